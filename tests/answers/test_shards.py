@@ -8,9 +8,8 @@ import pytest
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.answers.odds import threshold_effect, threshold_effect_on_example
 from mechanisms.answers.request import AnswerRequest
-from mechanisms.answers.session import LabelRespondent
+from mechanisms.answers.session import LabelRespondent, greedy
 from mechanisms.data.sources import EXAMPLES
-from mechanisms.evaluation.completions import greedy
 from mechanisms.queries import query_mechanism_class, query_mechanism_names
 from mechanisms.records import PromptTemplate, Record
 from tests.toy_embedder import ToyEmbedder
