@@ -1,6 +1,7 @@
 """What programs call: from a private file to demonstrations, and from demonstrations to labels.
 
-The command line calls it too, so both have one ledger, the same checks and the same defaults. Everything that takes a `Dataset` reads private rows; what it returns may be released.
+The command line calls it too, so both have one ledger, the same checks and the same defaults. Everything that takes a
+`Dataset` reads private rows; what it returns may be released.
 
     from mechanisms import api
 
@@ -25,7 +26,7 @@ from mechanisms.answers.session import AnswerSession, ask_all, open_session
 from mechanisms.data.columns import ColumnMapping, checked_dataset, joined
 from mechanisms.data.label_names import LabelNames
 from mechanisms.data.reading import reading_of
-from mechanisms.data.sizes import disclosures_at_the_end
+from mechanisms.data.sizes import MeasuredSizes, disclosures_at_the_end, measure_sizes
 from mechanisms.data.sources import name_of, read_table
 from mechanisms.demos.demo_set import DemoSet, finite, loads, to_text
 from mechanisms.demos.signature import check_signature, digest, signed
@@ -42,7 +43,7 @@ from mechanisms.queries import Retrieval, query_mechanism_class
 from mechanisms.records import Dataset, answer_template
 from mechanisms.runs.events import CuratorEvent, RunCompleted, SetKept
 from mechanisms.runs.journal import RunJournal
-from mechanisms.runs.plan import Plan, plan_for
+from mechanisms.runs.plan import Plan, plan_for, public_plan
 from mechanisms.runs.planner import Option, Task, options, ranked
 from mechanisms.runs.resume import Journal
 from mechanisms.runs.run import run as run_events
@@ -63,9 +64,9 @@ from mechanisms.trials import (
 
 __all__ = [
     "NotWritten", "Plan", "Verification", "about_to_send", "ask", "ask_all", "ask_as", "calibrate", "certificate_check",
-    "classify", "compare", "disclosures", "evaluate", "export", "label_remotely", "load", "load_model", "load_test", "mark_test_file", "plan", "planned", "predictions",
-    "probabilities", "read", "read_any", "recognise", "resume", "run", "score", "score_as", "verify",
-    "write", "writer_of",
+    "classify", "compare", "disclosures", "evaluate", "export", "label_remotely", "load", "load_model", "load_test",
+    "mark_test_file", "measure", "plan", "planned", "predictions", "probabilities", "read", "read_any", "recognise",
+    "resume", "run", "score", "score_as", "verify", "write", "writer_of",
 ]  # fmt: skip
 
 Keep = Callable[[DemoSet, RunCompleted | None], None]
@@ -129,18 +130,38 @@ def disclosures(dataset: Dataset) -> tuple[str, ...]:
     return PrivacyLedger().rows.disclosures(fingerprint(dataset))
 
 
-def plan(dataset: Dataset, **settings: Any) -> Plan:
+def measure(dataset: Dataset, epsilon: float, delta: float) -> MeasuredSizes:
+    """The label sizes with noise, for `plan(dataset, measured=...)`; charged to this installation's ledger at once.
+
+    Args:
+        epsilon: what the measurement costs; the run's epsilon includes it.
+        delta: the run's.
+
+    Raises:
+        UsageError: epsilon is too small to count anything with.
+        BudgetRefused: the data set's cap does not allow it.
+    """
+    return measure_sizes(dataset, epsilon, delta, PrivacyLedger())
+
+
+def plan(dataset: Dataset, *, measured: MeasuredSizes | None = None, **settings: Any) -> Plan:
     """A run for a data set, calibrated to cost at most its epsilon; what is left out is as in the app.
 
     Args:
+        measured: sizes from `measure`, in place of declared ones.
         settings: fields of `mechanisms.runs.spec.RunSpec`: `sizes` ("counted" declares the data set's own counts
             public, a mapping declares upper bounds), `epsilon`, `kind`, `writer`, `mechanism`, `tokens`, ...
 
     Raises:
-        UsageError: a value is out of range, or a field is unknown.
+        UsageError: a value is out of range, or a field is unknown; or sizes are to be measured, and are not.
         AccountingError: no noise meets the target, or the accountants disagree.
     """
-    return plan_for(RunSpec.of(**settings), dataset).calibrated()
+    spec = RunSpec.of(**settings)
+    if spec.public:
+        return public_plan(spec, dataset.labels)
+    if spec.count_epsilon is not None and measured is None:
+        raise UsageError("A plan charges nothing: measure the sizes first, and give them: plan(..., measured=...).")
+    return plan_for(spec, dataset, measured).calibrated()
 
 
 def run(

@@ -64,6 +64,11 @@ class Parameter:
         """Its name on the command line, without the dashes; a name that Python reserves ends in an underscore."""
         return self.name.rstrip("_").replace("_", "-")
 
+    def typed(self, value: float | int | bool) -> float | int | bool:
+        """A value as the parameter's own kind; one that has no such kind stays as it is, for `validate` to refuse."""
+        made = type(self.default)(value)
+        return made if made == value else value
+
 
 def parameter(
     default: float, *, label: str, help: str, low: float, high: float, citation: str, before: float | None = None

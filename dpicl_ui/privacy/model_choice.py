@@ -131,7 +131,7 @@ class ModelChoice:
             sizes = wanted.parameters, needs(now).parameters
             speed = speed.scaled(sizes[0] / sizes[1]) if sizes[0] and sizes[1] else None
         planned = self._app.session(request).of(PrivacyState).planned
-        seconds = planned.timed(speed).preview.seconds if planned else None
+        seconds = planned.timed(speed).seconds if planned else None
         memory = None if wanted.memory is None else in_gigabytes(wanted.memory)
         known = {each.name: each for each in available_models()}
         both = worth(known[name], known[now]) if name != now and {name, now} <= set(known) else []

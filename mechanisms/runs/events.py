@@ -193,6 +193,20 @@ class CandidateSet:
     demonstrations: tuple[Demonstration, ...]
 
 
+@dataclass(frozen=True, config=LINE)
+class SetsCompared:
+    """The sets that rows are about to read under, beside no demonstrations at all; public, or released before.
+
+    Attributes:
+        public: from public text alone.
+        own: the run's, which is final with this.
+    """
+
+    public: Annotated[tuple[Demonstration, ...], Field(max_length=MOST)]
+    own: Annotated[tuple[Demonstration, ...], Field(max_length=MOST)]
+    event: Literal["sets"] = "sets"
+
+
 @plain(frozen=True)
 class SetKept:
     """The run's set if the run is stopped from here on; yielded right before each release that the set holds."""
@@ -233,6 +247,7 @@ RunEvent = (
     | DemoRefused
     | DemoCutOff
     | Release
+    | SetsCompared
     | SetKept
     | RunCompleted
     | RunStopped

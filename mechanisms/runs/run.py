@@ -131,9 +131,9 @@ def _events(
                 journal.write(*together)
             for event in together:
                 step.apply(event)
-                if isinstance(event, Release | DemoCompleted | DemoRefused):
-                    yield from _kept(state, begun)
-                yield event
+            if any(isinstance(event, Release | DemoCompleted | DemoRefused) for event in together):
+                yield from _kept(state, begun)
+            yield from together
     yield from _filled(state)
     made = state.kept(begun)
     if not made.demonstrations:
@@ -144,7 +144,7 @@ def _events(
 def _filled(state: RunState) -> Iterator[CuratorEvent]:
     """Public drafts for what the gate refused; a model that writes none leaves what there is."""
     for label in state.plan.labels:
-        if len(state.chosen(label)) < state.plan.spec.shots:
+        if state.compared is None and len(state.chosen(label)) < state.plan.spec.shots:
             try:
                 yield from state.first_drafts([label])
             except UsageError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -35,11 +36,12 @@ from mechanisms.runs.events import (
     RunEvent,
     RunStarted,
     RunStopped,
+    SetsCompared,
     StageStarted,
     TokenReleased,
 )
 from mechanisms.runs.plan import Plan
-from mechanisms.runs.spec import WRITE
+from mechanisms.runs.spec import CALIBRATE, SCORE, WRITE
 from mechanisms.runs.stages import stages_by_place
 from mechanisms.runs.verification import verify
 from mechanisms.steps.mechanism import Norm
@@ -65,7 +67,9 @@ class _End:
 def _lines() -> TypeAdapter[Any]:
     """What a line may hold: the events of demonstrations, and those that stages define in their files."""
     releases = [each for stage in stages_by_place().values() for each in stage.releases]
-    kinds = (StageStarted, DemoStarted, TokenReleased, DemoCompleted, DemoRefused, DemoCutOff, _End, *releases)
+    kinds = (
+        StageStarted, DemoStarted, TokenReleased, DemoCompleted, DemoRefused, DemoCutOff, SetsCompared, _End, *releases
+    )  # fmt: skip
     names = [name for kind in kinds for name in get_type_hints(kind)["event"].__args__]
     assert len(set(names)) == len(names), "two events have one name in a run file"
     union: Any = kinds[0]
@@ -274,8 +278,10 @@ class RunHistory:
     steps: dict[tuple[str, int], int] = field(default_factory=dict)
     whole: dict[tuple[str, int], Demonstration] = field(default_factory=dict)
     ended: dict[tuple[str, int], str] = field(default_factory=dict)
+    refused: set[tuple[str, int]] = field(default_factory=set)
     known: set[Demonstration] = field(default_factory=set)
     released: dict[str, list[Release]] = field(default_factory=dict)
+    compared: SetsCompared | None = None
 
     @property
     def begun(self) -> RunStarted:
@@ -298,6 +304,8 @@ class RunHistory:
             case DemoStarted() | TokenReleased() | DemoCompleted() | DemoRefused() | DemoCutOff():
                 _require(self.stage == WRITE, "a demonstration outside the stage that writes")
                 self._write(event)
+            case SetsCompared():
+                self._compare(event)
             case Release():
                 at_work = self.plan.stages.get(self.stage or "")
                 if at_work is None or not isinstance(event, at_work.releases):
@@ -325,8 +333,30 @@ class RunHistory:
             _require(
                 set(self.made.demonstrations) <= self.known, "the set has a demonstration that was not in a ballot"
             )
+        if self.compared is not None:
+            _require(self.made.demonstrations == self.compared.own, "the set is not the one that rows read under")
+        elif "vote" not in self.plan.stages:
+            self._check_written()
         score = getattr(self.released.get("score", [None])[0], "score", None)
         _require(self.made.score == score, "the set's score is not the one that was released")
+
+    def _check_written(self) -> None:
+        """Check that texts that are told stand in the set; public drafts only where rows have written too few."""
+        written = {each for key, each in self.whole.items() if key not in self.refused and each.text}
+        for label in self.plan.labels:
+            foreign = [each for each in self.made.demonstrations if each.label == label and each not in written]
+            room = self.plan.spec.shots - sum(each.label == label for each in written)
+            _require(len(foreign) <= max(0, room), "the set has a demonstration that was not written")
+
+    def _compare(self, event: SetsCompared) -> None:
+        judges = self.stage in (CALIBRATE, SCORE) and self.stage not in self.released
+        _require(judges and self.compared is None, "sets that are compared out of their turn")
+        for made in (event.public, event.own):
+            told = Counter(each.label for each in made)
+            few = set(told) <= set(self.plan.labels) and max(told.values(), default=0) <= self.plan.spec.shots
+            _require(few, "sets of other labels, or larger than planned")
+        _require("vote" not in self.released or set(event.own) <= self.known, "a set that was not in a ballot")
+        self.compared = event
 
     def _write(self, event: DemoStarted | TokenReleased | DemoCompleted | DemoRefused | DemoCutOff) -> None:
         label = event.demonstration.label if isinstance(event, DemoCompleted) else event.label
@@ -351,6 +381,7 @@ class RunHistory:
                 self.whole[key] = event.demonstration
             case DemoRefused():
                 _require(key in self.whole, "a demonstration is refused that is not written")
+                self.refused.add(key)
 
     def _check_token(self, event: TokenReleased) -> None:
         """Check that a token is covered, and holds nothing beyond its mechanism's release."""

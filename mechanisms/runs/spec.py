@@ -7,7 +7,7 @@ The same model with nothing left open is what a plan and a certificate state.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Literal, Self
 
@@ -66,16 +66,29 @@ class Group(StrEnum):
     CAPS = "caps on what is read"
 
 
-def setting(default: Any, title: str, help: str, group: Group, *, flag: str = "", unit: str = "", **bounds: Any) -> Any:
+def setting(
+    default: Any,
+    title: str,
+    help: str,
+    group: Group,
+    *,
+    flag: str = "",
+    unit: str = "",
+    words: Sequence[str] = (),
+    otherwise: str = "",
+    **bounds: Any,
+) -> Any:
     """A field with its words for people.
 
     Args:
-        default: None where it follows from the labels and from public sizes.
+        default: None where it follows from the labels and from public sizes, or `otherwise` says what it means.
         flag: on the command line, where it is not the field's name.
         unit: of its number.
+        words: what may be said; of a yes or no, the word for no and the one for yes.
+        otherwise: what None means.
         bounds: as `pydantic.Field` takes them.
     """
-    more: dict[str, Any] = {"group": group, "flag": flag, "unit": unit}
+    more: dict[str, Any] = {"group": group, "flag": flag, "unit": unit, "words": [*words], "otherwise": otherwise}
     return Field(default, title=title, description=help, json_schema_extra=more, **bounds)
 
 
@@ -95,12 +108,14 @@ class RunSpec(BaseModel):
         "Label sizes",
         "Rows (or users) of each label, declared public: counted in the file, or A=n,B=n.",
         Group.PRIVACY,
+        otherwise="none: say this, or measure them",
     )
     count_epsilon: float | None = setting(
         None,
         "Epsilon for counting",
         "Measure the sizes with noise instead, for a share of epsilon.",
         Group.PRIVACY,
+        otherwise="not measured",
         gt=0,
     )
 
@@ -116,7 +131,9 @@ class RunSpec(BaseModel):
     sentence: str = setting(
         "", "Own sentence", "Asks the model in place of the one made of these words; {label} stands in it.", Group.TASK
     )
-    instruction: str | None = setting(None, "Instruction", "What the prompt that classifies asks for.", Group.TASK)
+    instruction: str | None = setting(
+        None, "Instruction", "What the prompt that classifies asks for.", Group.TASK, otherwise="made of the labels"
+    )
     text_field: str = setting("Text", "Name of the text", "How the prompt that classifies calls it.", Group.TASK)
     label_field: str = setting("Label", "Name of the label", "How the prompt that classifies calls it.", Group.TASK)
     shots: int = setting(
@@ -144,16 +161,30 @@ class RunSpec(BaseModel):
     shares: dict[str, float] | None = setting(
         None, "Shares", "Of each stage, of rows or of epsilon: write=.4,vote=.2,...", Group.STAGES
     )
-    score: bool = setting(True, "Private score", "Whether rows score the set in the end.", Group.STAGES)
+    score: bool = setting(
+        True, "Private score", "Whether rows score the set in the end.", Group.STAGES, words=("none", "private")
+    )
     drafts: int | None = setting(None, "Drafts a label", "That stand in a ballot.", Group.STAGES, ge=2, le=256)
     draft_tokens: int = setting(40, "Tokens of a draft", "At most.", Group.STAGES, unit="tokens", ge=5, le=256)
     weighing: Weighing | None = setting(
         None, "What counts the same", "Every row, or every label, where the set is fitted and scored.", Group.STAGES
     )
 
-    mechanism: str = setting("gaussian", "Mechanism", "Releases a token from the rows' distributions.", Group.TOKENS)
-    transform: str = setting("none", "Transform", "Of each row's distribution, before the mechanism.", Group.TOKENS)
-    parameters: dict[str, float | bool] = setting(
+    mechanism: str = setting(
+        "gaussian",
+        "Mechanism",
+        "Releases a token from the rows' distributions.",
+        Group.TOKENS,
+        words=mechanism_names(),
+    )
+    transform: str = setting(
+        "none",
+        "Transform",
+        "Of each row's distribution, before the mechanism.",
+        Group.TOKENS,
+        words=transform_names(),
+    )
+    parameters: dict[str, float | int | bool] = setting(
         {}, "Parameters", "Of mechanism and transform, by their flags; the calibrated one is solved for.", Group.TOKENS
     )
     written: int | None = setting(
@@ -176,7 +207,13 @@ class RunSpec(BaseModel):
         le=100_000,
     )
     per_subset: int | None = setting(
-        None, "Rows a subset (N)", "Subsets of N expected rows in place of single rows.", Group.TOKENS, ge=1, le=1000
+        None,
+        "Rows a subset (N)",
+        "Subsets of N expected rows in place of single rows.",
+        Group.TOKENS,
+        otherwise="each sampled unit is a row",
+        ge=1,
+        le=1000,
     )
     tokens: int | None = setting(
         None, "Tokens (T)", "Of a demonstration, each of them charged.", Group.TOKENS, unit="tokens", ge=1, le=100_000
@@ -221,7 +258,7 @@ class RunSpec(BaseModel):
         Raises:
             UsageError: see `of`.
         """
-        return self.of(**{name: getattr(self, name) for name in type(self).model_fields} | values)
+        return self.of(**{name: getattr(self, name) for name in self.model_fields_set} | values)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -291,12 +328,19 @@ class RunSpec(BaseModel):
         return NoTransform() if chosen is NoTransform else chosen(**self._own(chosen))
 
     def _own(self, config: Any) -> dict[str, Any]:
-        return {each.name: self.parameters[each.flag] for each in parameters(config) if each.flag in self.parameters}
+        own = (each for each in parameters(config) if each.flag in self.parameters)
+        return {each.name: each.typed(self.parameters[each.flag]) for each in own}
 
     def _check_parameters(self) -> None:
         own = [*parameters(mechanism_class(self.mechanism)), *parameters(transform_class(self.transform))]
         if foreign := sorted(set(self.parameters) - {each.flag for each in own}):
             raise UsageError(f"--{foreign[0]} is no parameter of '{self.mechanism}' with transform '{self.transform}'.")
+
+    @property
+    def public(self) -> bool:
+        """Whether all that is asked for is text by a mechanism that reads no row."""
+        writes = self.recipe in (None, Recipe.TOKENS) and set(self.shares or ()) <= {WRITE}
+        return writes and not mechanism_class(self.mechanism).uses_private_rows
 
     @property
     def unit_rows(self) -> bool:
@@ -326,12 +370,15 @@ def flag_of(name: str, field: FieldInfo) -> str:
 
 def in_words(error: ValidationError) -> str:
     """The first thing that is wrong, as one line that names the setting."""
-    first = error.errors()[0]
+    errors = error.errors()
+    # Of a setting that may be one of two kinds each kind has an error: the longest place is of the kind that was meant.
+    first = max((each for each in errors if each["loc"][:1] == errors[0]["loc"][:1]), key=lambda each: len(each["loc"]))
     message = str(first["msg"]).removeprefix("Value error, ")
     place = ".".join(str(part) for part in first["loc"] if str(part) in RunSpec.model_fields)
     if first["type"] == "extra_forbidden":
         return f"A run has no setting '{first['loc'][0]}'."
     if not place or first["type"] == "value_error":
         return message
-    title = RunSpec.model_fields[place.split(".")[0]].title
-    return f"{title} ({place.split('.')[0].replace('_', '-')}): {message[:1].lower()}{message[1:]}."
+    name = place.split(".")[0]
+    field = RunSpec.model_fields[name]
+    return f"{field.title} ({flag_of(name, field)}): {message[:1].lower()}{message[1:]}."

@@ -22,7 +22,7 @@ from mechanisms.noise import Randomness
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.records import Dataset, Demonstration
 from mechanisms.runs.drafts import Drafts, gate_of, write_drafts
-from mechanisms.runs.events import CandidateSet, CuratorEvent, Drafting, Release
+from mechanisms.runs.events import CandidateSet, CuratorEvent, Drafting, Release, SetsCompared
 from mechanisms.runs.gate import Gate
 from mechanisms.runs.resume import Journal
 from mechanisms.runs.work import Work
@@ -153,11 +153,12 @@ class RunState:
         parts: the rows that each stage may read; private.
         held_out: whether the scoring rows took part in nothing else, in this run or another.
         openings: how texts of each label begin, each with its weight; empty where nothing was released or cleared.
-        public: the drafts of each label, before any vote, likeliest first.
+        public: the drafts of each label, before any vote, best first.
         written: texts of each label that private rows have written, and that passed the gate.
         refused: what the gate refused.
         ballots: what stands in each label's ballot.
         winners: texts of each label that private rows have voted for, best first.
+        compared: the sets that rows read under, once they are told.
     """
 
     plan: Plan
@@ -173,6 +174,7 @@ class RunState:
     refused: list[Refusal] = field(default_factory=list)
     ballots: Texts = field(default_factory=dict)
     winners: Texts = field(default_factory=dict)
+    compared: SetsCompared | None = None
 
     @cached_property
     def gate(self) -> Gate:
@@ -184,8 +186,13 @@ class RunState:
         """What the judging stages share, once the set is made."""
         from mechanisms.runs.judging import Judging  # knows the stages' events, which know this file
 
-        assert self.plan.spec.shots <= len(self.chosen(self.plan.labels[0])) or self.winners or self.written
-        return Judging(self.plan, self.parts, self.sets(), self.model, self.randomness, self.held_out)
+        assert self.compared is not None
+        sets = (
+            CandidateSet("zero-shot", ()),
+            CandidateSet("public-only", self.compared.public),
+            CandidateSet("demonstrations", self.compared.own),
+        )
+        return Judging(self.plan, self.parts, sets, self.model, self.randomness, self.held_out)
 
     def first_drafts(self, labels: Sequence[str] | None = None) -> Iterator[Drafting]:
         """Write the first drafts of some labels, or of all, unless they exist.
@@ -214,21 +221,25 @@ class RunState:
         standing = self.winners.get(label) or (*self.written.get(label, ()), *self.public.get(label, ()))
         return tuple(dict.fromkeys(standing))[: self.plan.spec.shots]
 
-    def sets(self) -> tuple[CandidateSet, CandidateSet, CandidateSet]:
-        """No demonstrations, those of public text alone, and those of this run."""
-        labels, shots = self.plan.labels, self.plan.spec.shots
-        public = interleaved({label: self.public[label][:shots] for label in labels}, labels)
-        made = interleaved({label: self.chosen(label) for label in labels}, labels)
-        return (
-            CandidateSet("zero-shot", ()),
-            CandidateSet("public-only", public),
-            CandidateSet("demonstrations", made),
-        )
+    def compare(self) -> Iterator[CuratorEvent]:
+        """Tell the sets that rows read under, unless they were told; the caller applies the event.
+
+        Raises:
+            UsageError: see `first_drafts`.
+        """
+        if self.compared is None:
+            yield from self.first_drafts()
+            labels, shots = self.plan.labels, self.plan.spec.shots
+            yield SetsCompared(
+                public=interleaved({label: self.public[label][:shots] for label in labels}, labels),
+                own=interleaved({label: self.chosen(label) for label in labels}, labels),
+            )
 
     def kept(self, demo_set: DemoSet) -> DemoSet:
         """The set from what is released so far."""
         labels = self.plan.labels
-        made = interleaved({label: self.chosen(label) for label in labels}, labels)
+        standing = interleaved({label: self.chosen(label) for label in labels}, labels)
+        made = self.compared.own if self.compared else standing
         kept = replace(demo_set, demonstrations=made, refused=tuple(self.refused))
         return self.judging.kept(kept) if "judging" in self.__dict__ else kept
 
@@ -265,9 +276,8 @@ class OneRelease(ABC, Generic[P]):
         if self._done:
             return
         for event in self._asked():
-            if isinstance(event, Release):
-                if run is not None and journal is not None:
-                    run.mark(release_name(self._stage.name, event), journal.lines(event))
+            if isinstance(event, Release) and run is not None and journal is not None:
+                run.mark(release_name(self._stage.name, event), journal.lines(event))
             yield [event]
 
     @abstractmethod
@@ -275,6 +285,8 @@ class OneRelease(ABC, Generic[P]):
         """Public events and progress, and last the release."""
 
     def apply(self, event: CuratorEvent) -> None:
+        if isinstance(event, SetsCompared):
+            self._state.compared = event
         if isinstance(event, self._stage.releases):
             self._done = True
             self._take(event)

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 from mechanisms.accounting import BudgetSnapshot
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
-from mechanisms.records import Demonstration
+from mechanisms.records import Demonstration, person
 from mechanisms.runs.certificate import plan_of
 from mechanisms.runs.events import (
     CuratorEvent,
@@ -114,6 +114,16 @@ class RunView:
         return self.writing[0] if self.writing else self.last
 
     @property
+    def ended(self) -> bool:
+        """Whether the run's set is final."""
+        return self.phase in ("completed", "stopped")
+
+    @property
+    def unit(self) -> str:
+        """The word for a unit: "row" or "user"."""
+        return person(self.demo_set.certificate.unit) if self.demo_set else "row"
+
+    @property
     def standing(self) -> tuple[Demonstration, ...]:
         """Demonstrations of the set as it stands; while tokens are written, those that are finished and texts."""
         if self.demo_set is not None and self.demo_set.demonstrations:
@@ -129,15 +139,16 @@ class RunView:
             return 1.0 if self.phase == "completed" else self.waited
         if self.stage not in self.stages:
             return 0.0
-        return (self.stages.index(self.stage) + min(1.0, self._within)) / len(self.stages)
+        return (self.stages.index(self.stage) + self.within) / len(self.stages)
 
     @property
-    def _within(self) -> float:
+    def within(self) -> float:
+        """Progress of the stage at work, 0 to 1: of the one that writes, its tokens."""
         if self.stage != WRITE or self.plan is None:
             return self.done
         sampling = self.plan.sampling
         steps = sum(each.token.step for each in self.writing if each.token) / sampling.tokens
-        return (len(self.completed) + steps) / (sampling.shots * len(self.plan.labels))
+        return min(1.0, (len(self.completed) + steps) / (sampling.shots * len(self.plan.labels)))
 
     def draft(self, label: str, number: int) -> Writing:
         """One of the demonstrations in progress."""
@@ -161,6 +172,22 @@ def fold(view: RunView, event: CuratorEvent) -> RunView:
             return replace(view, drafting=event)
         case StageProgress(_, done):
             return replace(view, done=done, drafting=None)
+        case SetKept(demo_set):
+            return replace(view, demo_set=demo_set)
+        case RunCompleted(demo_set, budget):
+            return replace(view, phase="completed", demo_set=demo_set, budget=budget, drafting=None)
+        case RunStopped(demo_set):
+            return replace(view, phase="stopped", demo_set=demo_set, drafting=None)
+        case RunFailed(message):
+            return replace(view, phase="failed", message=message, drafting=None)
+        case Release():
+            return replace(view, told={**view.told, view.stage: event}, done=1.0, drafting=None)
+    return _written(view, event)
+
+
+def _written(view: RunView, event: CuratorEvent) -> RunView:
+    """The view after an event of demonstrations that are written token by token."""
+    match event:
         case DemoStarted(label, number, opening):
             return replace(view, writing=(*view.writing, Writing(label, number, opening)))
         case TokenReleased(label, number):
@@ -177,16 +204,6 @@ def fold(view: RunView, event: CuratorEvent) -> RunView:
         case DemoCutOff(label, number, finished):
             others = tuple(each for each in view.writing if (each.label, each.number) != (label, number))
             return replace(view, writing=view.writing if finished else others, cut_off=(*view.cut_off, event))
-        case SetKept(demo_set):
-            return replace(view, demo_set=demo_set)
-        case RunCompleted(demo_set, budget):
-            return replace(view, phase="completed", demo_set=demo_set, budget=budget, drafting=None)
-        case RunStopped(demo_set):
-            return replace(view, phase="stopped", demo_set=demo_set, drafting=None)
-        case RunFailed(message):
-            return replace(view, phase="failed", message=message, drafting=None)
-        case Release():
-            return replace(view, told={**view.told, view.stage: event}, done=1.0, drafting=None)
     return view
 
 

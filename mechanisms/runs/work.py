@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mechanisms.inference import Embedder, LanguageModel
 
@@ -38,7 +38,12 @@ class Speed:
     text: float = 1 / 250
 
     def seconds(self, work: Work) -> float:
+        """The time of some work."""
         return work.read * self.position + work.written * self.token + work.embedded * self.text
+
+    def scaled(self, times: float) -> Speed:
+        """What a language model of so many times the size takes, about; the embedding model stays the same."""
+        return Speed(times * self.position, times * self.token, self.text)
 
 
 def measure(
@@ -56,9 +61,12 @@ def measure(
         _ = session.logits().max()
     written = clock()
     speed = Speed((read - started) / (_ROWS * _LENGTH), (written - read) / (_ROWS * _STEPS))
-    if embedder is None:
-        return speed
+    return speed if embedder is None else replace(speed, text=measure_embedder(embedder, clock))
+
+
+def measure_embedder(embedder: Embedder, clock: Callable[[], float] = time.perf_counter) -> float:
+    """Seconds in which the embedding model reads a text, measured on public ones."""
     embedder.embed(["public text"])
     begun = clock()
     embedder.embed(["a public text of usual length, as people write them " * 2] * 4)
-    return Speed(speed.position, speed.token, (clock() - begun) / 4)
+    return (clock() - begun) / 4

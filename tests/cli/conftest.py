@@ -1,4 +1,4 @@
-"""Toys in place of the models that `synthesize` loads."""
+"""Toys in place of the models that commands load."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.recipes.test_drafts import Speaking
+from tests.baselines.toys import SpeakingModel
 from tests.toy_embedder import ToyEmbedder
 
 
 @pytest.fixture
-def toy_models(monkeypatch):
+def toy_models(monkeypatch, any_text_passes):
     @contextmanager
     def opened(name, engine):
-        yield Speaking(sharpness=1.0, busy=10**6)
+        yield SpeakingModel()
 
     monkeypatch.setattr("mechanisms.cli.synthesize.opened", opened)
     monkeypatch.setattr("mechanisms.cli.synthesize.load_embedder", ToyEmbedder)
+    monkeypatch.setattr("mechanisms.api.load_model", lambda name: SpeakingModel())

@@ -76,8 +76,8 @@ class Calibrate(PlannedStage):
         rows, noise = plan.units(self.name) / len(plan.labels), self.tally.deviation
         if rows < CLEARANCE * noise:
             yield (
-                f"About {rows:.2g} {who} a label calibrate, and the noise on them is {noise:.2g}: the correction may be "
-                f"chance, and worse than none. More {who} or a larger epsilon for this stage help."
+                f"About {rows:.2g} {who} a label calibrate, and the noise on them is {noise:.2g}: the correction may "
+                f"be chance, and worse than none. More {who} or a larger epsilon for this stage help."
             )
 
     def task(self) -> str:
@@ -97,7 +97,7 @@ class Calibration(OneRelease[Calibrate]):
     """The step."""
 
     def _asked(self) -> Iterator[CuratorEvent]:
-        yield from self._state.first_drafts()
+        yield from self._state.compare()
         judging, randomness, name = self._state.judging, self._state.randomness, self._stage.name
         units, everyone = judging.everyone(name)
         labels = len(self._stage.plan.labels)

@@ -104,7 +104,7 @@ class Scoring(OneRelease[Score]):
     """The step."""
 
     def _asked(self) -> Iterator[CuratorEvent]:
-        yield from self._state.first_drafts()
+        yield from self._state.compare()
         judging, tally, name = self._state.judging, self._stage.tally, self._stage.name
         units, everyone = judging.everyone(name)
         truth, columns = judging.reader.truth(units), []

@@ -27,10 +27,10 @@ from dpicl_ui.frame.sessions import CuratorLedger, Sessions
 from dpicl_ui.frame.theme import look
 from dpicl_ui.page import build
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.runs.forecast import ModelSpeed
+from mechanisms.runs.work import Speed
 from tests.toy_model import ToyModel
-from tests.ui.test_browser import fill, messages, write_csv
-from tests.ui.visit import ARGUMENTS, CHROMIUM, SLOW, Journey, free_port, press, step, watch
+from tests.ui.test_browser import messages, write_csv
+from tests.ui.visit import ARGUMENTS, CHROMIUM, SLOW, Journey, free_port, plan_by_token, press, watch
 
 pytestmark = pytest.mark.slow
 CANARY = "canary 5f0c8e1b7d2a4c66"
@@ -88,7 +88,7 @@ def visit(tmp_path_factory: pytest.TempPathFactory) -> Visit:
 @contextmanager
 def served(folder: Path, model: ToyModel) -> Iterator[int]:
     loader = ModelLoader("none")
-    loader._loaded = Loaded(model, ModelSpeed(1.0, 1.0, 1.0), 0)
+    loader._loaded = Loaded(model, Speed(1.0, 1.0, 1.0), 0)
     loader._done.set()
     page = build(CuratorLedger(PrivacyLedger(folder / "home")), loader)
     port = free_port()
@@ -116,14 +116,7 @@ def choose(page: Page, visited: Visit, name: str) -> None:
     page.set_input_files("#upload-data input[type=file]", write_csv(visited.folder / f"{name}.csv", rows))
     page.wait_for_selector("#data-preview table", timeout=SLOW)
     page.fill("#data-name input, #data-name textarea", name)
-    page.check("#labels-public input")
-    page.check("#counts-public input")
-    press(page, "#confirm-data", "#step-2.current")
-    page.wait_for_selector("#outcome .guarantee", timeout=SLOW)
-    page.click("#recipe label:has-text('Token by token')")
-    fill(page, "subsets", 8)
-    fill(page, "tokens", 4)
-    step(page, 3)
+    plan_by_token(page, subsets=8, tokens=4)
 
 
 def go(browser: Browser, port: int, visited: Visit, sessions: Sessions, model: Paused) -> None:
