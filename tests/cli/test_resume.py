@@ -19,7 +19,7 @@ from mechanisms.runs.events import TokenReleased
 from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.run_file import from_lines, to_lines
 from tests.cli.command import BANK, check_refusal, run
-from tests.runs.runs import KINDS, file_of, recorded
+from tests.runs.running import KINDS, file_of, recorded
 
 # `synthesize --journal` and `--resume`, on toy models.
 
@@ -225,7 +225,7 @@ HOSTILE = "\x9b31m\x1b[2J\u202e\x85mark"
 @pytest.mark.parametrize("options", ["", " --json"])
 def test_a_mark_reaches_no_terminal_as_it_stands(options: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path = tmp_path / "run.jsonl"
-    path.write_text(to_lines(recorded("tokens"), (HOSTILE,)), encoding="utf-8")
+    path.write_text(to_lines(recorded("alone"), (HOSTILE,)), encoding="utf-8")
     code, said, complaint = run(capsys, f"replay {path}{options}")
     assert code == 0
     assert "mark" in said

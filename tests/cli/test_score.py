@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.cli.command import BANK, check_refusal, run
-from tests.recipes.test_score_set import Honest
+from tests.runs.test_score_set import Honest
 from tests.toy_embedder import ToyEmbedder
 
 FLOWERS = {"labels": ["red", "blue"], "instruction": "Sort.", "template": {"text": "Note", "label": "Topic"}}
