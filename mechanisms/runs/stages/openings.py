@@ -114,7 +114,7 @@ class AskForOpenings(PlannedStage):
             raise UsageError("openings that do not follow from the counts")
 
     def clear_of_noise(self, openings: int) -> float:
-        """The count above which an opening is used: of so many that nobody's text begins with, half a one exceeds it."""
+        """The count above which an opening is used: half a one of so many that no text begins with exceeds it."""
         scale = self.tally.deviation / math.sqrt(2)
         return max(_CLEARS * self.tally.deviation, scale * math.log(openings))
 
