@@ -52,9 +52,11 @@ _PAIR: list[Tree] = [
         ),
     ),
 ]
+_EXAMPLE = "Fictional messages to a clinic: all is confirmed for you, and the next step is Generate."
 _PLAYED = (
-    "A recorded run on 406 fictional messages to a bank (epsilon {epsilon:.2g}): at each token rows vote for the next "
-    "word, noise is added, and the largest value wins. Texts are as they came from a model of 135M parameters."
+    "A recorded run on {rows} fictional messages to a bank (epsilon {epsilon:.2g}): at each token rows say which word "
+    "comes next, noise is added, and the sum is read through what the model expects. Texts are as they came from a "
+    "model of 135M parameters."
 )
 
 
@@ -67,15 +69,22 @@ class Welcome:
             with gr.Column(min_width=300):
                 panel(*_SAID, *_PAIR)
                 self.example = gr.Button("Try it on an example", variant="primary", elem_id="try-example")
+                panel(el("p.muted", _EXAMPLE))
             with gr.Column(min_width=300):
                 drawn("live.js", frames()[-1], elem_id="welcome-live")
                 drawn("welcome.js", frames(), elem_id="welcome-play")
-                panel(el("p.muted", _PLAYED.format(epsilon=_epsilon())))
+                panel(el("p.muted", _PLAYED.format(**_facts())))
 
-    def wire(self, data: DataStep) -> None:
-        """Take the first example on the button, and make room for whatever file is opened."""
-        for opened in (data.take_example(self.example), *data.opening):
+    def wire(self, data: DataStep) -> gr.events.Dependency:
+        """Take and confirm the first example on the button, and make room for whatever file is opened.
+
+        Returns:
+            What fires once the example is confirmed.
+        """
+        taken = data.take_example(self.example)
+        for opened in (taken, *data.opening):
             opened.then(self._make_room, None, self.body, **PRIVATE)
+        return taken
 
     def _make_room(self, request: gr.Request) -> Any:
         return gr.Row(visible=self._app.session(request).of(DataState).file is None)
@@ -101,5 +110,6 @@ def _recorded() -> list[Any]:
     return list(from_lines(bundled(RECORDED).read_text(encoding="utf-8")))
 
 
-def _epsilon() -> float:
-    return float(_recorded()[-1].demo_set.certificate.claim.epsilon)
+def _facts() -> dict[str, float]:
+    made = _recorded()[-1].demo_set
+    return {"rows": sum(made.public_sizes.values()), "epsilon": made.certificate.claim.epsilon}

@@ -28,8 +28,8 @@ from mechanisms.privacy_events import Composed, from_json
 from mechanisms.queries import Retrieval, query_mechanism_class
 from mechanisms.records import Dataset, PromptTemplate
 from mechanisms.runs.events import Release, StageStarted, TokenReleased
+from mechanisms.runs.gate import Gate
 from mechanisms.runs.journal import RunJournal
-from mechanisms.runs.plan import Plan
 from mechanisms.runs.run import run
 from mechanisms.runs.run_file import from_lines, line_of
 from mechanisms.runs.spec import WRITE
@@ -64,28 +64,18 @@ def journal_in(folder: Path) -> RunJournal:
     )
 
 
-def releases(plan: Plan, private: Dataset, ledger: PrivacyLedger, journal: RunJournal | None):
-    """What a run releases, each with what had to be paid before."""
+def runs(ledger: PrivacyLedger, journal: RunJournal | None = None):
+    """Tokens, each with its demonstration and what that had to pay."""
+    private = data("runs")
+    plan = planned(private, alone(tokens=8, shots=3, written=3, max_record_tokens=8))
     plan.release_claim()  # seconds of arithmetic, in which a kill would say nothing
     yield READY, [], 0, ""
-    stage = ""
-    for event in run(plan, private, Reading(), ledger, journal=journal, embedder=Embedding()):
-        if isinstance(event, StageStarted):
-            stage = event.stage
-        elif isinstance(event, TokenReleased):
+    for event in run(plan, private, Reading(), ledger, journal=journal):
+        if isinstance(event, TokenReleased):
             charge = plan.stages[WRITE].charge_of(event.label, event.number)
             yield f"{event.label} {event.number}", [charge], 0, line_of(event)
-        elif isinstance(event, Release):
-            yield stage, list(plan.stages[stage].charges()), 0, line_of(event)
     if journal:
         journal.end(event, ledger)
-
-
-def runs(ledger: PrivacyLedger, journal: RunJournal | None = None):
-    """Token by token."""
-    private = data("runs")
-    asked = alone(written=3, shots=3, tokens=8, parameters={"noise-multiplier": 20.0}, max_record_tokens=16)
-    yield from releases(planned(private, asked), private, ledger, journal)
 
 
 def answers(ledger: PrivacyLedger, journal: None = None):
@@ -112,9 +102,21 @@ def answers(ledger: PrivacyLedger, journal: None = None):
 
 
 def votes(ledger: PrivacyLedger, journal: RunJournal | None = None):
-    """Every stage, by roles."""
-    private = data("votes")
-    yield from releases(planned(private, spec("both", "roles")), private, ledger, journal)
+    """What the stages of a run release, each with what its stage had to pay."""
+    private, stage = data("votes"), ""
+    plan = planned(private, spec())
+    plan.release_claim()
+    yield READY, [], 0, ""
+    for event in run(plan, private, Reading(), ledger, journal=journal, embedder=Embedding()):
+        if isinstance(event, StageStarted):
+            stage = event.stage
+        elif isinstance(event, TokenReleased):
+            charge = plan.stages[stage].charge_of(event.label, event.number)
+            yield f"{stage} {event.label} {event.number}", [charge], 0, line_of(event)
+        elif isinstance(event, Release):
+            yield stage, list(plan.stages[stage].charges()), 0, line_of(event)
+    if journal:
+        journal.end(event, ledger)
 
 
 WORK = {work.__name__: work for work in (runs, answers, votes)}
@@ -123,6 +125,7 @@ WORK = {work.__name__: work for work in (runs, answers, votes)}
 def child(kind: str, folder: str, told_in: str) -> None:
     """Work, and write down each release, without a buffer that a kill could take along."""
     os.environ["DPICL_HOME"] = folder
+    Gate.reason = lambda gate, text: None  # what a toy writes is no text
     out = os.open(told_in, os.O_WRONLY | os.O_APPEND)
     journal = journal_in(Path(folder)) if kind != "answers" else None
     for part, charges, payers, line in WORK[kind](PrivacyLedger(), journal):

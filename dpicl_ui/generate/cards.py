@@ -161,7 +161,7 @@ def outcome_of_loading(view: RunView) -> tuple[str, str]:
 
 # The private score: how often the labels of the data set's own rows are found.
 
-_NAMES = {ZERO_SHOT: "Zero-shot", PUBLIC_ONLY: "Public only", DEMONSTRATIONS: "These demonstrations"}
+_NAMES = {ZERO_SHOT: "Zero-shot", PUBLIC_ONLY: "Public only", DEMONSTRATIONS: "This set"}
 _TOO_FEW = "too few rows"
 _HELD_OUT = "These rows took part in nothing that was written."
 _ALIKE = "All three are read alike: each with a correction that was measured on rows."

@@ -34,7 +34,9 @@ from mechanisms.runs.events import (
     PrivateDiagnostics,
     RunFailed,
     RunStarted,
+    SetKept,
     StageProgress,
+    StageStarted,
     TokenReleased,
 )
 from mechanisms.runs.view import RunView, fold
@@ -240,6 +242,8 @@ class GenerateStep:
                 for event in events:
                     self._record(session, run, event)
                     view, now = fold(view, event), time.monotonic()
+                    if isinstance(event, StageStarted) and view.budget is not None:
+                        view = _with_budget(session, ledger, view)
                     if run.again:
                         pace = replace(pace, begun=now, before=view.progress)
                     if _passed_over(run, event, curator):
@@ -298,9 +302,7 @@ class GenerateStep:
         return update
 
     def _ended(self, session: Session, ledger: PrivacyLedger, view: RunView) -> dict[Any, Any]:
-        if (confirmed := session.of(DataState).confirmed) is not None:
-            snapshot = ledger.snapshot(confirmed.dataset.name, confirmed.dataset.unit)
-            view = replace(view, budget=snapshot)
+        view = _with_budget(session, ledger, view)
         made = view.demo_set is not None and bool(view.demo_set.demonstrations)
         message, kind = outcome_of_run(view)
         return self._shown(view, whole=True) | {
@@ -324,8 +326,16 @@ def _forecast(session: Session, run: Run, speed: Speed | None) -> dict[str, floa
     return forecast(plan, speed) if plan and not run.before else {}
 
 
+def _with_budget(session: Session, ledger: PrivacyLedger, view: RunView) -> RunView:
+    """The view with the ledger's state as it is now."""
+    confirmed = session.of(DataState).confirmed
+    if confirmed is None:
+        return view
+    return replace(view, budget=ledger.snapshot(confirmed.dataset.name, confirmed.dataset.unit))
+
+
 def _passed_over(run: Run, event: CuratorEvent, curator: bool) -> bool:
-    """Whether an event is not drawn by itself: replayed events but the last, and tokens whose clean values follow."""
+    """Whether an event is not drawn by itself: replayed events but the last, and what another one follows at once."""
     if run.again:
         return len(run.recording) < run.before
-    return curator and isinstance(event, TokenReleased)
+    return isinstance(event, SetKept) or (curator and isinstance(event, TokenReleased))

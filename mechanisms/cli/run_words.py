@@ -36,7 +36,7 @@ def lines_of(event: CuratorEvent, name: str) -> Iterator[str]:
         case StageStarted(stage):
             yield f"stage {stage}"
         case DemoStarted(label, number):
-            yield f"{label}, demonstration {number}: charged, writing"
+            yield f"{label}, demonstration {number} is charged and begins"
         case DemoCompleted(demonstration, number):
             yield f"{demonstration.label}, demonstration {number}: {_shortened(demonstration.text)}"
         case DemoRefused() | DemoCutOff() | Release():

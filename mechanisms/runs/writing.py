@@ -81,7 +81,7 @@ class Writing:
         replayed: Sequence[Any] = (),
         journal: Journal | None = None,
     ) -> Iterator[Sequence[WritingEvent]]:
-        """Write the demonstrations that are still missing; a finished text and its refusal come together.
+        """Write the demonstrations that are still missing; a finished one comes together with what the gate says of it.
 
         Args:
             charge: called before the first token of each demonstration, and again for one that was interrupted.

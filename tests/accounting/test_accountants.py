@@ -234,7 +234,7 @@ def test_more_noise_costs_no_more_whoever_accounts_it(count, delta):
         ("noisy-max", Scheme.PER_TOKEN, 100_000, False, 1.0, 1e-18),
         ("svt-public", Scheme.PER_DEMONSTRATION, 1000, True, 1e-2, 1e-18),
         ("difference-clipping", Scheme.PER_DEMONSTRATION, 100_000, True, 1e-2, 1e-7),
-        ("blended-logits", Scheme.PER_TOKEN, 24, True, 1e-4, 1e-9),
+        ("blended-logits", Scheme.PER_DEMONSTRATION, 24, True, 1e-4, 1e-9),
     ],
 )
 def test_a_calibrated_run_costs_what_it_may_and_no_more(name, scheme, tokens, unit_rows, epsilon, delta):

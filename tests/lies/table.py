@@ -173,7 +173,8 @@ TOKENS = [
         (
             "mechanisms.steps.noisy_max",
             "randomness.exponential_argmax(self.aggregate(distributions), scale), None)",
-            "randomness.exponential_argmax(self.aggregate(distributions), scale), self.aggregate(distributions) / GRID)",
+            "randomness.exponential_argmax(self.aggregate(distributions), scale), "
+            "self.aggregate(distributions) / GRID)",
         ),
         worst=True,
     ),

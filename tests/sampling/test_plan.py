@@ -14,7 +14,7 @@ from mechanisms.privacy_events import Approximate, Gaussian, Poisson, Repeat
 from mechanisms.sampling import CAPACITY_SHARE, SamplingPlan, Scheme, keyed_place
 from mechanisms.steps.gaussian import GaussianMechanism
 
-EVENT = GaussianMechanism(noise_multiplier=4.0).event
+EVENT = GaussianMechanism(4.0).event
 
 
 def test_per_token_composes_tokens_times_shots():
@@ -80,7 +80,7 @@ def test_keyed_places_are_uniform_and_change_with_the_key():
 
 
 def overflow_of_a_role(plan, size, members, capacity):
-    """The exact probability that a run overflows when so many units may join."""
+    """The probability that a run overflows when so many units may join, by the union bound."""
     return plan.draws_per_label * binom.sf(capacity - 1, members, plan.rate(size))
 
 

@@ -242,11 +242,12 @@ class Scaled:
 def audited(tally, unit, factor=1.0) -> float:
     """Epsilon that draws prove of a unit beside two that say opposite things, in the region that a unit favours most.
 
-    The region is known: where the first entry is beyond the sum with the unit. Left to a search among all thresholds,
-    far tails would be taken for it by chance.
+    The region is known: where the first entry is beyond the sum with the unit. Left to a search among all
+    thresholds, far tails would be taken for it by chance.
     """
     source, others = Scaled(SeededRandomness(2026), factor), np.concatenate([FIRST, LAST])
     bound = 1 + unit[0, 0]
+
     samples = [
         np.array([tally.release(rows, source)[0] > bound for _ in range(DRAWS)], dtype=np.float64)
         for rows in (np.concatenate([others, unit]), others)
@@ -270,5 +271,5 @@ def test_draws_refute_half_the_noise(name):
 @pytest.mark.slow
 def test_draws_refute_two_votes(monkeypatch):
     monkeypatch.setattr(histogram, "within_one", lambda rows, steps: (rows * steps).astype(np.int64))
-    for name in ("votes", "score", "prior"):
+    for name in ("votes", "openings", "score", "prior"):
         assert audited(CASES[name], np.array([[2.0, 0.0]])) > EPSILON

@@ -27,12 +27,17 @@ def alone(*events) -> Composed:
 
 
 def tallies(epsilon):
-    votes = [of(epsilon, by_user) for of in (Votes, Openings) for by_user in (False, True)]
-    return [*votes, LabelBias(epsilon), Score(epsilon, True)]
+    return [
+        Votes(epsilon, False),
+        Votes(epsilon, True),
+        LabelBias(epsilon),
+        Openings(epsilon, False),
+        Score(epsilon, True),
+    ]
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
-@pytest.mark.parametrize("place", range(6))
+@pytest.mark.parametrize("place", range(5))
 def test_two_accountants_price_a_tally_at_about_its_epsilon_and_never_above(place, epsilon):
     event = tallies(epsilon)[place].event
     claimed = claim(alone(event), DELTA)
@@ -83,7 +88,9 @@ def test_a_norm_above_one_it_does_not_cover():
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 5.0])
-@pytest.mark.parametrize("make", [lambda e: Votes(e, False), lambda e: Score(e, True), LabelBias])
+@pytest.mark.parametrize(
+    "make", [lambda e: Votes(e, False), lambda e: Openings(e, True), lambda e: Score(e, True), LabelBias]
+)
 def test_the_deviation_stated_is_that_of_the_noise(make, epsilon):
     tally = make(epsilon)
     noise = tally.release(np.zeros((0, 20_000)), SecureRandomness())
