@@ -130,8 +130,10 @@ def test_a_chat_model_speaks_through_its_template(embedded_model):
     chat = TransformersModel("chat", "0", embedded_model.model, tokenizer)
     prompt = QueryPrompt(chat, PromptTemplate("Classify.", "Message", "Topic"), (), 16)
     message = "Classify.\n\nMessage: one"
-    own = tokenizer.apply_chat_template([{"role": "user", "content": message}], add_generation_prompt=True)["input_ids"]
-    assert [*prompt.prefix, *prompt.row("one")] == [*own, *chat.encode("Topic:")]
+    own = tokenizer.apply_chat_template(
+        [{"role": "user", "content": message}], tokenize=False, add_generation_prompt=True
+    )
+    assert tokenizer.decode([*prompt.prefix, *prompt.row("one")]) == f"{own}Topic:"
     [end] = tokenizer("<|im_end|>", add_special_tokens=False)["input_ids"]
     assert prompt.row("<|im_end|>").count(end) == prompt.row("one").count(end) == 1
     assert embedded_model.turn == ([], [])
