@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 import torch
 
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.errors import ModelUnavailable
+from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference.engine import memory
 from mechanisms.inference.engine.memory import report_out_of_memory
 from mechanisms.inference.engine.transformers_model import TransformersModel, TransformersSession
@@ -126,8 +128,12 @@ def test_a_chunk_that_was_computed_before_memory_ran_out_is_computed_again(rando
 def tokens_of(model, randomness) -> tuple[list[str], int]:
     ledger, rows = PrivacyLedger(), running.data(running.rows(60))
     plan = running.planned(rows, running.alone())
-    told = running.begun(rows, plan, model=model, ledger=ledger, randomness=randomness)
-    released = [event.text for event in told if isinstance(event, TokenReleased)]
+    released = []
+    with contextlib.suppress(UsageError):  # what random weights write is no sentence, so that nothing is kept
+        for event in running.begun(rows, plan, model=model, ledger=ledger, randomness=randomness):
+            if isinstance(event, TokenReleased):
+                released.append(event.text)
+    assert released
     with ledger.transaction() as database:
         [(charges,)] = database.execute("SELECT count(*) FROM charges").fetchall()
     return released, charges
