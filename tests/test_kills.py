@@ -1,6 +1,7 @@
 """Processes that are killed (SIGKILL) at random moments of runs, answers and votes: what the ledger holds then.
 
-A kill ends a process, not the machine: what a loss of power leaves rests on SQLite's `synchronous=FULL` and on the disk.
+A kill ends a process, not the machine: what a loss of power leaves rests on SQLite's `synchronous=FULL` and on the
+disk.
 """
 
 from __future__ import annotations

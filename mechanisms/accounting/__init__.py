@@ -21,7 +21,6 @@ from mechanisms.accounting.ledger import (
     LedgerRun,
     PrivacyLedger,
     Reservation,
-    check_reservation,
     reserve,
 )
 from mechanisms.accounting.normal_form import amplified
@@ -48,7 +47,6 @@ __all__ = [
     "best_guess",
     "best_guess_in_percent",
     "calibrate_noise",
-    "check_reservation",
     "claim",
     "cost_in_words",
     "fingerprint",

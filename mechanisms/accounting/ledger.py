@@ -477,16 +477,6 @@ def reserve(ledger: PrivacyLedger, wanted: Reservation, anew: bool = False) -> I
     return IndividualFilter(ledger, run.number, wanted.queries, continued=False)
 
 
-def check_reservation(ledger: PrivacyLedger, wanted: Reservation) -> None:
-    """Raise what `reserve` would raise where the data set has a reservation already. Nothing is reserved.
-
-    Raises:
-        ReservedOtherwise: the data set's reservation is for another file or other terms.
-    """
-    with ledger.transaction() as database:
-        _continued(database, wanted)
-
-
 def _continued(database: sqlite3.Connection, wanted: Reservation) -> int | None:
     """The run of the reservation to continue; None if the data set has none."""
     query = "SELECT run, digest, terms FROM reservations JOIN runs ON id = run WHERE name = ? AND unit = ?"

@@ -10,10 +10,6 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from mechanisms.answers.request import AnswerRequest
-from mechanisms.data.columns import to_records
-from mechanisms.data.sources import Example, read_table
-from mechanisms.inference import Embedder
-from mechanisms.queries.retrieval import similarities
 
 # The probability that a clear majority of the shards wins in spite of the noise: a closed form of public values.
 
@@ -167,50 +163,3 @@ def _unit(request: AnswerRequest) -> str:
 def _of_hundred(chance: float) -> int:
     """The percentage, rounded down so that it is never overstated."""
     return int(100 * chance + 1e-9)
-
-
-# The effect of a threshold on public or bundled text: the number of rows that would take part in a question, and pay.
-
-THRESHOLDS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
-_QUESTIONS, _ROWS = 20, 200
-
-
-@dataclass(frozen=True)
-class ThresholdEffect:
-    """The effect of one threshold.
-
-    Attributes:
-        share: mean share of the rows that take part in a question.
-        busiest: the largest share of the questions in which a row takes part; times the number of questions, this is
-            the number of `queries` with which that row can pay for all of them.
-        unanswered: share of the questions in which no row takes part.
-    """
-
-    threshold: float
-    share: float
-    busiest: float
-    unanswered: float
-
-
-def threshold_effect(
-    rows: Sequence[str], questions: Sequence[str], embedder: Embedder, thresholds: Sequence[float] = THRESHOLDS
-) -> tuple[ThresholdEffect, ...]:
-    """Compare public questions with public rows; on private rows the result would be private too."""
-    vectors = embedder.embed(rows)
-    similar = np.stack([similarities(vectors, question) for question in embedder.embed(questions)])
-    return tuple(_effect(threshold, similar >= threshold) for threshold in thresholds)
-
-
-def threshold_effect_on_example(example: Example, embedder: Embedder) -> tuple[ThresholdEffect, ...]:
-    """The same on a bundled file, with a few of its rows as questions."""
-    texts = [record.text for record in to_records(read_table(example.path), example.mapping)]
-    return threshold_effect(texts[_QUESTIONS : _QUESTIONS + _ROWS], texts[:_QUESTIONS], embedder)
-
-
-def _effect(threshold: float, reached: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> ThresholdEffect:
-    return ThresholdEffect(
-        threshold=threshold,
-        share=float(reached.mean()),
-        busiest=float(reached.mean(axis=0).max()),
-        unanswered=float((~reached.any(axis=1)).mean()),
-    )

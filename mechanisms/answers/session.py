@@ -13,7 +13,6 @@ from mechanisms.accounting import (
     IndividualFilter,
     PrivacyLedger,
     Reservation,
-    check_reservation,
     fingerprint,
     reserve,
 )
@@ -262,15 +261,6 @@ def open_session(
         disclosures=disclosures,
     )
     return AnswerSession(opened, request, units, embedder, respondent, model, paid, randomness)
-
-
-def check_terms(dataset: Dataset, request: AnswerRequest, ledger: PrivacyLedger) -> None:
-    """Check, before a model is loaded, that `open_session` needs no new reservation because of other terms.
-
-    Raises:
-        ReservedOtherwise: the data set's reservation is for another file or other terms.
-    """
-    check_reservation(ledger, _reservation(dataset, request, SecureRandomness()))
 
 
 def _reservation(dataset: Dataset, request: AnswerRequest, randomness: Randomness) -> Reservation:

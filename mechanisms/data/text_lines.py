@@ -179,6 +179,8 @@ def _utf16_without_mark(start: bytes) -> str | None:
     even, odd = (start[place::2].count(0) / max(1, len(start) // 2) for place in (0, 1))
     if max(even, odd) < _HALF_ZERO or min(even, odd) > _OTHER_HALF * max(even, odd):
         return None
+    if 2 * start.count(0) <= start.count(b"\n"):  # in any script, every line end has one
+        return None
     return "utf-16-le" if odd > even else "utf-16-be"
 
 

@@ -28,6 +28,10 @@ _LEAST_DRAFTS = 2
 _OF_WRITING = ("scheme", "subsets", "tokens", "candidates")
 _CALLED = {"epsilon": "target_epsilon", "shots": "shots_per_label", "written": "shots_per_label"}
 """Settings that certificates call by another name."""
+_OF_TOKENS = {*_OF_WRITING, "per_subset", "min_tokens", "candidate_top_p", "written", "parameters"}
+"""Settings that a run in stages states apart from the others, in `written`."""
+_NAMED = {"mechanism", "transform", "scheme"}
+"""What a run that only writes states beside the parameters."""
 
 
 class _Measured(BaseModel):
@@ -88,13 +92,13 @@ def _planned(
         "sizes": _within(of_run, "sizes"),
         **({} if alone else {"draft_tokens": _value(stated, "draft_tokens")}),
         **({"max_unit_records": _value(of_run, "max_unit_records")} if certificate.by_user else {}),
-        **(_of_writing(written) if written is not None else {}),
+        **(_of_writing(written, alone) if written is not None else {}),
     }
     if asked is not None:
         values |= {"kind": asked.kind, "writer": asked.writer, "reader": asked.reader, "relation": asked.relation}
         values |= {"label_words": dict(asked.words), "sentence": asked.sentence}
     _check_extent(demo_set.labels, values["shots"], values.get("written"))
-    spec = _spec(values)
+    spec = _spec(values, alone)
     with naming_field(f"{WHERE}/sizes"):
         sizes = _sizes(demo_set.labels, spec)
     with naming_field(WHERE):
@@ -115,35 +119,43 @@ def _planned(
         )
 
 
-def _of_writing(written: Mapping[str, Any]) -> dict[str, Any]:
-    mechanism, transform = _value(written, "mechanism"), _value(written, "transform")
-    for name, known, names in (
-        ("mechanism", mechanism, mechanism_names()),
-        ("transform", transform, transform_names()),
-    ):
-        if known not in names:
-            raise UsageError(f"{WHERE}/{name}: this version knows no such {name}.")
-    if _value(written, "scheme") == older.DISJOINT:
-        raise UsageError(f"{WHERE}/scheme: disjoint samples: version {LAST_READER} of DP-ICL Studio checks this file.")
-    unit_rows = _value(written, "unit_rows")
+def _place(name: str, alone: bool) -> str:
+    """The field of a certificate that states a setting."""
+    if name == "delta" or (alone and name in _NAMED):
+        return f"privacy/{name}"
+    part = "" if alone or name not in _NAMED | _OF_TOKENS else "/written"
+    return f"{WHERE}{part}/{_CALLED.get(name, name)}"
+
+
+def _of_writing(written: Mapping[str, Any], alone: bool) -> dict[str, Any]:
+    where = WHERE if alone else f"{WHERE}/written"
+    chosen = {name: _value(written, name, where) for name in ("mechanism", "transform")}
+    for name, names in (("mechanism", mechanism_names()), ("transform", transform_names())):
+        if chosen[name] not in names:
+            raise UsageError(f"{_place(name, alone)}: this version knows no such {name}.")
+    if _value(written, "scheme", where) == older.DISJOINT:
+        place = _place("scheme", alone)
+        raise UsageError(f"{place}: disjoint samples: version {LAST_READER} of DP-ICL Studio checks this file.")
+    unit_rows = _value(written, "unit_rows", where)
+    configs = mechanism_class(chosen["mechanism"]), transform_class(chosen["transform"])
     return {
-        "mechanism": mechanism,
-        "transform": transform,
-        "parameters": dict(_parameters(written, mechanism_class(mechanism), transform_class(transform))),
-        **{name: _value(written, name) for name in _OF_WRITING},
-        "per_subset": None if unit_rows is True else _value(written, "per_subset"),
+        **chosen,
+        "parameters": dict(_parameters(written, where, *configs)),
+        **{name: _value(written, name, where) for name in _OF_WRITING},
+        "per_subset": None if unit_rows is True else _value(written, "per_subset", where),
         "min_tokens": written.get("min_tokens", 0),
         "candidate_top_p": written.get("candidate_top_p", 1.0),
-        "written": _value(written, "shots_per_label"),
+        "written": _value(written, "shots_per_label", where),
     }
 
 
-def _parameters(written: Mapping[str, Any], *of: Any) -> Iterator[tuple[str, Any]]:
+def _parameters(written: Mapping[str, Any], where: str, *of: Any) -> Iterator[tuple[str, Any]]:
     """Those of mechanism and transform; one that is not stated means what there was before there was a choice."""
     for config in of:
         for each in parameters(config):
             name = each.flag.replace("-", "_")
-            yield each.flag, written[name] if name in written or each.before is None else each.before
+            stated = name in written or each.before is None
+            yield each.flag, _value(written, name, where) if stated else each.before
 
 
 def implied(written: Mapping[str, Any], *of: Any) -> set[str]:
@@ -152,18 +164,19 @@ def implied(written: Mapping[str, Any], *of: Any) -> set[str]:
     return names - set(written)
 
 
-def _spec(values: Mapping[str, Any]) -> RunSpec:
+def _spec(values: Mapping[str, Any], alone: bool) -> RunSpec:
     try:
         return RunSpec.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        place = [_CALLED.get(str(part), str(part)) for part in first["loc"][:2]]
-        raise UsageError(f"{'/'.join([WHERE, *place])}: {str(first['msg']).removeprefix('Value error, ')}") from None
+        name, *deeper = [str(part) for part in first["loc"][:2]] or [""]
+        place = "/".join([_place(name, alone) if name else WHERE, *deeper])
+        raise UsageError(f"{place}: {str(first['msg']).removeprefix('Value error, ')}") from None
 
 
-def _value(stated: Mapping[str, Any], name: str) -> Any:
+def _value(stated: Mapping[str, Any], name: str, where: str = WHERE) -> Any:
     if name not in stated:
-        raise UsageError(f"{WHERE}/{name}: is missing.")
+        raise UsageError(f"{where}/{name}: is missing.")
     return stated[name]
 
 

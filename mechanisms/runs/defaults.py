@@ -32,7 +32,7 @@ TOKENS = 24
 MIN_TOKENS = 8
 """Tokens before a demonstration may end: small models like to write a title."""
 INDEX_NUCLEUS = 0.9
-"""Where only a token's index is released its noise cannot be read: what no text goes on with must not be a candidate."""
+"""Where only a token's index is released its noise cannot be read: what no text goes on with is no candidate."""
 
 FEWEST_DRAFTS, MOST_DRAFTS = 8, 24
 DRAFTS_A_WINNER = 2

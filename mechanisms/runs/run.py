@@ -131,9 +131,9 @@ def _events(
                 journal.write(*together)
             for event in together:
                 step.apply(event)
-                if isinstance(event, Release | DemoCompleted | DemoRefused):
-                    yield from _kept(state, begun)
-                yield event
+            if any(isinstance(event, Release | DemoCompleted | DemoRefused) for event in together):
+                yield from _kept(state, begun)
+            yield from together
     yield from _filled(state)
     made = state.kept(begun)
     if not made.demonstrations:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import jsonschema
 import numpy as np
@@ -74,7 +74,7 @@ class ScoredSet:
     demonstrations: tuple[Demonstration, ...]
     labels: tuple[str, ...]
     template: PromptTemplate
-    asked: Asked = Asked()
+    asked: Asked = field(default_factory=Asked)
     draft_tokens: int = _DRAFT_TOKENS
     prior: Mapping[str, float] | None = None
     zero_shot: Mapping[str, float] | None = None

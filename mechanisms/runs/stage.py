@@ -153,7 +153,7 @@ class RunState:
         parts: the rows that each stage may read; private.
         held_out: whether the scoring rows took part in nothing else, in this run or another.
         openings: how texts of each label begin, each with its weight; empty where nothing was released or cleared.
-        public: the drafts of each label, before any vote, likeliest first.
+        public: the drafts of each label, before any vote, best first.
         written: texts of each label that private rows have written, and that passed the gate.
         refused: what the gate refused.
         ballots: what stands in each label's ballot.
@@ -276,9 +276,8 @@ class OneRelease(ABC, Generic[P]):
         if self._done:
             return
         for event in self._asked():
-            if isinstance(event, Release):
-                if run is not None and journal is not None:
-                    run.mark(release_name(self._stage.name, event), journal.lines(event))
+            if isinstance(event, Release) and run is not None and journal is not None:
+                run.mark(release_name(self._stage.name, event), journal.lines(event))
             yield [event]
 
     @abstractmethod

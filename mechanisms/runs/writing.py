@@ -80,8 +80,8 @@ class Writing:
         run: LedgerRun | None = None,
         replayed: Sequence[Any] = (),
         journal: Journal | None = None,
-    ) -> Iterator[WritingEvent]:
-        """Write the demonstrations that are still missing.
+    ) -> Iterator[Sequence[WritingEvent]]:
+        """Write the demonstrations that are still missing; a finished one comes together with what the gate says of it.
 
         Args:
             charge: called before the first token of each demonstration, and again for one that was interrupted.
@@ -99,16 +99,14 @@ class Writing:
             self._keep(event)
         told = (part_of(each) for each, tokens in self._tokens.items() if tokens or each in self._ended)
         check_replayed(told, run)
+        if replayed and isinstance(replayed[-1], DemoCompleted):  # the interruption came before it was judged
+            yield [*_judged(replayed[-1], gate)]
         for event in self._written(charge, openings, seen):
             if run and isinstance(event, TokenReleased | DemoCompleted) and part_of(_key(event)) not in seen:
                 seen |= {part_of(_key(event))}
                 mark_released(run, journal, part_of(_key(event)), event)
             self._keep(event)
-            yield event
-            if isinstance(event, DemoCompleted):
-                text = event.demonstration.text
-                if reason := gate.reason(text) if text else NO_SENTENCE:
-                    yield DemoRefused(*_key(event), reason)
+            yield [event, *(_judged(event, gate) if isinstance(event, DemoCompleted) else ())]
 
     def _keep(self, event: object) -> None:
         match event:
@@ -162,6 +160,13 @@ class Writing:
             going.append(writer)
         for writer in going:
             yield from finish_publicly([writer], self._model)
+
+
+def _judged(event: WritingEvent, gate: Gate) -> Iterator[DemoRefused]:
+    if isinstance(event, DemoCompleted):
+        text = event.demonstration.text
+        if reason := gate.reason(text) if text else NO_SENTENCE:
+            yield DemoRefused(*_key(event), reason)
 
 
 def _key(event: TokenReleased | DemoCompleted) -> Key:

@@ -24,7 +24,7 @@ AS_RELEASED = 1000.0
 """A prior deviation with which the vector is read as it was released, as the papers do."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)  # the noise comes first where a mechanism is made by place
 class NoisyVector(TokenMechanism):
     """The base of these mechanisms: the parameters of the reading."""
 

@@ -24,8 +24,8 @@ import numpy as np
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget
 from mechanisms.answers.request import AnswerRequest
+from mechanisms.answers.scores import score_answer
 from mechanisms.answers.session import TextRespondent, keyword_texts, open_session
-from mechanisms.evaluation.open_answers import score_answer
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.inference.models.listing import EMBEDDED
@@ -104,8 +104,11 @@ def rows(path: Path, task: Task) -> list[Record]:
 
 
 def public_terms(task: Task, questions: Sequence[str], others: Sequence[str], size: int, embedder) -> tuple[float, int]:
-    """The highest threshold at which the median question reaches as many rows as the shards show, and the fewest answers
-    of a row that keep two thirds of the payments due."""
+    """Threshold and answers of a row.
+
+    The highest threshold at which the median question reaches as many rows as the shards show, and the fewest answers
+    that keep two thirds of the payments due.
+    """
     stand_ins = embedder.embed(others)
     similar = np.stack([similarities(stand_ins, question) for question in embedder.embed(questions)])
     reached = {t: np.median((similar >= t).sum(axis=1)) * size / len(others) for t in THRESHOLDS}

@@ -6,14 +6,10 @@ import numpy as np
 import pytest
 
 from mechanisms.accounting import PrivacyTarget
-from mechanisms.answers.odds import threshold_effect, threshold_effect_on_example
 from mechanisms.answers.request import AnswerRequest
-from mechanisms.answers.session import LabelRespondent
-from mechanisms.data.sources import EXAMPLES
-from mechanisms.evaluation.completions import greedy
+from mechanisms.answers.session import LabelRespondent, greedy
 from mechanisms.queries import query_mechanism_class, query_mechanism_names
 from mechanisms.records import PromptTemplate, Record
-from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 
 MECHANISMS = [name for name in query_mechanism_names() if not query_mechanism_class(name).open_answers]
@@ -103,21 +99,3 @@ def test_an_answer_is_never_empty_and_ends_at_the_first_stop():
     quiet = Quiet()
     assert greedy(quiet, quiet.open([1], [[2], [3]], 1, 5), 5) == [[65, 65]] * 2
     assert greedy(quiet, quiet.open([1], [[2]], 1, 1), 1) == [[65]]
-
-
-# What a threshold does to public text.
-
-
-def test_shares_of_rows_and_questions():
-    rows, questions = ["p q", "p q", "r s", "t u"], ["p q", "r s", "p q", "v w"]
-    [exact, everything] = threshold_effect(rows, questions, ToyEmbedder(64), (0.9, -1.0))
-    assert exact.share == pytest.approx(5 / 16)  # two questions reach two rows, one reaches one, one none
-    assert (exact.busiest, exact.unanswered) == (0.5, 0.25)
-    assert (everything.share, everything.busiest, everything.unanswered) == (1, 1, 0)
-
-
-def test_a_higher_threshold_reaches_fewer_rows_of_an_example():
-    effects = threshold_effect_on_example(EXAMPLES[0], ToyEmbedder())
-    shares = [effect.share for effect in effects]
-    assert shares == sorted(shares, reverse=True)
-    assert 0 < shares[0] < 1

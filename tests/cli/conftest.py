@@ -1,4 +1,4 @@
-"""Toys in place of the models that `synthesize` loads."""
+"""Toys in place of the models that commands load."""
 
 from __future__ import annotations
 
@@ -18,3 +18,4 @@ def toy_models(monkeypatch, any_text_passes):
 
     monkeypatch.setattr("mechanisms.cli.synthesize.opened", opened)
     monkeypatch.setattr("mechanisms.cli.synthesize.load_embedder", ToyEmbedder)
+    monkeypatch.setattr("mechanisms.api.load_model", lambda name: SpeakingModel())

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from mechanisms.cli.synthesis_options import outputs_of, schema_of
 
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.cli.main import parser
 from mechanisms.cli.options import labels_of
-from mechanisms.cli.synthesis_options import outputs_of, schema_of
 from mechanisms.cli.synthesize import spec_of
 from mechanisms.data.label_names import read_labels, read_pairs
 from mechanisms.demos.demo_set import loads, to_text
@@ -135,7 +135,7 @@ def test_every_command_that_reads_a_labelled_file_tells_and_asks(capsys, mixed, 
         ("text,label\nhéhé,News\n".encode("gb18030") * 3, "", "--encoding"),
         (b"text,label\nx,News\n", "--encoding nothing", "no encoding 'nothing'"),
         (b"Letters of 2026\n\ntext,label\nx,News\ny,Sport\n", "", "--skip-lines 2"),
-        (b"text,label\nx\0,News\n", "", "Line 2 has a NUL byte"),
+        (b"text,label\nx\0,News\n" + b"y,Sport\n" * 9, "", "Line 2 has a NUL byte"),
         (b"text,label\nx,News\n", "--sheet One", "no sheet to say"),
         (b"text,label\nx,News\n", "--skip-lines -1", "must not be negative"),
         (b"text,label\nx,News\n", "--separator ab", "one character"),

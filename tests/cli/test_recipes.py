@@ -16,6 +16,7 @@ from mechanisms.errors import ModelUnavailable
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.defaults import completed
 from mechanisms.runs.events import SetKept
+from mechanisms.runs.gate import Gate
 from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.spec import Recipe, RunSpec, Split
 from mechanisms.runs.verification import verify
@@ -162,6 +163,16 @@ def test_a_run_that_ends_early_leaves_what_was_released(
     if released:
         assert loads(demos.read_text()) == kept
         assert json.loads(demos.read_text())["signature"]
+
+
+def test_a_run_whose_texts_are_all_refused_leaves_no_file(capsys, tmp_path, toy_models, monkeypatch):
+    monkeypatch.setattr(Gate, "reason", lambda gate, text: "mostly other than letters")
+    line = f"{LINE} --recipe tokens {WRITING} --out {tmp_path / 'demos.json'}"
+    code, out, err = run(capsys, line)
+    assert (code, out) == (2, "")
+    assert "refused, mostly other than letters" in err
+    assert "Nothing of this run is left to keep" in err
+    assert not (tmp_path / "demos.json").exists()
 
 
 def test_progress_tells_nothing_private(capsys, tmp_path, toy_models):

@@ -86,7 +86,7 @@ def cut_and_resumed(begun, one: Dataset, plan: Plan, cut: Cut, folder: Path, mon
         ledger = PrivacyLedger(home)
         ledger.set_cap("d", data.unit, Cap(1e6, 0.1))
         with closing(RunJournal.new(home / FILE)) as journal, closing(begun(data, tape, ledger, journal)) as first:
-            releases = (event for event in first if not isinstance(event, OWN))  # progress tells how many rows there are
+            releases = (event for event in first if not isinstance(event, OWN))  # progress tells how many there are
             tell_all(map(without_budget, cut(releases)), tape)
         with closing(RunJournal.read(home / FILE, ledger)) as journal:
             try:

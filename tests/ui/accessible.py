@@ -45,7 +45,7 @@ def by_keys(page: Page) -> list[str]:
     page.evaluate(f"""() => {{ window.reached = new Set(); window.expected = ({_TABBABLE})();
       document.activeElement.blur(); document.body.tabIndex = -1; document.body.focus(); }}""")
     unmarked = []
-    for _ in range(2 * page.evaluate("window.expected.length") + 5):  # what scrolls can be focused, too
+    for _ in range(3 * page.evaluate("window.expected.length") + 5):  # what scrolls, and each radio button, too
         page.keyboard.press("Tab")
         unmarked.append(page.evaluate(_FOCUSED))
         if page.evaluate("window.expected.every((each) => !each.isConnected || window.reached.has(each))"):

@@ -76,8 +76,8 @@ class Calibrate(PlannedStage):
         rows, noise = plan.units(self.name) / len(plan.labels), self.tally.deviation
         if rows < CLEARANCE * noise:
             yield (
-                f"About {rows:.2g} {who} a label calibrate, and the noise on them is {noise:.2g}: the correction may be "
-                f"chance, and worse than none. More {who} or a larger epsilon for this stage help."
+                f"About {rows:.2g} {who} a label calibrate, and the noise on them is {noise:.2g}: the correction may "
+                f"be chance, and worse than none. More {who} or a larger epsilon for this stage help."
             )
 
     def task(self) -> str:

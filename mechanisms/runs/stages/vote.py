@@ -1,4 +1,4 @@
-"""The stage "vote": each unit votes for the text of its label's ballot that is nearest in meaning (after Lin et al. 2024).
+"""The stage "vote": each unit votes for the text of its ballot that is nearest in meaning (after Lin et al. 2024).
 
 The ballot has public drafts, and what rows have written token by token. The winners are the set's demonstrations.
 """
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as checked
 
@@ -185,7 +186,7 @@ Ballots = Mapping[str, Sequence[str]]
 
 
 def winners(
-    ballots: Ballots, votes: Mapping[str, Floats], most: int, embedded: Mapping[str, Floats]
+    ballots: Ballots, votes: Mapping[str, Floats], most: int, embedded: Mapping[str, NDArray[np.float32]]
 ) -> dict[str, tuple[int, ...]]:
     """Places of each label's best texts, best first, from released votes; ties: the smaller index.
 
@@ -218,9 +219,7 @@ class VoteCollector:
 
     def __init__(self, embedder: Embedder, ballots: Ballots) -> None:
         self._embedder = embedder
-        self.embedded: dict[str, Floats] = {
-            label: np.asarray(embedder.embed(drafts), np.float64) for label, drafts in ballots.items()
-        }
+        self.embedded = {label: embedder.embed(drafts) for label, drafts in ballots.items()}
         ends = np.cumsum([0, *(len(drafts) for drafts in ballots.values())])
         self._starts = dict(zip(ballots, ends.tolist(), strict=False))
         self.places = int(ends[-1])

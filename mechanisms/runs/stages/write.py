@@ -100,8 +100,8 @@ class Write(PlannedStage):
             times = FAINT / signal
             yield (
                 f"A token's signal is {signal:.2g} times its noise: {smallest} units a label decide few tokens. About "
-                f"{_rounded(smallest * times):,.0f} units a label, or epsilon {_rounded(plan.spec.epsilon * times):g}, would "
-                "let them decide."
+                f"{_rounded(smallest * times):,.0f} units a label, or epsilon {_rounded(plan.spec.epsilon * times):g}, "
+                "would let them decide."
             )
 
     def task(self) -> str:
@@ -134,8 +134,7 @@ class Writer:
             if run is not None:
                 run.charge(*self._stage.charge_of(label, number), part_of((label, number)))
 
-        for event in state.writing.events(charge, state.openings, state.gate, run, replayed, journal):
-            yield [event]
+        yield from state.writing.events(charge, state.openings, state.gate, run, replayed, journal)
 
     def apply(self, event: CuratorEvent) -> None:
         match event:

@@ -1,4 +1,4 @@
-"""The figures of `measure`: copies, diversity, likeness, matching, perplexity, words."""
+"""The figures of `measure`: copies, diversity, matching, perplexity, words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.errors import ModelUnavailable, UsageError
-from research.measures import likeness
 from research.measures.copying import longest_copied
 from research.measures.diversity import distinct
 from research.measures.linear_classifier import LinearClassifier, held_out_accuracy
@@ -94,33 +93,6 @@ def test_repetition_lowers_it():
 
 def test_nothing_is_not_diverse():
     assert distinct([], 1) == distinct([""], 1) == 0.0
-
-
-# MAUVE on planted collections, where its package is installed.
-
-
-def collection(seed, centre):
-    drawn = np.random.default_rng(seed).normal(size=(200, 8)) * 0.05 + np.eye(8)[centre]
-    return (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not likeness.can_compare(), reason="requirements-mauve.txt is not installed")
-def test_the_same_is_alike_and_the_disjoint_is_not():
-    first = collection(0, 0)
-    assert likeness.mauve(first, first) == pytest.approx(1)
-    assert likeness.mauve(first, collection(1, 0)) > 0.8
-    assert likeness.mauve(first, collection(1, 1)) < 0.1
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not likeness.can_compare(), reason="requirements-mauve.txt is not installed")
-def test_half_of_a_kind_lies_between_and_the_figure_repeats():
-    first = collection(0, 0)
-    mixed = np.concatenate([collection(1, 0)[:100], collection(2, 1)[:100]])
-    found = likeness.mauve(first, mixed)
-    assert 0.1 < found < 0.8
-    assert likeness.mauve(first, mixed) == found
 
 
 # Logistic regression on embeddings, on planted clusters.

@@ -6,7 +6,6 @@ import json
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from mechanisms import confidence
@@ -18,7 +17,6 @@ from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import PUBLIC_ONLY
 from mechanisms.records import Demonstration, Record
 from research.__main__ import main
-from research.measures import measure
 from research.measures.command import DEMONSTRATIONS, REAL_ROWS
 from research.measures.measure import Measures
 from tests.cli import command
@@ -65,21 +63,6 @@ def test_a_second_model_gives_perplexity():
     assert Measures(LABELS, TEST, ToyEmbedder(), reader).of(texts()).perplexity == pytest.approx(128)
 
 
-def test_likeness_is_of_as_many_rows_of_the_same_labels(measures, monkeypatch):
-    """Also where the texts are of one label mostly: labels apart are not likeness lost."""
-    seen = []
-    monkeypatch.setattr(measure, "can_compare", lambda: True)
-    monkeypatch.setattr(measure, "FEWEST", 40)
-    monkeypatch.setattr(measure, "mauve", lambda *sides: seen.append(sides) or 0.5)
-    uneven = [Demonstration(row.text, row.label) for row in TEST for _ in range(2) if row.label == "fruit"]
-    uneven += [Demonstration(row.text, row.label) for row in TEST if row.label == "sky"]
-    assert measures.of(uneven).mauve == 0.5
-    [(ours, theirs)] = seen
-    assert ours.shape == theirs.shape == (40, ToyEmbedder().dimensions)
-    np.testing.assert_array_equal(np.sort(ours, axis=0), np.sort(theirs, axis=0))
-    assert measures.of(texts()).mauve is None  # too few
-
-
 @pytest.mark.parametrize(
     ("rows", "message"),
     [(TEST[::2], "no row of the label 'sky'"), (TEST[:9], "5 rows")],
@@ -112,7 +95,6 @@ def write_rows(path, word, count=10) -> str:
 def files(monkeypatch, tmp_path) -> dict[str, str]:
     monkeypatch.setattr("research.measures.command.load_embedder", ToyEmbedder)
     monkeypatch.setattr("research.measures.command.load_model", lambda name: ToyModel())
-    monkeypatch.setattr("research.measures.command.can_compare", lambda: False)
     return {
         "first": write_set(tmp_path / "first.json", [("red rose", "red"), ("blue sky", "blue")]),
         "second": write_set(tmp_path / "second.json", [("red as the secret 3", "red"), ("blue sea", "blue")]),
@@ -144,8 +126,7 @@ def test_sets_are_pooled_and_every_arm_has_as_many_texts(capsys, files):
             low, high = arm[figure]["interval"]
             assert 0 <= low <= arm[figure]["accuracy"] <= high <= 1
         assert 0 < arm["distinct_1"] <= arm["distinct_3"] <= 1
-        assert not {"mauve", "perplexity", "longest_copied"} & set(arm)
-    assert "MAUVE is left out" in err
+        assert not {"perplexity", "longest_copied"} & set(arm)
 
 
 def test_public_test_rows_alone_are_nobodys_secret(capsys, files):

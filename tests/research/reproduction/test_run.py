@@ -12,6 +12,7 @@ import pytest
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.sizes import NO_NOISE, SCORED
 from mechanisms.errors import UsageError
+from mechanisms.evaluation.evaluate import Accuracy
 from mechanisms.records import Dataset, Record
 from research.reproduction import making, run
 from research.reproduction.cells import Grid, Setting
@@ -19,7 +20,8 @@ from research.reproduction.folder import Folder
 from research.reproduction.run import CellDone, CellKept, CellRefused, CellStarted, reproduce
 from research.reproduction.table import page, tidy
 from research.reproduction.tasks import TASKS
-from tests.recipes.test_drafts import Speaking
+from research.runs import texts_written
+from tests.runs.running import Speaking
 from tests.toy_embedder import ToyEmbedder
 
 LABELS = TASKS["trec"].labels
@@ -145,10 +147,12 @@ def test_a_spoilt_cell_is_named(data, tmp_path):
 
 
 def test_a_cell_that_is_refused_leaves_the_others(data, tmp_path, monkeypatch):
-    def refused(*given):
+    def refused(data, *given, **asked):
+        if asked["mechanism"] == "public":
+            return texts_written(data, *given, **asked)
         raise UsageError("the model is too small")
 
-    monkeypatch.setattr(making, "synthesize", refused)
+    monkeypatch.setattr(making, "texts_written", refused)
     told = computed(data, tmp_path)
     assert [(each.cell.method, each.reason) for each in of_kind(told, CellRefused)] == [
         ("non-private", "the model is too small")
@@ -201,3 +205,20 @@ def test_tables_hold_every_cell_and_the_papers_figures(data, tmp_path):
     assert sum("**toy / model**" in line for line in lines) == 4
     assert "TREC" in text
     assert "AG News\n" not in text
+
+
+def test_a_slot_counts_where_the_answer_is_its_phrase(tmp_path, monkeypatch):
+    """Whatever its case and a final stop; a test row may have a phrase that nothing was written for."""
+    labels = [*TASKS["mit_g"].labels, "noir"]
+    (tmp_path / "data" / "mit_g").mkdir(parents=True)
+    for name in ("train", "test"):
+        rows = [f"{name} film {number},{label}" for number, label in enumerate(labels)]
+        (tmp_path / "data" / "mit_g" / f"{name}.csv").write_text("\n".join(["text,label", *rows]))
+    said = {f"test film {number}": f" {label.title()}." for number, label in enumerate(labels)}
+    said["test film 0"] += " And more."
+    monkeypatch.setattr(run, "answers", lambda model, template, shown, texts, *caps: map(said.get, texts))
+    grid = Grid(("mit_g",), ("gaussian", "vote"), (0.0,), 1, replace(SETTING, rows=None))
+    results = [each.result for each in of_kind(computed(tmp_path / "data", tmp_path, grid), CellDone)]
+    assert [each.cell.method for each in results] == ["zero-shot", "public"]
+    assert all(each.found == {run.EXACT: Accuracy(10, 11)} for each in results)
+    assert "GPT-3 Babbage" in page(results, "toy", grid.setting)

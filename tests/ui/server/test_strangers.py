@@ -21,8 +21,10 @@ OPEN = {
     "/", "/login", "/login/", "/logout", "/theme.css", "/gradio_api/theme.css", "/gradio_api/robots.txt", "/robots.txt",
     "/manifest.json", "/favicon.ico", "/pwa_icon", "/pwa_icon/{size}", "/gradio_api/app_id", "/gradio_api/app_id/",
     "/gradio_api/user", "/gradio_api/user/", "/gradio_api/startup-events", "/gradio_api/reset", "/gradio_api/reset/",
+    "/gradio_api/heartbeat/{session_hash}",
 }  # fmt: skip
-"""The form for signing in, what it looks like, and words that depend on nobody."""
+"""The form for signing in, what it looks like, words that depend on nobody, and the connection that an open page keeps,
+which never ends (SECURITY.md)."""
 PATIENCE = 300.0
 """Seconds for an answer, on a machine that others use too."""
 
