@@ -129,7 +129,7 @@ def outcome_of_run(view: RunView) -> tuple[str, str]:
             what = "1 whole demonstration is kept" if kept == 1 else f"{kept} whole demonstrations are kept"
             return f"Stopped. {what}; what was spent stays spent, because what was shown cannot be taken back.", "warn"
         case "failed":
-            return view.message, "bad"
+            return f"{view.message} What was released before is kept." if kept else view.message, "bad"
     return "", "info"
 
 
