@@ -207,7 +207,8 @@ def fill(page: Page, name: str, value: float) -> None:
 
 def planned(page: Page) -> None:
     """Wait until what was typed last is calibrated."""
-    page.wait_for_timeout(400)
+    page.wait_for_timeout(500)
+    page.wait_for_selector("#steps .stepper:nth-child(3):not(.shut)", timeout=SLOW)
     page.wait_for_selector("#outcome .guarantee", timeout=SLOW)
 
 
