@@ -98,7 +98,7 @@ def test(page: Page) -> None:
 def watch_tokens(page: Page) -> None:
     """A second run, token by token, and the beginning of its replay as an animation."""
     step(page, 2)
-    page.click("#recipe label:has-text('Token by token')")
+    page.click("#recipe label:has-text('nothing else')")
     page.fill("#epsilon-number", str(EPSILON))
     page.press("#epsilon-number", "Tab")
     page.wait_for_selector("#outcome:has-text('Signal-to-noise of a token'):has-text('factor of 54')", timeout=SLOW)
