@@ -8,8 +8,9 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.state import DataState
+from dpicl_ui.frame.controls import control, said
 from dpicl_ui.frame.guard import ACCOUNTING, PRIVATE, guarded
-from dpicl_ui.frame.inputs import control, epsilon_slider, number, said
+from dpicl_ui.frame.inputs import epsilon_slider, number
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import Tree, budget, el, notice, panel
