@@ -52,6 +52,7 @@ _PAIR: list[Tree] = [
         ),
     ),
 ]
+_EXAMPLE = "Fictional messages to a clinic: all is confirmed for you, and the next step is Generate."
 _PLAYED = (
     "A recorded run on {rows} fictional messages to a bank (epsilon {epsilon:.2g}): at each token rows say which word "
     "comes next, noise is added, and the sum is read through what the model expects. Texts are as they came from a "
@@ -68,15 +69,22 @@ class Welcome:
             with gr.Column(min_width=300):
                 panel(*_SAID, *_PAIR)
                 self.example = gr.Button("Try it on an example", variant="primary", elem_id="try-example")
+                panel(el("p.muted", _EXAMPLE))
             with gr.Column(min_width=300):
                 drawn("live.js", frames()[-1], elem_id="welcome-live")
                 drawn("welcome.js", frames(), elem_id="welcome-play")
                 panel(el("p.muted", _PLAYED.format(**_facts())))
 
-    def wire(self, data: DataStep) -> None:
-        """Take the first example on the button, and make room for whatever file is opened."""
-        for opened in (data.take_example(self.example), *data.opening):
+    def wire(self, data: DataStep) -> gr.events.Dependency:
+        """Take and confirm the first example on the button, and make room for whatever file is opened.
+
+        Returns:
+            What fires once the example is confirmed.
+        """
+        taken = data.take_example(self.example)
+        for opened in (taken, *data.opening):
             opened.then(self._make_room, None, self.body, **PRIVATE)
+        return taken
 
     def _make_room(self, request: gr.Request) -> Any:
         return gr.Row(visible=self._app.session(request).of(DataState).file is None)

@@ -18,27 +18,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.accounting import fingerprint
 from mechanisms.cli.main import parser
 from mechanisms.data import sources
 from mechanisms.data.columns import ColumnMapping, guess_columns, inspect, to_dataset
 from mechanisms.data.raw_file import RawFile
 from mechanisms.data.reading import ReadingAsked
-from mechanisms.data.record_schema import RecordSchema
 from mechanisms.demos.demo_set import loads, to_text
 from mechanisms.demos.signature import check_signature, signed
 from mechanisms.errors import StudioError, UsageError
-from mechanisms.noise import SeededRandomness
-from mechanisms.runs.recipe import Division, Kind
-from mechanisms.runs.run import synthesize
 from mechanisms.runs.run_file import from_lines
 from mechanisms.runs.score import read_set
 from mechanisms.runs.verification import verify
+from tests.certificates.test_older import FILES
 from tests.conftest import ROOT
-from tests.recipes import running
-from tests.runs.runs import KINDS, file_of
-from tests.synthesis.test_synthesize import dataset, request
-from tests.toy_model import ToyModel
+from tests.runs.running import KINDS, file_of, told
 
 EXAMPLES = ROOT / "assets/examples"
 MOST_SAID = 20_000
@@ -74,12 +68,10 @@ class TooLong(BaseException):
 
 
 def demo_sets() -> Iterator[bytes]:
-    """Exports of toy runs; needs a data folder of its own."""
-    told = list(synthesize(dataset(), request(), ToyModel(), PrivacyLedger(), SeededRandomness(1)))
-    yield to_text(signed(told[-1].demo_set)).encode()
-    private = running.data(running.rows(40))
-    planned = running.planned(private, running.recipe(Kind.BOTH, Division.ROLES))
-    yield list(running.begun(private, planned))[-1].demo_set.dumps().encode()
+    """Exports of toy runs, and of version 0.2.0; needs a data folder of its own."""
+    yield to_text(signed(told("alone")[-1].demo_set)).encode()
+    yield told("both")[-1].demo_set.dumps().encode()
+    yield from (json.dumps(FILES[name]).encode() for name in ("best of three", "both roles measured"))
 
 
 def read_table(path: Path) -> None:
@@ -124,10 +116,6 @@ def read_run(path: Path) -> None:
     from_lines(path.read_bytes().decode(errors="replace"))
 
 
-def read_schema(path: Path) -> None:
-    RecordSchema.read(path.read_bytes().decode(errors="replace"))
-
-
 @dataclass(frozen=True)
 class Target:
     """Files of one kind: seeds, their ending, and what reads them."""
@@ -142,13 +130,17 @@ def _tables() -> list[bytes]:
     return [*heads, heads[0].decode(errors="replace").encode("utf-16")]
 
 
+def _lines() -> list[bytes]:
+    rows = [{"text": f"a text é {i}", "label": "AB"[i % 2], "more": {"n": i, "tags": ["x", None]}} for i in range(40)]
+    return ["\n".join(json.dumps(row) for row in rows).encode()]
+
+
 TARGETS = {
     "csv": Target(read_table, ".csv", _tables),
-    "json lines": Target(read_table, ".jsonl", lambda: [(EXAMPLES / "appointment_requests.jsonl").read_bytes()[:HEAD]]),
+    "json lines": Target(read_table, ".jsonl", _lines),
     "demo set": Target(read_demo_set, ".json", lambda: list(demo_sets())),
     "run": Target(read_run, ".jsonl", lambda: [file_of(kind).encode() for kind in KINDS]),
     "settings": Target(read_settings, ".yaml", lambda: [each.encode() for each in SETTINGS]),
-    "schema": Target(read_schema, ".json", lambda: [(EXAMPLES / "appointment_request.schema.json").read_bytes()]),
 }
 
 

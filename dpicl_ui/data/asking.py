@@ -99,7 +99,7 @@ class AskingForm:
         first = next(iter(labels), None)
         shown: list[Tree] = []
         if first is not None:
-            shown = [el("p.asked", "The model is asked: ", el("q", asked.of(first, sent and asked.addressed)))]
+            shown = [el("p", "The model is asked: ", el("strong", f"“{asked.of(first, sent and asked.addressed)}”"))]
         return {self.said: shown}
 
 

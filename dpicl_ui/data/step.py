@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import gradio as gr
@@ -20,7 +20,7 @@ from dpicl_ui.frame.inputs import taken
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import el, notice, panel
-from mechanisms.accounting import fingerprint
+from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.asking import Asked
 from mechanisms.data.columns import ColumnMapping, guess_mapping, to_dataset
 from mechanisms.data.raw_file import RawFile
@@ -86,7 +86,7 @@ class DataStep:
         self._wire_public()
 
     def _wire_columns(self) -> None:
-        self._described_by = [*self.columns.inputs, self.drop]
+        self._described_by: list[Any] = [*self.columns.inputs, self.drop]
         self.changing += [
             each.input(
                 guarded(self.public.problem)(self._inspect), self._described_by, self._inspected_outputs, **PRIVATE
@@ -135,9 +135,18 @@ class DataStep:
         self.changing += [chosen, named, allowed, *asking]
 
     def take_example(self, pressed: gr.Button) -> gr.events.Dependency:
-        """Let a button elsewhere open the first bundled example."""
-        taking = guarded(self.source.notice)(self._example(self.source.examples[0][1]))
-        taken = pressed.click(taking, None, self._loaded, **PRIVATE)
+        """Let a button elsewhere open the first bundled example, and confirm it: nobody stands in it."""
+        example = self.source.examples[0][1]
+
+        def take(request: gr.Request) -> dict[Any, Any]:
+            shown: dict[Any, Any] = self._example(example)(request)
+            session = self._app.session(request)
+            columns = session.of(DataState).columns
+            assert columns is not None
+            self._use(session, self._app.ledger(request), columns, example.path.stem, labels_in(columns))
+            return shown | self._app.steps(session) | {self.public.public: True}
+
+        taken = pressed.click(guarded(self.source.notice)(take), None, self._loaded, **PRIVATE)
         self.changing.append(taken)
         return taken
 
@@ -280,8 +289,8 @@ class DataStep:
 
     def _confirm(self, values: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
         session = self._app.session(request)
-        state, ledger = session.of(DataState), self._app.ledger(request)
-        name, labels = str(values[self.name] or "").strip(), tuple(sorted(values[self.labels] or ()))
+        state = session.of(DataState)
+        name, labels = str(values[self.name] or "").strip(), sorted(values[self.labels] or ())
         measured, count_epsilon = values[self.public.sizes] == MEASURE, values[self.public.count_epsilon]
         missing = Missing()
         with missing.if_refused():
@@ -298,11 +307,24 @@ class DataStep:
             if measured:
                 check_epsilon(float(count_epsilon or 0))
         missing.tell()
-        dataset = to_dataset(columns.file.table, columns.mapping, name, labels)
-        warnings = tuple(ledger.rows.recognise(fingerprint(dataset)))
-        counted_as = state.measured_once(dataset, count_epsilon, ledger) if measured else None
-        state.confirm(Confirmed(columns, dataset, counted_as, warnings))
+        self._use(session, self._app.ledger(request), columns, name, labels, float(count_epsilon) if measured else None)
         return {self.public.problem: [], **self._app.steps(session, 2)}
+
+    def _use(
+        self,
+        session: Session,
+        ledger: PrivacyLedger,
+        columns: Columns,
+        name: str,
+        labels: Sequence[str],
+        count_epsilon: float | None = None,
+    ) -> None:
+        """Confirm a data set, whose label sizes are measured for `count_epsilon`, or else declared public."""
+        state = session.of(DataState)
+        dataset = to_dataset(columns.file.table, columns.mapping, name, tuple(labels))
+        warnings = tuple(ledger.rows.recognise(fingerprint(dataset)))
+        measured = None if count_epsilon is None else state.measured_once(dataset, count_epsilon, ledger)
+        state.confirm(Confirmed(columns, dataset, measured, warnings))
 
 
 def _to_confirm(state: DataState, labels: Collection[str]) -> Columns:

@@ -59,8 +59,13 @@ def described(name: str) -> dict[str, Any]:
     """Title, help and id of the component for a field of `RunSpec`."""
     field = RunSpec.model_fields[name]
     more: Any = field.json_schema_extra
-    unit = f" ({more['unit']})" if more["unit"] else ""
-    return {"label": f"{field.title}{unit}", "info": field.description, "elem_id": name.replace("_", "-")}
+    title, unit = str(field.title), more["unit"]
+    named = unit.lower() in title.lower()
+    return {
+        "label": title if named else f"{title} ({unit})",
+        "info": field.description,
+        "elem_id": name.replace("_", "-"),
+    }
 
 
 def in_field(value: Any) -> str:

@@ -193,9 +193,9 @@ class ModelLoader:
 
     @property
     def chat(self) -> bool:
-        """The model is asked through a chat template."""
+        """The model is asked to write through a chat template."""
         loaded = self._loaded
-        return loaded is not None and any(loaded.model.turn)
+        return loaded is not None and any(loaded.model.writing_turn)
 
     @property
     def plays_reader(self) -> bool:

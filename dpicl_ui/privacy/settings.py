@@ -90,9 +90,9 @@ class ExpertSettings:
             if group is Group.TOKENS:
                 self._build_mechanisms()
             names = [name for name in fields_of(group) if name not in _ELSEWHERE]
-            with gr.Row():
+            with gr.Row(elem_classes="settings"):
                 for name in names:
-                    self.fields[name] = control(name, CHOICES.get(name, ()), min_width=220)
+                    self.fields[name] = control(name, CHOICES.get(name, ()))
         shown = [self._of_transform, *self._groups.values()]
         for each in (self.mechanism, self.transform):
             each.input(self._showing, [self.mechanism, self.transform], shown, **PRIVATE)

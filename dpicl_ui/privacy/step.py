@@ -92,14 +92,26 @@ class PrivacyStep:
             [self.cap_notice, self.budget],
             **PRIVATE,
         )
-        self.start.click(guarded(self.outcome)(self._accept), None, [self.outcome, self._app.bar.html], **PRIVATE)
+        self._accepted: dict[str, Any] = {
+            "fn": guarded(self.outcome)(self._accept),
+            "inputs": None,
+            "outputs": [self.outcome, self._app.bar.html],
+            **PRIVATE,
+        }
+        self.start.click(**self._accepted)
 
-    def follow(self, confirmed: gr.events.Dependency) -> None:
-        """Show the settings of the data set that step 1 confirmed, then calibrate them."""
+    def follow(self, confirmed: gr.events.Dependency, go_on: bool = False) -> None:
+        """Show the settings of the data set that step 1 confirmed, then calibrate them.
+
+        Args:
+            go_on: move on to step 3 with the plan.
+        """
         filled_in = [self.cap_epsilon, self.cap_delta, self.cap_notice, *self.expert.outputs]
         filled = confirmed.then(self._fill_in, None, filled_in, **PRIVATE)
-        filled.then(**self._calibration)
+        calibrated = filled.then(**self._calibration)
         self.odds.follow(filled)
+        if go_on:
+            calibrated.then(**self._accepted)
 
     def _fill_in(self, request: gr.Request) -> dict[Any, Any]:
         session = self._app.session(request)

@@ -14,7 +14,14 @@ from mechanisms.asking import LABEL, Asked
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import printable
 from mechanisms.exports.export_format import ExportFormat, Files, Released
-from mechanisms.exports.provenance import BALANCED, Fact, balanced_in_words, mechanism_in_words, scored_facts
+from mechanisms.exports.provenance import (
+    BALANCED,
+    Fact,
+    balanced_in_words,
+    mechanism_in_words,
+    scored_facts,
+    writing_in_words,
+)
 from mechanisms.records import person, unit_in_words
 from mechanisms.rounding import percent_up, rounded_up
 from mechanisms.tallies import Weighing
@@ -77,7 +84,7 @@ def _by(claim: Claim) -> str:
 def _read(made: DemoSet) -> Iterator[Fact]:
     held = made.certificate
     unit = person(held.unit)
-    yield Fact("Mechanism", mechanism_in_words(held))
+    yield Fact("Mechanism", mechanism_in_words(held), writing_in_words(held))
     if made.stages:
         for each in made.stages:
             yield Fact(each.name.capitalize(), f"{percent_up(each.role)} of the {unit}s")
@@ -116,7 +123,7 @@ def _origin(made: DemoSet) -> Iterator[Fact]:
 def _asked(asked: Asked) -> Fact:
     """What the model was asked, with a place for the label."""
     named = ", ".join(f"{label}: {words}" for label, words in asked.words.items())
-    plain = f"a model without a chat template: {asked.of(LABEL)}" if asked.addressed else ""
+    plain = f"a model without a chat template: {asked.of(LABEL).rstrip('.')}" if asked.addressed else ""
     called = f"labels in the sentence: {named}" if named else ""
     return Fact("Asked", asked.of(LABEL, sent=asked.addressed), "; ".join(filter(None, (plain, called))))
 

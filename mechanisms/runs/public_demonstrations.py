@@ -38,7 +38,9 @@ def asked_of(demo_set: DemoSet) -> Asked:
 
 def draft_tokens_of(demo_set: DemoSet) -> int:
     """The most tokens of a draft of the run that wrote a set."""
-    return int(demo_set.certificate.parameters.get("draft_tokens", RunSpec.model_fields["draft_tokens"].default))
+    stated = demo_set.certificate.parameters.get("draft_tokens")  # of a run that only writes, a file may say anything
+    usual: int = RunSpec.model_fields["draft_tokens"].default
+    return stated if type(stated) is int and stated > 0 else usual
 
 
 def written_publicly(

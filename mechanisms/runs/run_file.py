@@ -278,6 +278,7 @@ class RunHistory:
     steps: dict[tuple[str, int], int] = field(default_factory=dict)
     whole: dict[tuple[str, int], Demonstration] = field(default_factory=dict)
     ended: dict[tuple[str, int], str] = field(default_factory=dict)
+    refused: set[tuple[str, int]] = field(default_factory=set)
     known: set[Demonstration] = field(default_factory=set)
     released: dict[str, list[Release]] = field(default_factory=dict)
     compared: SetsCompared | None = None
@@ -334,8 +335,18 @@ class RunHistory:
             )
         if self.compared is not None:
             _require(self.made.demonstrations == self.compared.own, "the set is not the one that rows read under")
+        elif "vote" not in self.plan.stages:
+            self._check_written()
         score = getattr(self.released.get("score", [None])[0], "score", None)
         _require(self.made.score == score, "the set's score is not the one that was released")
+
+    def _check_written(self) -> None:
+        """Check that texts that are told stand in the set; public drafts only where rows have written too few."""
+        written = {each for key, each in self.whole.items() if key not in self.refused and each.text}
+        for label in self.plan.labels:
+            foreign = [each for each in self.made.demonstrations if each.label == label and each not in written]
+            room = self.plan.spec.shots - sum(each.label == label for each in written)
+            _require(len(foreign) <= max(0, room), "the set has a demonstration that was not written")
 
     def _compare(self, event: SetsCompared) -> None:
         judges = self.stage in (CALIBRATE, SCORE) and self.stage not in self.released
@@ -370,6 +381,7 @@ class RunHistory:
                 self.whole[key] = event.demonstration
             case DemoRefused():
                 _require(key in self.whole, "a demonstration is refused that is not written")
+                self.refused.add(key)
 
     def _check_token(self, event: TokenReleased) -> None:
         """Check that a token is covered, and holds nothing beyond its mechanism's release."""

@@ -162,10 +162,11 @@ class Writing:
             yield from finish_publicly([writer], self._model)
 
 
-def _judged(event: DemoCompleted, gate: Gate) -> Iterator[DemoRefused]:
-    text = event.demonstration.text
-    if reason := gate.reason(text) if text else NO_SENTENCE:
-        yield DemoRefused(*_key(event), reason)
+def _judged(event: WritingEvent, gate: Gate) -> Iterator[DemoRefused]:
+    if isinstance(event, DemoCompleted):
+        text = event.demonstration.text
+        if reason := gate.reason(text) if text else NO_SENTENCE:
+            yield DemoRefused(*_key(event), reason)
 
 
 def _key(event: TokenReleased | DemoCompleted) -> Key:

@@ -21,10 +21,10 @@ from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
-from mechanisms.evaluation.open_answers import score_answer
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget
 from mechanisms.answers.request import AnswerRequest
+from mechanisms.answers.scores import score_answer
 from mechanisms.answers.session import TextRespondent, keyword_texts, open_session
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder

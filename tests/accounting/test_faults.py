@@ -23,7 +23,7 @@ from mechanisms.files import keyed_digest
 from mechanisms.privacy_events import Composed, Gaussian
 from mechanisms.runs.events import TokenReleased
 from tests.conftest import ROOT
-from tests.runs.running import alone, begun, data, planned, rows
+from tests.runs import running
 
 EVENT = Composed("label", (("a", (Gaussian(4.0),)),))
 CLAIM = claim(EVENT, 1e-6)
@@ -84,11 +84,11 @@ def test_on_a_full_disk_nothing_is_lost_and_nothing_begins(most):
 
 
 @pytest.mark.parametrize("most", [0, 10_000, 20_000, 10**6])
-def test_a_disk_that_fills_up_during_a_run_lets_no_token_out_that_is_not_charged(most, data_folder):
-    private, ledger, released = data(rows(60)), PrivacyLedger(), set()
-    plan = planned(private, alone())
+def test_a_disk_that_fills_up_during_a_run_lets_no_token_out_that_is_not_charged(most, data_folder, any_text_passes):
+    ledger, released, rows = PrivacyLedger(), set(), running.data(running.rows(60))
+    plan = running.planned(rows, running.alone())
     with no_room(most), contextlib.nullcontext() if most == 10**6 else pytest.raises(StudioError) as refused:
-        for event in begun(private, plan, ledger=ledger):
+        for event in running.begun(rows, plan, ledger=ledger):
             if isinstance(event, TokenReleased):
                 released.add((event.label, event.number))
     assert refused is None or one_line(refused.value, str(data_folder))

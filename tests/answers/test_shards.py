@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from mechanisms.evaluation.completions import greedy
 
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.answers.request import AnswerRequest
-from mechanisms.answers.session import LabelRespondent
+from mechanisms.answers.session import LabelRespondent, greedy
 from mechanisms.queries import query_mechanism_class, query_mechanism_names
 from mechanisms.records import PromptTemplate, Record
 from tests.toy_model import ToyModel

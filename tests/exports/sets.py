@@ -44,9 +44,13 @@ def _written(*labels: str) -> DemoSet:
     return certified(plan, created="2026-01-01T00:00:00+00:00")
 
 
+def demo_set(*demonstrations: Demonstration) -> DemoSet:
+    """Of news and sport."""
+    return replace(_written(*LABELS), demonstrations=demonstrations)
+
+
 def labelled(*texts: str) -> DemoSet:
-    made = tuple(Demonstration(text, LABELS[i % 2]) for i, text in enumerate(texts))
-    return replace(_written(*LABELS), demonstrations=made)
+    return demo_set(*(Demonstration(text, LABELS[i % 2]) for i, text in enumerate(texts)))
 
 
 def single(*texts: str) -> DemoSet:

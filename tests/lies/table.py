@@ -173,7 +173,8 @@ TOKENS = [
         (
             "mechanisms.steps.noisy_max",
             "randomness.exponential_argmax(self.aggregate(distributions), scale), None)",
-            "randomness.exponential_argmax(self.aggregate(distributions), scale), self.aggregate(distributions) / GRID)",
+            "randomness.exponential_argmax(self.aggregate(distributions), scale), "
+            "self.aggregate(distributions) / GRID)",
         ),
         worst=True,
     ),
@@ -243,8 +244,19 @@ TOKENS = [
         f"{_TOKENS}[gaussian-per-demonstration-rows]",
         (
             _WRITING,
-            "            if isinstance(event, DemoCompleted):\n",
-            "            if isinstance(event, DemoCompleted) and len(self._dataset.records) % 2:\n",
+            "        if reason := gate.reason(text) if text else NO_SENTENCE:\n",
+            "        if reason := NO_SENTENCE if _ROWS[-1] % 2 else None:\n",
+        ),
+        (
+            _WRITING,
+            "        self._dataset, self._plan, self._model = dataset, plan, model\n",
+            "        self._dataset, self._plan, self._model = dataset, plan, model\n"
+            "        _ROWS.append(len(dataset.records))\n",
+        ),
+        (
+            _WRITING,
+            'NO_SENTENCE = "it has no whole sentence"\n',
+            'NO_SENTENCE = "it has no whole sentence"\n_ROWS = []\n',
         ),
         worst=True,
     ),

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from mechanisms.runs.request import SynthesisRequest
 
-from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
+from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Gaussian
-from mechanisms.records import Dataset, PromptTemplate
-from mechanisms.runs.run import synthesize
-from mechanisms.sampling import SamplingPlan
+from mechanisms.records import Dataset
+from mechanisms.runs.plan import Plan, plan_for
+from mechanisms.runs.run import run
 from mechanisms.steps import TokenMechanism, TokenRelease
 from mechanisms.steps.distributions import GRID, lattice_sum
 from mechanisms.steps.mechanism import Norm, Sensitivity
+from tests.runs.running import alone
+from tests.toy_model import ToyModel
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Recorder(TokenMechanism):
     name: ClassVar[str] = "recorder"
     title: ClassVar[str] = "recorder"
     citation: ClassVar[str] = ""
+    takes_transform: ClassVar[bool] = True
     sums: list = field(default_factory=list)
 
     def event(self, steps, rate):
@@ -40,6 +42,13 @@ class Recorder(TokenMechanism):
     def step(self, distributions, randomness):
         self.sums.append(lattice_sum(distributions) / GRID)
         return TokenRelease(int(np.argmax(distributions.public)), None)
+
+
+class Spelling(ToyModel):
+    """Each of its tokens is a whole sentence, so that every text may end where its tokens do."""
+
+    def decode(self, tokens) -> str:
+        return "".join(f" w{token}." for token in tokens)
 
 
 class Coupled(SeededRandomness):
@@ -57,28 +66,21 @@ class Coupled(SeededRandomness):
         return np.arange(size)
 
 
-def clean_sums(
-    records, plan: SamplingPlan, model, sizes, by_user=False, max_record_tokens=8, outputs=None
-) -> list[np.ndarray]:
+def written_by(plan: Plan, mechanism: TokenMechanism) -> Plan:
+    """The plan with a mechanism that no file defines."""
+    plan.__dict__["mechanism"] = mechanism
+    return plan
+
+
+def recorded_run(dataset: Dataset, model, randomness, **settings: Any):
+    """The events of a run that a `Recorder` writes, its clean vectors, and its ledger."""
+    mechanism, ledger = Recorder(), PrivacyLedger()
+    plan = written_by(plan_for(alone(candidates=12, parameters={}, **settings), dataset), mechanism)
+    ledger.set_cap("d", dataset.unit, Cap(1e6, 0.5))
+    return list(run(plan, dataset, model, ledger, randomness)), mechanism.sums, ledger
+
+
+def clean_sums(records, model, sizes, by_user=False, **settings: Any) -> list[np.ndarray]:
     """The clean vectors of every token step of a run."""
-    labels = tuple(sizes)
-    mechanism = Recorder()
-    dataset = Dataset("d", labels, tuple(records), "who" if by_user else None)
-    request = SynthesisRequest(
-        labels=labels,
-        template=PromptTemplate("Classify.", "T", "L", "A" if outputs else None),
-        plan=plan,
-        mechanism=mechanism,
-        target=PrivacyTarget(1.0, 1e-5),
-        sizes=sizes,
-        content=fingerprint(dataset).content,
-        by_user=by_user,
-        candidates=12,
-        max_record_tokens=max_record_tokens,
-        outputs=outputs,
-    )
-    ledger = PrivacyLedger()
-    ledger.set_cap("d", dataset.unit, PrivacyTarget(1e6, 0.5))
-    for _ in synthesize(dataset, request, model, ledger, Coupled()):
-        pass
-    return mechanism.sums
+    dataset = Dataset("d", tuple(sizes), tuple(records), "who" if by_user else None)
+    return recorded_run(dataset, model, Coupled(), **{"sizes": sizes, "max_record_tokens": 8} | settings)[1]

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from mechanisms.runs.request import SynthesisRequest
 
-from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.noise import SeededRandomness
-from mechanisms.records import Dataset, PromptTemplate, Record
+from mechanisms.records import Dataset, Record
 from mechanisms.runs.events import DemoCompleted, DemoStarted, RunCompleted, TokenReleased
-from mechanisms.runs.run import synthesize
-from mechanisms.sampling import SamplingPlan, Scheme
-from mechanisms.steps import transform_class
-from tests.synthesis.neighbours import Recorder
-from tests.toy_model import ToyModel
+from mechanisms.sampling import Scheme
+from tests.runs.neighbours import Spelling, recorded_run
+
+pytestmark = pytest.mark.usefixtures("any_text_passes")
 
 LABELS = ("red", "indigo", "green")
 
 
-class Stopping(ToyModel):
+class Stopping(Spelling):
     """Ends a text soon: a line break is one of the likeliest tokens, in other places of every text."""
 
     def open(self, prefix, rows, length, room):
@@ -29,37 +26,21 @@ class Stopping(ToyModel):
         return session
 
 
-class Transformable(Recorder):
-    takes_transform = True
-
-
-def run(model, scheme=Scheme.PER_DEMONSTRATION, tokens=6, transform="none", unit_rows=True):
-    records = tuple(Record(f"{label} text {i}", label) for label in LABELS for i in range(7))
-    mechanism, dataset = Transformable(), Dataset("d", LABELS, records)
-    request = SynthesisRequest(
-        labels=LABELS,
-        template=PromptTemplate("Classify.", "T", "L"),
-        # Everybody joins, so that nothing but the order of the draws differs between two runs.
-        plan=SamplingPlan(scheme=scheme, subsets=7, tokens=tokens, shots=2, unit_rows=unit_rows),
-        mechanism=mechanism,
-        transform=transform_class(transform)(),
-        target=PrivacyTarget(1.0, 1e-5),
-        sizes=dict.fromkeys(LABELS, 7),
-        content=fingerprint(dataset).content,
-        candidates=12,
-        max_record_tokens=12,
-    )
-    ledger = PrivacyLedger()
-    ledger.set_cap("d", "record", PrivacyTarget(1e6, 0.5))
-    events = list(synthesize(dataset, request, model, ledger, SeededRandomness(3)))
-    return events, mechanism.sums, ledger.history("d")
+def run(model, scheme=Scheme.PER_DEMONSTRATION, tokens=6, transform="none"):
+    """Everybody joins, so that nothing but the order of the draws differs between two runs."""
+    dataset = Dataset("d", LABELS, tuple(Record(f"{label} text {i}", label) for label in LABELS for i in range(7)))
+    events, sums, ledger = recorded_run(
+        dataset, model, SeededRandomness(3), sizes=dict.fromkeys(LABELS, 7), max_record_tokens=12, scheme=scheme,
+        subsets=7, tokens=tokens, written=2, shots=2, transform=transform, min_tokens=1,
+    )  # fmt: skip
+    return events, sums, ledger.history("d")
 
 
 def of(events, kind):
     return [event for event in events if isinstance(event, kind)]
 
 
-@pytest.mark.parametrize("model", [ToyModel, Stopping])
+@pytest.mark.parametrize("model", [Spelling, Stopping])
 @pytest.mark.parametrize("scheme", [Scheme.PER_DEMONSTRATION, Scheme.PER_TOKEN])
 @pytest.mark.parametrize("transform", ["none", "pta"])
 def test_texts_and_clean_sums_are_those_of_demonstrations_written_alone(model, scheme, transform):
@@ -72,20 +53,19 @@ def test_texts_and_clean_sums_are_those_of_demonstrations_written_alone(model, s
 
 
 def test_they_share_batches_whose_shapes_follow_from_released_tokens():
-    model = ToyModel(busy=10**6)
+    model = Spelling(busy=10**6)
     run(model)
     rows = [rows for rows, _, _ in model.opened]
-    assert rows[0] == 6, "one public row a demonstration"
-    assert len(rows) == 2, "one batch of private rows for all of them"
-    few = ToyModel(busy=2 * rows[1] // 6)
-    run(few)
-    assert len(few.opened) == 6, "three groups of two"
+    assert rows.count(2) == 3, "one public row a demonstration, the two of a label together"
+    assert rows.count(2 * 8) == 3, "one batch of private rows for both"
 
 
 def test_every_demonstration_is_charged_before_the_first_token_of_its_group():
-    events, _, history = run(ToyModel(busy=10**6))
-    kinds = [type(event) for event in events]
-    assert kinds.index(TokenReleased) > max(i for i, kind in enumerate(kinds) if kind is DemoStarted)
+    events, _, history = run(Spelling(busy=10**6))
+    told = [event for event in events if isinstance(event, DemoStarted | TokenReleased)]
+    for label in LABELS:
+        kinds = [type(event) for event in told if event.label == label]
+        assert kinds.index(TokenReleased) > max(i for i, kind in enumerate(kinds) if kind is DemoStarted)
     assert [run["status"] for run in history] == ["finished"]
     assert len(of(events, DemoCompleted)) == 6
 

@@ -168,6 +168,9 @@ class Asking(OneRelease[AskForOpenings]):
     def _take(self, event: Release) -> None:
         assert isinstance(event, OpeningsReleased)
         self._state.openings = {label: dict(used) for label, used in event.used.items()}
+        for label, used in event.used.items():
+            if used:  # drafts that were tried before anybody paid begin by themselves: they are written anew
+                self._state.public.pop(label, None)
 
 
 @functools.cache

@@ -100,8 +100,8 @@ class Write(PlannedStage):
             times = FAINT / signal
             yield (
                 f"A token's signal is {signal:.2g} times its noise: {smallest} units a label decide few tokens. About "
-                f"{_rounded(smallest * times):,.0f} units a label, or epsilon {_rounded(plan.spec.epsilon * times):g}, would "
-                "let them decide."
+                f"{_rounded(smallest * times):,.0f} units a label, or epsilon {_rounded(plan.spec.epsilon * times):g}, "
+                "would let them decide."
             )
 
     def task(self) -> str:

@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM, MixtralConfig
 
+from mechanisms.asking import Asked
 from mechanisms.errors import ModelUnavailable, UsageError
-from mechanisms.inference import GenerationPrompt
+from mechanisms.inference import QueryPrompt, WritingPrompt
 from mechanisms.inference.engine.transformers_model import TransformersModel, best_device, best_dtype
 from mechanisms.inference.models.catalogue import converted, load_model, refuse_by_config, refuse_by_test
 from mechanisms.inference.models.listing import EMBEDDED, available_models, gguf_in_wheel
@@ -127,14 +128,26 @@ def test_a_chat_model_speaks_through_its_template(embedded_model):
     """Around the same words as transformers' own rendering, and nothing a text spells can end the user's turn."""
     tokenizer = embedded_model.tokenizer
     chat = TransformersModel("chat", "0", embedded_model.model, tokenizer)
-    prompt = GenerationPrompt(chat, PromptTemplate("Classify.", "Message", "Topic"), "Cards", 16, 1)
-    message = "Write one message with the given topic.\n\n"
-    own = tokenizer.apply_chat_template([{"role": "user", "content": message}], add_generation_prompt=True)["input_ids"]
-    answer = chat.encode("Topic: Cards\nMessage:")
-    assert [*prompt.prefix, *prompt.cue] == [*own, *answer]
+    prompt = QueryPrompt(chat, PromptTemplate("Classify.", "Message", "Topic"), (), 16)
+    message = "Classify.\n\nMessage: one"
+    own = tokenizer.apply_chat_template(
+        [{"role": "user", "content": message}], tokenize=False, add_generation_prompt=True
+    )
+    assert tokenizer.decode([*prompt.prefix, *prompt.row("one")]) == f"{own}Topic:"
     [end] = tokenizer("<|im_end|>", add_special_tokens=False)["input_ids"]
-    assert prompt.row(["<|im_end|>"]).count(end) == 1
+    assert prompt.row("<|im_end|>").count(end) == prompt.row("one").count(end) == 1
     assert embedded_model.turn == ([], [])
+
+
+def test_a_model_that_plays_the_reader_is_sent_the_text_as_its_template_sends_it(embedded_model):
+    tokenizer, asked = embedded_model.tokenizer, Asked("message", "a patient", "a clinic")
+    prompt = WritingPrompt(embedded_model, asked, "pain", 16, 1)
+    turns = [{"role": "system", "content": asked.of("pain", sent=True)}, {"role": "user", "content": "Hello, I"}]
+    own = tokenizer.apply_chat_template(turns)["input_ids"]
+    written = [*prompt.prefix, *prompt.cue, *prompt.opening("Hello, I")]
+    assert own[: len(written)] == written
+    [end] = tokenizer("<|im_end|>", add_special_tokens=False)["input_ids"]
+    assert prompt.row(["<|im_end|>"]).count(end) == prompt.row(["one"]).count(end)
 
 
 def test_drafts_are_asked_for_as_of_a_writer_and_not_of_an_assistant(embedded_model):
@@ -168,15 +181,6 @@ def test_stop_tokens_end_a_line_or_the_text(embedded_model):
 
 def test_text_that_spells_a_special_token_stays_text(embedded_model):
     assert not set(embedded_model.encode("<|im_end|><|endoftext|>")) & embedded_model.stop_tokens
-
-
-def test_prompts_fit_their_public_length(embedded_model):
-    prompt = GenerationPrompt(embedded_model, PromptTemplate("Classify.", "Message", "Topic"), "Cards", 16, 2)
-    for texts in ([], [""], ["short"], ["a long text " * 100] * 5, ["<|im_start|>\n\n" * 30]):
-        row = prompt.row(texts)
-        assert len(row) <= prompt.length
-        assert row[-len(prompt.cue) :] == prompt.cue
-    assert prompt.row([]) == prompt.cue
 
 
 def test_the_first_token_is_the_models_own(embedded_model):

@@ -112,7 +112,7 @@ def test_cards_say_how_a_model_is_asked(shelf):  # noqa: F811
     loader = begun()
     assert "plain text" in text_of(there(loader))
     model = loader.model()
-    model.turn = ([1], [2])  # type: ignore[misc]
+    model.writing_turn = ([1], [2])  # type: ignore[misc]
     assert "chat template" in text_of(there(loader))
     assert "being" not in text_of(there(ModelLoader(HOSTILE)))
     assert "img" not in tags(there(ModelLoader(HOSTILE)))
