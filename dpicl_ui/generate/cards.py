@@ -129,7 +129,7 @@ def outcome_of_run(view: RunView) -> tuple[str, str]:
             what = "1 whole demonstration is kept" if kept == 1 else f"{kept} whole demonstrations are kept"
             return f"Stopped. {what}; what was spent stays spent, because what was shown cannot be taken back.", "warn"
         case "failed":
-            return view.message, "bad"
+            return f"{view.message} What was released before is kept." if kept else view.message, "bad"
     return "", "info"
 
 
@@ -161,7 +161,7 @@ def outcome_of_loading(view: RunView) -> tuple[str, str]:
 
 # The private score: how often the labels of the data set's own rows are found.
 
-_NAMES = {ZERO_SHOT: "Zero-shot", PUBLIC_ONLY: "Public only", DEMONSTRATIONS: "These demonstrations"}
+_NAMES = {ZERO_SHOT: "Zero-shot", PUBLIC_ONLY: "Public only", DEMONSTRATIONS: "This set"}
 _TOO_FEW = "too few rows"
 _HELD_OUT = "These rows took part in nothing that was written."
 _ALIKE = "All three are read alike: each with a correction that was measured on rows."

@@ -358,8 +358,8 @@ def _used(told: OpeningsReleased, unit: str) -> str:
     if not count:
         return "No opening stands clear of the noise: texts begin as the model would begin them."
     return (
-        f"{count} of {len(told.openings)} openings that everybody could think of stand {CLEARS:g} deviations clear of "
-        f"the noise: texts begin with them as often as the {unit}s' do."
+        f"{count} of {len(told.openings)} public openings stand {CLEARS:g} deviations clear of the noise: texts begin "
+        f"with them as often as the {unit}s' do."
     )
 
 
@@ -447,6 +447,5 @@ def calibration_card(view: RunView) -> list[Tree]:
 
 
 def _leaning(words: str, values: Sequence[float], labels: Sequence[str]) -> str:
-    most = int(np.argmax(values))
-    total = sum(values)
-    return f"{words} it leans to {labels[most]}" + (f" ({100 * values[most] / total:.0f}%)" if total > 0 else "")
+    most, total = int(np.argmax(values)), max(1.0, sum(values))
+    return f"{words} it leans to {labels[most]} ({100 * min(1.0, max(0.0, values[most] / total)):.0f}%)"

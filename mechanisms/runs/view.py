@@ -25,6 +25,7 @@ from mechanisms.runs.events import (
     RunStarted,
     RunStopped,
     SetKept,
+    SetsCompared,
     StageProgress,
     StageStarted,
     TokenReleased,
@@ -174,6 +175,8 @@ def fold(view: RunView, event: CuratorEvent) -> RunView:
             return replace(view, done=done, drafting=None)
         case SetKept(demo_set):
             return replace(view, demo_set=demo_set)
+        case SetsCompared(own=own) if view.demo_set is not None:
+            return replace(view, demo_set=replace(view.demo_set, demonstrations=own), drafting=None)
         case RunCompleted(demo_set, budget):
             return replace(view, phase="completed", demo_set=demo_set, budget=budget, drafting=None)
         case RunStopped(demo_set):

@@ -23,6 +23,7 @@ from mechanisms.runs.events import (
     RunEvent,
     RunStarted,
     SetKept,
+    SetsCompared,
     StageStarted,
     TokenReleased,
 )
@@ -145,6 +146,10 @@ def votes(kind: str, written: bool = False) -> VotesReleased:
     return VotesReleased(ballots, plan(kind).stages[VOTE].tally.deviation)
 
 
+def won(told: VotesReleased) -> tuple[Demonstration, ...]:
+    return tuple(Demonstration(each.drafts[i], label) for label, each in told.ballots.items() for i in each.winners)
+
+
 PRIORS = PriorsReleased(((61.8034, 38.1966), (50.0, 50.0), (80.0, 20.0)), ((55.0, 45.0), (50.5, 49.5)))
 
 
@@ -158,6 +163,7 @@ def told(kind: str) -> list[RunEvent]:
         StageStarted(VOTE),
         votes(kind, written),
         StageStarted(CALIBRATE),
+        SetsCompared(tuple(Demonstration(f"public {each}", each) for each in LABELS), won(votes(kind, written))),
         PRIORS,
         StageStarted(SCORE),
         ScoreReleased(replace(SCORED, held_out=plan(kind).by_roles)),
@@ -176,9 +182,8 @@ def as_told(kind: str, events: list[RunEvent]) -> list[RunEvent]:
             case DemoRefused(label, _, reason):
                 kept = tuple(each for each in made.demonstrations if each.label != label)
                 made = replace(made, demonstrations=kept, refused=(*made.refused, Refusal(label, reason)))
-            case VotesReleased(ballots):
-                won = [Demonstration(each.drafts[i], label) for label, each in ballots.items() for i in each.winners]
-                made = replace(made, demonstrations=tuple(won))
+            case VotesReleased():
+                made = replace(made, demonstrations=won(event))
             case PriorsReleased():
                 made = replace(made, prior={"News": -0.5, "Sport": 0.5})
             case ScoreReleased(score):

@@ -84,7 +84,7 @@ def test_openings_stand_with_their_noise_and_the_used_ones_are_marked():
     assert names(shown) == [OPENED[i] for i in order]
     assert names(classes(shown, "chosen")) == [OPENED[0], OPENED[1], OPENED[2]]
     words = text_of(shown)
-    assert "3 of 6 openings" in words
+    assert "3 of 6 public openings" in words
     assert f"({openings('both').noise:.1f})" in words
     assert "img" not in tags(shown)
 
@@ -186,7 +186,7 @@ def test_the_score_compares_the_set_with_the_two_others_and_the_largest_label():
     words = text_of(shown)
     assert "71 to 78 of 100 of your own rows; zero-shot, 60 to 68; the largest label, named every time, 50." in words
     rows = [text_of(row).split("  ")[0] for row in classes(shown, "range-row")]
-    assert [name.split()[0] for name in rows[:4]] == ["Zero-shot", "Public", "These", "The"]
+    assert [name.split()[0] for name in rows[:4]] == ["Zero-shot", "Public", "This", "The"]
     assert text_of(classes(shown, "few-rows")) == "Public only  too few rows"
     assert "read alike" in words
     assert "took part in nothing" in words

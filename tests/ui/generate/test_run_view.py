@@ -26,6 +26,7 @@ from mechanisms.runs.events import (
     StageProgress,
     TokenReleased,
 )
+from mechanisms.runs.run_file import from_lines, to_lines
 from mechanisms.runs.spec import VOTE, WRITE
 from mechanisms.runs.view import RunView, fold, one_by_one
 from tests.ui.generate.recording import CLEAN, STORIES, demo_set, plan, recording
@@ -77,8 +78,10 @@ def test_clean_values_last_for_one_token_only():
     assert folded(events).shown.private is None
 
 
-def test_a_failure_says_why():
-    assert outcome_of_run(fold(RunView(), RunFailed("The cap is reached."))) == ("The cap is reached.", "bad")
+def test_a_failure_says_why_and_what_is_kept():
+    failed = RunFailed("The cap is reached.")
+    assert outcome_of_run(fold(RunView(), failed)) == ("The cap is reached.", "bad")
+    assert outcome_of_run(fold(folded(recording()[:-1]), failed))[0].endswith("What was released before is kept.")
 
 
 def side_by_side() -> list[RunEvent]:
@@ -195,6 +198,8 @@ def test_demonstrations_are_those_known_best():
     assert ["Just one two", "three"] in [[each.text for each in standing] for standing in seen]
     assert [each.text for each in seen[-1]] == ["News draft 2", "Sport draft 2"]
     assert "2 of 2" in text_of(finished(folded(events)))
+    out_of_its_file = from_lines(to_lines(events))
+    assert folded(out_of_its_file[:-1]).standing == seen[-1], "the sets that rows read under are told"
 
 
 def marks(view: RunView) -> list[str]:
