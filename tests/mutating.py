@@ -30,9 +30,8 @@ from mechanisms.errors import StudioError, UsageError
 from mechanisms.runs.run_file import from_lines
 from mechanisms.runs.score import read_set
 from mechanisms.runs.verification import verify
-from tests.certificates.test_older import FILES
 from tests.conftest import ROOT
-from tests.runs.running import KINDS, file_of, told
+from tests.runs.running import KINDS, alone, begun, data, file_of, planned, rows, spec
 
 EXAMPLES = ROOT / "assets/examples"
 MOST_SAID = 20_000
@@ -68,10 +67,12 @@ class TooLong(BaseException):
 
 
 def demo_sets() -> Iterator[bytes]:
-    """Exports of toy runs, and of version 0.2.0; needs a data folder of its own."""
-    yield to_text(signed(told("alone")[-1].demo_set)).encode()
-    yield told("both")[-1].demo_set.dumps().encode()
-    yield from (json.dumps(FILES[name]).encode() for name in ("best of three", "both roles measured"))
+    """Exports of toy runs; needs a data folder of its own."""
+    private = data(rows(40))
+    *_, told = begun(private, planned(private, alone()))
+    yield to_text(signed(told.demo_set)).encode()
+    *_, told = begun(private, planned(private, spec("both", "roles")))
+    yield told.demo_set.dumps().encode()
 
 
 def read_table(path: Path) -> None:
@@ -130,14 +131,13 @@ def _tables() -> list[bytes]:
     return [*heads, heads[0].decode(errors="replace").encode("utf-16")]
 
 
-def _lines() -> list[bytes]:
-    rows = [{"text": f"a text é {i}", "label": "AB"[i % 2], "more": {"n": i, "tags": ["x", None]}} for i in range(40)]
-    return ["\n".join(json.dumps(row) for row in rows).encode()]
+def _json_lines() -> bytes:
+    return "".join(f"{json.dumps({'text': each.text, 'label': each.label})}\n" for each in rows(60)).encode()
 
 
 TARGETS = {
     "csv": Target(read_table, ".csv", _tables),
-    "json lines": Target(read_table, ".jsonl", _lines),
+    "json lines": Target(read_table, ".jsonl", lambda: [_json_lines()]),
     "demo set": Target(read_demo_set, ".json", lambda: list(demo_sets())),
     "run": Target(read_run, ".jsonl", lambda: [file_of(kind).encode() for kind in KINDS]),
     "settings": Target(read_settings, ".yaml", lambda: [each.encode() for each in SETTINGS]),

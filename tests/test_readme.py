@@ -1,7 +1,5 @@
-"""The commands and the Python of README and docs/reference.md, run as printed on bundled data.
-
-On a toy; with the real model in `make nightly`.
-"""
+"""The commands and the Python of README and docs/reference.md, run as printed on bundled data: on a toy, and with the
+real model in `make nightly`."""
 
 from __future__ import annotations
 

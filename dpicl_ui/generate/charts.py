@@ -13,7 +13,7 @@ from mechanisms.runs.events import TokenReleased
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, VOTE, WRITE
 from mechanisms.runs.stages import stages_by_place
 from mechanisms.runs.stages.calibrate import Calibrate, PriorsReleased
-from mechanisms.runs.stages.openings import CLEARS, OpeningsReleased
+from mechanisms.runs.stages.openings import OpeningsReleased
 from mechanisms.runs.stages.vote import Ballot, VotesReleased
 from mechanisms.runs.view import RunView, Writing
 from mechanisms.sampling import SamplingPlan
@@ -358,7 +358,7 @@ def _used(told: OpeningsReleased, unit: str) -> str:
     if not count:
         return "No opening stands clear of the noise: texts begin as the model would begin them."
     return (
-        f"{count} of {len(told.openings)} public openings stand {CLEARS:g} deviations clear of the noise: texts begin "
+        f"{count} of {len(told.openings)} public openings stand clear of the noise: texts begin "
         f"with them as often as the {unit}s' do."
     )
 

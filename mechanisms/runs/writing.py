@@ -106,7 +106,7 @@ class Writing:
                 seen |= {part_of(_key(event))}
                 mark_released(run, journal, part_of(_key(event)), event)
             self._keep(event)
-            yield [event, *(_judged(event, gate) if isinstance(event, DemoCompleted) else ())]
+            yield [event, *_judged(event, gate)]
 
     def _keep(self, event: object) -> None:
         match event:

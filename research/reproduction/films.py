@@ -22,7 +22,7 @@ from mechanisms.records import Dataset, Record
 from research.reproduction.guard import take_as_public
 from research.runs import texts_written
 
-LABEL = "Film"
+LABEL = "film"
 PUBLISHED = {
     "blended-logits (Gemma 3 1B)": {"parses": 84.2, "validates": 81.1},
     "Amin et al. 2024": {"parses": 80.6, "validates": 74.2},
@@ -60,7 +60,7 @@ def films(model: LanguageModel, data: Dataset, options: argparse.Namespace) -> S
         epsilon=options.epsilon if private else 1.0,
         mechanism=options.mechanism if private else "non-private",
         kind="JSON",
-        sentence="{label}",
+        sentence="Write one {label} as a JSON object with title, year and genres.",
         shots=options.records,
         subsets=min(options.subsets, len(data.records)),
         tokens=options.tokens,

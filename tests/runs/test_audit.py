@@ -1,6 +1,6 @@
-"""Audits of whole recipes that see releases alone, of many runs: what they prove of a unit, and of planted errors.
+"""Audits of whole runs that see releases alone, of many runs: what they prove of a unit, and of planted errors.
 
-What a unit moves in one run is replayed in `tests/replay/test_recipes.py`.
+What a unit moves in one run is replayed in `tests/replay/test_stages.py`.
 """
 
 from __future__ import annotations
@@ -10,30 +10,31 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from mechanisms.runs.recipe import Division, Kind, Recipe, Stage, divide
-from mechanisms.runs.recipe_request import RecipeRequest
 
-from mechanisms.accounting import PrivacyTarget, claim, fingerprint
+from mechanisms.accounting import claim, fingerprint
 from mechanisms.audit.mechanism import lower_bound
 from mechanisms.data.sizes import units_of
-from mechanisms.records import Dataset, Record, default_template
-from mechanisms.runs import recipe as roles
-from mechanisms.runs import request, run, stage
-from mechanisms.runs.judging import of_units, preferences
-from mechanisms.runs.stages import calibrate, vote
+from mechanisms.records import Dataset, Record
+from mechanisms.runs import plan as plans
+from mechanisms.runs import run as whole_run
+from mechanisms.runs import stage
+from mechanisms.runs.plan import Plan, plan_for
+from mechanisms.runs.run import divide, run
+from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE
+from mechanisms.runs.stages import openings, vote
 from tests.replay.tape import Noise, Tape
 from tests.replay.world import Ledger
+from tests.runs.running import INSTRUCTION, LABELS, spec
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
-LABELS = ("red", "blue")
-TEMPLATE = default_template(LABELS)
 EPSILON, DELTA = 2.0, 1e-5
-SHARES = {Stage.VOTE: 0.3, Stage.CALIBRATE: 0.2, Stage.CHOOSE: 0.2, Stage.SCORE: 0.2}
+SHARES = {OPENINGS: 0.2, VOTE: 0.3, CALIBRATE: 0.2, SCORE: 0.2}
 SURE = 60.0
 """Log-probability by which the model knows a label: more than any correction."""
+EMBEDDER = ToyEmbedder()
 
 
 class Session:
@@ -49,102 +50,54 @@ class Session:
 
 class Model(ToyModel):
     def open(self, prefix, rows, length, room):
-        return Session(prefix, rows)
+        shown = bytes(prefix).decode("ascii", "replace")
+        return Session(prefix, rows) if shown.startswith(INSTRUCTION) else super().open(prefix, rows, length, room)
 
 
-def drafts(
-    model, template, label, labels, count, tokens, randomness, examples=(), taken=(), embedder=None
-) -> tuple[str, ...]:
-    return tuple(f"draft {i} {label} {'again ' * bool(examples)}w{i}" for i in range(count))
+def drafts(model, wanted, gate, randomness, taken=(), embedder=None) -> tuple[str, ...]:
+    return tuple(f"draft {i} {wanted.label} w{i}" for i in range(wanted.count))
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     monkeypatch.setattr(stage, "write_drafts", drafts)
-    monkeypatch.setattr(request, "claim", functools.lru_cache(claim))  # the same in every run
-    monkeypatch.setattr(roles, "derived_key", lambda purpose: b"k" * 32)  # who has which role is no matter of luck
+    monkeypatch.setattr(stage, "gate_of", lambda *arguments: None)
+    monkeypatch.setattr(openings, "likely_openings", lambda *arguments: ())
+    monkeypatch.setattr(plans, "claim", functools.lru_cache(claim))  # the same in every run
+    monkeypatch.setattr(whole_run, "derived_key", lambda purpose: b"k" * 32)  # who has which role is no matter of luck
 
 
-def asked(data: Dataset, division: Division, **rest) -> RecipeRequest:
-    recipe = Recipe(Kind.VOTE, division, SHARES, drafts=4, **rest)
-    sizes, content = {"red": 90, "blue": 60}, fingerprint(data).content
-    return RecipeRequest(
-        labels=LABELS,
-        template=TEMPLATE,
-        recipe=recipe,
-        target=PrivacyTarget(EPSILON, DELTA),
-        sizes=sizes,
-        content=content,
-        by_user=data.by_user,
-    )
+def planned(data: Dataset, split: str) -> Plan:
+    asked = spec("vote", split, epsilon=EPSILON, shares=SHARES, drafts=4, sizes={"red": 90, "blue": 60})
+    return plan_for(asked, data)
 
 
-def listened(data: Dataset, wanted: RecipeRequest, seed: int) -> list[Noise]:
+def listened(data: Dataset, plan: Plan, seed: int) -> list[Noise]:
     """The draws of a whole run."""
     tape = Tape(seed)
-    request = replace(wanted, content=fingerprint(data).content)
-    for _ in run.synthesize(data, request, Model(), Ledger(tape), tape, embedder=EMBEDDER):
+    for _ in run(plan.for_content(fingerprint(data).content), data, Model(), Ledger(tape), tape, embedder=EMBEDDER):
         pass
     return tape.draws
 
 
-EMBEDDER = ToyEmbedder()
+def one_unit(name: str) -> tuple[Dataset, Dataset]:
+    """A data set of one unit, and of nobody."""
+    unit = Record(f"My w1 red {name}", "red")
+    return Dataset("d", LABELS, (unit,)), Dataset("d", LABELS, ())
 
 
-def neighbours(others: int, name: str, by_user: bool) -> tuple[Dataset, Dataset, list[Record]]:
-    """Some rows with one more unit behind them, and the same without it."""
-    rows = [Record(f"w{i % 4} {LABELS[i % 2]} {i}", LABELS[i % 3 % 2], f"user {i}") for i in range(others)]
-    unit = [Record(f"w{i % 4} red {name} {i}", LABELS[i % 2], name) for i in range(7)] if by_user else []
-    unit += [Record(f"w1 red {name}", "red", name), *([Record("red", "green", name)] if by_user else [])]
-    column = "who" if by_user else None
-    return *(Dataset("d", LABELS, tuple(each), column) for each in ([*rows, *unit], rows)), unit
-
-
-def role_of(unit: list[Record], data: Dataset, division: Division) -> Stage | None:
-    """The role of a unit that stands last in its data set."""
-    if division is Division.EPSILON:
-        return None
-    parts = divide(data, Recipe(Kind.VOTE, division, SHARES))
-    return next((stage for stage, part in parts.items() if unit[0].text in {each.text for each in part.records}), None)
-
-
-NAMES = [f"unit {i}" for i in range(24)]
+NAMES = [f"unit {i}" for i in range(40)]
 """As many units as it takes to have each role, and none."""
 
 
-def voters_also_score(plant) -> None:
-    def parts_of(data, recipe):
-        parts = divide(data, recipe)
-        both = [*parts[Stage.SCORE].records, *parts[Stage.VOTE].records]
-        return {**parts, Stage.SCORE: replace(data, records=tuple(both))}
-
-    plant.setattr(run, "divide", parts_of)
-
-
-def a_vote_counts_twice(plant) -> None:
-    plant.setattr(vote, "units_of", lambda data, most: [*units_of(data, most), *units_of(data, most)])
-
-
-def a_calibrator_judges_all_sets(plant) -> None:
-    """Each set's prior has the noise of an L1 norm of 1, and together they have that of their number."""
-
-    def compare(self, tally):
-        judging = self._state.judging
-        units, everyone = judging.everyone(Stage.CALIBRATE)
-        for candidate in self._state.sets:
-            scores = yield from judging.read(Stage.CALIBRATE, candidate, everyone, 0.0, 1.0)
-            contributions = of_units(preferences(scores, np.zeros(len(LABELS))), units)
-            self._offer(candidate, tally.release(contributions, self._state.randomness), tally)
-
-    plant.setattr(calibrate.Calibration, "_compare", compare)
-
-
-PLANTED = {
-    voters_also_score: Stage.VOTE,
-    a_vote_counts_twice: Stage.VOTE,
-    a_calibrator_judges_all_sets: Stage.CALIBRATE,
-}
-"""Errors, and whose accounts they overdraw."""
+def of_role(role: str | None) -> tuple[Dataset, Dataset, Plan]:
+    """A unit of a role and its neighbour; without a role it takes part in every stage."""
+    for name in NAMES:
+        data, nobody = one_unit(name)
+        plan = planned(data, "roles" if role else "epsilon")
+        if role is None or divide(data, plan)[role].records:
+            return data, nobody, plan
+    raise AssertionError("a role is nobody's")
 
 
 def towards(draw: Noise, place: int) -> float:
@@ -154,63 +107,70 @@ def towards(draw: Noise, place: int) -> float:
     return float(np.abs(noisy + one) - np.abs(noisy - 3 * one)) / 2 / draw.scale
 
 
-def evidence(draws: list[Noise], place: int) -> dict[Stage, float]:
-    """How much each stage's releases speak for a unit of `Model` that is red and votes for the draft at a place.
+def evidence(draws: list[Noise], beginning: int, place: int) -> dict[str, float]:
+    """How much each stage's releases speak for a unit of `Model` that is red, begins so, and votes for a draft.
 
     It prefers its own label under no set, the other under the others; is right zero-shot only.
     """
-    chosen = next(i for i, draw in enumerate(draws) if draw.kind == "exponential_argmax")
-    priors, selection, refined = draws[1:chosen], draws[chosen], draws[chosen + 1 : -1]
-    sets = len(priors) if len(priors) > 1 else len(priors[0].values) // len(LABELS)
-    if len(priors) > 1:
-        compared = sum(towards(draw, min(k, 1)) for k, draw in enumerate(priors))
-    else:  # which of the sets it judges nobody knows
-        likely = [towards(priors[0], len(LABELS) * k + min(k, 1)) for k in range(sets)]
-        compared = float(np.log(np.exp(likely).mean()))
-    none = int(selection.outcome) < len(selection.values) // sets
+    began, voted, *priors, scored = draws
+    if len(priors[0].values) > len(LABELS):  # which of the sets it judges nobody knows
+        likely = [towards(priors[0], len(LABELS) * k + min(k, 1)) for k in range(3)]
+        compared, refined = float(np.log(np.exp(likely).mean())), priors[1:]
+    else:
+        compared, refined = sum(towards(draw, min(k, 1)) for k, draw in enumerate(priors[:3])), priors[3:]
     return {
-        Stage.VOTE: towards(draws[0], place),
-        Stage.CALIBRATE: compared + sum(towards(draw, 0 if none else 1) for draw in refined),
-        Stage.CHOOSE: EPSILON / 2 * none,
-        Stage.SCORE: towards(draws[-1], 1),
+        OPENINGS: towards(began, beginning),
+        VOTE: towards(voted, place),
+        CALIBRATE: compared + sum(towards(draw, 1) for draw in refined),
+        SCORE: towards(scored, 1),
     }
 
 
-def proved(role: Stage | None, stages: set[Stage], sets: int = 3) -> float:
+def proved(role: str | None, stages: set[str]) -> float:
     """Epsilon that runs with one unit, and with nobody, prove by what stages release; without a role it has all."""
-    division = Division.ROLES if role else Division.EPSILON
-    pairs = (neighbours(0, name, False) for name in NAMES)
-    data, nobody, _ = next(pair for pair in pairs if role_of(pair[2], pair[0], division) is role)
-    wanted = asked(data, division, sets=sets)
-    place = int(asked_first(data, wanted).values.argmax())
+    data, nobody, plan = of_role(role)
+    everyone = listened(data, planned(data, "epsilon"), 0)
+    beginning, place = (int(np.asarray(draw.values).argmax()) for draw in everyone[:2])
     samples = []
     for each, seeds in ((data, range(RUNS)), (nobody, range(RUNS, 2 * RUNS))):
-        found = (evidence(listened(each, wanted, seed), place) for seed in seeds)
+        found = (evidence(listened(each, plan, seed), beginning, place) for seed in seeds)
         samples.append(np.array([sum(of[stage] for stage in stages) for of in found]))
     return lower_bound(samples[0], samples[1], DELTA)
-
-
-def asked_first(data: Dataset, wanted: RecipeRequest) -> Noise:
-    """The vote of everybody, whoever has which role."""
-    return listened(data, replace(wanted, recipe=replace(wanted.recipe, division=Division.EPSILON)), 0)[0]
 
 
 RUNS = 1200
 
 
-@pytest.mark.parametrize("role", [None, Stage.VOTE, Stage.CHOOSE])
+@pytest.mark.parametrize("role", [None, OPENINGS, VOTE, SCORE])
 def test_the_releases_of_many_runs_come_near_the_claim_and_not_above(role):
     assert 0.2 * EPSILON < proved(role, {role} if role else {*SHARES}) <= EPSILON
 
 
-BETRAYED = [
-    (voters_also_score, {Stage.VOTE, Stage.SCORE}, 3),
-    (a_vote_counts_twice, {Stage.VOTE}, 3),
-    (a_calibrator_judges_all_sets, {Stage.CALIBRATE}, 6),
-]
+def voters_also_score(plant) -> None:
+    def parts_of(data, plan):
+        parts = dict(divide(data, plan))
+        both = [*parts[SCORE].records, *parts[VOTE].records]
+        return {**parts, SCORE: replace(data, records=tuple(both))}
+
+    plant.setattr(whole_run, "divide", parts_of)
 
 
-@pytest.mark.parametrize(("plant", "stages", "sets"), BETRAYED)
-def test_the_releases_of_many_runs_betray_planted_errors(plant, stages, sets, monkeypatch):
+def a_vote_counts_twice(plant) -> None:
+    plant.setattr(vote, "units_of", lambda data, most: [*units_of(data, most), *units_of(data, most)])
+
+
+def an_opening_counts_twice(plant) -> None:
+    plant.setattr(openings, "units_of", lambda data, most: [*units_of(data, most), *units_of(data, most)])
+
+
+@pytest.mark.parametrize(
+    ("plant", "role", "stages"),
+    [
+        (voters_also_score, VOTE, {VOTE, SCORE}),
+        (a_vote_counts_twice, VOTE, {VOTE}),
+        (an_opening_counts_twice, OPENINGS, {OPENINGS}),
+    ],
+)
+def test_the_releases_of_many_runs_betray_planted_errors(plant, role, stages, monkeypatch):
     plant(monkeypatch)
-    assert proved(PLANTED[plant], stages, sets) > EPSILON
+    assert proved(role, stages) > EPSILON

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-from mechanisms.runs.recipe import Division
-
-from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.accounting import Cap, PrivacyLedger, fingerprint
 from mechanisms.data.sizes import SCORED, WHETHER_MET, measure_sizes
 from mechanisms.noise import SecureRandomness
 from mechanisms.records import Dataset, Record
-from mechanisms.runs import run, stage
-from tests.recipes.test_audit import EMBEDDER, LABELS, Model, asked, drafts
+from tests.runs.running import LABELS, begun, planned, spec
 
 ROWS = tuple(Record(f"w{i} red {i}", LABELS[i % 2]) for i in range(60))
 
@@ -21,15 +17,12 @@ def data(name="d", rows=ROWS) -> Dataset:
     return Dataset(name, LABELS, rows)
 
 
-def held_out(ledger: PrivacyLedger, dataset: Dataset, division=Division.ROLES) -> bool:
-    *_, last = run.synthesize(dataset, asked(dataset, division), Model(), ledger, SecureRandomness(), embedder=EMBEDDER)
+def held_out(ledger: PrivacyLedger, dataset: Dataset, split="roles") -> bool:
+    ledger.set_cap(dataset.name, "record", Cap(1000.0, 0.01))
+    plan = planned(dataset, spec("vote", split, drafts=4))
+    *_, last = begun(dataset, plan, ledger=ledger, randomness=SecureRandomness())
     assert WHETHER_MET in last.demo_set.certificate.public_inputs
     return last.demo_set.score.held_out
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    monkeypatch.setattr(stage, "write_drafts", drafts)
 
 
 def test_the_first_run_by_roles_has_untouched_scorers_and_no_later_one():
@@ -38,7 +31,7 @@ def test_the_first_run_by_roles_has_untouched_scorers_and_no_later_one():
 
 
 def test_all_rows_took_part_where_stages_share_epsilon():
-    assert not held_out(PrivacyLedger(), data(), Division.EPSILON)
+    assert not held_out(PrivacyLedger(), data(), "epsilon")
 
 
 def test_another_name_or_another_cut_makes_nobody_a_stranger():

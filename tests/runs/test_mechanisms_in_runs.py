@@ -1,89 +1,63 @@
 """Mechanisms and transforms in whole runs: what the certificate says, what the ledger keeps, what is refused."""
 
+from __future__ import annotations
+
 import itertools
 import json
 import math
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
-from mechanisms.runs.preview import preview
-from mechanisms.runs.request import SynthesisRequest
 
-from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.demos.demo_set import loads
 from mechanisms.errors import UsageError
 from mechanisms.noise import SecureRandomness, SeededRandomness
-from mechanisms.records import Dataset, Record, default_template
 from mechanisms.runs.events import RunCompleted, TokenReleased
-from mechanisms.runs.run import synthesize
-from mechanisms.sampling import SamplingPlan, Scheme
-from mechanisms.steps import mechanism_class, mechanism_names, transform_class
+from mechanisms.runs.plan import Plan
+from mechanisms.runs.verification import verify
+from mechanisms.sampling import Scheme
+from mechanisms.steps import mechanism_class, mechanism_names
 from mechanisms.steps.gaussian import GaussianMechanism
 from mechanisms.steps.mechanism import Norm
-from tests.toy_model import ToyModel
+from tests.runs.neighbours import Spelling, written_by
+from tests.runs.running import alone, begun, data, ledger, planned, rows
 
-pytestmark = pytest.mark.slow
-
-LABELS = ("red", "blue")
-
-
-@pytest.fixture
-def ledger(tmp_path, monkeypatch):
-    monkeypatch.setenv("DPICL_HOME", str(tmp_path))
-    return PrivacyLedger(tmp_path)
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("any_text_passes")]
 
 
-def colours():
-    return Dataset("colours", LABELS, tuple(Record(f"text {i}", LABELS[i % 2]) for i in range(40)))
+def plan_of(name: str = "gaussian", **settings: Any) -> Plan:
+    wanted = {"mechanism": name, "parameters": {}, "tokens": 4, "subsets": 8, "candidates": 12}
+    return planned(data(rows(40)), alone(**wanted | settings))
 
 
-@pytest.fixture
-def dataset():
-    return colours()
-
-
-def a_request(name="gaussian", **changes):
-    settings = {
-        "labels": LABELS,
-        "template": default_template(LABELS),
-        "plan": SamplingPlan(subsets=8, tokens=4),
-        "mechanism": mechanism_class(name)(),
-        "target": PrivacyTarget(2.0, 1e-5),
-        "sizes": dict.fromkeys(LABELS, 20),
-        "content": fingerprint(colours()).content,
-        "candidates": 12,
-        "max_record_tokens": 8,
-    }
-    return SynthesisRequest(**(settings | changes))
-
-
-def run(dataset, request, ledger, randomness=None):
-    model = ToyModel()
-    events = list(synthesize(dataset, request, model, ledger, randomness or SecureRandomness()))
+def ran(plan: Plan, account=None, randomness=None, model=None):
+    model = model or Spelling()
+    used = {"ledger": account, "randomness": randomness or SecureRandomness(), "model": model}
+    events = list(begun(data(rows(40)), plan, **used))
     [completed] = [event for event in events if isinstance(event, RunCompleted)]
-    return completed.demo_set, [e for e in events if isinstance(e, TokenReleased)], model
+    return completed.demo_set, [event for event in events if isinstance(event, TokenReleased)], model
 
 
 @pytest.mark.parametrize("name", [n for n in mechanism_names() if n not in ("public", "non-private")])
 @pytest.mark.parametrize("scheme", list(Scheme))
-def test_every_private_mechanism_runs_under_every_scheme_within_its_target(name, scheme, dataset, ledger):
-    plan = SamplingPlan(scheme=scheme, subsets=8, tokens=4)
-    if mechanism_class(name)().closed(plan):
-        with pytest.raises(UsageError, match="Choose"):
-            a_request(name, plan=plan)
+def test_every_private_mechanism_runs_under_every_scheme_within_its_target(name, scheme):
+    if mechanism_class(name)().closed(plan_of(scheme=scheme).sampling):
+        with pytest.raises(UsageError, match="closed"):
+            _ = plan_of(name, scheme=scheme).mechanism
         return
-    request = a_request(name, plan=plan).calibrated()
-    demo_set, _, _ = run(dataset, request, ledger)
+    account, plan = ledger(), plan_of(name, scheme=scheme, epsilon=2.0).calibrated()
+    demo_set, _, _ = ran(plan, account)
     certificate = demo_set.certificate
     assert certificate.private
     assert 0.97 * 2.0 <= certificate.claim.epsilon <= 2.0
-    assert ledger.snapshot("colours", "record").epsilon == pytest.approx(certificate.claim.epsilon)
+    assert account.snapshot("d", "record").epsilon <= certificate.claim.epsilon * (1 + 1e-6)
+    assert verify(loads(demo_set.dumps())).problems == ()
 
 
 @pytest.mark.parametrize("name", mechanism_names())
-def test_scores_leave_a_run_only_where_the_mechanism_releases_them(name, dataset, ledger):
-    _, released, _ = run(dataset, a_request(name).calibrated(), ledger)
+def test_scores_leave_a_run_only_where_the_mechanism_releases_them(name):
+    _, released, _ = ran(plan_of(name))
     mechanism = mechanism_class(name)()
     whole_vector = mechanism.sensitivity(True).norm is not Norm.RANGE and mechanism.not_private is None
     assert released
@@ -108,49 +82,43 @@ class Counted(GaussianMechanism):
 
 
 @pytest.mark.parametrize("scheme", list(Scheme))
-def test_every_demonstration_has_a_releaser_of_its_own_that_says_what_was_free(scheme, dataset, ledger):
-    plan = SamplingPlan(scheme, subsets=8, tokens=4, shots=2)
+def test_every_demonstration_has_a_releaser_of_its_own_that_says_what_was_free(scheme):
+    plan = written_by(plan_of(scheme=scheme, written=2, shots=2), Counted(noise_multiplier=50.0))
     Counted.begun.clear()
-    _, released, _ = run(
-        dataset, a_request(mechanism=Counted(noise_multiplier=50.0), plan=plan), ledger, SeededRandomness(4)
-    )
-    assert Counted.begun == [plan] * 4
+    _, released, _ = ran(plan, randomness=SeededRandomness(4))
+    assert Counted.begun[-4:] == [plan.sampling] * 4
     assert [token.free for token in released] == [token.step % 2 == 0 for token in released]
 
 
-def test_the_baseline_without_privacy_is_marked_and_costs_the_ledger_nothing(dataset, ledger):
-    demo_set, _, _ = run(dataset, a_request("non-private").calibrated(), ledger)
+def test_the_baseline_without_privacy_is_marked_and_costs_the_ledger_nothing():
+    account = ledger()
+    demo_set, _, _ = ran(plan_of("non-private"), account)
     document = demo_set.to_json()
     assert document["privacy"]["private"] is False
     assert document["privacy"]["reason"]
     assert document["privacy"]["epsilon"] is None
     json.dumps(document, allow_nan=False)
     assert math.isinf(loads(demo_set.dumps()).certificate.claim.epsilon)
-    assert ledger.snapshot("colours", "record").runs == 0
-
-
-def test_a_private_certificate_must_state_a_number(dataset, ledger):
-    demo_set, _, _ = run(dataset, a_request("non-private").calibrated(), ledger)
-    document = demo_set.to_json()
+    assert account.snapshot("d", "record").runs == 0
     document["privacy"]["private"] = True
     with pytest.raises(UsageError, match="privacy/epsilon"):
         loads(json.dumps(document))
 
 
-def test_previewing_no_privacy_promises_nothing():
-    assert preview(a_request("non-private")).guarantee.startswith("No guarantee")
+def test_a_plan_without_privacy_promises_nothing():
+    assert plan_of("non-private").guarantee.startswith("No guarantee")
 
 
 @pytest.mark.parametrize("name", ["gaussian", "noisy-max", "adadpsyn", "non-private"])
-def test_a_transform_runs_in_front_and_is_certified(name, dataset, ledger):
-    transform = transform_class("pta")(alpha=1.5, pta_top_p=0.9)
-    demo_set, _, model = run(dataset, a_request(name, transform=transform).calibrated(), ledger)
+def test_a_transform_runs_in_front_and_is_certified(name):
+    plan = plan_of(name, transform="pta", parameters={"alpha": 1.5, "pta-top-p": 0.9})
+    demo_set, _, model = ran(plan)
     assert demo_set.certificate.transform == "pta"
     assert {"alpha": 1.5, "pta_top_p": 0.9, "base": True}.items() <= demo_set.certificate.parameters.items()
     assert (1, 1, 4) in model.opened, "no session holds the tokens so far alone"
 
 
-class Watching(ToyModel):
+class Watching(Spelling):
     def __init__(self):
         super().__init__()
         self.sessions = []
@@ -160,34 +128,29 @@ class Watching(ToyModel):
         return self.sessions[-1]
 
 
-def test_the_base_session_holds_a_line_break_and_the_released_tokens_alone(dataset, ledger):
-    request = a_request(transform=transform_class("pta")()).calibrated()
+def test_the_base_session_holds_a_line_break_and_the_released_tokens_alone():
     model = Watching()
-    events = list(synthesize(dataset, request, model, ledger, SeededRandomness(2)))
+    _, released, _ = ran(plan_of(transform="pta"), model=model)
+    bases = [s.rows[0][1:] for s in model.sessions if len(s.rows) == 1 and s.rows[0][:1] == [10]]
+    written = [[token.token for token in released if token.label == label] for label in ("red", "blue")]
     # The last token needs no further step: it is in the text, and never goes into a session.
-    ends = [e for e in events if isinstance(e, TokenReleased) and (e.step == 4 or e.stop)]
-    texts = [e.text if e.stop else e.text[:-1] for e in ends]
-    bases = [s.rows[0] for s in model.sessions if len(s.rows) == 1 and s.rows[0][0] == 10]
-    assert [model.decode(row[1:]) for row in bases] == texts
+    assert bases == [tokens[:-1] for tokens in written]
 
 
-def test_without_the_base_variant_there_is_no_third_session(dataset, ledger):
-    transform = transform_class("pta")(base=False)
-    _, _, model = run(dataset, a_request(transform=transform).calibrated(), ledger)
+def test_without_the_base_variant_there_is_no_third_session():
+    _, _, model = ran(plan_of(transform="pta", parameters={"base": False}))
     assert (1, 1, 4) not in model.opened
 
 
-def test_the_public_nucleus_narrows_the_candidates(dataset, ledger):
-    seeded = SeededRandomness(1)
-    narrowing = a_request(transform=transform_class("pta")(pta_top_p=0.3))
-    _, narrow, _ = run(dataset, narrowing.calibrated(), ledger, seeded)
-    _, wide, _ = run(dataset, a_request().calibrated(), ledger, SeededRandomness(1))
+def test_the_public_nucleus_narrows_the_candidates():
+    _, narrow, _ = ran(plan_of(transform="pta", parameters={"pta-top-p": 0.3}), randomness=SeededRandomness(1))
+    _, wide, _ = ran(plan_of(), randomness=SeededRandomness(1))
     assert max(len(token.candidates) for token in narrow) < min(len(token.candidates) for token in wide)
 
 
 @pytest.mark.parametrize("name", ["blended-logits", "difference-clipping"])
 def test_choices_without_sound_accounting_are_refused_with_the_reason(name):
     with pytest.raises(UsageError, match="Choose unit rows"):
-        a_request(name, plan=SamplingPlan(subsets=8, tokens=4, unit_rows=False))
+        _ = plan_of(name, per_subset=1).mechanism
     with pytest.raises(UsageError, match="works on logits"):
-        a_request(name, transform=transform_class("pta")())
+        plan_of(name, transform="pta")

@@ -18,7 +18,7 @@ from mechanisms.runs.events import DemoStarted
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.run import divide
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE
-from mechanisms.runs.stages.openings import CLEARS, AskForOpenings, OpeningsReleased, listed
+from mechanisms.runs.stages.openings import AskForOpenings, OpeningsReleased, listed
 from mechanisms.tallies import Beginnings, distinct
 from tests.runs.running import LABELS, Log, Reading, begun, data, planned, rows, spec
 
@@ -96,7 +96,7 @@ def test_what_is_used_clears_the_noise_and_has_its_share(one, other):
     counts = np.array((one + other)[:4])
     used = stage.used(names, {"": counts})
     assert used["red"] == used["blue"], "pooled"
-    clear = {name for name, count in zip(names, counts, strict=True) if count > CLEARS * stage.tally.deviation}
+    clear = {name for name, count in zip(names, counts, strict=True) if count > stage.clear_of_noise(len(names))}
     assert set(used["red"]) in (clear, set())
     if used["red"]:
         assert sum(used["red"].values()) == pytest.approx(1)

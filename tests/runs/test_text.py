@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from mechanisms.records import PromptTemplate
+from mechanisms.asking import Asked
+from mechanisms.runs.gate import Gate
 from mechanisms.runs.text import cleaned
 
-TEMPLATE = PromptTemplate("Classify each article as World, Sports.", "Article", "Topic")
+ASKED = Asked(kind="article", writer="a reporter")
 LABELS = ("World", "Sports")
 
 
-def clean(text: str) -> str | None:
-    return cleaned(text, TEMPLATE, "Sports", LABELS)
+class Words:
+    """A tokenizer in whose language every word is one piece."""
+
+    def encode(self, text: str) -> list[int]:
+        return [0] * len(text.split())
+
+
+def clean(text: str, asked: Asked = ASKED, label: str = "Sports", labels: tuple[str, ...] = LABELS) -> str | None:
+    return cleaned(text, asked, label, labels, Gate(Words()))
 
 
 WHOLE = [
@@ -70,12 +78,12 @@ def test_what_broke_off_is_cut_back_to_the_last_whole_sentence(text, kept):
         "A b c d e.",
         "How the home side won after extra time",
         "主队赢了。",
-        "The home side won. Topic: World.",
+        "The home side won. Article: World.",
         "Article: The home side won after extra time.",
         "World: The home side won after extra time.",
         "Question: Which side won after extra time?",
         "Write one article with the given topic please.",
-        "This is an article on the given topic for you.",
+        "This is an article about sports for you.",
         "1. The home side won after extra time.",
         "3.1 The home side won after extra time.",
         "(2) The home side won after extra time.",
@@ -109,18 +117,12 @@ def test_what_is_no_text_of_the_label_is_refused(text):
     assert clean(text) is None
 
 
-def test_names_of_fields_and_labels_are_those_of_the_task():
-    text = "Review: they came too late for us."
-    assert (
-        cleaned("We liked it, Mood: the food was good.", PromptTemplate("", "Review", "Mood"), "Good", ("Good",))
-        is None
-    )
-    assert cleaned("We liked it, Mood: the food was good.", TEMPLATE, "World", LABELS) is not None
-    assert cleaned(text, PromptTemplate("", "Review", "Mood"), "Good", ("Good",)) is None
-
-
-def test_an_empty_instruction_refuses_nothing():
-    assert cleaned(WHOLE[0], PromptTemplate("", "Review", "Mood"), "Good", ("Good",)) == WHOLE[0]
+def test_what_a_text_is_called_and_who_writes_it_are_those_of_the_task():
+    text = "We liked it, review: the food was good."
+    assert clean(text, Asked(kind="review"), "Good", ("Good",)) is None
+    assert clean(text) is not None
+    assert clean("The guest writes a letter about the food.", Asked(kind="letter"), "Good", ("Good",)) is None
+    assert clean("The guest writes an email about the food.", Asked(kind="email"), "Good", ("Good",)) is None
 
 
 @pytest.mark.parametrize("text", ['"{}"', "“{}”", "„{}“", "«{}»"])

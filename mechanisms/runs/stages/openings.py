@@ -29,8 +29,8 @@ from mechanisms.runs.stage import OneRelease, PlannedStage, RunState
 from mechanisms.runs.work import Work
 from mechanisms.tallies import Beginnings, Openings, distinct, mean_contribution
 
-CLEARS = 3.0
-"""Deviations of the noise that an opening's count has to clear to be used."""
+_CLEARS = 3.0
+"""Deviations of the noise that a count has to exceed, at least, for its opening to be used; see `clear_of_noise`."""
 _BY_LABEL = 250.0
 """Voters of a label, times epsilon, from which on labels have histograms of their own: 1,000 rows at epsilon 1/4."""
 _FEWEST, _LEAST_MASS = 3, 0.1
@@ -113,6 +113,11 @@ class AskForOpenings(PlannedStage):
         if event.used != self.used(event.openings, {label: np.array(each) for label, each in event.counts.items()}):
             raise UsageError("openings that do not follow from the counts")
 
+    def clear_of_noise(self, openings: int) -> float:
+        """The count above which an opening is used: half a one of so many that no text begins with exceeds it."""
+        scale = self.tally.deviation / math.sqrt(2)
+        return max(_CLEARS * self.tally.deviation, scale * math.log(openings))
+
     def used(self, openings: Sequence[str], counts: dict[str, Floats]) -> dict[str, dict[str, float]]:
         """The openings of each label that clear the noise, with their weights; post-processing.
 
@@ -125,7 +130,7 @@ class AskForOpenings(PlannedStage):
             voters = self.plan.role(self.name) * (
                 self.plan.sizes[label] if self.by_label else sum(self.plan.sizes.values())
             )
-            clear = [i for i, count in enumerate(noisy) if count > CLEARS * self.tally.deviation]
+            clear = [i for i, count in enumerate(noisy) if count > self.clear_of_noise(len(openings))]
             mass = float(sum(noisy[i] for i in clear))
             enough = len(clear) >= _FEWEST and mass >= _LEAST_MASS * voters
             found[label] = {openings[i]: float(noisy[i]) / mass for i in clear} if enough else {}

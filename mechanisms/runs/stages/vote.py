@@ -203,15 +203,23 @@ def winners(
     found: dict[str, list[int]] = {label: [] for label in ballots}
     alike: dict[str, list[int]] = {label: [] for label in ballots}
     standing: set[str] = set()
-    for _, label, place in sorted(cast, key=lambda each: -each[0]):
+
+    def stand(label: str, place: int) -> None:
         text = normalised_text(ballots[label][place])
-        if text in standing:
-            continue
-        standing.add(text)
+        if text not in standing and len(found[label]) < most:  # what does not win stands in nobody's way
+            standing.add(text)
+            found[label].append(place)
+
+    for _, label, place in sorted(cast, key=lambda each: -each[0]):
         vectors = embedded[label]
-        near = any(float(vectors[place] @ vectors[other]) > ALIKE for other in found[label])
-        (alike if near else found)[label].append(place)
-    return {label: tuple([*found[label], *alike[label]][:most]) for label in ballots}
+        if any(float(vectors[place] @ vectors[other]) > ALIKE for other in found[label]):
+            alike[label].append(place)
+        else:
+            stand(label, place)
+    for label, places in alike.items():
+        for place in places:
+            stand(label, place)
+    return {label: tuple(places) for label, places in found.items()}
 
 
 class VoteCollector:
