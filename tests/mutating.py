@@ -20,6 +20,7 @@ from typing import Any
 
 from mechanisms.accounting import fingerprint
 from mechanisms.cli.main import parser
+from mechanisms.cli.options import labels_of, spec_of
 from mechanisms.data import sources
 from mechanisms.data.columns import ColumnMapping, guess_columns, inspect, to_dataset
 from mechanisms.data.raw_file import RawFile
@@ -40,6 +41,7 @@ HEAD = 6000
 """Bytes of an example that is mutated: what breaks a reader is short."""
 SETTINGS = (
     "labels: [A, B]\nepsilon: 1.5\ndelta: 1e-5\nsizes: {A: 2000, B: 300}\nrecipe: both\ndrop-duplicates: true\n"
+    "label-words: {A: 'a, b', B: c=d}\nkind: note\nscore: none\nmechanism: adadpsyn\ntransform: pta\nrefinements: 2\n"
     "shares:\n  vote: 0.5\n  write: .25\nbase: false\njson: false\ntest-seed: -1\nname: 7\n",
     "labels: &names\n  - Cards\n  - 'Fraud'\nepsilon: 4\ndelta: 1.0e-6\nsizes: counted\nname: \"bank \\u00e9\"\n",
 )
@@ -106,11 +108,12 @@ def read_demo_set(path: Path) -> None:
 def read_settings(path: Path) -> None:
     with contextlib.redirect_stderr(io.StringIO()) as said:
         try:
-            parser().parse_args(["synthesize", "data.csv", "--config", str(path)])
+            options = parser().parse_args(["synthesize", "data.csv", "--config", str(path)])
         except SystemExit as ended:
             if ended.code != 2 or len(said.getvalue()) > MOST_SAID:
                 raise
             raise UsageError("refused as a command line is") from ended
+    spec_of(options).template(labels_of(options))
 
 
 def read_run(path: Path) -> None:
