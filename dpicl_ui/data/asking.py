@@ -8,7 +8,7 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.state import Columns
-from dpicl_ui.frame.inputs import control, pairs_in_lines
+from dpicl_ui.frame.controls import control, pairs_in_lines
 from dpicl_ui.frame.tree import Tree, el, panel
 from mechanisms.asking import Asked, in_words
 from mechanisms.data.columns import ColumnMapping

@@ -8,8 +8,9 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.state import Confirmed, DataState
+from dpicl_ui.frame.controls import control, described, in_field, said
 from dpicl_ui.frame.guard import PRIVATE, guarded
-from dpicl_ui.frame.inputs import File, control, described, download, in_field, number, said, sink
+from dpicl_ui.frame.inputs import File, download, number, sink
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.tree import Tree, el, notice, panel
 from dpicl_ui.privacy.state import PrivacyState

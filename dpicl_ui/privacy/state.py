@@ -122,6 +122,10 @@ class PrivacyState(State):
                 self._at = made
         return made
 
+    def outdate(self, spec: RunSpec) -> None:
+        """Drop a plan of other settings at once: its calibration is on its way, and no run may start meanwhile."""
+        self._want(spec)
+
     def forget(self) -> None:
         """Drop the plan: the settings are unusable."""
         with self._lock:

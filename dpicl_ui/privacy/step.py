@@ -8,8 +8,9 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.state import DataState
+from dpicl_ui.frame.controls import control, said
 from dpicl_ui.frame.guard import ACCOUNTING, PRIVATE, guarded
-from dpicl_ui.frame.inputs import control, epsilon_slider, number, said
+from dpicl_ui.frame.inputs import epsilon_slider, number
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import Tree, budget, el, notice, panel
@@ -83,6 +84,8 @@ class PrivacyStep:
         # One calibration at a time; changes made meanwhile are calibrated once, with the last values.
         settled = [self.epsilon.release, self.shots.release, *self.expert.settled]
         gr.on(settled, **self._calibration, trigger_mode="always_last")
+        touched: dict[str, Any] = {"inputs": {*self.form}, "outputs": self._app.bar.html, "queue": False, **PRIVATE}
+        gr.on(settled, self._touched, **touched, trigger_mode="always_last")
         self.odds.wire(self.epsilon, self.expert.fields["delta"])
         if not self._app.loader.locked:
             self.models.loaded.then(self.timed, None, self.outcome, **PRIVATE)
@@ -144,6 +147,16 @@ class PrivacyStep:
         asked = said({"shots": values[self.shots]}) | self.expert.asked(values)
         usual = {"epsilon": number("Epsilon", values[self.epsilon]), "delta": usual_delta(confirmed)}
         return RunSpec.of(**confirmed.settled | usual | asked)
+
+    def _touched(self, values: Mapping[Any, Any], request: gr.Request) -> Any:
+        """Close step 3 until the new settings are calibrated, which waits for its turn."""
+        session = self._app.session(request)
+        state = session.of(PrivacyState)
+        try:
+            state.outdate(self.spec(session, values))
+        except StudioError:  # told by the calibration
+            state.forget()
+        return self._app.bar.value(session)
 
     def _recalculate(self, values: Mapping[Any, Any], request: gr.Request) -> Iterator[dict[Any, Any]]:
         """Calibrate the settings and show what follows."""

@@ -190,7 +190,7 @@ def confirm_data(page: Page) -> None:
 def by_token(page: Page, **settings: int) -> None:
     """Plan a run that only writes token by token, with one demonstration a label."""
     page.click("button:has-text('For experts')")
-    page.click("#recipe label:has-text('and nothing else')")
+    page.click("#recipe label:has-text('nothing else')")
     for name, value in {"shots": 1, **settings}.items():
         fill(page, name, value)
     planned(page)
@@ -207,7 +207,8 @@ def fill(page: Page, name: str, value: float) -> None:
 
 def planned(page: Page) -> None:
     """Wait until what was typed last is calibrated."""
-    page.wait_for_timeout(400)
+    page.wait_for_timeout(500)
+    page.wait_for_selector("#steps .stepper:nth-child(3):not(.shut)", timeout=SLOW)
     page.wait_for_selector("#outcome .guarantee", timeout=SLOW)
 
 

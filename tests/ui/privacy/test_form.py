@@ -8,7 +8,7 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from dpicl_ui.frame.inputs import control, said
+from dpicl_ui.frame.controls import control, said
 from dpicl_ui.privacy.settings import asked_parameters, private_mechanisms, settled, transforms
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.accounting import fingerprint

@@ -78,6 +78,22 @@ def test_a_refused_plan_is_not_told_and_leaves_none(step: PrivacyStep, session, 
         step._accept(TAB)
 
 
+def test_settings_that_were_touched_leave_no_plan_before_they_are_calibrated(step: PrivacyStep, session):
+    """A run that starts in between would cost what no slider shows any more."""
+    recalculated(step)
+    planned = session.of(PrivacyState).planned
+    assert planned
+    step._touched(values(step), TAB)
+    assert session.of(PrivacyState).planned is planned, "nothing has changed"
+    bar = step._touched(values(step, epsilon=0.5), TAB)
+    assert session.of(PrivacyState).plan is None
+    assert bar["steps"][2]["why"]
+    recalculated(step, epsilon=0.5)
+    assert session.of(PrivacyState).plan.spec.epsilon == 0.5
+    step._touched(values(step, epsilon=None), TAB)
+    assert session.of(PrivacyState).plan is None
+
+
 def test_without_a_data_set_nothing_is_planned(step: PrivacyStep):
     assert len(list(step._recalculate(values(step), TAB))) == 1
     assert step._app.session(TAB).of(PrivacyState).plan is None

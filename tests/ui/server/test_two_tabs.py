@@ -27,6 +27,8 @@ from dpicl_ui.frame.sessions import CuratorLedger, Sessions
 from dpicl_ui.frame.theme import look
 from dpicl_ui.page import build
 from mechanisms.accounting import PrivacyLedger
+from mechanisms.runs import decoding
+from mechanisms.runs.gate import Gate
 from mechanisms.runs.work import Speed
 from tests.toy_model import ToyModel
 from tests.ui.test_browser import messages, write_csv
@@ -76,6 +78,8 @@ def visit(tmp_path_factory: pytest.TempPathFactory) -> Visit:
             patch.setenv(name, str(folder / place))
         (folder / "temp").mkdir()
         patch.setattr(tempfile, "tempdir", None)
+        patch.setattr(Gate, "reason", lambda gate, text: None)  # a toy writes no texts
+        patch.setattr(decoding, "whole_sentences", lambda text: text)
         sessions, model = Sessions(), Paused()
         patch.setattr(page_module, "Sessions", lambda: sessions)
         browser = playwright.chromium.launch(executable_path=CHROMIUM if CHROMIUM.exists() else None, args=ARGUMENTS)
@@ -157,7 +161,7 @@ def remembered(tables: list[weakref.ref[Any]]) -> tuple[list[bool], int]:
 
 def reload_in_the_middle(browser: Browser, port: int, visited: Visit, sessions: Sessions, model: Paused) -> None:
     with tab(browser, port, visited, "third") as page:
-        model.pause_at = len(model.opened) + 2  # the second text's sessions
+        model.pause_at = len(model.opened) + 3  # the second text's sessions, behind the first one's and the gate's
         press(page, "#generate", "#stop:enabled")
         page.wait_for_selector("#finished .demo", timeout=SLOW)
         console = [*visited.journey.console]
