@@ -101,7 +101,7 @@ def test_what_does_not_fit_is_refused_in_one_line(capsys, monkeypatch, tmp_path,
 
 
 @pytest.mark.slow
-def test_a_set_is_given_whatever_becomes_of_its_run_file(capsys, monkeypatch, tmp_path, toy_models):
+def test_a_set_is_given_whatever_becomes_of_its_run_file(capsys, monkeypatch, tmp_path, toy_models, any_text_passes):
     line, journal = f"{LINE} --recipe tokens --sizes Cards=900,Fraud=1500 --epsilon 2 --json", tmp_path / "run.jsonl"
 
     def unwritable(*_):
