@@ -32,7 +32,10 @@ def exactly(seconds: float) -> str:
     whole = max(1, round(seconds))
     if whole < 120:
         return "1 second" if whole == 1 else f"{whole} seconds"
-    return f"{whole // 60} minutes {whole % 60} seconds" if whole < 3600 else f"{whole / 3600:.1f} hours"
+    if whole >= 3600:
+        return f"{whole / 3600:.1f} hours"
+    rest = f" {exactly(whole % 60)}" if whole % 60 else ""
+    return f"{whole // 60} minutes{rest}"
 
 
 # The stages in words: who is asked for what, and what share they have.

@@ -23,7 +23,7 @@ _LEAST_TOKENS = 8
 WRITTEN = 2
 """Drafts written for one that is asked for, together: many rows are hardly slower than few. Most of them are of use, of
 which the better half is kept."""
-_TRIES = 8
+_TRIES = 16
 """The same, at most, where few drafts are usable."""
 _PREVIEWED = 6
 """Drafts written for a preview of two, and to see how the model writes."""
