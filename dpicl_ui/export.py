@@ -20,7 +20,7 @@ from mechanisms.demos.signature import signed
 from mechanisms.errors import UsageError
 from mechanisms.exports.export_format import Released, format_named, format_names, packed
 from mechanisms.records import PromptTemplate
-from mechanisms.runs.preview import guarantee
+from mechanisms.runs.plan import guarantee
 
 # The privacy certificate of a demo set, for people.
 
@@ -59,7 +59,6 @@ def task(template: PromptTemplate, labels: tuple[str, ...]) -> list[Tree]:
             "dl.facts",
             fact("Instruction", template.instruction),
             fact("Labels", ", ".join(labels)),
-            *([fact("Answer", template.output)] if template.output else []),
         ),
     ]
 
@@ -67,7 +66,7 @@ def task(template: PromptTemplate, labels: tuple[str, ...]) -> list[Tree]:
 # The formats that step 5 offers: the demo set itself, and what other tools read.
 
 DEMO_SET = "demo-set"
-WITHOUT_DEMONSTRATIONS = ("certificate", "schema")
+WITHOUT_DEMONSTRATIONS = ("certificate",)
 """Formats in which the set is not kept: the next run would still replace it."""
 _FILE_NAME = "demonstrations.dpicl.json"
 _PURPOSE = (
@@ -76,11 +75,9 @@ _PURPOSE = (
 )
 
 
-def shapes(made: DemoSet | None) -> list[tuple[str, str]]:
-    """Titles and names; formats of records where a set has a schema."""
-    others = [format_named(name) for name in format_names()]
-    fitting = [each for each in others if not each.of_records or (made is not None and made.schema is not None)]
-    return [("Demo set (JSON)", DEMO_SET), *((each.title, each.name) for each in fitting)]
+def shapes() -> list[tuple[str, str]]:
+    """Titles and names."""
+    return [("Demo set (JSON)", DEMO_SET), *((format_named(name).title, name) for name in format_names())]
 
 
 def explained(shape: str, made: DemoSet | None) -> list[Tree]:
@@ -108,13 +105,10 @@ def saved(shape: str, made: DemoSet) -> File:
 
 # Step 5: the demo set as a file, and its certificate.
 
-_NO_EXAMPLES = "None: the model answers best without examples here."
-
 
 def gate(session: Session) -> Gate:
-    """Open when something was written, or when it was found that no demonstrations serve best."""
-    made = session.of(GenerateState).made
-    if made is None or not (made.demo_set.demonstrations or made.demo_set.choice):
+    """Open when something was written."""
+    if session.of(GenerateState).made is None:
         return Gate(
             "There is nothing to export yet: write demonstrations in step 3. To look at a file that was exported "
             "before, load it in step 4."
@@ -136,7 +130,7 @@ class ExportStep:
             with gr.Column(scale=4, min_width=300, elem_classes="aside"):
                 with gr.Column(elem_classes="card public"):
                     panel(el("h3", "Download"))
-                    self.shape = gr.Dropdown(shapes(None), value=DEMO_SET, label="Format", elem_id="export-format")
+                    self.shape = gr.Dropdown(shapes(), value=DEMO_SET, label="Format", elem_id="export-format")
                     self.purpose = panel(*explained(DEMO_SET, None), elem_id="export-purpose")
                     self.save = gr.Button("Download", variant="primary", elem_id="download")
                     self.notice = panel(elem_id="export-notice")
@@ -161,9 +155,9 @@ class ExportStep:
     def _show(self, request: gr.Request) -> Any:
         made = self._marked(self._app.session(request), self._app.ledger(request))
         if made is None:
-            return [], [], [], gr.Dropdown(shapes(None), value=DEMO_SET), explained(DEMO_SET, None)
+            return [], [], [], gr.Dropdown(shapes(), value=DEMO_SET), explained(DEMO_SET, None)
         shown = [*task(made.template, made.labels), el("h3", "Demonstrations"), _listed(made)]
-        return certificate(made), shown, [], gr.Dropdown(shapes(made), value=DEMO_SET), explained(DEMO_SET, made)
+        return certificate(made), shown, [], gr.Dropdown(shapes(), value=DEMO_SET), explained(DEMO_SET, made)
 
     def _explain(self, shape: str, request: gr.Request) -> dict[Any, Any]:
         made = self._marked(self._app.session(request), self._app.ledger(request))
@@ -185,7 +179,5 @@ class ExportStep:
 
 
 def _listed(made: DemoSet) -> Tree:
-    if not made.demonstrations:
-        return el("p.muted", _NO_EXAMPLES)
     shown = demonstrations(made)
     return unfolded(*shown) if len(shown) > MANY else el("div.demos", *shown)

@@ -61,7 +61,7 @@ def build(ledgers: Ledgers, loader: ModelLoader, elsewhere: RemoteReader | None 
         app = Services(Sessions(), ledgers, loader, EmbedderLoader(loader), StepBar(PLACES))
         with app.bar.panel(1):
             welcome, data = Welcome(app), DataStep(app)
-        welcome.wire(data)
+        example = welcome.wire(data)
         privacy = PrivacyStep(app)
         generate = GenerateStep(app, privacy)
         test = EvaluationStep(app, elsewhere)
@@ -69,7 +69,8 @@ def build(ledgers: Ledgers, loader: ModelLoader, elsewhere: RemoteReader | None 
         BudgetStep(app)
         _foot(ledgers)
         privacy.follow(data.confirmed)
-        generate.follow(data.confirmed)
+        privacy.follow(example, go_on=True)
+        generate.follow(data.confirmed, example)
         for ended in generate.ended:
             test.follow(ended)
             export.follow(ended)

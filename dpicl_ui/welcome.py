@@ -13,10 +13,11 @@ from dpicl_ui.frame.guard import PRIVATE
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.tree import Tree, drawn, el, panel
 from dpicl_ui.generate.charts import live
-from dpicl_ui.generate.run_view import RunView, looked_back
+from dpicl_ui.generate.replay import looked_back
 from mechanisms.files import bundled
 from mechanisms.runs.events import TokenReleased
 from mechanisms.runs.run_file import from_lines
+from mechanisms.runs.view import RunView
 
 RECORDED = "examples/recorded_run.dpicl.jsonl"
 """A run on `bank_support.csv`, as it came; the tests make its certificate anew."""
@@ -51,9 +52,11 @@ _PAIR: list[Tree] = [
         ),
     ),
 ]
+_EXAMPLE = "Fictional messages to a clinic: all is confirmed for you, and the next step is Generate."
 _PLAYED = (
-    "A recorded run on 406 fictional messages to a bank (epsilon {epsilon:.2g}): at each token rows vote for the next "
-    "word, noise is added, and the largest value wins. Texts are as they came from a model of 135M parameters."
+    "A recorded run on {rows} fictional messages to a bank (epsilon {epsilon:.2g}): at each token rows say which word "
+    "comes next, noise is added, and the sum is read through what the model expects. Texts are as they came from a "
+    "model of 135M parameters."
 )
 
 
@@ -66,15 +69,22 @@ class Welcome:
             with gr.Column(min_width=300):
                 panel(*_SAID, *_PAIR)
                 self.example = gr.Button("Try it on an example", variant="primary", elem_id="try-example")
+                panel(el("p.muted", _EXAMPLE))
             with gr.Column(min_width=300):
                 drawn("live.js", frames()[-1], elem_id="welcome-live")
                 drawn("welcome.js", frames(), elem_id="welcome-play")
-                panel(el("p.muted", _PLAYED.format(epsilon=_epsilon())))
+                panel(el("p.muted", _PLAYED.format(**_facts())))
 
-    def wire(self, data: DataStep) -> None:
-        """Take the first example on the button, and make room for whatever file is opened."""
-        for opened in (data.take_example(self.example), *data.opening):
+    def wire(self, data: DataStep) -> gr.events.Dependency:
+        """Take and confirm the first example on the button, and make room for whatever file is opened.
+
+        Returns:
+            What fires once the example is confirmed.
+        """
+        taken = data.take_example(self.example)
+        for opened in (taken, *data.opening):
             opened.then(self._make_room, None, self.body, **PRIVATE)
+        return taken
 
     def _make_room(self, request: gr.Request) -> Any:
         return gr.Row(visible=self._app.session(request).of(DataState).file is None)
@@ -83,7 +93,7 @@ class Welcome:
 @functools.cache
 def frames() -> list[dict[str, Any]]:
     """The live screen's value after each token of the recorded run, with few candidates."""
-    return [_small(view.run) for event, view in looked_back(_recorded()) if isinstance(event, TokenReleased)]
+    return [_small(view) for event, view in looked_back(_recorded()) if isinstance(event, TokenReleased)]
 
 
 def _small(view: RunView) -> dict[str, Any]:
@@ -100,5 +110,6 @@ def _recorded() -> list[Any]:
     return list(from_lines(bundled(RECORDED).read_text(encoding="utf-8")))
 
 
-def _epsilon() -> float:
-    return float(_recorded()[-1].demo_set.certificate.claim.epsilon)
+def _facts() -> dict[str, float]:
+    made = _recorded()[-1].demo_set
+    return {"rows": sum(made.public_sizes.values()), "epsilon": made.certificate.claim.epsilon}

@@ -1,3 +1,3 @@
 """DP-ICL Studio's core: differentially private few-shot demonstrations, without a user interface."""
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"

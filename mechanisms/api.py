@@ -1,12 +1,12 @@
 """What programs call: from a private file to demonstrations, and from demonstrations to labels.
 
-The command line and the app's endpoints call it too, so all of them have one ledger, the same checks and the same
-defaults. Everything that takes a `Dataset` reads private rows; what it returns may be released.
+The command line calls it too, so both have one ledger, the same checks and the same defaults. Everything that takes a
+`Dataset` reads private rows; what it returns may be released.
 
     from mechanisms import api
 
     data = api.load("notes.csv", ["Cards", "Loans"])                            # private
-    planned = api.plan(data, sizes="counted", epsilon=1.0, delta=1e-5)          # calibrated; nothing is charged yet
+    planned = api.plan(data, sizes="counted", kind="message")                   # calibrated; nothing is charged yet
     print(planned.guarantee)
     demos = api.write(planned, data, "demos.json")                              # charged, and releasable
     print(api.classify(demos, ["Where is my card?"]))
@@ -15,11 +15,10 @@ defaults. Everything that takes a `Dataset` reads private rows; what it returns 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from mechanisms.accounting import Claim, PrivacyLedger, PrivacyTarget, claim, fingerprint
 from mechanisms.answers.request import AnswerRequest
@@ -27,8 +26,8 @@ from mechanisms.answers.session import AnswerSession, ask_all, open_session
 from mechanisms.data.columns import ColumnMapping, checked_dataset, joined
 from mechanisms.data.label_names import LabelNames
 from mechanisms.data.reading import reading_of
-from mechanisms.data.sizes import disclosures_at_the_end
-from mechanisms.data.sources import KIND, name_of, of_kind, read_table
+from mechanisms.data.sizes import MeasuredSizes, disclosures_at_the_end, measure_sizes
+from mechanisms.data.sources import name_of, read_table
 from mechanisms.demos.demo_set import DemoSet, finite, loads, to_text
 from mechanisms.demos.signature import check_signature, digest, signed
 from mechanisms.discovery import parameters
@@ -42,17 +41,14 @@ from mechanisms.noise import Randomness
 from mechanisms.privacy_events import Composed
 from mechanisms.queries import Retrieval, query_mechanism_class
 from mechanisms.records import Dataset, answer_template
-from mechanisms.runs.defaults import MECHANISM
 from mechanisms.runs.events import CuratorEvent, RunCompleted, SetKept
 from mechanisms.runs.journal import RunJournal
+from mechanisms.runs.plan import Plan, plan_for, public_plan
 from mechanisms.runs.planner import Option, Task, options, ranked
-from mechanisms.runs.preview import Preview, preview
-from mechanisms.runs.recipe import Kind
-from mechanisms.runs.recipe_request import RunRequest
 from mechanisms.runs.resume import Journal
-from mechanisms.runs.run import synthesize
+from mechanisms.runs.run import run as run_events
 from mechanisms.runs.score import ScoredSet, ScoreFound, ScoreRequest, of_demo_set, read_set, score_set, with_choice
-from mechanisms.runs.spec import RunSpec
+from mechanisms.runs.spec import VOTE, RunSpec
 from mechanisms.runs.verification import Verification, verify
 from mechanisms.sampling import Adjacency, Compose, EventOfSteps, SamplingPlan
 from mechanisms.steps import TokenMechanism, mechanism_class, mechanism_names
@@ -60,30 +56,22 @@ from mechanisms.trials import (
     about_to_send,
     compare,
     evaluate,
-    evaluate_completions,
-    evaluate_outputs,
     label_remotely,
     load_test,
     mark_test_file,
-    respond,
     writer_of,
 )
 
 __all__ = [
     "NotWritten", "Plan", "Verification", "about_to_send", "ask", "ask_all", "ask_as", "calibrate", "certificate_check",
-    "classify", "compare", "disclosures", "evaluate", "evaluate_completions", "evaluate_outputs",
-    "export", "label_remotely", "load", "load_model", "load_test", "mark_test_file", "plan", "planned", "predictions",
-    "probabilities", "read", "read_any", "recognise", "respond", "resume", "run", "score", "score_as", "verify",
-    "write", "writer_of",
+    "classify", "compare", "disclosures", "evaluate", "export", "label_remotely", "load", "load_model", "load_test",
+    "mark_test_file", "measure", "plan", "planned", "predictions", "probabilities", "read", "read_any", "recognise",
+    "resume", "run", "score", "score_as", "verify", "write", "writer_of",
 ]  # fmt: skip
 
-Plan = Preview[RunRequest]
-"""A calibrated run: `request`, `claim`, `guarantee` and `warnings`."""
 Keep = Callable[[DemoSet, RunCompleted | None], None]
 """Gets a set, and the end of its run; None for a run that was interrupted or failed after its first release."""
 
-MOST_TEXTS, LONGEST_TEXT = 64, 10_000
-"""Texts of one request of a program that is somewhere else, and characters of each."""
 _LARGEST_SIZE = 10**9
 
 
@@ -95,7 +83,7 @@ def load(
     labels: Sequence[str],
     *,
     text: str | Sequence[str] = "text",
-    label: str | None = "label",
+    label: str = "label",
     user: str | None = None,
     name: str | None = None,
     drop_duplicates: bool = False,
@@ -109,7 +97,7 @@ def load(
 
     Args:
         text, label, user: names of columns; several of texts are joined in their order; with one of users all rows of a
-            user are the privacy unit; without one of labels all rows are of the one kind that `labels` names.
+            user are the privacy unit.
         name: the data set's in the ledger; the file's name where it is left out.
         label_names: pairs of a file's label and what it is called from here on.
         merge_labels: labels are read as one that differ only in case, spaces, forms of characters or invisible ones.
@@ -119,7 +107,7 @@ def load(
             `skip` of `mechanisms.data.reading.Reading`.
 
     Raises:
-        UsageError: the labels are none, or several for rows without any.
+        UsageError: the labels are none.
         DataError: the file cannot be read, lacks a column, or many of its rows would be left out.
         ReadingAsked: the file can be read in more than one way: say which by `reading`.
     """
@@ -127,10 +115,6 @@ def load(
         raise UsageError("Give the labels as a list, one text each.")
     table = read_table(path, reading_of(reading, labels))
     table, column = joined(table, [text] if isinstance(text, str) else text)
-    if label is None:
-        if len(labels) != 1:
-            raise UsageError("Without a column of labels all rows are of one kind: give one name for it.")
-        table, label = of_kind(table, labels[0]), KIND
     mapping = ColumnMapping(column, label, user, drop_duplicates, label_names=label_names, merge_labels=merge_labels)
     called = (name or name_of(path)).strip()
     return checked_dataset(table, mapping, called, tuple(labels), tell or _warn, allow_left_out)
@@ -146,53 +130,42 @@ def disclosures(dataset: Dataset) -> tuple[str, ...]:
     return PrivacyLedger().rows.disclosures(fingerprint(dataset))
 
 
-def plan(
-    dataset: Dataset,
-    *,
-    sizes: Literal["counted"] | Mapping[str, int],
-    epsilon: float,
-    delta: float,
-    recipe: str | None = None,
-    mechanism: str = MECHANISM,
-    shots: int = SamplingPlan.shots,
-    **asked: Any,
-) -> Plan:
-    """A run for a data set, calibrated to cost at most a target; what is left out is as in the app.
+def measure(dataset: Dataset, epsilon: float, delta: float) -> MeasuredSizes:
+    """The label sizes with noise, for `plan(dataset, measured=...)`; charged to this installation's ledger at once.
 
     Args:
-        sizes: rows (or users) of each label: "counted" declares the data set's own counts public, a mapping declares
-            upper bounds.
-        recipe: "both", "vote" or "tokens" (token by token, without stages); "both" where it is left out and there are
-            several labels.
-        mechanism: its parameters are the usual ones, its noise is calibrated.
-        shots: demonstrations of each label.
-        asked: further fields of `mechanisms.runs.spec.RunSpec`, such as `template`, `tokens` or `subsets`.
+        epsilon: what the measurement costs; the run's epsilon includes it.
+        delta: the run's.
 
     Raises:
-        UsageError: a value is out of range, or a field is unknown.
+        UsageError: epsilon is too small to count anything with.
+        BudgetRefused: the data set's cap does not allow it.
+    """
+    return measure_sizes(dataset, epsilon, delta, PrivacyLedger())
+
+
+def plan(dataset: Dataset, *, measured: MeasuredSizes | None = None, **settings: Any) -> Plan:
+    """A run for a data set, calibrated to cost at most its epsilon; what is left out is as in the app.
+
+    Args:
+        measured: sizes from `measure`, in place of declared ones.
+        settings: fields of `mechanisms.runs.spec.RunSpec`: `sizes` ("counted" declares the data set's own counts
+            public, a mapping declares upper bounds), `epsilon`, `kind`, `writer`, `mechanism`, `tokens`, ...
+
+    Raises:
+        UsageError: a value is out of range, or a field is unknown; or sizes are to be measured, and are not.
         AccountingError: no noise meets the target, or the accountants disagree.
     """
-    if unknown := sorted(set(asked) - {each.name for each in fields(RunSpec)}):
-        raise UsageError(f"A run has no setting '{unknown[0]}'.")
-    spec = RunSpec(
-        target=PrivacyTarget(epsilon, delta),
-        sizes=sizes,
-        shots=shots,
-        recipe=None if recipe is None else _kind(recipe),
-        mechanism=mechanism_class(mechanism)(),
-        **asked,
-    )
-    return preview(spec.request(dataset))
-
-
-def _kind(recipe: str) -> Kind:
-    if recipe not in list(Kind):
-        raise UsageError(f"There is no recipe '{recipe}': choose one of {', '.join(Kind)}.")
-    return Kind(recipe)
+    spec = RunSpec.of(**settings)
+    if spec.public:
+        return public_plan(spec, dataset.labels)
+    if spec.count_epsilon is not None and measured is None:
+        raise UsageError("A plan charges nothing: measure the sizes first, and give them: plan(..., measured=...).")
+    return plan_for(spec, dataset, measured).calibrated()
 
 
 def run(
-    request: RunRequest,
+    plan: Plan,
     dataset: Dataset,
     model: LanguageModel,
     ledger: PrivacyLedger,
@@ -205,16 +178,16 @@ def run(
     """The events of a run, whose set is kept however the run ends.
 
     Args:
-        request: calibrated, such as the `request` of a plan.
+        plan: calibrated.
         keep: is called once, if anything was released, before this generator ends; the set has the marks of what was
             shown of its rows until then.
-        randomness, journal, embedder: see `mechanisms.runs.run.synthesize`.
+        randomness, journal, embedder: see `mechanisms.runs.run.run`.
 
     Raises:
         BudgetRefused: the data set's cap does not allow the run.
         StudioError: the run is refused, or could not go on.
     """
-    events = synthesize(dataset, request, model, ledger, randomness, journal=journal, embedder=embedder)
+    events = run_events(plan, dataset, model, ledger, randomness, journal=journal, embedder=embedder)
     last: SetKept | RunCompleted | None = None
     try:
         with closing(events):
@@ -254,7 +227,7 @@ def write(
     """
     check_writable(str(out))
     ledger = PrivacyLedger()
-    return _written(planned.request, dataset, out, model, ledger, RunJournal.new(Path(journal)) if journal else None)
+    return _written(planned, dataset, out, model, ledger, RunJournal.new(Path(journal)) if journal else None)
 
 
 def resume(journal: str | Path, dataset: Dataset, out: str | Path, model: LanguageModel | None = None) -> DemoSet:
@@ -267,11 +240,11 @@ def resume(journal: str | Path, dataset: Dataset, out: str | Path, model: Langua
     check_writable(str(out))
     ledger = PrivacyLedger()
     cut_off = RunJournal.read(Path(journal), ledger)
-    return _written(cut_off.request(fingerprint(dataset).content), dataset, out, model, ledger, cut_off)
+    return _written(cut_off.plan(fingerprint(dataset).content), dataset, out, model, ledger, cut_off)
 
 
 def _written(
-    request: RunRequest,
+    planned: Plan,
     dataset: Dataset,
     out: str | Path,
     model: LanguageModel | None,
@@ -288,9 +261,9 @@ def _written(
         if journal is not None and ended is not None:
             journal.end(ended, ledger, demo_set.certificate.disclosures)
 
-    embedder = load_embedder() if request.stages else None
+    embedder = load_embedder() if VOTE in planned.stages else None
     with closing(journal) if journal else nullcontext():
-        for _ in run(request, dataset, model or default_model(), ledger, kept, journal=journal, embedder=embedder):
+        for _ in run(planned, dataset, model or default_model(), ledger, kept, journal=journal, embedder=embedder):
             pass
     return made[-1]
 
@@ -420,7 +393,7 @@ def classify(demo_set: DemoSet, texts: Sequence[str], model: LanguageModel | Non
     """The label that the model gives each text behind the demonstrations.
 
     Raises:
-        UsageError: the texts are none, or the set gives no labels: it answers with text, holds records or has one.
+        UsageError: the texts are none, or the set has a single label.
     """
     if isinstance(texts, str):
         raise UsageError("Give the texts as a list.")
@@ -431,7 +404,7 @@ def predictions(demo_set: DemoSet, texts: Sequence[str], model: LanguageModel | 
     """For each text the probabilities of the labels, as the model gives them, calibrated, and corrected if measured.
 
     Raises:
-        UsageError: the set gives no labels.
+        UsageError: the set has a single label.
     """
     return labelled(demo_set, model or default_model(), texts)
 
@@ -440,7 +413,7 @@ def probabilities(demo_set: DemoSet, model: LanguageModel, texts: Sequence[str])
     """For each text its label behind the demonstrations and the probability of every label, as JSON.
 
     Raises:
-        UsageError: the set gives no labels.
+        UsageError: the set has a single label.
     """
     found = predictions(demo_set, texts, model)
     each_label = [dict(zip(demo_set.labels, each.answer.tolist(), strict=True)) for each in found]
@@ -580,19 +553,6 @@ def cost(used: TokenMechanism, plan: SamplingPlan, event: Composed, claimed: Cla
         "signal_to_noise": used.signal_to_noise(plan),
         "event": event.to_json(),
     }
-
-
-def checked_texts(texts: object) -> Sequence[str]:
-    """The texts that a program somewhere else asks about.
-
-    Raises:
-        UsageError: they are none, too many or too long.
-    """
-    if isinstance(texts, list) and 1 <= len(texts) <= MOST_TEXTS:
-        given = [each for each in texts if isinstance(each, str) and len(each) <= LONGEST_TEXT]
-        if len(given) == len(texts):
-            return given
-    raise UsageError(f"Give a list of 1 to {MOST_TEXTS} texts of at most {LONGEST_TEXT} characters each.")
 
 
 def _warn(remark: str) -> None:

@@ -46,7 +46,8 @@ def pick(registered: Mapping[str, _Registered], name: str, kind: str, names: Ite
 class Parameter:
     """One public parameter: its name in code, its words for people, its range, its source, its default.
 
-    The default's type says what kind it is: float, int, or bool (which has no range to speak of).
+    The default's type says what kind it is: float, int, or bool (which has no range to speak of). `before` is the value
+    that a certificate means which does not state the parameter, since it was written before there was one.
     """
 
     name: str
@@ -56,17 +57,25 @@ class Parameter:
     high: float
     citation: str
     default: float | int | bool
+    before: float | int | bool | None = None
 
     @property
     def flag(self) -> str:
         """Its name on the command line, without the dashes; a name that Python reserves ends in an underscore."""
         return self.name.rstrip("_").replace("_", "-")
 
+    def typed(self, value: float | int | bool) -> float | int | bool:
+        """A value as the parameter's own kind; one that has no such kind stays as it is, for `validate` to refuse."""
+        made = type(self.default)(value)
+        return made if made == value else value
 
-def parameter(default: float, *, label: str, help: str, low: float, high: float, citation: str) -> Any:
-    """A dataclass field that carries its own description."""
+
+def parameter(
+    default: float, *, label: str, help: str, low: float, high: float, citation: str, before: float | None = None
+) -> Any:
+    """A dataclass field that carries its own description; see `Parameter`."""
     described = {"label": label, "help": help, "low": low, "high": high, "citation": citation, "default": default}
-    return field(default=default, metadata=described)
+    return field(default=default, metadata=described | {"before": before})
 
 
 def switch(default: bool, *, label: str, help: str, citation: str) -> Any:

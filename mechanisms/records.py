@@ -1,11 +1,10 @@
-"""The words everything else uses: records, data sets, prompts and demonstrations."""
+"""The words everything else uses: rows, data sets, prompts and demonstrations."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import repeat
 from typing import overload
 
 import numpy as np
@@ -46,9 +45,7 @@ def unit_in_words(unit: str) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Record:
-    """One row: its text, its label, the id of the person it belongs to where there is a unit column, and its output.
-
-    An output is itself private text: what a model should say to the text.
+    """One row: its text, its label, and the id of the person it belongs to where there is a unit column.
 
     It has no readable `repr`, so that no log or traceback can show it.
     """
@@ -56,35 +53,27 @@ class Record:
     text: str
     label: str
     unit: str | None = None
-    output: str | None = None
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Columns(Sequence[Record]):
-    """Rows held as columns of one length: a `Record` is made where it is read, so a million rows stay cheap.
-
-    Attributes:
-        outputs: None where no row has an output.
-    """
+    """Rows held as columns of one length: a `Record` is made where it is read, so a million rows stay cheap."""
 
     texts: Cells
     labels: Cells
     units: Cells
-    outputs: Cells | None = None
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> Columns:
         """The columns of some records."""
         if isinstance(records, Columns):
             return records
-        rows = [(record.text, record.label, record.unit, record.output) for record in records]
-        texts, labels, units, outputs = np.array(rows, dtype=object).reshape(-1, 4).T
-        return cls(texts, labels, units, outputs if any(each is not None for each in outputs) else None)
+        rows = [(record.text, record.label, record.unit) for record in records]
+        return cls(*np.array(rows, dtype=object).reshape(-1, 3).T)
 
     def of_rows(self, rows: slice | NDArray[np.bool_]) -> Columns:
         """Some of the rows, in their order."""
-        outputs = None if self.outputs is None else self.outputs[rows]
-        return Columns(self.texts[rows], self.labels[rows], self.units[rows], outputs)
+        return Columns(self.texts[rows], self.labels[rows], self.units[rows])
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -96,12 +85,10 @@ class Columns(Sequence[Record]):
     def __getitem__(self, index: int | slice) -> Record | Columns:
         if isinstance(index, slice):
             return self.of_rows(index)
-        output = None if self.outputs is None else self.outputs[index]
-        return Record(self.texts[index], self.labels[index], self.units[index], output)
+        return Record(self.texts[index], self.labels[index], self.units[index])
 
     def __iter__(self) -> Iterator[Record]:
-        outputs = repeat(None) if self.outputs is None else self.outputs
-        return map(Record, self.texts, self.labels, self.units, outputs)
+        return map(Record, self.texts, self.labels, self.units)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -184,11 +171,6 @@ class Dataset:
         owner = _codes(users, {user: i for i, user in enumerate(dict.fromkeys(users))})
         return _Units(self._columns, rows[np.argsort(owner, kind="stable")], np.append(0, np.bincount(owner).cumsum()))
 
-    @property
-    def outputs(self) -> Cells | None:
-        """Each row's output; None where the data set has none."""
-        return self._columns.outputs
-
     def counted_sizes(self) -> dict[str, int]:
         """Units of each label as counted in the data: public only if the curator declares it so."""
         return {label: len(units) for label, units in self.units.items()}
@@ -198,9 +180,6 @@ class Dataset:
         columns = self._columns
         for text, label, unit in zip(columns.texts, columns.labels, columns.units, strict=True):
             yield from (text, label, unit or "")
-        if columns.outputs is not None:
-            yield "outputs"
-            yield from (output or "" for output in columns.outputs)
 
 
 def _codes(cells: Cells, codes: Mapping[str, int]) -> NDArray[np.int64]:
@@ -208,48 +187,35 @@ def _codes(cells: Cells, codes: Mapping[str, int]) -> NDArray[np.int64]:
     return np.fromiter((codes.get(cell, -1) for cell in cells), np.int64, len(cells))
 
 
-_LONGEST_NAME = 100
-"""Characters of a name that stands between a text and its output: a row has room for it."""
-
-
 @dataclass(frozen=True)
 class PromptTemplate:
-    """How a task is put to a model; public.
+    """How classification is put to a model; public.
 
     Attributes:
         instruction: what to do with a query, e.g. "Classify the news articles."
-        text, label: the fields' names before a record's text and its label, e.g. "Article" and "Answer".
-        output: the name of a further field, whose content is text; None where the label is all there is to say.
+        text, label: the fields' names before a row's text and its label, e.g. "Article" and "Answer".
     """
 
     instruction: str
     text: str = "Text"
     label: str = "Label"
-    output: str | None = None
 
     def __post_init__(self) -> None:
         if not self.text.strip() or not self.label.strip():
             raise UsageError("The names of the text field and of the label field must not be empty.")
-        if self.output is None:
-            return
-        if not self.output.strip() or self.output in (self.text, self.label):
-            raise UsageError("The output field needs a name of its own.")
-        if len(self.output) > _LONGEST_NAME:
-            raise UsageError(f"The name of the output field is longer than {_LONGEST_NAME} characters.")
 
 
 @dataclass(frozen=True)
 class Demonstration:
-    """A synthetic example: what a run releases; `output` is what is said to the text, where the task has outputs."""
+    """A synthetic example: what a run releases."""
 
     text: str
     label: str
-    output: str | None = None
 
 
 def default_template(labels: tuple[str, ...], text: str = "Text", label: str = "Label") -> PromptTemplate:
     """A plain classification instruction over the labels; with a single one there is nothing to classify."""
-    asked = f"Write one {text.lower()} with the given {label.lower()}."
+    asked = f"Here are texts of one kind: {labels[0]}." if labels else ""
     if len(labels) > 1:
         asked = f"Classify each {text.lower()} as {', '.join(labels[:-1])} or {labels[-1]}."
     return PromptTemplate(asked, text.capitalize(), label.capitalize())
@@ -261,9 +227,3 @@ def answer_template(labels: tuple[str, ...], text: str, label: str) -> PromptTem
     if labels:
         return usual
     return replace(usual, instruction=f"Give a short {usual.label.lower()} to each {usual.text.lower()}.")
-
-
-def open_template(text: str = "Text", label: str = "Kind", output: str = "Output") -> PromptTemplate:
-    """A plain instruction to say something to a text."""
-    asked = f"Give the {output.lower()} of each {text.lower()}."
-    return PromptTemplate(asked, text.capitalize(), label.capitalize(), output.capitalize())

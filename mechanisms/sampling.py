@@ -16,10 +16,8 @@ from mechanisms.errors import UsageError
 from mechanisms.noise import Integers, Randomness
 from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent, Repeat
 
-# Disjoint batches: every unit belongs to one batch by a secret keyed hash of itself.
-#
-# Never by position: removing a row would shift everybody after it, and neighbouring data sets would differ
-# everywhere.
+# A place of a unit, by a secret keyed hash of itself. Never by position: removing a row would shift everybody after it,
+# and neighbouring data sets would differ everywhere.
 
 
 def keyed_place(key: bytes, identity: Sequence[str], purpose: str, places: int) -> int:
@@ -91,8 +89,6 @@ class Scheme(StrEnum):
 
     PER_TOKEN = "per-token"
     PER_DEMONSTRATION = "per-demonstration"
-    DISJOINT = "disjoint"
-    """No new sample: every unit belongs to one batch for good, and each demonstration reads one batch."""
 
 
 class Adjacency(StrEnum):
@@ -106,7 +102,7 @@ class SamplingPlan:
     """Public numbers that fix the sampling of a run.
 
     Attributes:
-        scheme: a new sample for every token, for every demonstration, or disjoint batches without any.
+        scheme: a new sample for every token, or for every demonstration.
         subsets: M. With unit rows the expected number of rows, otherwise their exact number.
         per_subset: N, the expected number of units a row; 1 with unit rows.
         unit_rows: each sampled unit is one row of the batch (add-or-remove changes one row's presence).
@@ -145,32 +141,26 @@ class SamplingPlan:
         return self.shots * (self.tokens if self.scheme is Scheme.PER_TOKEN else 1)
 
     def rate(self, size: int) -> float:
-        """The sampling rate of a label of declared size `n` units, for those that may join; disjoint batches: 1.
+        """The sampling rate of a label of declared size `n` units, for those that may join.
 
         `q = M N / (share n)`, clipped at 1: never by how many may join in fact, which is private.
         """
         if not 1 <= size <= _LARGEST_SIZE:
             raise UsageError(f"A label's declared size must lie between 1 and {_LARGEST_SIZE}.")
-        return 1.0 if self.scheme is Scheme.DISJOINT else min(1.0, self.expected_sample / (self.share * size))
-
-    def batches(self, size: int) -> int:
-        """Disjoint batches of a label of declared size `n`: one a demonstration at least, else M N units each."""
-        return max(self.shots, int(self.share * size) // self.expected_sample)
+        return min(1.0, self.expected_sample / (self.share * size))
 
     def capacity(self, size: int, delta: float) -> tuple[int, float]:
         """Rows of the batch for a label of declared size `size`, and the probability of overflowing them in a run.
 
         With subsets there are exactly M rows. With unit rows it is the smallest C whose overflow, over all draws of the
-        run, has
-        probability at most `CAPACITY_SHARE * delta`; `P[Bin(n, q) >= C]` also covers the neighbour with one unit more.
-        With a
-        share, n is an upper bound on the units that may join, and the probability that it fails is counted too.
+        run, has probability at most `CAPACITY_SHARE * delta`; `P[Bin(n, q) >= C]` also covers the neighbour with one
+        unit more. With a share, n is an upper bound on the units that may join, and the probability that it fails is
+        counted too.
         """
         if not self.unit_rows:
             return self.subsets, 0.0
         members, failure = self._members(size, delta)
-        # A unit's place in a disjoint batch is a coin of its own too, thrown once, by the secret key.
-        rate = 1 / self.batches(size) if self.scheme is Scheme.DISJOINT else self.rate(size)
+        rate = self.rate(size)
         if rate == 1.0:
             return members + 1, failure
         allowed = (CAPACITY_SHARE * delta - failure) / self.draws_per_label
@@ -182,8 +172,7 @@ class SamplingPlan:
         probability.
 
         Who may join is drawn once and is the same in every draw and every run, so it is bounded by itself. A quantile
-        of
-        Bin(n, share q) would hold for draws that each have a new role, not for many draws from one large role.
+        of Bin(n, share q) would hold for draws that each have a new role, not for many draws from one large role.
         """
         if self.share == 1:
             return size, 0.0
@@ -192,13 +181,11 @@ class SamplingPlan:
 
     def overflow_allowed(self, rate: float, delta: float) -> tuple[PrivacyEvent, ...]:
         """The failure event of a label of known rate and unknown size: the most that `capacity` may use."""
-        everybody = rate == 1.0 and self.share == 1 and self.scheme is not Scheme.DISJOINT
+        everybody = rate == 1.0 and self.share == 1
         return () if not self.unit_rows or everybody else (Approximate(CAPACITY_SHARE * delta),)
 
     def label_events(self, event: EventOfSteps, rate: float) -> tuple[PrivacyEvent, ...]:
         """The events of one unit of a label, at sampling rate `rate`."""
-        if self.scheme is Scheme.DISJOINT:  # a unit is in one batch, and a batch in one demonstration
-            return (event(self.tokens, 1.0),)
         steps = 1 if self.scheme is Scheme.PER_TOKEN else self.tokens
         return (Repeat(self.draws_per_label, event(steps, rate)),)
 
@@ -223,18 +210,10 @@ class SamplingPlan:
         for label, size in sizes.items():
             overflow = self.capacity(size, delta)[1]
             failure = (Approximate(overflow),) if overflow > 0 else ()
-            events = self.label_events(event, self.rate(size)) + failure
-            for number in range(1, self.shots + 1):
-                lists[self.list_name(label, number)] = events
+            lists[label] = self.label_events(event, self.rate(size)) + failure
         if labels_in_parallel:
-            return Composed("cell" if self.scheme is Scheme.DISJOINT else "label", tuple(lists.items()))
-        # A user has one batch a label at most, so the first demonstrations' lists stand for all.
-        in_sequence = (e for label in sizes for e in lists[self.list_name(label, 1)])
-        return Composed("dataset", (("all", tuple(in_sequence)),))
-
-    def list_name(self, label: str, number: int) -> str:
-        """The event list of a label's demonstration: the label's, or in the disjoint scheme the batch's own."""
-        return f"{label} {number}" if self.scheme is Scheme.DISJOINT else label
+            return Composed("label", tuple(lists.items()))
+        return Composed("dataset", (("all", tuple(event for events in lists.values() for event in events)),))
 
 
 def sensitivity(unit_rows: bool) -> float:
@@ -254,8 +233,7 @@ class Seating:
     """The places of sampled units in the rows of the batch.
 
     `rows[i]` holds the positions of the units in row i. `overflow` is true if more units joined than there are rows
-    (unit
-    rows only); its probability is part of delta, and the caller then takes the public step.
+    (unit rows only); its probability is part of delta, and the caller then takes the public step.
     """
 
     rows: tuple[tuple[int, ...], ...]

@@ -9,21 +9,19 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.columns import ColumnMapping, checked_dataset
 from mechanisms.data.label_names import LabelNames
 from mechanisms.data.reading import reading_of
 from mechanisms.data.sizes import mark_scored, owners_of
-from mechanisms.data.sources import KIND, of_kind, read_table
-from mechanisms.demos.demo_set import DemoSet, longest_output
+from mechanisms.data.sources import read_table
+from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.completions import CompletionPerplexity, answering, completing, completion_perplexities
 from mechanisms.evaluation.evaluate import PRIVATE, Comparison, Progress, Scorecard, arms_of
 from mechanisms.evaluation.evaluate import compare as compared
 from mechanisms.evaluation.evaluate import evaluate as evaluated
-from mechanisms.evaluation.open_answers import OpenScorecard, evaluate_open
 from mechanisms.evaluation.reader import (
     Arm,
     LocalReader,
@@ -44,9 +42,6 @@ Reader = LanguageModel | RemoteReader
 """What reads public demonstrations: a model of this machine, or one behind an address."""
 Told = Callable[[int, int], object]
 """Gets how many rows are done, and of how many."""
-_Card = TypeVar("_Card", Scorecard, OpenScorecard)
-
-_LABEL = "label"
 _SHARED = (
     "The test file shares rows with {names}: private rows never leave this machine. Bring rows that took no part, or "
     "read the set with a model of this machine."
@@ -65,8 +60,7 @@ def load_test(
     demo_set: DemoSet,
     *,
     text: str = "text",
-    label: str | None = None,
-    output: str | None = None,
+    label: str = "label",
     label_names: LabelNames = (),
     merge_labels: bool = False,
     allow_left_out: bool = False,
@@ -76,8 +70,6 @@ def load_test(
     """A file of rows that a set is tried on; `mark_test_file` says whether they are somebody's private ones.
 
     Args:
-        label: a column; "label" where it is left out. For a set of one kind of text there may be none, or "".
-        output: the column of the right answers, for a set with outputs; labels are then not read.
         label_names, merge_labels, allow_left_out, tell, reading: see `mechanisms.api.load`.
 
     Raises:
@@ -85,11 +77,7 @@ def load_test(
         ReadingAsked: the file can be read in more than one way.
     """
     table = read_table(path, reading_of(reading, demo_set.labels))
-    column = _LABEL if label is None else label
-    mapping = ColumnMapping(text, column, label_names=label_names, merge_labels=merge_labels)
-    unsaid = label is None and _LABEL not in table.columns
-    if output or (demo_set.completes and (unsaid or label == "")):  # which label a row has is not asked
-        mapping, table = ColumnMapping(text, KIND, output=output), of_kind(table, demo_set.labels[0])
+    mapping = ColumnMapping(text, label, label_names=label_names, merge_labels=merge_labels)
     return checked_dataset(table, mapping, "test file", demo_set.labels, tell, allow_left_out)
 
 
@@ -114,7 +102,7 @@ def about_to_send(reader: RemoteReader, sets: Sequence[DemoSet], test: Dataset |
     return [reader.leaving, *(read_remotely_in_words(each, reader) for each in sets)]
 
 
-# One text, or several.
+# One text.
 
 
 def label_remotely(demo_set: DemoSet, text: str, reader: RemoteReader) -> str | None:
@@ -128,21 +116,7 @@ def label_remotely(demo_set: DemoSet, text: str, reader: RemoteReader) -> str | 
     return reader.label(shown.template, shown.labels, Arm(PRIVATE, shown.demonstrations), text)
 
 
-def respond(demo_set: DemoSet, texts: Sequence[str], model: LanguageModel | None = None) -> list[str]:
-    """What the model says to each text behind a set with outputs, or how it goes on behind one of one kind of text.
-
-    Raises:
-        UsageError: the set answers with labels.
-    """
-    model = model or default_model()
-    shown = as_read_by(demo_set, model)
-    if shown.completes:
-        return list(completing(model, shown, shown.demonstrations).answers(texts))
-    responder = answering(model, shown.template, shown.demonstrations, longest_output(shown))
-    return list(responder.answers(texts))
-
-
-# A labelled file, or one of outputs or of texts.
+# A labelled file.
 
 
 def evaluate(
@@ -161,48 +135,14 @@ def evaluate(
         writer: writes the public-only set where a model elsewhere reads: see `writer_of`; None leaves that set out.
 
     Raises:
-        UsageError: no row has one of the set's labels, or the set gives none; or private rows would leave.
+        UsageError: no row has one of the set's labels, or the set has a single one; or private rows would leave.
         ModelUnavailable: a model elsewhere does not answer.
     """
-    check_labels(demo_set.labels, demo_set.schema)
+    check_labels(demo_set.labels)
     reader, [shown] = _read_by(model, [demo_set], test)
     writer = reader.model if isinstance(reader, LocalReader) else writer
     arms = arms_of(shown, public_demonstrations(shown, writer) if writer else None)
     return _found(evaluated(reader, shown.template, shown.labels, arms, test.records), told)
-
-
-def evaluate_outputs(
-    demo_set: DemoSet, test: Dataset, model: LanguageModel | None = None, *, told: Told = _unheard
-) -> dict[str, OpenScorecard]:
-    """How often answers are just the rows' outputs, and how many words they share with them; arms as in `evaluate`.
-
-    Raises:
-        UsageError: a row or a demonstration has no output.
-    """
-    model = model or default_model()
-    shown, arms = _here(demo_set, model)
-    return _found(evaluate_open(model, shown.template, arms, test.records, longest_output(shown)), told)
-
-
-def evaluate_completions(
-    demo_set: DemoSet, test: Dataset, model: LanguageModel | None = None, *, told: Told = _unheard
-) -> dict[str, CompletionPerplexity]:
-    """Perplexities of the rows' texts, of a set of one kind of text; arms as in `evaluate`.
-
-    Args:
-        told: of prompts, not of rows.
-
-    Raises:
-        UsageError: fewer than two rows say something.
-        ModelUnavailable: the model's logits are not finite.
-    """
-    model = model or default_model()
-    shown, arms = _here(demo_set, model)
-    found: dict[str, CompletionPerplexity] = {}
-    for each in completion_perplexities(model, shown, arms, [row.text for row in test.records]):
-        found[each.name] = each
-        told(len(found), len(arms))
-    return found
 
 
 def compare(
@@ -253,14 +193,8 @@ def _check_may_leave(sets: Sequence[DemoSet], test: Dataset | None) -> None:
         refuse_set_without_promise(each)
 
 
-def _here(demo_set: DemoSet, model: LanguageModel) -> tuple[DemoSet, tuple[Arm, ...]]:
-    """A set as a model of this machine may read it, and beside its baselines."""
-    shown = as_read_by(demo_set, model)
-    return shown, arms_of(shown, public_demonstrations(shown, model))
-
-
-def _found(events: Iterable[Progress | _Card], told: Told) -> dict[str, _Card]:
-    found: dict[str, _Card] = {}
+def _found(events: Iterable[Progress | Scorecard], told: Told) -> dict[str, Scorecard]:
+    found: dict[str, Scorecard] = {}
     for each in events:
         if isinstance(each, Progress):
             told(each.done, each.total)

@@ -33,8 +33,10 @@ def keep(path: str, line: Line) -> None:
         file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
-def run_and_table(about: str | None, run: Act, table: Act) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
-    """The whole parser, and that of `run`, for the measurement's own options; the parsed options have `act`."""
+def run_and_table(
+    about: str | None, run: Act, table: Act
+) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser, Any]:
+    """The whole parser, that of `run` and the commands, for the measurement's own; the parsed options have `act`."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
     one = commands.add_parser("run")
@@ -43,7 +45,7 @@ def run_and_table(about: str | None, run: Act, table: Act) -> tuple[argparse.Arg
     shown = commands.add_parser("table")
     shown.add_argument("file")
     shown.set_defaults(act=table)
-    return parser, one
+    return parser, one, commands
 
 
 def interval(figures: Sequence[float]) -> tuple[float, float]:

@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mechanisms import api
 from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.inference import Embedder, LanguageModel
-from mechanisms.records import Dataset
+from mechanisms.records import Dataset, Demonstration
+from mechanisms.runs.events import DemoCompleted, TokenReleased
+from mechanisms.runs.run import run
+from mechanisms.steps import mechanism_class
+from mechanisms.steps.noisy_vector import AS_RELEASED, NoisyVector
 
 _ROOM = 2.0
 """Of a ledger's cap, over what one run costs: each of the ledger's bounds has a part of delta only."""
+
+
+@contextmanager
+def _ledger(data: Dataset, epsilon: float, delta: float) -> Iterator[PrivacyLedger]:
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = PrivacyLedger(Path(folder))
+        ledger.set_cap(data.name, data.unit, Cap(_ROOM * epsilon, _ROOM * delta))
+        yield ledger
 
 
 def written(
@@ -25,17 +39,72 @@ def written(
     embedder: Embedder | None = None,
     **asked: Any,
 ) -> DemoSet:
-    """The set of one run; `asked` are further settings of `mechanisms.api.plan`.
+    """The set of one run, as it would be exported; `asked` are further fields of `mechanisms.runs.spec.RunSpec`.
 
     Raises:
         StudioError: the run is refused, or the model cannot do it.
     """
     planned = api.plan(data, sizes="counted", epsilon=epsilon, delta=delta, **asked)
     kept: list[DemoSet] = []
-    with tempfile.TemporaryDirectory() as folder:
-        ledger = PrivacyLedger(Path(folder))
-        ledger.set_cap(data.name, data.unit, Cap(_ROOM * epsilon, _ROOM * delta))
-        run = api.run(planned.request, data, model, ledger, lambda made, _: kept.append(made), embedder=embedder)
-        for _ in run:
+    with _ledger(data, epsilon, delta) as ledger:
+        for _ in api.run(planned, data, model, ledger, lambda made, _: kept.append(made), embedder=embedder):
             pass
     return kept[-1]
+
+
+class Texts(NamedTuple):
+    """What was written token by token, as it came, by label and number.
+
+    Attributes:
+        epsilon: what the run claims; infinite where it promises nothing.
+    """
+
+    demonstrations: tuple[Demonstration, ...]
+    epsilon: float
+
+
+def texts_written(
+    data: Dataset,
+    model: LanguageModel,
+    *,
+    mechanism: str,
+    epsilon: float = 1.0,
+    delta: float = 1e-5,
+    parameters: Mapping[str, float | int | bool] | None = None,
+    **asked: Any,
+) -> Texts:
+    """The texts of one run that writes token by token as the papers do.
+
+    A noisy vector is read as it was released, the largest value is taken, all K tokens are candidates, and a text may
+    end at once. Labels are called by their names. What is no text is not refused, and none is brought to the end of
+    its sentence.
+
+    Args:
+        parameters: further ones of the mechanism and its transform.
+        asked: further fields of `mechanisms.runs.spec.RunSpec`.
+
+    Raises:
+        StudioError: see `written`.
+    """
+    reading = {"temperature": 0, "top-p": 1.0, "prior-deviation": AS_RELEASED}
+    vector = issubclass(mechanism_class(mechanism), NoisyVector)
+    usual: dict[str, Any] = {
+        "sizes": "counted",
+        "label_words": {label: label for label in data.labels},
+        "candidate_top_p": 1.0,
+        "min_tokens": 0,
+        "parameters": {**(reading if vector else {}), **(parameters or {})},
+    }
+    settings = usual | {"mechanism": mechanism, "recipe": "tokens", "epsilon": epsilon, "delta": delta} | asked
+    planned = api.plan(data, **settings)
+    found: dict[tuple[str, int], str] = {}
+    left = len(data.labels) * planned.sampling.shots
+    with _ledger(data, epsilon, delta) as ledger, closing(run(planned, data, model, ledger)) as events:
+        for event in events:
+            if isinstance(event, TokenReleased):
+                found[event.label, event.number] = " ".join(event.text.split())
+            left -= isinstance(event, DemoCompleted)
+            if not left:  # from here on public drafts stand in for what is no text
+                break
+    demonstrations = tuple(Demonstration(text, label) for (label, _), text in found.items())
+    return Texts(demonstrations, planned.claim().epsilon)

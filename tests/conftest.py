@@ -7,6 +7,7 @@ import gc
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,28 @@ def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "home"
     monkeypatch.setenv("DPICL_HOME", str(folder))
     return folder
+
+
+@pytest.fixture
+def any_text_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gate refuses nothing: what a toy model writes is no text."""
+    from mechanisms.runs.gate import Gate
+
+    monkeypatch.setattr(Gate, "reason", lambda gate, text: None)
+
+
+@pytest.fixture
+def toy_models(monkeypatch: pytest.MonkeyPatch, any_text_passes: None) -> None:
+    """Toys in place of the models that commands and Python load."""
+    from tests.baselines.toys import SpeakingModel
+    from tests.toy_embedder import ToyEmbedder
+
+    monkeypatch.setattr("mechanisms.cli.synthesize.opened", lambda name, engine: nullcontext(SpeakingModel()))
+    monkeypatch.setattr("mechanisms.api.load_model", lambda name: SpeakingModel())
+    for module in ("api", "trials"):
+        monkeypatch.setattr(f"mechanisms.{module}.default_model", SpeakingModel)
+    for module in ("api", "cli.synthesize"):
+        monkeypatch.setattr(f"mechanisms.{module}.load_embedder", ToyEmbedder)
 
 
 @pytest.fixture(scope="session")

@@ -20,30 +20,20 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget, claim, fingerprint
+from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget, claim
 from mechanisms.answers.request import AnswerRequest
 from mechanisms.answers.session import open_session
 from mechanisms.errors import StudioError
 from mechanisms.privacy_events import Composed, from_json
 from mechanisms.queries import Retrieval, query_mechanism_class
 from mechanisms.records import Dataset, PromptTemplate
-from mechanisms.runs.events import (
-    ChoiceReleased,
-    PriorsReleased,
-    ScoreReleased,
-    StageStarted,
-    TokenReleased,
-    VotesReleased,
-)
+from mechanisms.runs.events import Release, StageStarted, TokenReleased
+from mechanisms.runs.gate import Gate
 from mechanisms.runs.journal import RunJournal
-from mechanisms.runs.lines import line_of
-from mechanisms.runs.recipe import Division, Kind
-from mechanisms.runs.request import SynthesisRequest
-from mechanisms.runs.run import synthesize
-from mechanisms.runs.run_file import from_lines
-from mechanisms.sampling import SamplingPlan
-from mechanisms.steps import mechanism_class
-from tests.recipes.running import LABELS, TEMPLATE, Embedding, Log, Reading, planned, recipe, rows
+from mechanisms.runs.run import run
+from mechanisms.runs.run_file import from_lines, line_of
+from mechanisms.runs.spec import WRITE
+from tests.runs.running import LABELS, Embedding, Reading, alone, planned, rows, spec
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 
@@ -77,22 +67,13 @@ def journal_in(folder: Path) -> RunJournal:
 def runs(ledger: PrivacyLedger, journal: RunJournal | None = None):
     """Tokens, each with its demonstration and what that had to pay."""
     private = data("runs")
-    request = SynthesisRequest(
-        labels=LABELS,
-        template=TEMPLATE,
-        plan=SamplingPlan(subsets=6, tokens=8, shots=3),
-        mechanism=mechanism_class("gaussian")(noise_multiplier=20.0),
-        target=PrivacyTarget(1.0, 1e-5),
-        sizes=private.counted_sizes(),
-        content=fingerprint(private).content,
-        candidates=8,
-        max_record_tokens=8,
-    )
-    request.release_claim()  # seconds of arithmetic, in which a kill would say nothing
+    plan = planned(private, alone(tokens=8, shots=3, written=3, max_record_tokens=8))
+    plan.release_claim()  # seconds of arithmetic, in which a kill would say nothing
     yield READY, [], 0, ""
-    for event in synthesize(private, request, ToyModel(), ledger, journal=journal):
+    for event in run(plan, private, Reading(), ledger, journal=journal):
         if isinstance(event, TokenReleased):
-            yield f"{event.label} {event.number}", [request.charge(event.label, event.number)], 0, line_of(event)
+            charge = plan.stages[WRITE].charge_of(event.label, event.number)
+            yield f"{event.label} {event.number}", [charge], 0, line_of(event)
     if journal:
         journal.end(event, ledger)
 
@@ -121,16 +102,19 @@ def answers(ledger: PrivacyLedger, journal: None = None):
 
 
 def votes(ledger: PrivacyLedger, journal: RunJournal | None = None):
-    """What the stages of a recipe release, each with what its stage had to pay."""
-    private, stage = data("votes"), None
-    request = planned(private, recipe(Kind.BOTH, Division.ROLES))
-    request.release_claim()
+    """What the stages of a run release, each with what its stage had to pay."""
+    private, stage = data("votes"), ""
+    plan = planned(private, spec())
+    plan.release_claim()
     yield READY, [], 0, ""
-    for event in synthesize(private, request, Reading(Log()), ledger, journal=journal, embedder=Embedding(Log())):
+    for event in run(plan, private, Reading(), ledger, journal=journal, embedder=Embedding()):
         if isinstance(event, StageStarted):
             stage = event.stage
-        elif isinstance(event, TokenReleased | VotesReleased | PriorsReleased | ChoiceReleased | ScoreReleased):
-            yield stage.value, list(request.charges(stage)), 0, line_of(event)
+        elif isinstance(event, TokenReleased):
+            charge = plan.stages[stage].charge_of(event.label, event.number)
+            yield f"{stage} {event.label} {event.number}", [charge], 0, line_of(event)
+        elif isinstance(event, Release):
+            yield stage, list(plan.stages[stage].charges()), 0, line_of(event)
     if journal:
         journal.end(event, ledger)
 
@@ -141,6 +125,7 @@ WORK = {work.__name__: work for work in (runs, answers, votes)}
 def child(kind: str, folder: str, told_in: str) -> None:
     """Work, and write down each release, without a buffer that a kill could take along."""
     os.environ["DPICL_HOME"] = folder
+    Gate.reason = lambda gate, text: None  # what a toy writes is no text
     out = os.open(told_in, os.O_WRONLY | os.O_APPEND)
     journal = journal_in(Path(folder)) if kind != "answers" else None
     for part, charges, payers, line in WORK[kind](PrivacyLedger(), journal):

@@ -18,27 +18,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.accounting import fingerprint
 from mechanisms.cli.main import parser
+from mechanisms.cli.options import labels_of, spec_of
 from mechanisms.data import sources
 from mechanisms.data.columns import ColumnMapping, guess_columns, inspect, to_dataset
 from mechanisms.data.raw_file import RawFile
 from mechanisms.data.reading import ReadingAsked
-from mechanisms.data.record_schema import RecordSchema
 from mechanisms.demos.demo_set import loads, to_text
 from mechanisms.demos.signature import check_signature, signed
 from mechanisms.errors import StudioError, UsageError
-from mechanisms.noise import SeededRandomness
-from mechanisms.runs.recipe import Division, Kind
-from mechanisms.runs.run import synthesize
 from mechanisms.runs.run_file import from_lines
 from mechanisms.runs.score import read_set
 from mechanisms.runs.verification import verify
 from tests.conftest import ROOT
-from tests.recipes import running
-from tests.runs.runs import KINDS, file_of
-from tests.synthesis.test_synthesize import dataset, request
-from tests.toy_model import ToyModel
+from tests.runs.running import KINDS, alone, begun, data, file_of, planned, rows, spec
 
 EXAMPLES = ROOT / "assets/examples"
 MOST_SAID = 20_000
@@ -47,6 +41,7 @@ HEAD = 6000
 """Bytes of an example that is mutated: what breaks a reader is short."""
 SETTINGS = (
     "labels: [A, B]\nepsilon: 1.5\ndelta: 1e-5\nsizes: {A: 2000, B: 300}\nrecipe: both\ndrop-duplicates: true\n"
+    "label-words: {A: 'a, b', B: c=d}\nkind: note\nscore: none\nmechanism: adadpsyn\ntransform: pta\nrefinements: 2\n"
     "shares:\n  vote: 0.5\n  write: .25\nbase: false\njson: false\ntest-seed: -1\nname: 7\n",
     "labels: &names\n  - Cards\n  - 'Fraud'\nepsilon: 4\ndelta: 1.0e-6\nsizes: counted\nname: \"bank \\u00e9\"\n",
 )
@@ -75,11 +70,11 @@ class TooLong(BaseException):
 
 def demo_sets() -> Iterator[bytes]:
     """Exports of toy runs; needs a data folder of its own."""
-    told = list(synthesize(dataset(), request(), ToyModel(), PrivacyLedger(), SeededRandomness(1)))
-    yield to_text(signed(told[-1].demo_set)).encode()
-    private = running.data(running.rows(40))
-    planned = running.planned(private, running.recipe(Kind.BOTH, Division.ROLES))
-    yield list(running.begun(private, planned))[-1].demo_set.dumps().encode()
+    private = data(rows(40))
+    *_, told = begun(private, planned(private, alone()))
+    yield to_text(signed(told.demo_set)).encode()
+    *_, told = begun(private, planned(private, spec("both", "roles")))
+    yield told.demo_set.dumps().encode()
 
 
 def read_table(path: Path) -> None:
@@ -113,19 +108,16 @@ def read_demo_set(path: Path) -> None:
 def read_settings(path: Path) -> None:
     with contextlib.redirect_stderr(io.StringIO()) as said:
         try:
-            parser().parse_args(["synthesize", "data.csv", "--config", str(path)])
+            options = parser().parse_args(["synthesize", "data.csv", "--config", str(path)])
         except SystemExit as ended:
             if ended.code != 2 or len(said.getvalue()) > MOST_SAID:
                 raise
             raise UsageError("refused as a command line is") from ended
+    spec_of(options).template(labels_of(options))
 
 
 def read_run(path: Path) -> None:
     from_lines(path.read_bytes().decode(errors="replace"))
-
-
-def read_schema(path: Path) -> None:
-    RecordSchema.read(path.read_bytes().decode(errors="replace"))
 
 
 @dataclass(frozen=True)
@@ -142,13 +134,16 @@ def _tables() -> list[bytes]:
     return [*heads, heads[0].decode(errors="replace").encode("utf-16")]
 
 
+def _json_lines() -> bytes:
+    return "".join(f"{json.dumps({'text': each.text, 'label': each.label})}\n" for each in rows(60)).encode()
+
+
 TARGETS = {
     "csv": Target(read_table, ".csv", _tables),
-    "json lines": Target(read_table, ".jsonl", lambda: [(EXAMPLES / "appointment_requests.jsonl").read_bytes()[:HEAD]]),
+    "json lines": Target(read_table, ".jsonl", lambda: [_json_lines()]),
     "demo set": Target(read_demo_set, ".json", lambda: list(demo_sets())),
     "run": Target(read_run, ".jsonl", lambda: [file_of(kind).encode() for kind in KINDS]),
     "settings": Target(read_settings, ".yaml", lambda: [each.encode() for each in SETTINGS]),
-    "schema": Target(read_schema, ".json", lambda: [(EXAMPLES / "appointment_request.schema.json").read_bytes()]),
 }
 
 

@@ -18,19 +18,18 @@ from mechanisms.errors import AccountingError, BudgetRefused, ModelUnavailable, 
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Dataset
 from mechanisms.rounding import rounded_up
-from mechanisms.runs.events import VotesReleased
+from mechanisms.runs.plan import DECLARED_COUNTS, DECLARED_SIZES
 from mechanisms.runs.planner import Task
-from mechanisms.runs.request import DECLARED_COUNTS, DECLARED_SIZES
-from mechanisms.runs.run import synthesize
+from mechanisms.runs.run import run
+from mechanisms.runs.stages.vote import VotesReleased
 from mechanisms.runs.verification import verify
-from tests.recipes.test_drafts import Speaking
+from tests.runs.running import Speaking
 from tests.toy_embedder import ToyEmbedder
-from tests.toy_model import ToyModel
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("any_text_passes")]
 
-CHEAP = {"recipe": "tokens", "epsilon": 2.0, "delta": 1e-5, "tokens": 3, "subsets": 4}
-MODEL = ToyModel()
+CHEAP = {"recipe": "tokens", "epsilon": 2.0, "delta": 1e-5, "tokens": 3, "subsets": 4, "shots": 1}
+MODEL = Speaking(sharpness=1.0, busy=10**6)
 
 
 def write(data: Dataset, out: Path, model: LanguageModel = MODEL, journal: Path | None = None, **asked: Any) -> DemoSet:
@@ -77,10 +76,10 @@ def test_a_set_that_can_no_longer_be_written_is_not_lost(data, tmp_path, monkeyp
     folder.mkdir()
 
     def removing(*arguments, **named):
-        yield from synthesize(*arguments, **named)
+        yield from run(*arguments, **named)
         shutil.rmtree(folder)
 
-    monkeypatch.setattr(api, "synthesize", removing)
+    monkeypatch.setattr(api, "run_events", removing)
     with pytest.raises(UsageError, match="Cannot write") as lost:
         write(data, folder / "demos.json", sizes="counted")
     assert spent() > 0
@@ -90,7 +89,7 @@ def test_a_set_that_can_no_longer_be_written_is_not_lost(data, tmp_path, monkeyp
 
 
 def test_a_run_that_was_cut_off_goes_on_and_is_charged_once(data, tmp_path):
-    class Breaking(ToyModel):
+    class Breaking(Speaking):
         def open(self, *arguments: Any) -> Any:
             if len(self.opened) == 3:  # the second group of demonstrations
                 raise ModelUnavailable("The model is gone.")
@@ -101,7 +100,7 @@ def test_a_run_that_was_cut_off_goes_on_and_is_charged_once(data, tmp_path):
 
     journal, out = tmp_path / "run.jsonl", tmp_path / "demos.json"
     with pytest.raises(ModelUnavailable):
-        write(data, out, Breaking(), journal, sizes="counted")
+        write(data, out, Breaking(sharpness=1.0), journal, sizes="counted")
     demos = api.resume(journal, data, out, MODEL)
     assert demos == api.read(out)
     assert {each.label for each in demos.demonstrations} == {"a", "b"}
@@ -114,9 +113,31 @@ def test_a_run_that_was_cut_off_goes_on_and_is_charged_once(data, tmp_path):
 def test_a_plan_says_what_its_run_then_costs_and_reads_nothing(data, tmp_path):
     planned = api.plan(data, sizes="counted", **CHEAP)
     assert spent() == 0
-    assert f"epsilon {rounded_up(planned.claim.epsilon, 4)}" in planned.guarantee
-    assert 0 < planned.claim.epsilon <= CHEAP["epsilon"]
-    assert api.write(planned, data, tmp_path / "demos.json", MODEL).certificate.claim == planned.claim
+    assert f"epsilon {rounded_up(planned.claim().epsilon, 4)}" in planned.guarantee
+    assert 0 < planned.claim().epsilon <= CHEAP["epsilon"]
+    assert api.write(planned, data, tmp_path / "demos.json", MODEL).certificate.claim == planned.claim()
+
+
+def test_measured_sizes_are_paid_for_when_they_are_measured_and_the_plan_has_the_rest(data, tmp_path):
+    with pytest.raises(UsageError, match="measure the sizes first"):
+        api.plan(data, count_epsilon=0.5, **CHEAP)
+    assert spent() == 0
+    measured = api.measure(data, 0.5, CHEAP["delta"])
+    assert spent() == pytest.approx(0.5)
+    planned = api.plan(data, measured=measured, **CHEAP)
+    assert planned.sizes == measured.sizes != data.counted_sizes()
+    assert CHEAP["epsilon"] - 0.5 >= planned.release_claim().epsilon > 0
+    assert planned.claim().epsilon <= CHEAP["epsilon"]
+    demos = api.write(planned, data, tmp_path / "demos.json", MODEL)
+    assert verify(api.read(tmp_path / "demos.json")).problems == ()
+    assert demos.certificate.parameters["measured"]["epsilon"] == 0.5
+    assert spent() == pytest.approx(planned.claim().epsilon)
+
+
+def test_a_public_run_needs_no_sizes_and_costs_nothing(data, tmp_path):
+    demos = api.write(api.plan(data, mechanism="public", tokens=6), data, tmp_path / "demos.json", MODEL)
+    assert (demos.certificate.claim.epsilon, spent()) == (0, 0)
+    assert verify(demos).problems == ()
 
 
 def test_a_set_is_evaluated_scored_and_exported(data, tmp_path):
@@ -151,26 +172,26 @@ def test_answers_are_paid_for_by_a_reservation(data, monkeypatch):
 def staged(monkeypatch) -> dict[str, object]:
     """A run in stages, on toys."""
     monkeypatch.setattr(api, "load_embedder", ToyEmbedder)
-    return {"recipe": None, "model": Speaking(sharpness=1.0, busy=10**6), "sizes": {"a": 900, "b": 1500}}
+    return {"recipe": None, "sizes": {"a": 900, "b": 1500}, "drafts": 4, "draft_tokens": 12}
 
 
 def test_rows_with_labels_are_written_in_stages_where_nothing_else_is_asked_for(data, tmp_path, staged):
     demos = write(data, tmp_path / "demos.json", **staged)
-    assert [stage.name for stage in demos.stages] == ["write", "vote", "calibrate", "choose", "score"]
+    assert [stage.name for stage in demos.stages] == ["openings", "write", "vote", "calibrate", "score"]
     assert spent() == pytest.approx(demos.certificate.claim.epsilon)
     assert verify(api.read(tmp_path / "demos.json")).problems == ()
-    with pytest.raises(UsageError, match="no recipe 'votes'"):
+    with pytest.raises(UsageError, match="'tokens', 'vote' or 'both'"):
         write(data, tmp_path / "more.json", **staged | {"recipe": "votes"})
 
 
 def test_what_a_run_in_stages_had_released_when_it_failed_is_in_the_file(data, tmp_path, staged, monkeypatch):
     def failing(*arguments, **named):
-        for event in synthesize(*arguments, **named):
+        for event in run(*arguments, **named):
             yield event
             if isinstance(event, VotesReleased):
                 raise ModelUnavailable("The model is gone.")
 
-    monkeypatch.setattr(api, "synthesize", failing)
+    monkeypatch.setattr(api, "run_events", failing)
     with pytest.raises(ModelUnavailable):
         write(data, tmp_path / "demos.json", **staged)
     assert api.read(tmp_path / "demos.json").demonstrations
@@ -183,13 +204,6 @@ def test_one_text_in_place_of_a_list_is_refused(data, tmp_path):
     demos = write(data, tmp_path / "demos.json", sizes="counted")
     with pytest.raises(UsageError, match="texts as a list"):
         api.classify(demos, "one", MODEL)
-
-
-def test_texts_alone_are_of_the_one_kind_that_is_named(data, tmp_path):
-    alone = api.load(tmp_path / "notes.csv", ["Note"], label=None)
-    assert alone.counted_sizes() == {"Note": sum(data.counted_sizes().values())}
-    with pytest.raises(UsageError, match="one name"):
-        api.load(tmp_path / "notes.csv", ["a", "b"], label=None)
 
 
 def test_a_file_that_was_used_under_another_name_is_warned_of(data, tmp_path):

@@ -13,18 +13,16 @@ from dpicl_ui.test.cards import score_card
 from mechanisms import confidence
 from mechanisms.demos.demo_set import DemoSet, loads
 from mechanisms.demos.findings import Score
-from mechanisms.evaluation.completions import CompletionPerplexity
 from mechanisms.evaluation.evaluate import Accuracy
 from mechanisms.exports.provenance import scored_facts
-from mechanisms.runs.events import ScoreReleased
-from mechanisms.runs.recipe import Division, Kind
-from mechanisms.runs.stages import score as stage
+from mechanisms.runs.stages.score import ScoreReleased
 from mechanisms.tallies import Score as Tally
 from tests.conftest import ROOT
-from tests.recipes.running import begun, data, planned, recipe, rows
+from tests.runs.running import begun, data, planned, rows
 
 OTHER = 0.5
 """No interval of the program is of this level."""
+pytestmark = pytest.mark.usefixtures("any_text_passes")
 
 
 def width(interval: tuple[float, float]) -> float:
@@ -45,9 +43,8 @@ WIDTHS = {
     "a private accuracy": estimate,
     "a private difference": difference,
     "an accuracy on a test file": lambda: width(Accuracy(40, 100).interval),
-    "perplexity": lambda: width(CompletionPerplexity("set", 9, 2.0, 0.1).interval),
     "what a score is expected to tell": lambda: (
-        stage.Score(planned(data(rows(40)), recipe(Kind.VOTE, Division.ROLES), epsilon=100.0)).margin
+        planned(data(rows(40)), recipe="vote", epsilon=100.0).stages["score"].margin
     ),
 }
 
@@ -70,7 +67,7 @@ def test_normal_intervals_reach_as_many_standard_errors_as_the_level_says(monkey
 def released() -> tuple[Score, DemoSet]:
     """A score of a run, and the set that it stands in."""
     dataset = data(rows(40))
-    told = list(begun(dataset, planned(dataset, recipe(Kind.VOTE, Division.EPSILON))))
+    told = list(begun(dataset, planned(dataset, recipe="vote", split="epsilon")))
     [score] = [event.score for event in told if isinstance(event, ScoreReleased)]
     return score, told[-1].demo_set
 
@@ -108,6 +105,5 @@ def test_the_level_is_written_down_once():
     rooms = [ROOT / room for room in ("mechanisms", "dpicl_ui")]
     sources = [path for room in rooms for path in room.rglob("*.py")]
     found = {path.relative_to(ROOT).as_posix() for path in sources if literal.search(path.read_text("utf-8"))}
-    found.remove("mechanisms/accounting/tilted.py")  # an order of its tilts, no level
     # Files of before do not say their level: what it was then stays what it was.
     assert found == {"mechanisms/confidence.py", "mechanisms/demos/findings.py"}

@@ -1,5 +1,5 @@
-"""The commands and the Python of README and docs/reference.md, run as printed on bundled data; with the real model in
-`make nightly`."""
+"""The commands and the Python of README and docs/reference.md, run as printed on bundled data: on a toy, and with the
+real model in `make nightly`."""
 
 from __future__ import annotations
 
@@ -34,30 +34,23 @@ def commands(*pages: str) -> list[list[str]]:
 
 @pytest.fixture
 def model(request):
-    if request.param == "small":
-        request.getfixturevalue("small_model")
+    if request.param == "toy":
+        request.getfixturevalue("toy_models")
 
 
 REAL = pytest.param("real", marks=pytest.mark.nightly)
 
 
+COMMANDS = {"synthesize", "account", "evaluate", "query", "plan", "score", "answer", "ledger"}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("pages", "named", "model"),
-    [
-        (("README.md",), {"synthesize", "account", "evaluate", "query"}, "small"),
-        # A vote needs drafts of use, which the small model does not write.
-        pytest.param(
-            ("README.md", "docs/reference.md"), {"plan", "answer", "ledger"}, "real", marks=pytest.mark.nightly
-        ),
-    ],
-    indirect=["model"],
-)
-def test_every_command_of_a_page_works(pages, named, model, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("model", ["toy", REAL], indirect=True)
+def test_every_command_of_the_pages_works(model, tmp_path, monkeypatch, capsys):
     (tmp_path / "assets").symlink_to(ROOT / "assets")
     monkeypatch.chdir(tmp_path)
-    found = commands(*pages)
-    assert {words[3] for words in found} >= named
+    found = commands("README.md", "docs/reference.md")
+    assert {words[3] for words in found} >= COMMANDS
     for words in found:
         assert words[:3] == PROGRAM
         code = main(words[3:])
@@ -67,7 +60,7 @@ def test_every_command_of_a_page_works(pages, named, model, tmp_path, monkeypatc
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", ["small", REAL], indirect=True)
+@pytest.mark.parametrize("model", ["toy", REAL], indirect=True)
 def test_the_python_of_the_readme_works_and_is_charged(model, tmp_path, monkeypatch, capsys):
     (tmp_path / "assets").symlink_to(ROOT / "assets")
     monkeypatch.chdir(tmp_path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,7 @@ from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT
 from mechanisms.evaluation.remote_reader import RemoteReader
 from mechanisms.records import Dataset, Demonstration, Record
-from tests.toy_model import ToyModel
+from tests.runs.running import Speaking
 from tests.ui.generate.recording import demo_set
 
 SET = demo_set(Demonstration("one", "News"), Demonstration("two", "Sport"))
@@ -81,7 +80,7 @@ def test_public_text_is_an_arm_elsewhere_where_its_writer_is_given():
     assert [*found] == [ZERO_SHOT, PRIVATE]
     assert {card.raw.value for card in found.values()} == {0.5}
     assert told == [(2, 4), (4, 4)]
-    assert [*api.evaluate(SET, PUBLIC, RemoteReader(Server()), writer=ToyModel())] == [ZERO_SHOT, PUBLIC_ONLY, PRIVATE]
+    assert [*api.evaluate(SET, PUBLIC, RemoteReader(Server()), writer=Speaking())] == [ZERO_SHOT, PUBLIC_ONLY, PRIVATE]
 
 
 def test_whose_rows_are_scored_is_told_and_remembered(letters):
@@ -91,19 +90,3 @@ def test_whose_rows_are_scored_is_told_and_remembered(letters):
     assert SCORED in api.disclosures(letters)
     later = Dataset("later", ("News",), [PUBLIC.records[0]])
     assert SCORED in api.disclosures(later)  # nobody's then
-
-
-def test_a_file_of_texts_alone_is_of_the_sets_one_kind(tmp_path: Path):
-    path = tmp_path / "test.csv"
-    path.write_text("text,topic\none,News\ntwo,Sport\n", encoding="utf-8")
-    one_kind = replace(SET, labels=("Note",)).with_demonstrations((Demonstration("three", "Note"),))
-    assert {each.label for each in api.load_test(path, one_kind).records} == {"Note"}
-    others = {"allow_left_out": True, "tell": lambda line: None}
-    assert [each.label for each in api.load_test(path, one_kind, label="topic", **others).records] == ["News", "Sport"]
-    with pytest.raises(UsageError, match="no column 'label'"):
-        api.load_test(path, SET)
-
-
-def test_a_set_with_labels_goes_on_with_no_text():
-    with pytest.raises(UsageError, match="classify texts"):
-        api.respond(SET, ["a text"], ToyModel())

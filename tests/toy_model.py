@@ -7,24 +7,8 @@ import functools
 import hashlib
 
 import numpy as np
-from llguidance import LLTokenizer, TokenizerWrapper
 
 VOCABULARY = 128
-
-
-class _Bytes:
-    """The toy's tokens as a grammar's library wants to be told of them."""
-
-    eos_token_id, bos_token_id = 10, None
-    tokens = tuple(bytes([each]) for each in range(VOCABULARY))
-
-    def __call__(self, text: bytes) -> list[int]:
-        return list(text)
-
-
-@functools.cache
-def _vocabulary() -> LLTokenizer:
-    return LLTokenizer(TokenizerWrapper(_Bytes()))
 
 
 @functools.lru_cache(maxsize=2**14)
@@ -66,16 +50,13 @@ class ToyModel:
     stop_tokens = frozenset({10})
     turn: tuple[list[int], list[int]] = ([], [])
     writing_turn: tuple[list[int], list[int]] = ([], [])
+    letter_turn: tuple[list[int], list[int]] | None = None
 
     def __init__(self, sharpness: float = 4.0, busy: int = 1) -> None:
         self.sharpness, self.busy = sharpness, busy
         self.opened: list[tuple[int, int, int]] = []
         """(rows, length, room) of every session: what must be public."""
         self.checked: list[tuple[int, int, int]] = []
-
-    @property
-    def vocabulary(self) -> LLTokenizer:
-        return _vocabulary()
 
     def rows_at_once(self, computed: int, held: int) -> int:
         return max(1, self.busy // computed)

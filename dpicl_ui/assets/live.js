@@ -1,4 +1,4 @@
-// The live screen of a run: text so far and the candidates with the values that decided. `props.value`: see live_chart.py.
+// The live screen of a run: text so far and the candidates with the values that decided. `props.value`: see charts.py.
 // Everything from the model arrives as text nodes. Rows are made once and stand in the order in which they are read; what
 // has not changed is not written, so that an update is painted soon even while the model keeps all cores busy.
 element.classList.add("live");
@@ -26,9 +26,10 @@ function row() {
   const track = make("div", "bar-track", line);
   const bar = make("div", "bar", track);
   const open = make("div", "bar-public", track);
+  const decided = make("div", "bar-decided", track);
   const clean = make("div", "bar-clean", track);
   const value = make("span", "bar-value", line);
-  const made = { line, label, bar, open, clean, value };
+  const made = { line, label, bar, open, decided, clean, value };
   rows.push(made);
   return made;
 }
@@ -44,9 +45,12 @@ function place(each, number, low, high, chart) {
   made.bar.classList.toggle("outline", !chart.noisy);
   made.open.hidden = !chart.noisy;
   made.open.style.left = at(each.public) + "%";
+  made.decided.hidden = each.decided === null;
+  if (each.decided !== null) made.decided.style.left = at(each.decided) + "%";
   made.clean.hidden = each.clean === null;
   if (each.clean !== null) made.clean.style.left = at(each.clean) + "%";
-  say(made.value, each.value.toFixed(Math.abs(each.value) < 10 ? 1 : 0));
+  const said = each.decided === null ? each.value : each.decided;
+  say(made.value, said.toFixed(Math.abs(said) < 10 ? 1 : 0));
 }
 function chartOf(chart) {
   plot.hidden = axis.hidden = legend.hidden = !chart;
@@ -59,8 +63,8 @@ function chartOf(chart) {
   band.hidden = !chart.noise;
   band.style.setProperty("--from", at(-(chart.noise || 0)));
   band.style.setProperty("--to", at(chart.noise || 0));
-  const { noisy, free, noise, clip, clean } = chart;
-  const signs = JSON.stringify({ noisy, free, noise, clip, clean });
+  const { noisy, free, read, noise, clip, clean } = chart;
+  const signs = JSON.stringify({ noisy, free, read, noise, clip, clean });
   if (legend.dataset.signs !== signs) legended(chart);
   legend.dataset.signs = signs;
   say(axis, `in rows, out of about ${chart.rows}${chart.hidden ? `; ${chart.hidden} more candidates are not shown` : ""}`);
@@ -68,8 +72,9 @@ function chartOf(chart) {
 function legended(chart) {
   legend.replaceChildren();
   if (chart.noisy) {
-    entry(legend, "key-noisy", "noisy value that decided (releasable)");
+    entry(legend, "key-noisy", chart.read ? "noisy value (releasable)" : "noisy value that decided (releasable)");
     entry(legend, "key-public", "what the model expects without the data");
+    if (chart.read) entry(legend, "key-decided", "what decided: the noisy value, read through what the model expects");
     if (chart.noise) entry(legend, "key-band", `noise: ±${chart.noise} (one standard deviation)`);
   } else if (chart.free)
     entry(legend, "key-outline", "what the model expects without the data: this token came from it, free");

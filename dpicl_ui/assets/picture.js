@@ -1,4 +1,4 @@
-// What a mechanism does, in a few lines on one axis. `props.value`: see picture_card.py. Words arrive as text nodes.
+// What a mechanism does, in a few lines on one axis. `props.value`: see charts.py. Words arrive as text nodes.
 element.classList.add("picture");
 element.setAttribute("role", "group");
 element.replaceChildren();

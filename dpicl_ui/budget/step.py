@@ -139,11 +139,11 @@ def _added(ledger: PrivacyLedger, account: Account, planned: Planned | None) -> 
     """What the planned run would add to a data set."""
     if planned is None:
         return UNPLANNED
-    before, claimed = account.snapshot, planned.request.release_claim()
+    before, claimed = account.snapshot, planned.plan.release_claim()
     if _of(planned) != (before.name, before.unit):
         return [el("p.muted", f"The run of step 2 is planned on '{planned.confirmed.dataset.name}': choose it here.")]
     try:
-        after = ledger.forecast(before.name, before.unit, planned.request.event, claimed)
+        after = ledger.forecast(before.name, before.unit, planned.plan.event, claimed)
     except BudgetRefused as refusal:
         return notice(str(refusal), "warn")
     return what_if(before.name, claimed, before, after)

@@ -1,4 +1,4 @@
-"""Step 1's free preview: drafts from public words alone, to try the names of a text and its label."""
+"""Step 1's free preview: drafts from public words alone, to try the words of a text and its label."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.data.state import DataState, Rows
+from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.inputs import PrivateCheckboxGroup
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.tree import Tree, el, panel
+from mechanisms.asking import Asked
 from mechanisms.errors import UsageError
 from mechanisms.noise import SecureRandomness
-from mechanisms.records import default_template
-from mechanisms.runs.defaults import draft_tokens_of_texts
-from mechanisms.runs.drafts import preview_drafts
+from mechanisms.runs.drafts import FEWEST, Drafts, gate_of, preview_drafts
+from mechanisms.runs.spec import RunSpec
 
 MOST_LABELS = 6
 _TITLE = "See what these words make the model write"
@@ -28,15 +28,15 @@ _NONE = "(nothing of use: other words may help)"
 _NOT_YET = "The model is still loading: press again when it is there."
 _WAITING = "Waiting for the model …"
 _NO_LABELS = "Choose the column of labels first: drafts are of texts with labels."
+_TOKENS: int = RunSpec.model_fields["draft_tokens"].default
 
 
 @dataclass(frozen=True)
 class Words:
     """What drafts follow from, all public."""
 
-    field_names: tuple[str, str]
+    asked: Asked
     labels: tuple[str, ...]
-    length: int | None
 
 
 class Preview(State):
@@ -95,12 +95,14 @@ class DraftPreview:
         if words is None:
             yield {self.drafts: []}
             return
-        template = default_template(words.labels, *words.field_names)
-        tokens = draft_tokens_of_texts(words.length)
+        model, randomness = self._app.loader.model(), SecureRandomness()
         shown: list[Tree] = [el("p.guarantee", _HEAD)]
+        gate = None
         for label in words.labels[:MOST_LABELS]:
             yield {self.drafts: [*shown, el("p.spinner", f"Writing drafts of {label} …", role="status")]}
-            drafts = preview_drafts(self._app.loader.model(), template, label, words.labels, tokens, SecureRandomness())
+            gate = gate or gate_of(model, words.asked, label, randomness)
+            wanted = Drafts(words.asked, label, words.labels, FEWEST, _TOKENS, {})
+            drafts = preview_drafts(model, wanted, gate, randomness)
             if state.wanted != words:
                 state.shown = None
                 if state.wanted is None:
@@ -115,7 +117,7 @@ class DraftPreview:
 
 
 def _words(session: Session, labels: list[str]) -> Words | None:
-    columns = session.of(DataState).columns
-    if columns is None or columns.rows is not Rows.TEXTS or not labels:
+    state = session.of(DataState)
+    if state.columns is None or not labels:
         return None
-    return Words(columns.file.field_names, tuple(sorted(labels)), columns.file.words)
+    return Words(state.asked, tuple(sorted(labels)))

@@ -6,20 +6,16 @@ from pathlib import Path
 
 import gradio as gr
 
-from dpicl_ui.data.state import Rows
 from dpicl_ui.frame.inputs import drop
 from dpicl_ui.frame.tree import el, panel
 from mechanisms.data.file_format import formats_in_words
-from mechanisms.data.json_lines import Lines
 from mechanisms.data.raw_file import PACKED
-from mechanisms.data.sources import ANSWERED_EXAMPLES, EXAMPLES, RECORD_EXAMPLES
-from mechanisms.data.table import Table
+from mechanisms.data.sources import EXAMPLES
 
-# What is proposed for a file that has just arrived: what its rows are, and what its data set is called.
+# What is proposed for a file that has just arrived: what its data set is called.
 
 LONGEST_NAME = 100
 """Characters of a data set's name."""
-_LABELLED = {"text", "label"}
 _SAY_NOTHING = {
     "all", "book", "copy", "csv", "data", "dataset", "default", "dev", "download", "eval", "excel", "export", "file",
     "final", "full", "input", "json", "jsonl", "labeled", "labelled", "list", "master", "new", "output", "parquet",
@@ -27,13 +23,6 @@ _SAY_NOTHING = {
     "testing", "text", "texts", "tmp", "train", "training", "untitled", "val", "valid", "validation", "version",
 }  # fmt: skip
 """Words of file names that many data sets share."""
-
-
-def rows_of(table: Table) -> Rows:
-    """The kind of a file's rows: records in JSON Lines without a "text" and a "label"; texts alone in one column."""
-    if isinstance(table, Lines):
-        return Rows.TEXTS if _LABELLED.issubset(table.columns) else Rows.RECORDS
-    return Rows.TEXTS if len(table.columns) > 1 else Rows.ALONE
 
 
 def proposed_name(file: str) -> str:
@@ -49,12 +38,11 @@ def proposed_name(file: str) -> str:
 # Step 1's first card: where the private file comes from.
 
 _SOURCE = [
-    el("h2", "Bring your labelled texts, or records"),
+    el("h2", "Bring your labelled texts"),
     el(
         "p.lead",
-        f"A file ({formats_in_words()}) with one row for each text and, if it has one, a column with its label or "
-        "answer, or with a record in each row. It is read into this server's memory, removed from its disk at once, "
-        "and forgotten when you close the page.",
+        f"A file ({formats_in_words()}) with one row for each text, and a column with its label. It is read into this "
+        "server's memory, removed from its disk at once, and forgotten when you close the page.",
     ),
 ]
 
@@ -70,10 +58,7 @@ class SourceCard:
                     self.upload = drop("upload-data", 150)
                 with gr.Column(elem_classes="examples", min_width=240):
                     panel(el("p.small-head", "No data at hand? Take an example"))
-                    self.examples = [
-                        (gr.Button(each.title, size="sm"), each) for each in (*EXAMPLES, *ANSWERED_EXAMPLES)
-                    ]
-                    self.record_examples = [(gr.Button(each.title, size="sm"), each) for each in RECORD_EXAMPLES]
+                    self.examples = [(gr.Button(each.title, size="sm"), each) for each in EXAMPLES]
                     panel(el("p.small-head", "Demonstrations made before?"))
                     self.load_instead = gr.Button("Load an exported set and test it", size="sm", elem_id="load-instead")
                     self.load_run = gr.UploadButton("Look at a saved run again", size="sm", elem_id="look-again")

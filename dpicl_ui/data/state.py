@@ -2,166 +2,22 @@
 
 from __future__ import annotations
 
-import re
 import threading
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Any
 
-from dpicl_ui.frame.inputs import whole
 from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.step_bar import Gate
 from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.asking import Asked
 from mechanisms.data.columns import MOST_LABELS, ColumnMapping, Inspection, inspect, label_set
-from mechanisms.data.field_names import field_name
 from mechanisms.data.label_names import LabelNames, named, proposed_names
 from mechanisms.data.left_out import LeftOut
-from mechanisms.data.record_schema import RecordSchema
 from mechanisms.data.sizes import MeasuredSizes, measure_sizes
-from mechanisms.data.sources import KIND, RECORD, as_records, of_kind
 from mechanisms.data.table import Table
 from mechanisms.errors import DataError, UsageError
 from mechanisms.records import Dataset
-
-# What a row of the private file may be, and what step 1 calls its parts.
-
-
-class Rows(StrEnum):
-    """What rows are."""
-
-    TEXTS = "texts"
-    RECORDS = "records"
-    ANSWERED = "answered"
-    ALONE = "alone"
-
-
-TITLES = {
-    Rows.TEXTS: "A text with a label",
-    Rows.RECORDS: "A record of several columns",
-    Rows.ANSWERED: "A text with an answer",
-    Rows.ALONE: "A text alone",
-}
-
-# Step 1's form for a public schema: one line for each column, with what a person says of it, as plain JSON values.
-#
-# Nothing in it follows from a cell. Types, lengths and lists of values become public with the schema, so they are
-# never proposed from what the file says, and neither is a person's word for what its rows are.
-
-_KINDS: dict[str, dict[str, Any]] = {
-    "text": {"title": "Text", "limit": "Letters, at most", "usual": 100},
-    "number": {"title": "Whole number, 0 or more", "limit": "Digits, at most", "usual": 4},
-    "yes-no": {"title": "Yes or no"},
-    "choice": {"title": "One of these values", "values": "The values, with commas between them"},
-    "texts": {"title": "List of texts", "limit": "Letters of each, at most", "usual": 40},
-}
-"""What a column may be: its title, and what else is asked about it."""
-_MOST_LETTERS, _MOST_DIGITS, _LONGEST_NAME = 1000, 15, 100
-_TICKED = 12
-"""Columns that are taken in unasked: of a file with more, the first ones."""
-
-
-@dataclass(frozen=True)
-class Records:
-    """The schema of the rows and their name; public."""
-
-    kind: str
-    schema: RecordSchema
-
-    @property
-    def said(self) -> tuple[str, str]:
-        """What distinguishes two of these: the order of properties counts."""
-        return self.kind, self.schema.text
-
-
-def blank(names: Iterable[str]) -> dict[str, Any]:
-    """The form before anybody said anything: every column is a text.
-
-    Returns:
-        kinds (see `_KINDS`), and lines, each with name, taken, owner, kind, limit and values.
-    """
-    line = {"owner": False, "kind": "text", "limit": _KINDS["text"]["usual"], "values": ""}
-    lines = [{"name": name, "taken": place < _TICKED, **line} for place, name in enumerate(names)]
-    return {"kinds": _KINDS, "lines": lines}
-
-
-def with_owner(form: Any, owner: str | None) -> dict[str, Any]:
-    """The form as filled in, without the column of users: the model never reads it."""
-    lines = []
-    for line in _lines(form):
-        own = line.get("name") == owner
-        again = bool(line.get("owner")) and not own
-        lines.append(line | {"owner": own, "taken": not own and (again or bool(line.get("taken")))})
-    return {"kinds": _KINDS, "lines": lines}
-
-
-def schema_of(form: Any) -> RecordSchema:
-    """The schema that the filled-in form describes: every column that was taken in is in every record.
-
-    Raises:
-        UsageError: it describes none; the message names the column.
-    """
-    taken = [line for line in _lines(form) if line.get("taken") and not line.get("owner")]
-    if not taken:
-        raise UsageError("Take in at least one column: it is what records consist of.")
-    properties = {_name(line): _value(line) for line in taken}
-    return RecordSchema({"type": "object", "properties": properties, "required": list(properties)})
-
-
-def kind_of(given: object) -> str:
-    """A person's name for what rows are.
-
-    Raises:
-        UsageError: there is none, or it is too long.
-    """
-    try:
-        return field_name(given)
-    except UsageError as error:
-        raise UsageError("Say in 1 to 40 characters what one record is, such as Movie.") from error
-
-
-def _lines(form: Any) -> list[dict[str, Any]]:
-    lines = form.get("lines") if isinstance(form, dict) else None
-    return [line for line in lines if isinstance(line, dict)] if isinstance(lines, list) else []
-
-
-def _name(line: dict[str, Any]) -> str:
-    name = str(line.get("name"))
-    if not (0 < len(name) <= _LONGEST_NAME and name.isprintable()):
-        raise UsageError(f"A name of 1 to {_LONGEST_NAME} letters is needed for '{name[:20]}': leave it out.")
-    return name
-
-
-def _value(line: dict[str, Any]) -> dict[str, Any]:
-    name, kind = f"'{line.get('name')}'", line.get("kind")
-    match kind:
-        case "text":
-            return {"type": "string", "minLength": 1, "maxLength": _limit(line, _MOST_LETTERS)}
-        case "number":
-            return {"type": "integer", "minimum": 0, "maximum": 10 ** _limit(line, _MOST_DIGITS) - 1}
-        case "yes-no":
-            return {"type": "boolean"}
-        case "texts":
-            item = {"type": "string", "minLength": 1, "maxLength": _limit(line, _MOST_LETTERS)}
-            return {"type": "array", "items": item}
-        case "choice":
-            parts = re.split(r"[,\n]", str(line.get("values") or ""))
-            values = list(dict.fromkeys(" ".join(part.split()) for part in parts if part.strip()))
-            if len(values) < 2:
-                raise UsageError(f"Type the values that {name} may have, at least two, with commas between them.")
-            return {"enum": values}
-    raise UsageError(f"Say what {name} is: choose its type.")
-
-
-def _limit(line: dict[str, Any], most: int) -> int:
-    words = f"The limit of '{line.get('name')}'"
-    limit = whole(words, line.get("limit"))
-    if not 1 <= limit <= most:
-        raise UsageError(f"{words} must lie between 1 and {most}.")
-    return limit
-
-
-# The state.
 
 _COUNT_DELTA = 1e-6
 """Counting comes before the run's delta is chosen: a thousandth of this is the chance that a measured size is low."""
@@ -174,21 +30,21 @@ class File:
     """A file in memory; private.
 
     Attributes:
-        field_names: what prompts call its texts, and its labels or its answers.
-        given: the schema that was uploaded for its records, in place of the form.
+        asked: the words that ask a model for such a text; public, like the next one.
+        label_field: what prompts that classify call a label.
+        asked_of: the columns of text and label that both are of.
         label_names: what its labels are called instead.
         labelled_by: the column whose labels they are of.
         merge_labels: whether labels that look alike are read as one.
-        words: how many words a text usually has, as its owner declares; None where that was not said.
     """
 
     table: Table
-    field_names: tuple[str, str]
-    given: RecordSchema | None = None
+    asked: Asked
+    label_field: str
+    asked_of: tuple[str, str]
     label_names: LabelNames = ()
     labelled_by: str | None = None
     merge_labels: bool = False
-    words: int | None = None
 
     def called_by(self, label_column: str) -> File:
         """The same file with names for that column's labels, the file's own or proposed ones if the column is new."""
@@ -209,23 +65,17 @@ class Columns:
     date as soon as the state has another.
 
     Attributes:
-        table: what the mapping is of: the file's own, or with its rows as records, or under one name.
-        kind: the one public name of all rows, where they have no labels.
-        records: the schema that rows are records of, with that name.
         allow_left_out: whether their owner goes on although many rows take no part.
     """
 
     file: File
     mapping: ColumnMapping
     inspection: Inspection
-    table: Table
-    kind: str | None = None
-    records: Records | None = None
     allow_left_out: bool = False
 
     def left_out(self, labels: Collection[str]) -> LeftOut:
         """The rows that take no part where these labels do."""
-        return self.inspection.rows.left_out((self.kind,) if self.kind else labels)
+        return self.inspection.rows.left_out(labels)
 
     def check_left_out(self, labels: Collection[str]) -> None:
         """Refuse to go on without many rows, unless their owner says so.
@@ -238,28 +88,9 @@ class Columns:
             raise DataError(f"{found.sentence} Tick '{GO_ON}' to go on.")
 
     @property
-    def rows(self) -> Rows:
-        """What rows are."""
-        if self.records:
-            return Rows.RECORDS
-        if self.kind is None:
-            return Rows.TEXTS
-        return Rows.ANSWERED if self.mapping.output else Rows.ALONE
-
-    @property
     def by_user(self) -> bool:
         """Whether all rows of one user are the privacy unit."""
         return self.mapping.unit is not None
-
-    @property
-    def named(self) -> tuple[str, str]:
-        """The columns that prompts have names for: of texts, and of labels or answers."""
-        return self.mapping.text, self.mapping.output or self.mapping.label
-
-    @property
-    def said(self) -> tuple[Hashable, ...]:
-        """What distinguishes two readings of one file: equal ones need not be read again."""
-        return self.mapping, self.kind, self.records and self.records.said
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -287,6 +118,28 @@ class Confirmed:
     def sizes(self) -> dict[str, int]:
         """The public size of each label: as measured, or the true one, which was declared public."""
         return dict(self.measured.sizes if self.measured else self.dataset.counted_sizes())
+
+    @property
+    def asked(self) -> Asked:
+        """The words that ask a model for a text, with those of the labels that take part."""
+        asked = self.columns.file.asked
+        return replace(asked, words={each: words for each, words in asked.words.items() if each in self.dataset.labels})
+
+    @property
+    def settled(self) -> dict[str, Any]:
+        """The fields of a `RunSpec` that this step settles."""
+        asked = self.asked
+        return {
+            "kind": asked.kind,
+            "writer": asked.writer,
+            "reader": asked.reader,
+            "relation": asked.relation,
+            "label_words": dict(asked.words),
+            "sentence": asked.sentence,
+            "text_field": asked.kind[:1].upper() + asked.kind[1:],
+            "label_field": self.columns.file.label_field,
+            **({"count_epsilon": self.measured.epsilon} if self.measured else {"sizes": "counted"}),
+        }
 
 
 class DataState(State):
@@ -318,10 +171,15 @@ class DataState(State):
         at = self._at
         return at if isinstance(at, Confirmed) else None
 
-    def open(self, table: Table, field_names: tuple[str, str]) -> None:
-        """Replace the file by another one."""
+    @property
+    def asked(self) -> Asked:
+        """The words that ask a model for a text of the open file."""
+        return self.file.asked if self.file else Asked()
+
+    def open(self, table: Table, asked: Asked, label_field: str, asked_of: tuple[str, str]) -> None:
+        """Replace the file by another one; see `File`."""
         with self._lock:
-            self._at = File(table, field_names)
+            self._at = File(table, asked, label_field, asked_of)
 
     def read(self, mapping: ColumnMapping) -> Columns:
         """The open file under a meaning of its columns, its labels by their names; what is there already, where the
@@ -335,57 +193,11 @@ class DataState(State):
             at, file = self.columns, self._opened().called_by(mapping.label)
             names = mapping.label_names or file.label_names
             mapping = replace(mapping, label_names=names, merge_labels=file.merge_labels)
-            if at is not None and at.said == (mapping, None, None):
+            if at is not None and at.mapping == mapping:
                 return at
             self._at = self._opened()
-            self._at = columns = Columns(file, mapping, inspect(file.table, mapping), file.table)
+            self._at = columns = Columns(file, mapping, inspect(file.table, mapping))
             return columns
-
-    def read_answered(self, kind: str, mapping: ColumnMapping) -> Columns:
-        """The open file's rows as texts with answers, under one name; `mapping` has their column as that of labels.
-
-        See `_read_as` for what it gives and raises, here and in the two below.
-        """
-        return self._read_as(replace(mapping, label=KIND, output=mapping.label), kind)
-
-    def read_alone(self, kind: str, mapping: ColumnMapping) -> Columns:
-        """The open file's rows as texts with neither labels nor answers, under one name."""
-        return self._read_as(replace(mapping, label=KIND), kind)
-
-    def read_records(self, records: Records, user: str | None, drop_duplicates: bool) -> Columns:
-        """The open file's rows as records, each a text under one label."""
-        return self._read_as(ColumnMapping(RECORD, KIND, user, drop_duplicates), records.kind, records)
-
-    def _read_as(self, mapping: ColumnMapping, kind: str, records: Records | None = None) -> Columns:
-        """The open file's rows under one name.
-
-        Returns:
-            What is there already, where nothing else was said of it.
-
-        Raises:
-            UsageError: there is no file.
-            DataError: the columns make no sense, or do not fit the schema; the file stays.
-        """
-        with self._lock:
-            at, file = self.columns, self._opened()
-            if at is not None and at.said == (mapping, kind, records and records.said):
-                return at
-            self._at = file
-            if records is None:
-                table = of_kind(file.table, kind)
-            else:
-                table = as_records(file.table, records.schema, kind, mapping.unit)
-            self._at = columns = Columns(file, mapping, inspect(table, mapping, least=1), table, kind, records)
-            return columns
-
-    def give(self, schema: RecordSchema | None) -> None:
-        """Take a schema in place of the form, or the form again: what was read by the one before is out of date.
-
-        Raises:
-            UsageError: there is no file.
-        """
-        with self._lock:
-            self._at = replace(self._opened(), given=schema)
 
     def name_labels(self, names: LabelNames) -> None:
         """Call labels of the file something else: what was read under the old names is out of date.
@@ -443,21 +255,28 @@ class DataState(State):
             if (columns := self.columns) is not None:
                 self._at = replace(columns, allow_left_out=allowed)
 
-    def call(self, field_names: tuple[str, str]) -> None:
-        """Set the names of texts and labels; a confirmation under other names is withdrawn."""
+    def ask(self, asked: Asked) -> None:
+        """Set the words that ask for a text; a confirmation under other words is withdrawn.
+
+        Raises:
+            UsageError: a label that the file does not have is named.
+        """
         with self._lock:
             file, columns = self.file, self.columns
-            if file is not None and file.field_names != field_names:
-                file = replace(file, field_names=field_names)
+            if columns is not None and (foreign := sorted(set(asked.words) - set(columns.inspection.counts))):
+                raise UsageError(f"There is no label '{foreign[0]}' to give words: name labels of the file.")
+            if file is not None and file.asked != asked:
+                file = replace(file, asked=asked)
                 self._at = replace(columns, file=file) if columns else file
 
-    def say_length(self, words: int | None) -> None:
-        """Declare the usual number of words of a text; a confirmation is withdrawn."""
+    def ask_of(self, asked_of: tuple[str, str], asked: Asked, label_field: str) -> None:
+        """Set the words for other columns; what was read of the ones before is out of date.
+
+        Raises:
+            UsageError: there is no file.
+        """
         with self._lock:
-            file, columns = self.file, self.columns
-            if file is not None and file.words != words:
-                file = replace(file, words=words)
-                self._at = replace(columns, file=file) if columns else file
+            self._at = replace(self._opened(), asked=asked, label_field=label_field, asked_of=asked_of)
 
     def withdraw(self) -> None:
         """Withdraw a confirmation, if there is one."""

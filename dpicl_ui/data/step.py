@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.data.columns_form import MOST_WORDS, ColumnsForm, FieldNames, LabelChoice, asked, first_names
+from dpicl_ui.data.asking import AskingForm, first_words, labels_in
+from dpicl_ui.data.columns_form import ColumnsForm, LabelChoice
 from dpicl_ui.data.draft_preview import DraftPreview
-from dpicl_ui.data.public_card import Given, PublicCard, button
+from dpicl_ui.data.facts import counted, preview_table
+from dpicl_ui.data.public_card import MEASURE, UNCONFIRMED, Missing, PublicCard, button
 from dpicl_ui.data.reading import STAYS, ReadingCard, Waiting
-from dpicl_ui.data.records import USUAL_KIND, RecordsForm, counted, preview_table, schema_in
-from dpicl_ui.data.source import LONGEST_NAME, SourceCard, proposed_name, rows_of
-from dpicl_ui.data.state import TITLES, Confirmed, DataState, Rows, blank, with_owner
+from dpicl_ui.data.source import LONGEST_NAME, SourceCard, proposed_name
+from dpicl_ui.data.state import Columns, Confirmed, DataState
 from dpicl_ui.frame.guard import PRIVATE, guarded
-from dpicl_ui.frame.inputs import taken, whole
+from dpicl_ui.frame.inputs import taken
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
-from dpicl_ui.frame.tree import notice, panel
-from mechanisms.accounting import fingerprint
+from dpicl_ui.frame.tree import el, notice, panel
+from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.asking import Asked
 from mechanisms.data.columns import ColumnMapping, guess_mapping, to_dataset
-from mechanisms.data.field_names import field_name
 from mechanisms.data.raw_file import RawFile
-from mechanisms.data.record_schema import RecordSchema
-from mechanisms.data.sources import AnsweredExample, Example, RecordExample, read_table
+from mechanisms.data.sizes import check_epsilon
+from mechanisms.data.sources import Example, read_table
 from mechanisms.data.table import Table
 from mechanisms.errors import DataError, StudioError, UsageError
-from mechanisms.runs.lockstep import check_schema
-
-_ROWS = [(title, rows.value) for rows, title in TITLES.items()]
 
 
 class DataStep:
@@ -49,12 +47,7 @@ class DataStep:
         with gr.Column(elem_classes="card private"):
             self.preview = panel(elem_id="data-preview")
         with gr.Column(elem_classes="card"):
-            self.row = gr.Radio(_ROWS, value=Rows.TEXTS.value, label="What is a row?", elem_id="row")
-            self.records = RecordsForm()
             self.columns = ColumnsForm()
-            with gr.Column() as self._named:
-                self.names = FieldNames()
-                self.drafts = DraftPreview(self._app)
             with gr.Row():
                 self.name = gr.Textbox(
                     label="Name of this data set",
@@ -67,38 +60,38 @@ class DataStep:
             self.facts = panel(elem_id="data-facts")
             self._choice = LabelChoice(self._app)
             self.labels = self._choice.labels
+        with gr.Column(elem_classes="card"):
+            panel(el("h3", "How the model is asked to write"))
+            self.words = AskingForm()
+            self.drafts = DraftPreview(self._app)
 
     def _wire(self) -> None:
         source = self.source
         self._inspected_outputs = [
-            *self._choice.outputs, self.facts, self.drop, self._app.bar.html, *self.public.outputs, *self.names.outputs,
-            *self.records.outputs,
+            *self._choice.outputs, self.facts, self.drop, self._app.bar.html, *self.public.outputs, *self.words.outputs,
         ]  # fmt: skip
-        self._kinds = [self.row, self._named, self.records.of_records, *self._choice.boxes, *self.columns.inputs]
         self._loaded = loaded = [
-            source.upload, source.notice, self.body, self.preview, self.name, self.drafts.drafts, *self._kinds,
+            source.upload, source.notice, self.body, self.preview, self.name, self.drafts.drafts, *self.columns.inputs,
             *self._inspected_outputs, *self.reading.outputs,
         ]  # fmt: skip
         self.changing = [source.upload.upload(guarded(source.notice)(self._upload), source.upload, loaded, **PRIVATE)]
-        takes = [(button, self._example(each)) for button, each in source.examples]
-        takes += [(button, self._record_example(each)) for button, each in source.record_examples]
-        for taken_from, take in takes:
-            self.changing.append(taken_from.click(guarded(source.notice)(take), None, loaded, **PRIVATE))
+        for pressed, example in source.examples:
+            take = guarded(source.notice)(self._example(example))
+            self.changing.append(pressed.click(take, None, loaded, **PRIVATE))
         read_so = guarded(self.reading.look)(self._read_so)
         self.changing.append(self.reading.use.click(read_so, self.reading.inputs, loaded, **PRIVATE))
         self.opening = tuple(self.changing)
         self._wire_columns()
         self._wire_labels()
-        self._wire_records()
         self._wire_public()
 
     def _wire_columns(self) -> None:
-        mapping = [*self.columns.inputs, self.drop]
-        self._described_by = [self.row, *mapping, *self.records.inputs]
-        chosen = [each.input for each in self.columns.inputs] + [self.drop.input]
+        self._described_by: list[Any] = [*self.columns.inputs, self.drop]
         self.changing += [
-            event(guarded(self.public.problem)(self._inspect), self._described_by, self._inspected_outputs, **PRIVATE)
-            for event in chosen
+            each.input(
+                guarded(self.public.problem)(self._inspect), self._described_by, self._inspected_outputs, **PRIVATE
+            )
+            for each in self._described_by
         ]
 
     def _wire_labels(self) -> None:
@@ -115,64 +108,45 @@ class DataStep:
         ]
         self.changing += self._label_events
 
-    def _wire_records(self) -> None:
-        form = self.records
-        latest: dict[str, Any] = {"trigger_mode": "always_last", **PRIVATE}
-        shown = [*self._kinds, *self._inspected_outputs]
-        self.changing.append(
-            self.row.input(guarded(form.problem)(self._choose_row), self._described_by, shown, **latest)
-        )
-        for event in (form.form.input, form.kind.blur, form.kind.submit):
-            self.changing.append(
-                event(guarded(form.problem)(self._inspect), self._described_by, self._inspected_outputs, **latest)
-            )
-        for event, handler, inputs in (
-            (form.upload.upload, self._give_schema, [form.upload, *self._described_by]),
-            (form.back.click, self._take_back_schema, self._described_by),
-        ):
-            self.changing.append(event(guarded(form.problem)(handler), inputs, self._inspected_outputs, **PRIVATE))
-
     def _wire_public(self) -> None:
-        public = self.public
+        public, on_problem = self.public, guarded(self.public.problem)
         self.confirmed = public.confirm.click(
-            guarded(public.problem)(self._confirm),
-            [self.name, self.labels, *public.inputs, *self.names.inputs, self.row, *self.records.inputs],
+            on_problem(self._confirm),
+            {self.name, self.labels, *public.inputs, *self.words.inputs},
             [public.problem, self._app.bar.html],
             **PRIVATE,
         )
         choice = [public.sizes, public.count_epsilon]
         chosen = public.sizes.input(
-            guarded(public.problem)(self._choose_sizes),
+            on_problem(self._choose_sizes),
             choice,
-            [public.count_epsilon, public.counts_public, public.confirm, public.problem, self._app.bar.html],
+            [public.count_epsilon, public.public, public.confirm, public.problem, self._app.bar.html],
             **PRIVATE,
         )
         public.count_epsilon.input(lambda *chosen: gr.Button(button(*chosen)), choice, public.confirm, **PRIVATE)
         renamed = [public.problem, self._app.bar.html]
-        allowed = public.left_out.input(guarded(public.problem)(self._allow), public.left_out, renamed, **PRIVATE)
-        named = self.name.input(guarded(public.problem)(self._renamed), None, renamed, **PRIVATE)
-        self.changing += [chosen, named, allowed]
-        called, fields = guarded(public.problem)(self._called), (self.names.text, self.names.label)
-        shown = [*renamed, self.names.asked, *(each.chips for each in fields)]
-        renames = []
-        for field in fields:
-            copied = field.chips.input(None, field.chips, field.said, js="(name) => name", **PRIVATE)
-            renames += [
-                event(called, self.names.inputs, shown, **PRIVATE)
-                for event in (copied.then, field.said.submit, field.said.blur)
-            ]
-        length = guarded(public.problem)(self._said_length)
-        renames += [
-            each(length, self.names.words, renamed, **PRIVATE)
-            for each in (self.names.words.submit, self.names.words.blur)
+        allowed = public.left_out.input(on_problem(self._allow), public.left_out, renamed, **PRIVATE)
+        named = self.name.input(on_problem(self._renamed), None, renamed, **PRIVATE)
+        asking = [
+            event(on_problem(self._asked), {self.labels, *self.words.inputs}, [*renamed, self.words.said], **PRIVATE)
+            for event in self.words.settled
         ]
-        self.drafts.follow(self.labels, *renames, *self._label_events)
-        self.changing += renames
+        self.drafts.follow(self.labels, *asking, *self._label_events)
+        self.changing += [chosen, named, allowed, *asking]
 
     def take_example(self, pressed: gr.Button) -> gr.events.Dependency:
-        """Let a button elsewhere open the first bundled example."""
-        taking = guarded(self.source.notice)(self._example(self.source.examples[0][1]))
-        taken = pressed.click(taking, None, self._loaded, **PRIVATE)
+        """Let a button elsewhere open the first bundled example, and confirm it: nobody stands in it."""
+        example = self.source.examples[0][1]
+
+        def take(request: gr.Request) -> dict[Any, Any]:
+            shown: dict[Any, Any] = self._example(example)(request)
+            session = self._app.session(request)
+            columns = session.of(DataState).columns
+            assert columns is not None
+            self._use(session, self._app.ledger(request), columns, example.path.stem, labels_in(columns))
+            return shown | self._app.steps(session) | {self.public.public: True}
+
+        taken = pressed.click(guarded(self.source.notice)(take), None, self._loaded, **PRIVATE)
         self.changing.append(taken)
         return taken
 
@@ -196,35 +170,20 @@ class DataStep:
         return shown if table is None else shown | self._read(session, table, name)
 
     def _read(self, session: Session, table: Table, name: str) -> dict[Any, Any]:
-        mapping, rows = guess_mapping(table), rows_of(table)
-        session.of(DataState).open(table, first_names(mapping))
-        return self._opened(session, table, mapping, name, rows)
+        mapping = guess_mapping(table)
+        return self._opened(session, table, mapping, name, *first_words(mapping))
 
     def _example(self, example: Example) -> Any:
         def take(request: gr.Request) -> dict[Any, Any]:
             session, table = self._app.session(request), read_table(example.path)
-            session.of(DataState).open(table, example.fields)
-            rows, kind = Rows.TEXTS, USUAL_KIND
-            if isinstance(example, AnsweredExample):
-                rows, kind = Rows.ANSWERED, example.kind
-            return self._opened(session, table, example.mapping, example.path.stem, rows, kind)
-
-        return take
-
-    def _record_example(self, example: RecordExample) -> Any:
-        def take(request: gr.Request) -> dict[Any, Any]:
-            session, table = self._app.session(request), read_table(example.path)
-            mapping, state = guess_mapping(table), session.of(DataState)
-            state.open(table, first_names(mapping))
-            state.give(RecordSchema.read(example.schema.read_text(encoding="utf-8")))
-            return self._opened(session, table, mapping, example.path.stem, Rows.RECORDS, example.kind)
+            return self._opened(session, table, example.mapping, example.path.stem, example.asked, example.fields[1])
 
         return take
 
     def _opened(
-        self, session: Session, table: Table, mapping: ColumnMapping, name: str, rows: Rows, kind: str = USUAL_KIND
+        self, session: Session, table: Table, mapping: ColumnMapping, name: str, asked: Asked, label_field: str
     ) -> dict[Any, Any]:
-        form = with_owner(blank(table.columns), mapping.unit)
+        session.of(DataState).open(table, asked, label_field, (mapping.text, mapping.label))
         return {
             self.source.notice: [],
             **self.reading.closed(session),
@@ -232,87 +191,56 @@ class DataStep:
             self.preview: preview_table(table),
             self.name: name,
             self._choice.names: "",
-            self.names.words: "",
             **self.drafts.cleared(session),
-            self.records.form: form,
-            **self._shown_as(rows),
-            **self.records.shown_as(rows, value=kind),
-            **self.columns.opened(table.columns, mapping, rows),
-            **self._inspected(session, rows, mapping, kind, form),
+            **self.columns.opened(table.columns, mapping),
+            **self.words.shown(asked),
+            **self._inspected(session, mapping),
         }
 
-    def _shown_as(self, rows: Rows) -> dict[Any, Any]:
-        """What is asked of such rows."""
-        return {
-            self.row: rows.value,
-            self._named: gr.Column(visible=rows != Rows.RECORDS),
-            **self._choice.shown_as(rows),
-            **self.columns.shown_as(rows),
-            **self.records.shown_as(rows),
-        }
-
-    def _choose_row(self, request: gr.Request, row: str, text: str, label: str, *described: Any) -> dict[Any, Any]:
-        self._app.session(request).of(DataState).call(first_names(ColumnMapping(text, label), Rows(row)))
-        return self._shown_as(Rows(row)) | self._inspect(request, row, text, label, *described)
-
-    def _give_schema(self, request: gr.Request, upload: str | None, *described: Any) -> dict[Any, Any]:
-        if upload is None:
-            return {self.records.problem: []}
-        self._app.session(request).of(DataState).give(schema_in(upload))
-        return self._inspect(request, *described)
-
-    def _take_back_schema(self, request: gr.Request, *described: Any) -> dict[Any, Any]:
-        self._app.session(request).of(DataState).give(None)
-        return self._inspect(request, *described)
-
-    def _inspect(
-        self, request: gr.Request, row: str, text: str, label: str, unit: str, drop: bool, kind: object, form: Any
-    ) -> dict[Any, Any]:
-        mapping = self.columns.mapping(Rows(row), text, label, unit, drop)
+    def _inspect(self, request: gr.Request, text: str, label: str, unit: str, drop: bool) -> dict[Any, Any]:
+        mapping = self.columns.mapping(text, label, unit, drop)
         session = self._app.session(request)
-        before, rows = session.of(DataState).columns, Rows(row)
-        if rows == Rows.RECORDS:
-            owned = self.records.owned(form, mapping.unit)
-            return owned | self._inspected(session, rows, mapping, kind, owned.get(self.records.form, form))
-        if before is None or (before.records is None and before.named != (mapping.text, mapping.label)):
-            session.of(DataState).call(first_names(mapping, rows))
-        return self._inspected(session, rows, mapping, kind, form)
+        state, of, proposed = session.of(DataState), (mapping.text, mapping.label), dict[Any, Any]()
+        if state.file is not None and state.file.asked_of != of:
+            asked, label_field = first_words(mapping, state.asked)
+            state.ask_of(of, asked, label_field)
+            proposed = self.words.shown(asked)
+        return proposed | self._inspected(session, mapping)
 
-    def _inspected(
-        self, session: Session, rows: Rows, mapping: ColumnMapping, kind: object, form: Any
-    ) -> dict[Any, Any]:
-        state, where = session.of(DataState), self.facts if rows == Rows.TEXTS else self.records.problem
-        given, before = self.records.shown(state.file.given if state.file else None), state.columns
-        labelled_by = state.file.labelled_by if state.file else None
+    def _inspected(self, session: Session, mapping: ColumnMapping) -> dict[Any, Any]:
+        state = session.of(DataState)
+        before, labelled_by = state.columns, state.file.labelled_by if state.file else None
         try:
-            columns = self.records.read(state, rows, mapping, kind, form)
+            columns = state.read(mapping)
             if columns is before:
-                return {self.records.problem: []}
+                return {self.public.problem: []}
         except StudioError as error:
             state.unread()
-            nothing = {self.facts: [], **self._choice.offered(())[1]}
-            return self._unconfirmed(session, ()) | given | nothing | {where: notice(str(error))}
+            nothing = self._choice.offered(())[1] | self.words.told(state.asked, (), sent=False)
+            return self._unconfirmed(session, ()) | nothing | {self.facts: notice(str(error))}
         inspection = columns.inspection
         labels, offered = self._choice.offered(inspection.counts)
         return (
             self._unconfirmed(session, labels)
-            | given
-            | self.public.asked(columns.by_user, rows)
+            | offered
+            | self._choice.named(columns, labelled_by)
+            | self._choice.look_alike(columns)
+            | self.words.labelled(state.asked, labels_in(columns))
+            | self._told(state.asked, labels)
             | {
-                self.records.problem: [],
-                **offered,
-                **self._choice.named(columns, labelled_by),
-                **self._choice.look_alike(columns),
                 self.facts: counted(columns, labels),
                 self.drop: gr.Checkbox(visible=inspection.duplicates > 0, value=mapping.drop_duplicates),
             }
-            | ({} if columns.records else self.names.proposed(columns.file.field_names, mapping, rows))
         )
+
+    def _told(self, asked: Asked, labels: Collection[str]) -> dict[Any, Any]:
+        return self.words.told(asked, sorted(labels), self._app.loader.plays_reader)
 
     def _choose(self, labels: list[str], request: gr.Request) -> dict[Any, Any]:
         session = self._app.session(request)
         columns = session.of(DataState).rechoose()
-        return self._unconfirmed(session, labels) | {self.facts: counted(columns, labels)}
+        told = self._told(columns.file.asked, labels)
+        return self._unconfirmed(session, labels) | told | {self.facts: counted(columns, labels)}
 
     def _tick(self, every: bool) -> Any:
         def tick(request: gr.Request) -> dict[Any, Any]:
@@ -342,49 +270,75 @@ class DataStep:
         session.of(DataState).withdraw()
         return {self.public.problem: [], **self._app.steps(session)}
 
-    def _called(self, text: object, label: object, request: gr.Request) -> dict[Any, Any]:
-        """What a text and its label are called; what was confirmed stays where both are the same."""
+    def _asked(self, values: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
+        """The words that ask for a text; what was confirmed stays where they are the same."""
         session = self._app.session(request)
         state = session.of(DataState)
         try:
-            names = field_name(text), field_name(label)
+            asked = self.words.read(values)
+            state.ask(asked)
         except UsageError:
             state.withdraw()
             raise
-        state.call(names)
-        rows = state.columns.rows if state.columns else Rows.TEXTS
-        return {
-            self.public.problem: [],
-            **self._app.steps(session),
-            self.names.asked: asked(names, rows),
-            **self.names.text.chosen(names[0]),
-            **self.names.label.chosen(names[1]),
-        }
-
-    def _said_length(self, words: str, request: gr.Request) -> dict[Any, Any]:
-        """The declared number of words in a text; what was confirmed stays where it is the same."""
-        session = self._app.session(request)
-        said = whole("The number of words", words.strip()) if words.strip() else None
-        if said is not None and not 1 <= said <= MOST_WORDS:
-            raise UsageError(f"A text has 1 to {MOST_WORDS:,} words: correct the number, or leave it out.")
-        session.of(DataState).say_length(said)
-        return {self.public.problem: [], **self._app.steps(session)}
+        return {self.public.problem: [], **self._app.steps(session), **self._told(asked, values[self.labels] or ())}
 
     def _choose_sizes(self, sizes: str, epsilon: float | None, request: gr.Request) -> dict[Any, Any]:
         session = self._app.session(request)
         session.of(DataState).withdraw()
         return self.public.chosen(sizes, epsilon) | self._app.steps(session)
 
-    def _confirm(self, request: gr.Request, *given: Any) -> dict[Any, Any]:
-        session, said = self._app.session(request), Given(*given)
+    def _confirm(self, values: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
+        session = self._app.session(request)
         state = session.of(DataState)
-        columns = said.checked(state, self.records)
-        chosen = (columns.kind,) if columns.kind else tuple(sorted(said.labels))
-        dataset = to_dataset(columns.table, columns.mapping, said.name.strip(), chosen)
-        if columns.records and (said.measured or self._app.loader.ready):  # before anybody pays for a measurement
-            check_schema(columns.records.schema, self._app.loader.model())
-        ledger = self._app.ledger(request)
-        warnings = tuple(ledger.rows.recognise(fingerprint(dataset)))
-        measured = state.measured_once(dataset, said.count_epsilon, ledger) if said.measured else None
-        state.confirm(Confirmed(columns, dataset, measured, warnings))
+        name, labels = str(values[self.name] or "").strip(), sorted(values[self.labels] or ())
+        measured, count_epsilon = values[self.public.sizes] == MEASURE, values[self.public.count_epsilon]
+        missing = Missing()
+        with missing.if_refused():
+            state.ask(self.words.read(values))
+        with missing.if_refused():
+            columns = _to_confirm(state, labels)
+        with missing.if_refused():
+            if not name:
+                raise DataError("Give the data set a name: the ledger keeps what it has spent under it.")
+        with missing.if_refused():
+            if not values[self.public.public]:
+                raise DataError(UNCONFIRMED)
+        with missing.if_refused():
+            if measured:
+                check_epsilon(float(count_epsilon or 0))
+        missing.tell()
+        self._use(session, self._app.ledger(request), columns, name, labels, float(count_epsilon) if measured else None)
         return {self.public.problem: [], **self._app.steps(session, 2)}
+
+    def _use(
+        self,
+        session: Session,
+        ledger: PrivacyLedger,
+        columns: Columns,
+        name: str,
+        labels: Sequence[str],
+        count_epsilon: float | None = None,
+    ) -> None:
+        """Confirm a data set, whose label sizes are measured for `count_epsilon`, or else declared public."""
+        state = session.of(DataState)
+        dataset = to_dataset(columns.file.table, columns.mapping, name, tuple(labels))
+        warnings = tuple(ledger.rows.recognise(fingerprint(dataset)))
+        measured = None if count_epsilon is None else state.measured_once(dataset, count_epsilon, ledger)
+        state.confirm(Confirmed(columns, dataset, measured, warnings))
+
+
+def _to_confirm(state: DataState, labels: Collection[str]) -> Columns:
+    """The columns as they are read now.
+
+    Raises:
+        DataError: there are none, or a problem must be solved first.
+    """
+    columns = state.columns
+    if columns is None:
+        raise DataError("Choose a file and its columns first.")
+    if columns.inspection.fatal:
+        raise DataError(columns.inspection.problems[-1])
+    if len(labels) < 2:
+        raise DataError("Demonstrations need at least two labels: choose them above.")
+    columns.check_left_out(labels)
+    return columns

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mechanisms.inference import Embedder, LanguageModel
-    from mechanisms.runs.forecast import ModelSpeed
+    from mechanisms.runs.work import Speed
 
 # Loads the model in the background, so that the page is served at once, and another one in its place.
 
@@ -38,7 +38,7 @@ class Loaded:
     """A model, how fast it is here, and the bytes that its weights take."""
 
     model: LanguageModel
-    speed: ModelSpeed
+    speed: Speed
     memory: int
 
 
@@ -53,7 +53,7 @@ class ModelLoader:
         refusal: why the model that was chosen last is not the one that is there.
         loading: held while a model is read; transformers then sets torch's default numbers for the whole process, so
             that nothing else may make tensors.
-        embedding: seconds in which the embedding model reads a token, once that was measured; 0 before.
+        embedding: seconds in which the embedding model reads a text, once that was measured; 0 before.
     """
 
     def __init__(self, name: str, locked: bool = False) -> None:
@@ -153,12 +153,12 @@ class ModelLoader:
         try:
             from mechanisms.inference.models.catalogue import load_model
             from mechanisms.inference.models.needs import needs
-            from mechanisms.runs.forecast import measure_speed
+            from mechanisms.runs.work import measure
 
             with self.loading:
                 model = load_model(name, tell=self._tell)
             self._tell("measuring its speed")
-            self._loaded = Loaded(model, measure_speed(model), needs(name).memory or 0)
+            self._loaded = Loaded(model, measure(model), needs(name).memory or 0)
         except StudioError as error:
             return str(error)
         except Exception as error:  # whatever a broken installation raises, the page must say it
@@ -170,12 +170,12 @@ class ModelLoader:
         self.stage = stage
 
     @property
-    def speed(self) -> ModelSpeed | None:
+    def speed(self) -> Speed | None:
         """How fast the models are; None until the language model was measured."""
         loaded = self._loaded
         if loaded is None or not self.embedding:
             return loaded.speed if loaded else None
-        return replace(loaded.speed, embedded=self.embedding)
+        return replace(loaded.speed, text=self.embedding)
 
     @property
     def ready(self) -> bool:
@@ -193,9 +193,15 @@ class ModelLoader:
 
     @property
     def chat(self) -> bool:
-        """The model is asked through a chat template."""
+        """The model is asked to write through a chat template."""
         loaded = self._loaded
-        return loaded is not None and any(loaded.model.turn)
+        return loaded is not None and any(loaded.model.writing_turn)
+
+    @property
+    def plays_reader(self) -> bool:
+        """The model can play whom a text is written to; the usual one can, which may still be on its way."""
+        loaded = self._loaded
+        return loaded is None or loaded.model.letter_turn is not None
 
     @property
     def title(self) -> str:
@@ -251,10 +257,10 @@ class EmbedderLoader:
             if self._embedder is None:
                 # torch and transformers take seconds to import: only here.
                 from mechanisms.inference.models.embeddings import load_embedder
-                from mechanisms.runs.forecast import measure_embedding
+                from mechanisms.runs.work import measure_embedder
 
                 with self._loader.loading:
                     embedder = load_embedder()
-                    self._loader.embedding = measure_embedding(embedder)
+                    self._loader.embedding = measure_embedder(embedder)
                 self._embedder = InTurn(embedder, self._loader.loading)
             return self._embedder

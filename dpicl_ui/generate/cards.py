@@ -2,64 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from dpicl_ui.frame.tree import Tree, el, fact, notice
-from dpicl_ui.generate.charts import no_demonstrations
-from dpicl_ui.generate.run_view import RecipeView
 from mechanisms.demos.demo_set import DemoSet
-from mechanisms.demos.findings import ArmScore, Score
+from mechanisms.demos.findings import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT, ArmScore, Score
 from mechanisms.evaluation.evaluate import verdict_of_score
 from mechanisms.evaluation.text_figures import text_figures
 from mechanisms.exports.facts_label import TITLE, label_of_facts
 from mechanisms.exports.provenance import balanced_in_words
-from mechanisms.records import Demonstration, PromptTemplate
+from mechanisms.records import Demonstration
 from mechanisms.rounding import rounded_up
-from mechanisms.runs.events import TokenCounts
-from mechanisms.runs.recipe import Stage
+from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE
+from mechanisms.runs.stages.score import ScoreReleased
+from mechanisms.runs.stages.vote import VotesReleased
+from mechanisms.runs.view import RunView
 
-# A record, or a text with its answer, as a tree: names and values as text nodes, and whose tokens they are.
-
-
-def record(text: str) -> Tree:
-    """A record's text as a list of names and values; as it stands where it is no record."""
-    try:
-        said = json.loads(text)
-        return _value(said) if isinstance(said, dict) else el("p", text)
-    except (ValueError, RecursionError):
-        return el("p", text)
-
-
-def answered(each: Demonstration, template: PromptTemplate) -> Tree:
-    """A text and its answer, each under its name."""
-    return el("dl.record", _field(template.text, each.text), _field(template.output or "", each.output))
-
-
-def counted(counts: TokenCounts) -> Tree:
-    """The token counts of a record, by how the tokens were decided."""
-    total = counts.charged + counts.forced + counts.rest
-    parts = f"{counts.charged} charged, {counts.forced} forced by the schema, {counts.rest} public"
-    return el("p.muted.counts-of", f"{total} tokens: {parts}")
-
-
-def _value(value: Any) -> Tree:
-    if isinstance(value, dict):
-        return el("dl.record", *(_field(name, each) for name, each in value.items()))
-    if isinstance(value, list):
-        return el("ul", *(el("li", el("span.chip", each) if isinstance(each, str) else _value(each)) for each in value))
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def _field(name: str, value: Any) -> Tree:
-    return el("div.record-field", el("dt", name), el("dd", _value(value)))
-
-
-# What a run leaves on the screen: finished demonstrations, and how it ended.
+# What a run leaves on the screen: finished demonstrations, what the gate refused, and how it ended.
 
 MANY = 12
 """Number of demonstrations above which they are folded."""
@@ -68,23 +30,14 @@ _NOTHING_YET = "Whole demonstrations are collected here. They are synthetic and 
 _SHARE = "The demonstrations may be shared with the certificate of step 5."
 
 
-def demonstration(each: Demonstration, demo_set: DemoSet | None = None, tokens: TokenCounts | None = None) -> Tree:
-    """One synthetic example; a record, or a text with its answer, name by name.
-
-    Args:
-        demo_set: says how it is to be read; without one it is a text.
-        tokens: who decided those of a record, where that is known.
-    """
-    if demo_set and each.output is not None:
-        shown = answered(each, demo_set.template)
-    else:
-        shown = record(each.text) if demo_set and demo_set.schema else el("p", each.text or "(empty)")
-    return el("div.demo", el("span.chip", each.label), shown, counted(tokens) if tokens else None)
+def demonstration(each: Demonstration) -> Tree:
+    """One synthetic example."""
+    return el("div.demo", el("span.chip", each.label), el("p", each.text or "(empty)"))
 
 
 def demonstrations(demo_set: DemoSet) -> list[Tree]:
     """All examples of a set."""
-    return [demonstration(each, demo_set) for each in demo_set.demonstrations]
+    return [demonstration(each) for each in demo_set.demonstrations]
 
 
 def unfolded(*shown: Tree) -> Tree:
@@ -102,33 +55,50 @@ def facts_label(demo_set: DemoSet) -> list[Tree]:
     ]
 
 
-def finished(view: RecipeView) -> list[Tree]:
-    """The demonstrations so far."""
+def finished(view: RunView) -> list[Tree]:
+    """The demonstrations so far, and what the gate refused."""
     head = el("div.card-head", el("h3", "Demonstrations"), el("span.tag.public", "Releasable"))
-    known = view.demonstrations
+    known = view.standing
     if not known:
-        return [head, el("p.muted", no_demonstrations(view) or _NOTHING_YET)]
-    marked = view.run.demo_set is not None and bool(view.run.demo_set.certificate.disclosures)
-    shown = (demonstration(each, view.run.demo_set, tokens) for each, tokens in zip(known, counts(view), strict=True))
+        return [head, el("p.muted", _NOTHING_YET), *refused(view)]
+    marked = view.demo_set is not None and bool(view.demo_set.certificate.disclosures)
+    shown = [demonstration(each) for each in known]
     return [
         head,
         el("p.muted", _how_many(view)),
         el("p.notice.warn", "Marked: clean values of this data set are known.") if marked else "",
         unfolded(*shown) if len(known) > MANY else el("div.demos" if view.ended else "div", *shown),
+        *refused(view),
         *_figures(view),
         *_facts(view),
     ]
 
 
+def _how_many(view: RunView) -> str:
+    known = len(view.standing)
+    return f"{known} of {view.plan.spec.shots * len(view.plan.labels)}" if view.plan else f"{known}"
+
+
+def refused(view: RunView) -> list[Tree]:
+    """How many finished texts were no texts, by reason; public drafts stand in for them."""
+    if not view.refused:
+        return []
+    count = len(view.refused)
+    reasons = ", ".join(f"{reason} ({n})" for reason, n in Counter(each.reason for each in view.refused).most_common())
+    texts = "1 text was" if count == 1 else f"{count} texts were"
+    return [el("p.muted", f"{texts} refused: {reasons}. What was paid for stays paid; the next best drafts stand in.")]
+
+
 _FIGURES = ("Texts", "Words in a text: least, median, most", "Different words", "Near repetitions")
 
 
-def _figures(view: RecipeView) -> list[Tree]:
+def _figures(view: RunView) -> list[Tree]:
     """Figures of the texts beside those of all texts that were voted on, each once; folded."""
     if not view.ended:
         return []
-    columns = [("Demonstrations", text_figures((each.label, each.text) for each in view.demonstrations))]
-    if drafts := dict.fromkeys((ballot.label, text) for ballot in view.ballots for text in ballot.drafts):
+    columns = [("Demonstrations", text_figures((each.label, each.text) for each in view.standing))]
+    if isinstance(votes := view.told.get(VOTE), VotesReleased):
+        drafts = dict.fromkeys((label, text) for label, ballot in votes.ballots.items() for text in ballot.drafts)
         columns.append(("Voted on", text_figures(drafts)))
     cells = [
         (f"{each.texts}", "{}, {:g}, {}".format(*each.words), f"{each.vocabulary:,}", f"{each.repeated}")
@@ -142,62 +112,45 @@ def _figures(view: RecipeView) -> list[Tree]:
     return [el("details", el("summary", "Lengths, words and repetitions"), table)]
 
 
-def _facts(view: RecipeView) -> list[Tree]:
+def _facts(view: RunView) -> list[Tree]:
     """The label of facts of a run that has ended, folded."""
-    made = view.run.demo_set
-    if not view.ended or made is None:
+    if not view.ended or view.demo_set is None:
         return []
-    return [el("details", el("summary", TITLE), *facts_label(replace(made, score=view.score or made.score)))]
+    return [el("details", el("summary", TITLE), *facts_label(view.demo_set))]
 
 
-def counts(view: RecipeView) -> list[TokenCounts | None]:
-    """The token counts of each demonstration; None where it is no record."""
-    completed = list(view.run.completed)
-    found: list[TokenCounts | None] = []
-    for each in view.demonstrations:
-        own = next((event for event in completed if event.demonstration == each), None)
-        if own is not None:
-            completed.remove(own)  # another one of the same text has counts of its own
-        found.append(own.tokens if own is not None else None)
-    return found
-
-
-def _how_many(view: RecipeView) -> str:
-    known = len(view.demonstrations)
-    if view.ended and view.run.kept is not None:
-        which = "the surest for their label" if view.run.phase == "completed" else "the first ones: nothing was chosen"
-        return f"{known} kept of {len(view.run.finished)} that were written and paid for: {which}"
-    if not view.stages:
-        return f"{known} of {view.run.planned}"
-    if Stage.CHOOSE in view.stages and view.choice is None and not view.ended:
-        return f"{known} so far: the best until the choice is made"
-    return f"{known} of {view.shots * len(view.labels)}"
-
-
-def outcome_of_run(view: RecipeView) -> tuple[str, str]:
+def outcome_of_run(view: RunView) -> tuple[str, str]:
     """How a run ended, in one line, and the line's kind."""
-    kept = len(view.demonstrations)
-    match view.run.phase:
+    kept = len(view.standing)
+    match view.phase:
         case "completed":
-            return " ".join(["Done.", *_cut_off(view), no_demonstrations(view) or _SHARE]), "good"
+            return " ".join(["Done.", *_cut_off(view), *_rows_doing(view), _SHARE]), "good"
         case "stopped":
             what = "1 whole demonstration is kept" if kept == 1 else f"{kept} whole demonstrations are kept"
             return f"Stopped. {what}; what was spent stays spent, because what was shown cannot be taken back.", "warn"
         case "failed":
-            return view.run.message, "bad"
+            return f"{view.message} What was released before is kept." if kept else view.message, "bad"
     return "", "info"
 
 
-def _cut_off(view: RecipeView) -> list[str]:
+def _cut_off(view: RunView) -> list[str]:
     """What happened to demonstrations that were being written when the run was interrupted."""
     said = {True: "finished from public text alone", False: "left out"}
-    counted = Counter(event.finished for event in view.run.cut_off)
+    counted = Counter(event.finished for event in view.cut_off)
     return [f"Cut off, and {words}: {counted[each]}." for each, words in said.items() if counted[each]]
 
 
-def outcome_of_loading(view: RecipeView) -> tuple[str, str]:
+def _rows_doing(view: RunView) -> list[str]:
+    """In how many tokens the rows changed what the model expected; from released and public values alone."""
+    token = view.last.token if view.last else None
+    if not view.moved and (token is None or token.values is None):  # only a token was released, or none was
+        return []
+    return [f"{view.moved} of {view.tokens} tokens are your {view.unit}s' doing: the model expected others."]
+
+
+def outcome_of_loading(view: RunView) -> tuple[str, str]:
     """The line above a saved run on the screen, and the line's kind."""
-    claim = view.run.demo_set.certificate.claim if view.run.demo_set else None
+    claim = view.demo_set.certificate.claim if view.demo_set else None
     promise = f" of epsilon {rounded_up(claim.epsilon, 3)} at delta {claim.delta:g}" if claim else ""
     return (
         f"A saved run{promise}: its certificate was accounted anew and holds. The file is not signed, so whether its "
@@ -208,64 +161,69 @@ def outcome_of_loading(view: RecipeView) -> tuple[str, str]:
 
 # The private score: how often the labels of the data set's own rows are found.
 
-OWN = "demonstrations"
-_NAMES = {"zero-shot": "Zero-shot", "public-only": "Public only", OWN: "Demonstrations"}
+_NAMES = {ZERO_SHOT: "Zero-shot", PUBLIC_ONLY: "Public only", DEMONSTRATIONS: "This set"}
 _TOO_FEW = "too few rows"
-_HELD_OUT = "These rows took no part in what was written or chosen."
-_LESS_FITTED = (
-    "What it is compared with is corrected less finely, out of fewer rows: read with as much care it may do better."
-)
+_HELD_OUT = "These rows took part in nothing that was written."
+_ALIKE = "All three are read alike: each with a correction that was measured on rows."
+_LESS_FITTED = "The two others are corrected less finely, out of fewer rows: read with as much care they may do better."
 _NO_BETTER = (
     "This score does not show that the set is better than naming the largest label every time, by the public sizes."
 )
 _USERS = "Every user counts the same."
-NOT_HELD_OUT = "These rows may have taken part in the choice: the chosen set's figure may be a little optimistic."
+NOT_HELD_OUT = "These rows may have taken part in what was written: the set's figure may be a little optimistic."
+_BETTER_ALONE = (
+    "{model} reads these {unit}s better without demonstrations than with these; the set is exported all the same, for "
+    "other readers."
+)
 _DUST = 1e-9
 """Tolerance for floats: .71 times 100 is slightly more than 71."""
 
 
-def own_releases_card(view: RecipeView) -> list[Tree]:
-    """The releases of stages with events of their own, in their words."""
-    return [
-        each
-        for released in view.own
-        for each in (
-            el("div.card-head", el("h3", released.title), el("span.tag.public", "Releasable")),
-            *(el("p", line) for line in released.lines()),
-        )
-    ]
-
-
-def score_card(view: RecipeView) -> list[Tree]:
-    """Intervals of all arms on one axis; nothing where there is no score."""
-    score = view.score
-    if score is None:
+def score_card(view: RunView) -> list[Tree]:
+    """The set beside zero-shot, public-only and the largest label, on one axis; nothing where there is no score."""
+    told = view.told.get(SCORE)
+    if not isinstance(told, ScoreReleased) or view.demo_set is None:
         return []
-    arms = sorted(score.arms, key=lambda name: list(_NAMES).index(name) if name in _NAMES else len(_NAMES))
+    score = told.score
+    made = replace(view.demo_set, score=score)  # a replay's set has it in the end alone
+    majority = made.majority[1] if made.majority else None
+    verdict = verdict_of_score(score, False, majority)
+    found = score.arms.get(DEMONSTRATIONS)
+    arms = [(_NAMES[arm], score.arms[arm], arm == DEMONSTRATIONS) for arm in _NAMES if arm in score.arms]
     return [
         el("div.card-head", el("h3", "On your own rows"), el("span.tag.public", "Releasable")),
-        el("p.guarantee", _verdict(view) or _sentence(view)),
-        *([el("p.muted", _sentence(view))] if _verdict(view) else []),
-        *(weighed(replace(view.run.demo_set, score=score)) if view.run.demo_set else []),
+        el("p.guarantee", verdict or _sentence(score, majority)),
+        *([el("p.muted", _sentence(score, majority))] if verdict else []),
+        *weighed(made),
         el(
             "div.ranges",
-            *(_range(_name(view, arm), score.arms[arm], arm == OWN) for arm in arms),
+            *(_range(*each) for each in arms),
+            _largest(made),
             el("div.range-row.range-ends", el("span.range-axis", el("span", "0"), el("span", "50"), el("span", "100"))),
         ),
         el("p.muted", " ".join(_remarks(view, score))),
-        *notice(_no_better(view), "warn"),
+        *notice(better_alone(made), "info"),
+        *notice(_NO_BETTER if found and not found.wide and found.interval[0] <= (majority or 0.0) else "", "warn"),
         *notice("" if score.held_out else NOT_HELD_OUT, "warn"),
     ]
 
 
-def _remarks(view: RecipeView, score: Score) -> Iterator[str]:
+def _remarks(view: RunView, score: Score) -> Iterator[str]:
     yield f"{score.percent} intervals, of the noise and of which rows happened to be asked."
-    if OWN in score.arms:
-        yield _LESS_FITTED
+    if CALIBRATE in view.told:
+        yield f"{_ALIKE} {_LESS_FITTED}"
     if score.held_out:
         yield _HELD_OUT
     if view.unit != "row":
         yield _USERS
+
+
+def better_alone(made: DemoSet) -> str:
+    """The sentence where its reader is shown to find more labels without the set; else empty."""
+    gain = made.score.gains.get(ZERO_SHOT) if made.score else None
+    if gain is None or gain.interval[1] >= 0:
+        return ""
+    return _BETTER_ALONE.format(model=made.model_id, unit="user" if made.certificate.by_user else "row")
 
 
 def of_hundred(arm: ArmScore) -> str:
@@ -274,28 +232,16 @@ def of_hundred(arm: ArmScore) -> str:
     return f"{math.floor(100 * low + _DUST)} to {math.ceil(100 * high - _DUST)}"
 
 
-def _name(view: RecipeView, arm: str) -> str:
-    return "As exported" if arm == OWN and view.without else _NAMES.get(arm, arm)
-
-
-def _sentence(view: RecipeView) -> str:
-    assert view.score is not None
-    arms = view.score.arms
-    found, plain = arms.get(view.score.exported(view.without)), arms.get("zero-shot")
+def _sentence(score: Score, majority: float | None) -> str:
+    found, plain = score.arms.get(DEMONSTRATIONS), score.arms.get(ZERO_SHOT)
     if found is None or found.wide:
         return "Too few rows took part to say how often labels are found."
-    words = f"The exported set finds the label of {of_hundred(found)} of 100 of your own rows"
-    if plain is not None and plain is not found and not plain.wide:
+    words = f"The set finds the label of {of_hundred(found)} of 100 of your own rows"
+    if plain is not None and not plain.wide:
         words += f"; zero-shot, {of_hundred(plain)}"
-    majority = _majority(view)
-    return f"{words}; the largest label, named every time, {majority}." if majority is not None else f"{words}."
-
-
-def _verdict(view: RecipeView) -> str:
-    """What the exported set is better than, worse than, or not shown to differ from."""
-    made = view.run.demo_set
-    majority = made.majority[1] if made and made.majority else None
-    return verdict_of_score(view.score, view.without, majority) if view.score else ""
+    if majority is not None:
+        words += f"; the largest label, named every time, {math.ceil(100 * majority - _DUST)}"
+    return f"{words}."
 
 
 def weighed(demo_set: DemoSet) -> list[Tree]:
@@ -304,24 +250,18 @@ def weighed(demo_set: DemoSet) -> list[Tree]:
     return [el("p.muted", words)] if words else []
 
 
-def _majority(view: RecipeView) -> int | None:
-    """Rows of 100 that have the largest label, by the public sizes."""
-    majority = view.run.demo_set.majority if view.run.demo_set else None
-    return None if majority is None else math.ceil(100 * majority[1])
-
-
-def _no_better(view: RecipeView) -> str:
-    """The sentence where the score does not show that the set is better than naming the largest label every time."""
-    assert view.score is not None
-    found, majority = view.score.arms.get(view.score.exported(view.without)), _majority(view)
-    if found is None or found.wide or majority is None or 100 * found.interval[0] > majority:
-        return ""
-    return _NO_BETTER
+def _largest(made: DemoSet) -> Tree | None:
+    """Naming the largest label every time, by the public sizes."""
+    if made.majority is None:
+        return None
+    share = made.majority[1]
+    return _range("The largest label", ArmScore(share, (share, share)), own=False)
 
 
 def _range(name: str, arm: ArmScore, own: bool) -> Tree:
     low, high = arm.interval
-    few = arm.wide
+    exact, few = low == high, arm.wide
+    words = f"{math.ceil(100 * low - _DUST)}" if exact else of_hundred(arm)
     return el(
         "div.range-row" + (".own" if own else "") + (".few-rows" if few else ""),
         el("span.range-name", name, title=name),
@@ -330,7 +270,23 @@ def _range(name: str, arm: ArmScore, own: bool) -> Tree:
             el("span.range", numbers={"low": round(low, 4), "high": round(high, 4)}),
             el("span.range-point", numbers={"at": round(arm.accuracy, 4)}) if not few else None,
             role="img",
-            aria_label=f"{of_hundred(arm)} of 100",
+            aria_label=f"{words} of 100",
         ),
-        el("span.range-number", _TOO_FEW if few else of_hundred(arm)),
+        el("span.range-number", _TOO_FEW if few else words),
     )
+
+
+_PICTURED = {OPENINGS, VOTE, CALIBRATE, SCORE}
+
+
+def other_releases(view: RunView) -> list[Tree]:
+    """Releases of stages that have no picture here, in their own words."""
+    return [
+        each
+        for stage, released in view.told.items()
+        if stage not in _PICTURED
+        for each in (
+            el("div.card-head", el("h3", stage.capitalize()), el("span.tag.public", "Releasable")),
+            *(el("p", line) for line in released.lines()),
+        )
+    ]

@@ -1,20 +1,59 @@
-"""The screens of a run as plain JSON values, drawn by scripts in `assets`; pure functions of the view."""
+"""The pictures of a run, one a stage, as plain JSON values: pure functions of the view."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from dpicl_ui.frame.tree import Tree, el
-from dpicl_ui.generate.run_view import Ballot, Draft, RecipeView, RunView
 from mechanisms.data.sizes import WHETHER_SHOWN
-from mechanisms.runs.events import CandidateSet, TokenReleased
-from mechanisms.runs.judging import among_in_words, ways
-from mechanisms.runs.recipe import Stage
-from mechanisms.runs.sets import NONE, PLAIN, PUBLIC
-from mechanisms.runs.stage import stage_class
+from mechanisms.runs.events import TokenReleased
+from mechanisms.runs.spec import CALIBRATE, OPENINGS, VOTE, WRITE
+from mechanisms.runs.stages import stages_by_place
+from mechanisms.runs.stages.calibrate import Calibrate, PriorsReleased
+from mechanisms.runs.stages.openings import OpeningsReleased
+from mechanisms.runs.stages.vote import Ballot, VotesReleased
+from mechanisms.runs.view import RunView, Writing
+from mechanisms.sampling import SamplingPlan
 from mechanisms.steps.mechanism import Line, Picture
+from mechanisms.tallies import masses
 
-# The live screen of a run as plain JSON values, drawn by `assets/live.js`; a pure function of the view.
+# The stages in a row, and what is being asked of the data now.
+
+
+def stages_card(view: RunView) -> list[Tree]:
+    """The stages, marked as done, under way or to come; a run that only writes has none to show."""
+    if not view.stages:
+        return []
+    running = view.phase == "running"
+    at = view.stages.index(view.stage) if view.stage in view.stages else -1
+    past = len(view.stages) if view.phase == "completed" else at
+    marks = ("done" if i < past else "current" if i == at and running else "later" for i in range(len(view.stages)))
+    known = stages_by_place()
+    row = el(
+        "ul.stages", *(el(f"li.stage.{mark}", known[each].title) for each, mark in zip(view.stages, marks, strict=True))
+    )
+    return [*([row] if len(view.stages) > 1 else []), *(_under_way(view) if running else [])]
+
+
+def _under_way(view: RunView) -> list[Tree]:
+    if view.drafting:
+        words = drafting_in_words(view)
+    else:
+        words = stages_by_place()[view.stage].question.format(unit=view.unit) if view.stage else "Starting …"
+    meter = el("div.meter.private", el("div.meter-fill.by-share", numbers={"share": round(view.done, 3)}))
+    return [el("p.muted", words, role="status"), meter if 0 < view.done < 1 else ""]
+
+
+def drafting_in_words(view: RunView) -> str:
+    """Whose public drafts are being written; empty where none are."""
+    each = view.drafting
+    return f"Public drafts: {each.label}, label {each.number} of {each.of}" if each else ""
+
+
+# The tokens, drawn by `assets/live.js`.
 
 MOST_BARS = 20
 DRAFTING = "The model writes drafts from public text alone. No row is read yet, and nothing is spent."
@@ -29,10 +68,8 @@ def live(view: RunView) -> dict[str, Any]:
         (the last token's text), hint (shown instead of an empty text), chart (None before the first token) and others
         (label, number in words and text of the demonstrations that are written beside it).
     """
-    draft = view.shown
-    token, text, before = (draft.token, draft.text, draft.before) if draft else (None, "", "")
-    if token and view.partly_forced:  # what was forced before the last token was not decided with it
-        before = text.removesuffix(token.candidates[token.chosen])
+    shown = view.shown
+    token, text, before = (shown.token, shown.text, shown.before) if shown else (None, "", "")
     before = before if text.startswith(before) else ""
     return {
         "phase": view.phase,
@@ -42,33 +79,38 @@ def live(view: RunView) -> dict[str, Any]:
         "text": before,
         "fresh": text[len(before) :],
         "hint": _hint(view),
-        "chart": chart(view, draft, token) if draft and token else None,
-        "others": [{"label": each.label, "which": _which(view, each), "text": each.text} for each in view.drafts[1:]],
+        "chart": chart(view, shown, token) if shown and token else None,
+        "others": [{"label": each.label, "which": _which(view, each), "text": each.text} for each in view.writing[1:]],
     }
 
 
-def _which(view: RunView, draft: Draft) -> str:
-    return f", number {draft.number} of {view.shots}" if view.shots > 1 else ""
+def _sampling(view: RunView) -> SamplingPlan | None:
+    return view.plan.sampling if view.plan and WRITE in view.plan.stages else None
+
+
+def _which(view: RunView, writing: Writing) -> str:
+    sampling = _sampling(view)
+    shots = sampling.shots if sampling else 1
+    return f", number {writing.number} of {shots}" if shots > 1 else ""
 
 
 def _count(view: RunView, token: TokenReleased) -> str:
-    charged = "charged token" if view.partly_forced else "token"
-    return f"{charged} {token.step} of at most {view.tokens}{', free' if token.free else ''}"
+    sampling = _sampling(view)
+    most = f" of at most {sampling.tokens}" if sampling else ""
+    return f"token {token.step}{most}{', free' if token.free else ''}"
 
 
 def _where(view: RunView) -> str:
-    if view.phase == "waiting" and view.message:
-        return view.message
     if view.phase == "waiting":
-        return "Waiting for the model …"
+        return drafting_in_words(view) or "Waiting for the model …"
     if view.phase in ("idle", "failed") or not view.shown:
         return "Nothing of yours is running" if view.phase != "running" else "Starting …"
-    verb = "Writing" if view.drafts and view.phase == "running" else "Last written"
+    verb = "Writing" if view.writing and view.phase == "running" else "Last written"
     return f"{verb}: {view.shown.label}{_which(view, view.shown)}"
 
 
 def _hint(view: RunView) -> str:
-    if view.phase == "waiting" and view.message:
+    if view.phase == "waiting" and view.drafting:
         return DRAFTING
     if view.phase in ("running", "waiting"):
         words = reading(view)
@@ -79,11 +121,12 @@ def _hint(view: RunView) -> str:
 def reading(view: RunView) -> str:
     """The work that comes before the first token."""
     certificate = view.demo_set.certificate if view.demo_set else None
-    if certificate is None or WHETHER_SHOWN not in certificate.public_inputs:
+    sampling = _sampling(view)
+    if sampling is None or certificate is None or WHETHER_SHOWN not in certificate.public_inputs:
         return "reading the prompt"
-    expected = view.rows * _parameters(view).get("per_subset", 1)
+    expected = sampling.expected_sample
     if certificate.by_user:
-        return f"reading the records of about {expected} users"
+        return f"reading the rows of about {expected} users"
     return f"reading about {expected} rows"
 
 
@@ -94,50 +137,49 @@ def visible(token: str) -> str:
     return token.replace("\n", "⏎").replace("\t", "⇥").replace(" ", "·")
 
 
-def chart(view: RunView, draft: Draft, token: TokenReleased) -> dict[str, Any]:
-    """The bars of a draft's last token: at most `MOST_BARS` candidates, the chosen one included.
+def chart(view: RunView, writing: Writing, token: TokenReleased) -> dict[str, Any]:
+    """The bars of a demonstration's last token: at most `MOST_BARS` candidates, the chosen one included.
 
-    Ordered by the value that decided; values are in rows, one decimal. Where the mechanism releases the token alone,
-    the bars are the public expectation, which is all that a `free` token came from. `noise` is its standard deviation
-    where the certificate's parameters give it, and `clip` is how far a row's logits may go, where the mechanism bounds
-    them.
+    Ordered by the value that decided; values are in rows, one decimal. Each bar has the noisy value, the public
+    expectation, and what decided: the noisy value read through the public one (None where the noisy value itself did).
+    Where the mechanism releases the token alone, the bars are the public expectation, which is all that a `free` token
+    came from. `noise` is its standard deviation where the certificate's parameters give it, and `clip` is how far a
+    row's logits may go, where the mechanism bounds them.
     """
     values = token.scores if token.scores is not None else token.public
-    order = sorted(range(len(values)), key=lambda i: -values[i])
+    decided = token.values if token.values is not None else values
+    order = sorted(range(len(decided)), key=lambda i: -decided[i])
     shown = order[:MOST_BARS]
     if token.chosen not in shown:
         shown[-1] = token.chosen
     noise = _noise(view) if token.scores is not None else None
-    bars = _bars(token, draft.clean, values, shown)
-    ends = [0.0, noise or 0.0, -(noise or 0.0)]
-    ends += [bar[name] for bar in bars for name in ("value", "public", "clean") if bar[name] is not None]
-    low, high = min(ends), max(ends)
-    return {
-        "noisy": token.scores is not None,
-        "free": token.free,
-        "bars": bars,
-        "domain": [low, high if high > low else low + 1],
-        "noise": noise,
-        "clip": _parameters(view).get("clip"),
-        "rows": view.rows,
-        "hidden": len(values) - len(shown),
-        "clean": draft.clean is not None,
-    }
-
-
-def _bars(
-    token: TokenReleased, clean: tuple[float, ...] | None, values: tuple[float, ...], shown: list[int]
-) -> list[dict[str, Any]]:
-    return [
+    clean, sampling = writing.private.clean if writing.private else None, _sampling(view)
+    bars: list[dict[str, Any]] = [
         {
             "token": visible(token.candidates[i]),
             "value": round(values[i], 1),
             "public": round(token.public[i], 1),
+            "decided": None if token.values is None else round(token.values[i], 1),
             "clean": round(clean[i], 1) if clean is not None else None,
             "chosen": i == token.chosen,
         }
         for i in shown
     ]
+    ends = [0.0, noise or 0.0, -(noise or 0.0)]
+    ends += [at for bar in bars for name in ("value", "public", "decided", "clean") if (at := bar[name]) is not None]
+    low, high = min(ends), max(ends)
+    return {
+        "noisy": token.scores is not None,
+        "free": token.free,
+        "read": token.values is not None,
+        "bars": bars,
+        "domain": [low, high if high > low else low + 1],
+        "noise": noise,
+        "clip": _parameters(view).get("clip"),
+        "rows": sampling.subsets if sampling else 1,
+        "hidden": len(values) - len(shown),
+        "clean": clean is not None,
+    }
 
 
 def _noise(view: RunView) -> float | None:
@@ -149,19 +191,16 @@ def _noise(view: RunView) -> float | None:
 def _parameters(view: RunView) -> dict[str, Any]:
     """The mechanism and parameters of the tokens; public, and in the certificate."""
     parameters = view.demo_set.certificate.parameters if view.demo_set else {}
-    written: dict[str, Any] = parameters.get("written", parameters)  # a recipe's stage
+    written: dict[str, Any] = parameters.get("written", parameters)
     return written
 
 
-# What a run's mechanism does, in a picture of its own, as plain JSON values; drawn by `assets/picture.js`.
-#
-# Which picture that is says the mechanism (`TokenMechanism.picture`); of a vote it is how the votes went, round by
-# round.
+# What a run's mechanism does, in a picture of its own, drawn by `assets/picture.js`; see `TokenMechanism.picture`.
 
 _CLEAN = ("key-before", "mean of the rows: for your eyes only"), ("key-clean", "the same, clipped")
 
 
-def picture_card(view: RecipeView) -> dict[str, Any] | None:
+def picture_card(view: RunView) -> dict[str, Any] | None:
     """Everything that the picture draws; None where there is none.
 
     Returns:
@@ -169,49 +208,44 @@ def picture_card(view: RecipeView) -> dict[str, Any] | None:
         words, token (whether these are a token), note, pale, spans, marks, and clean, the curator's two values, or
         None. Places are shares of the width, 0 to 1.
     """
-    if view.writing:
-        draft, mechanism = view.run.shown, view.run.mechanism
-        picture = mechanism.picture(draft.released) if draft and draft.released and mechanism else None
-        return _drawn(picture, draft) if picture else None
-    picture = _rounds(view)
-    return _drawn(picture) if picture else None
+    writing = view.shown
+    if not writes(view) or writing is None or not writing.released or view.plan is None:
+        return None
+    picture = view.plan.mechanism.picture(writing.released)
+    return _drawn(picture, writing) if picture else None
 
 
-def _drawn(picture: Picture, draft: Draft | None = None) -> dict[str, Any]:
-    private = draft.private.clipped if draft and draft.private else None
+def _drawn(picture: Picture, writing: Writing) -> dict[str, Any]:
+    private = writing.private.clipped if writing.private else None
     clean = [_clean(each, private) for each in picture.lines]
     places = [0.0, picture.upto, *(at for pair in clean if pair for at in pair)]
     places += [at for line in picture.lines for at in (*line.marks, *(end for span in line.spans for end in span))]
-    low, high = min(places), max(places)
-
-    def share(value: float) -> float:
-        return round((value - low) / (high - low), 4) if high > low else 0.0
-
+    axis = Axis.of(places)
     signs = [("key-noisy", picture.span), ("key-public", picture.mark), *(_CLEAN if private else ())]
     return {
         "title": picture.title,
         "axis": picture.axis,
         "legend": [[kind, words] for kind, words in signs if words],
-        "zero": share(0.0),
+        "zero": axis.share(0.0),
         "lines": [
             {
-                "words": _words(line, draft),
+                "words": _words(line, writing),
                 "token": line.candidate is not None,
                 "note": line.note,
                 "pale": line.pale,
-                "spans": [[share(start), share(end)] for start, end in line.spans],
-                "marks": [share(at) for at in line.marks],
-                "clean": [share(at) for at in pair] if pair else None,
+                "spans": [[axis.share(start), axis.share(end)] for start, end in line.spans],
+                "marks": [axis.share(at) for at in line.marks],
+                "clean": [axis.share(at) for at in pair] if pair else None,
             }
             for line, pair in zip(picture.lines, clean, strict=True)
         ],
     }
 
 
-def _words(line: Line, draft: Draft | None) -> str:
-    if line.candidate is None or draft is None or draft.token is None:
+def _words(line: Line, writing: Writing) -> str:
+    if line.candidate is None or writing.token is None:
         return line.words
-    return visible(draft.token.candidates[line.candidate])
+    return visible(writing.token.candidates[line.candidate])
 
 
 def _clean(line: Line, private: tuple[tuple[float, ...], tuple[float, ...]] | None) -> tuple[float, float] | None:
@@ -221,229 +255,197 @@ def _clean(line: Line, private: tuple[tuple[float, ...], tuple[float, ...]] | No
     return before[line.candidate], after[line.candidate]
 
 
-def _rounds(view: RecipeView) -> Picture | None:
-    """The votes on a label's ballots, where there are several rounds of them."""
-    parameters = view.run.demo_set.certificate.parameters if view.run.demo_set else {}
-    if Stage.VOTE not in view.stages or view.sets or view.ballot is None or parameters.get("rounds", 1) < 2:
-        return None
-    voted = [each for each in view.ballots if each.label == view.ballot.label and each.votes]
-    if not voted:
-        return None
-    axis = f"votes of the {view.unit}s on drafts for {view.ballot.label}, with noise"
-    return Picture("Votes by round", tuple(map(_round_line, voted)), axis, "the winners", "a draft")
+# Noisy counts as bars, each with the noise to either side of it: openings, votes, and label preferences.
+
+MOST_GROUPS = 8
+_NOISE = "One line to either side of a bar's end: one standard deviation of the noise ({noise:.1f})."
 
 
-def _round_line(ballot: Ballot) -> Line:
-    votes = ballot.votes.votes if ballot.votes else ()
-    won = [votes[i] for i in ballot.votes.winners] if ballot.votes else []
-    spans = ((min(won), max(won)),) if won else ()
-    note = f"best {round(max(votes), 1) + 0.0:g}" if votes else ""
-    return Line(f"Round {ballot.round}", spans=spans, marks=tuple(votes), note=note)
+class Axis(NamedTuple):
+    """The ends of an axis."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, places: Sequence[float]) -> Axis:
+        return cls(min(places), max(places))
+
+    def share(self, value: float) -> float:
+        """Where a value is, as a share of the width."""
+        wide = self.high - self.low
+        return round((value - self.low) / wide, 4) if wide > 0 else 0.0
 
 
-# A label's vote as plain JSON values, drawn by `assets/votes.js`; a pure function of the view.
+class Bar(NamedTuple):
+    """A noisy count.
 
-MOST_DRAFTS = 12
-
-
-def vote_card(view: RecipeView) -> dict[str, Any] | None:
-    """Everything that the vote's screen draws; None where there is no vote to show.
-
-    Returns:
-        where, label and round (whose vote), count (drafts in the ballot), hint (shown instead of drafts), rows (each
-        with key, rank, text, vote, winner, and its bar's ends from and to), band (the ends of the noise: one standard
-        deviation to either side of nothing), zero, noise and axis (words). Places are shares of the width, 0 to 1; band
-        and zero are None before there are votes.
+    Attributes:
+        name: what is counted; hostile.
+        best: whether it is taken.
+        mark: what would be expected; None where nothing is.
     """
-    if Stage.VOTE not in view.stages or view.sets or (view.stage is not Stage.VOTE and not view.ballots):
-        return None
-    ballot = view.ballot
-    if ballot is None:
-        return _screen(where="The vote", hint="The model writes drafts for the ballot, without the data …")
-    low, high = _domain(ballot)
-    noise = ballot.votes.noise if ballot.votes else None
-    return _screen(
-        where=f"{'Voted' if ballot.votes else 'To be voted on'}: ",
-        label=ballot.label,
-        round=_round_in_words(view, ballot),
-        count=f"{len(ballot.drafts)} draft{'' if len(ballot.drafts) == 1 else 's'}",
-        rows=[_row(ballot, i, rank, low, high) for rank, i in enumerate(_order(ballot)[:MOST_DRAFTS])],
-        band=None if noise is None else [_share(-noise, low, high), _share(noise, low, high)],
-        zero=None if noise is None else _share(0.0, low, high),
-        noise=None if noise is None else f"noise: ±{_rounded(noise):g} votes (one standard deviation)",
-        axis=_axis(view, ballot),
-    )
+
+    name: str
+    value: float
+    best: bool = False
+    mark: float | None = None
 
 
-def _screen(**values: Any) -> dict[str, Any]:
-    empty: dict[str, Any] = {
-        "where": "",
-        "label": "",
-        "round": "",
-        "count": "",
-        "hint": "",
-        "rows": [],
-        "band": None,
-        "zero": None,
-        "noise": None,
-        "axis": "",
-    }
-    return empty | values
+def noisy_bars(bars: Sequence[Bar], noise: float, digits: int = 0) -> Tree:
+    """Bars on one axis."""
+    axis = Axis.of([0.0, *(each.value + way * noise for each in bars for way in (-1, 1)), *(b.mark or 0 for b in bars)])
+    return el("ul.noisy", *(_noisy_bar(each, noise, axis, digits) for each in bars))
 
 
-def _round_in_words(view: RecipeView, ballot: Ballot) -> str:
-    parameters = view.run.demo_set.certificate.parameters if view.run.demo_set else {}
-    rounds = parameters.get("rounds", 1)
-    return f", round {ballot.round} of {rounds}" if rounds > 1 else ""
-
-
-def _order(ballot: Ballot) -> list[int]:
-    """Winners first, as released, then the others by votes; as in the ballot before there are any."""
-    if ballot.votes is None:
-        return list(range(len(ballot.drafts)))
-    votes, winners = ballot.votes.votes, list(ballot.votes.winners)
-    return winners + sorted((i for i in range(len(votes)) if i not in winners), key=lambda i: -votes[i])
-
-
-def _domain(ballot: Ballot) -> tuple[float, float]:
-    votes, noise = (ballot.votes.votes, ballot.votes.noise) if ballot.votes else ((), 0.0)
-    low, high = min(-noise, *votes, 0.0), max(noise, *votes, 0.0)
-    return low, high if high > low else low + 1
-
-
-def _share(value: float, low: float, high: float) -> float:
-    return round((value - low) / (high - low), 4)
-
-
-def _rounded(votes: float) -> float:
-    return round(votes, 1) + 0.0  # no minus before a zero
-
-
-def _row(ballot: Ballot, i: int, rank: int, low: float, high: float) -> dict[str, Any]:
-    vote = ballot.votes.votes[i] if ballot.votes else None
-    return {
-        "key": f"{ballot.label}#{ballot.round}#{i}",
-        "rank": rank,
-        "text": ballot.drafts[i],
-        "vote": None if vote is None else _rounded(vote),
-        "winner": ballot.votes is not None and i in ballot.votes.winners,
-        "from": _share(min(0.0, vote or 0.0), low, high),
-        "to": _share(max(0.0, vote or 0.0), low, high),
-    }
-
-
-def _axis(view: RecipeView, ballot: Ballot) -> str:
-    hidden = _order(ballot)[MOST_DRAFTS:]
-    winners = sum(i in ballot.votes.winners for i in hidden) if ballot.votes else 0
-    more = f"{len(hidden)} more draft{'' if len(hidden) == 1 else 's'} not shown" if hidden else ""
-    more += f", {winners} of them among the winners" if winners else ""
-    words = f"votes of the {view.unit}s, with noise, so some may be below zero" if ballot.votes else ""
-    return "; ".join(filter(None, (words, more)))
-
-
-# A recipe's stages in a row, and what is being asked of the data now.
-
-
-def stages_card(view: RecipeView) -> list[Tree]:
-    """The stages, marked as done, under way or to come; nothing for a run without stages."""
-    if not view.stages:
-        return []
-    running = view.run.phase == "running"
-    at = view.stages.index(view.stage) if view.stage in view.stages else -1
-    past = len(view.stages) if view.run.phase == "completed" else at
-    marks = ("done" if i < past else "current" if i == at and running else "later" for i in range(len(view.stages)))
-    return [
-        el(
-            "ul.stages",
-            *(el(f"li.stage.{mark}", stage_class(each).title) for each, mark in zip(view.stages, marks, strict=True)),
-        ),
-        *(_under_way(view) if running else []),
-    ]
-
-
-def _under_way(view: RecipeView) -> list[Tree]:
-    words = view.drafting or (stage_class(view.stage).question.format(unit=view.unit) if view.stage else "Starting …")
-    meter = el("div.meter.private", el("div.meter-fill.by-share", numbers={"share": round(view.done or 0.0, 3)}))
-    return [el("p.muted", words, role="status"), meter if view.done is not None else ""]
-
-
-# The choice: the sets that competed, one rung each, and the one that serves best.
-
-_SET_NAMES = {NONE: "No demonstrations", PUBLIC: "Public only", f"{NONE}{PLAIN}": f"No demonstrations{PLAIN}"}
-_READ = {
-    "none": "read as the model answers; exported with the measured prior",
-    "contextual": "calibrated by empty queries; exported with the measured prior, fitted from there",
-    "prior": "read with the measured prior",
-    "shares": "read with the measured prior, fitted to the declared shares of the labels",
-}
-"""Names of the corrections. The exported set is always read with a fitted one, as step 4 says."""
-_UNKNOWN = (
-    "Only the winner was released. Nothing is known of the others' order, or of how close it was: do not read this "
-    "ladder as a ranking."
-)
-_MEASURED = (
-    "Percentages: the probability that the model gives a label, on average over the {unit}s, measured with noise."
-)
-
-
-def choice_card(view: RecipeView) -> list[Tree]:
-    """The ladder; nothing before the sets are made."""
-    if not view.sets:
-        return []
-    return [
-        el("div.card-head", el("h3", "The choice"), el("span.tag.public", "Releasable")),
-        el("p.muted", _how_many(view)),
-        el("ul.ladder", *(_rung(view, each) for each in view.sets)),
-        el("p.muted", _MEASURED.format(unit=view.unit)) if view.priors else "",
-    ]
-
-
-def no_demonstrations(view: RecipeView) -> str:
-    """An explanation where the choice was "none"; else empty."""
-    if view.choice is None or not view.without:
-        return ""
-    return (
-        "No demonstrations: this model answers best without examples here. The export then carries the measured prior "
-        "alone."
-    )
-
-
-def _how_many(view: RecipeView) -> str:
-    """The number of arms, counted as the certificate does: each is a set with a correction."""
-    made, sets = view.run.demo_set, len(view.sets)
-    if Stage.CHOOSE not in view.stages:
-        return "This run makes no choice among these sets."
-    if view.choice is not None:
-        return f"Chosen among {among_in_words(len(view.choice.among), sets)}. {_UNKNOWN}"
-    sizes = made.public_sizes if made else None
-    among = among_in_words(sets * ways(sizes, made.weighing), sets) if made and sizes else f"{sets} sets"
-    return f"The choice is among {among}. {_waiting(view)}"
-
-
-def _waiting(view: RecipeView) -> str:
-    return f"The {view.unit}s will say which of them serves best." if view.run.phase == "running" else ""
-
-
-def _rung(view: RecipeView, each: CandidateSet) -> Tree:
-    chosen = view.chosen == each
-    count = len(each.demonstrations)
-    size = f"{count} demonstration{'' if count == 1 else 's'}" if count else "the instruction alone"
+def _noisy_bar(bar: Bar, noise: float, axis: Axis, digits: int) -> Tree:
+    zero, at = axis.share(0.0), axis.share(bar.value)
+    low, high = axis.share(bar.value - noise), axis.share(bar.value + noise)
     return el(
-        "li.rung" + (".chosen" if chosen else ""),
-        el("strong", _SET_NAMES.get(each.name, each.name[:1].upper() + each.name[1:])),
-        el("span.muted", "; ".join(filter(None, (size, _leaning(view, each.name))))),
-        el("span.rung-read", f"Chosen, {_correction(view)}") if chosen else None,
+        "li.noisy-row" + (".chosen" if bar.best else ""),
+        el("span.noisy-name", bar.name or "(empty)", title=bar.name),
+        el(
+            "span.noisy-track",
+            el("span.noisy-bar", numbers={"from": min(zero, at), "to": max(zero, at)}),
+            el("span.noisy-error", numbers={"low": low, "high": high}),
+            None if bar.mark is None else el("span.noisy-mark", numbers={"at": axis.share(bar.mark)}),
+        ),
+        el("span.noisy-number", f"{round(bar.value, digits) + 0.0:.{digits}f}"),  # no minus before a zero
     )
 
 
-def _correction(view: RecipeView) -> str:
-    correction = view.choice.chosen[1] if view.choice else ""
-    return _READ.get(correction, correction)
+def _head(title: str) -> Tree:
+    return el("div.card-head", el("h3", title), el("span.tag.public", "Releasable"))
 
 
-def _leaning(view: RecipeView, name: str) -> str:
-    values = view.priors.get(name, ())
-    if not values:
-        return ""
-    most = max(range(len(values)), key=lambda i: values[i])
-    return f"leans to {view.labels[most]}, {100 * min(1.0, max(0.0, values[most])):.0f}%"
+def _more(groups: int) -> list[Tree]:
+    hidden = groups - MOST_GROUPS
+    return [el("p.muted", f"{hidden} more labels are in the saved run.")] if hidden > 0 else []
+
+
+# Which picture stands on the screen: the newest of openings, tokens and votes.
+
+
+def writes(view: RunView) -> bool:
+    """Whether the screen shows tokens."""
+    return VOTE not in view.told and (bool(view.tokens) or OPENINGS not in view.told)
+
+
+# How texts begin.
+
+MOST_OPENINGS = 12
+_FEW_OPENINGS = 6
+"""Bars of a histogram where every label has its own."""
+
+
+def openings_card(view: RunView) -> list[Tree]:
+    """The histogram of openings, until tokens or votes take its place."""
+    told = view.told.get(OPENINGS)
+    if not isinstance(told, OpeningsReleased) or VOTE in view.told or view.tokens:
+        return []
+    pooled = "" in told.counts
+    return [
+        _head("How texts begin"),
+        el("p", _used(told, view.unit)),
+        *(each for label in [*told.counts][:MOST_GROUPS] for each in _histogram(told, label, pooled)),
+        *_more(len(told.counts)),
+        el("p.muted", f"{view.unit.capitalize()}s whose texts begin so, with noise. {_NOISE.format(noise=told.noise)}"),
+    ]
+
+
+def _used(told: OpeningsReleased, unit: str) -> str:
+    count = len({each for used in told.used.values() for each in used})
+    if not count:
+        return "No opening stands clear of the noise: texts begin as the model would begin them."
+    return (
+        f"{count} of {len(told.openings)} public openings stand clear of the noise: texts begin "
+        f"with them as often as the {unit}s' do."
+    )
+
+
+def _histogram(told: OpeningsReleased, label: str, pooled: bool) -> Iterator[Tree]:
+    counts = told.counts[label]
+    used = {each for of in told.used.values() for each in of} if pooled else told.used.get(label, {})
+    best = sorted(range(len(counts)), key=lambda i: -counts[i])[: MOST_OPENINGS if pooled else _FEW_OPENINGS]
+    if not pooled:
+        yield el("h4", label)
+    yield noisy_bars([Bar(told.openings[i], counts[i], told.openings[i] in used) for i in best], told.noise)
+
+
+# The vote.
+
+_MOST_TEXTS, _FEWEST_TEXTS = 24, 3
+"""Texts on all ballots that are shown, and least of each."""
+
+
+def vote_card(view: RunView) -> list[Tree]:
+    """Every label's ballot with its noisy votes, winners first; empty before them."""
+    told = view.told.get(VOTE)
+    if not isinstance(told, VotesReleased):
+        return []
+    shown = list(told.ballots.items())[:MOST_GROUPS]
+    winners = max(len(each.winners) for _, each in shown)
+    most = max(_FEWEST_TEXTS, winners + 1, _MOST_TEXTS // len(shown))
+    return [
+        _head("The vote"),
+        el("p", f"Each {view.unit} votes for the text of its label that is most like its own; noise is added."),
+        *(each for label, ballot in shown for each in _ballot(label, ballot, told.noise, most)),
+        *_more(len(told.ballots)),
+        el("p.muted", f"Votes, with noise, so some may be below zero. {_NOISE.format(noise=told.noise)}"),
+    ]
+
+
+def _ballot(label: str, ballot: Ballot, noise: float, most: int) -> Iterator[Tree]:
+    others = sorted(set(range(len(ballot.votes))) - set(ballot.winners), key=lambda i: -ballot.votes[i])
+    order = [*ballot.winners, *others]
+    yield el("h4", label, el("span.muted", f" {_texts(ballot)}"))
+    bars = [Bar(ballot.drafts[i], ballot.votes[i], i in ballot.winners) for i in order[:most]]
+    yield noisy_bars(bars, noise)
+    if (hidden := len(order) - most) > 0:
+        yield el("p.muted", f"{hidden} more with fewer votes.")
+
+
+def _texts(ballot: Ballot) -> str:
+    texts = f"{len(ballot.drafts)} text{'' if len(ballot.drafts) == 1 else 's'}"
+    return f"{texts}, {ballot.written} written by rows" if ballot.written else texts
+
+
+# Which labels the model prefers.
+
+_MOST_LABELS = 12
+_SETS = ("without demonstrations", "with public ones", "with this set")
+
+
+def calibration_card(view: RunView) -> list[Tree]:
+    """What the model says under the run's set, label by label, beside the labels' public shares."""
+    told = view.told.get(CALIBRATE)
+    if not isinstance(told, PriorsReleased) or view.plan is None or view.demo_set is None:
+        return []
+    labels, spec = view.plan.labels, view.plan.spec
+    planned = view.plan.stages[CALIBRATE]
+    assert isinstance(planned, Calibrate)
+    assert spec.weighing is not None
+    counted = masses(view.plan.sizes, spec.weighing)
+    total, (*_, own) = sum(counted.values()), told.compared
+    measured = max(1.0, sum(own))
+    bars = [Bar(each, 100 * own[i] / measured, mark=100 * counted[each] / total) for i, each in enumerate(labels)]
+    bars.sort(key=lambda each: -abs(each.value - (each.mark or 0.0)))
+    leanings = "; ".join(_leaning(words, values, labels) for words, values in zip(_SETS, told.compared, strict=True))
+    hidden = len(bars) - _MOST_LABELS
+    return [
+        _head("Which labels the model prefers"),
+        el(
+            "p", f"What the model answers on average, whatever it reads: {leanings}. The set's correction takes it out."
+        ),
+        noisy_bars(bars[:_MOST_LABELS], 100 * planned.tally.deviation / measured),
+        el(
+            "p.muted",
+            "Bars: percent of its answers with this set, in a first measurement, with noise. Strokes: percent of the "
+            f"{view.unit}s by the public sizes.{f' {hidden} more labels lean less.' if hidden > 0 else ''}",
+        ),
+    ]
+
+
+def _leaning(words: str, values: Sequence[float], labels: Sequence[str]) -> str:
+    most, total = int(np.argmax(values)), max(1.0, sum(values))
+    return f"{words} it leans to {labels[most]} ({100 * min(1.0, max(0.0, values[most] / total)):.0f}%)"

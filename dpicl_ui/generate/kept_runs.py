@@ -26,13 +26,14 @@ from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Fingerprint, PrivacyLedger
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.rounding import rounded_up
-from mechanisms.runs.run_file import ENDS, from_lines
+from mechanisms.runs.events import ENDS
+from mechanisms.runs.run_file import from_lines
 
 # Before a run: whether a finished set that nobody exported or saved gives way to it.
 
 _KEPT_NOWHERE = (
-    "The finished set of this page was neither exported nor saved, and the next run replaces it, with its choice, "
-    "score and replay."
+    "The finished set of this page was neither exported nor saved, and the next run replaces it, with its score and "
+    "replay."
 )
 _COSTS_AGAIN = "What it cost stays spent, and another run costs its epsilon again{price}."
 _RESUMING = "What it cost stays spent; the run that was cut off costs no more than it was to cost."

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,24 +16,57 @@ from dpicl_ui.frame.inputs import File, download, sink, taken
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.theme import seen
 from dpicl_ui.frame.tree import drawn
-from dpicl_ui.generate.cards import own_releases_card, score_card
-from dpicl_ui.generate.charts import choice_card, live, picture_card, stages_card, visible, vote_card
-from dpicl_ui.generate.run_view import RecipeView, looked_back, replay_recipe
+from dpicl_ui.generate.cards import other_releases, score_card
+from dpicl_ui.generate.charts import (
+    calibration_card,
+    live,
+    openings_card,
+    picture_card,
+    stages_card,
+    visible,
+    vote_card,
+    writes,
+)
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import UsageError
 from mechanisms.runs.events import (
-    ChoiceReleased,
-    DraftsWritten,
-    PriorsReleased,
+    ENDS,
+    DemoStarted,
+    Release,
+    RunCompleted,
     RunEvent,
-    ScoreReleased,
-    SetsMade,
-    StageRelease,
+    RunStopped,
     TokenReleased,
-    VotesReleased,
 )
-from mechanisms.runs.run_file import ENDS, FORMAT, LARGEST, from_lines, to_lines
+from mechanisms.runs.run_file import FORMAT, LARGEST, from_lines, to_lines
+from mechanisms.runs.stages import stages_by_place
+from mechanisms.runs.view import RunView, fold, one_by_one
+
+# The view after recorded events, and at every place of a replay.
+
+
+def replayed(events: Iterable[RunEvent]) -> RunView:
+    """The view after recorded events."""
+    last = deque(_one_after_the_other(events), maxlen=1)
+    return last[0][1] if last else RunView()
+
+
+def looked_back(events: Iterable[RunEvent]) -> Iterator[tuple[RunEvent, RunView]]:
+    """Each place of a replay with its view: every token, every release, the end."""
+    moments = TokenReleased | Release | RunCompleted | RunStopped
+    yield from ((event, view) for event, view in _one_after_the_other(events) if isinstance(event, moments))
+
+
+def _one_after_the_other(events: Iterable[RunEvent]) -> Iterator[tuple[RunEvent, RunView]]:
+    """Every event and the view after it, one demonstration at a time: a file may begin any number and finish none."""
+    view = RunView()
+    for event in one_by_one(events):
+        if isinstance(event, DemoStarted):  # the one before may have been cut off
+            view = replace(view, writing=())
+        view = fold(view, event)
+        yield event, view
+
 
 # A recorded run as plain JSON values, drawn by `assets/replay.js` on the screens of step 3, step by step.
 
@@ -41,15 +76,16 @@ _SILENT = "■"
 """The clickable mark of a token that adds nothing to the text, such as the end token."""
 
 
-def screens(view: RecipeView) -> dict[str, Any]:
+def screens(view: RunView) -> dict[str, Any]:
     """The value of each of step 3's screens, by its id on the page."""
     return {
         "run-stages": stages_card(view),
-        "live": live(view.run) if view.writing else None,
+        "openings": openings_card(view),
+        "live": live(view) if writes(view) else None,
         "votes": vote_card(view),
         "picture": picture_card(view),
-        "choice": choice_card(view),
-        "own-score": [*own_releases_card(view), *score_card(view)],
+        "calibration": calibration_card(view),
+        "own-score": [*other_releases(view), *score_card(view)],
     }
 
 
@@ -61,7 +97,7 @@ def replay_screen(recording: Sequence[RunEvent]) -> dict[str, Any] | None:
             the live screen's have `tokens`, a position in `texts`.
         frames: one a place: name, and `at`, by screen, a position in its parts.
         texts: each demonstration that is written as pieces of text, with the place of the token that released it (None
-            where it was forced), what the token is called, and whether it was free.
+            for its opening), what the token is called, and whether it was free.
         cut: whether the recording has more places.
     """
     places, cut = _fitting(recording)
@@ -84,9 +120,9 @@ def replay_screen(recording: Sequence[RunEvent]) -> dict[str, Any] | None:
     return {"parts": parts, "frames": frames, "texts": texts, "cut": cut}
 
 
-def _fitting(recording: Sequence[RunEvent]) -> tuple[list[tuple[RunEvent, RecipeView]], bool]:
+def _fitting(recording: Sequence[RunEvent]) -> tuple[list[tuple[RunEvent, RunView]], bool]:
     """The places that a browser gets, and whether there are more; what a screen shows anew is what counts."""
-    places, left, before = list[tuple[RunEvent, RecipeView]](), MOST_CHARACTERS, dict[str, Any]()
+    places, left, before = list[tuple[RunEvent, RunView]](), MOST_CHARACTERS, dict[str, Any]()
     for event, view in islice(looked_back(recording), MOST_PLACES + 1):
         values = screens(view)
         left -= sum(len(json.dumps(value)) for screen, value in values.items() if value != before.get(screen))
@@ -97,53 +133,42 @@ def _fitting(recording: Sequence[RunEvent]) -> tuple[list[tuple[RunEvent, Recipe
     return places, False
 
 
-def _name(event: RunEvent, view: RecipeView) -> str:
+def _name(event: RunEvent, view: RunView) -> str:
     match event:
         case TokenReleased(label, number, step):
-            which = f", number {number}" if view.run.shots > 1 else ""
+            which = f", number {number}" if view.plan and view.plan.sampling.shots > 1 else ""
             return f"{label}{which}, token {step}"
-        case DraftsWritten(label, round_):
-            return f"Drafts for {label}, round {round_}"
-        case VotesReleased(label, round_):
-            return f"Votes on {label}, round {round_}"
-        case SetsMade():
-            return "The sets"
-        case PriorsReleased():
-            return "Which labels are preferred"
-        case ChoiceReleased():
-            return "The choice"
-        case ScoreReleased():
-            return "The score"
-        case StageRelease():
-            return event.title
+        case Release():
+            return str(stages_by_place()[view.stage].title)
     return "The end"
 
 
-def _texts(places: Sequence[tuple[RunEvent, RecipeView]]) -> tuple[list[list[dict[str, Any]]], dict[int, int]]:
+def _texts(places: Sequence[tuple[RunEvent, RunView]]) -> tuple[list[list[dict[str, Any]]], dict[int, int]]:
     """The texts in pieces, and the text of each token's place."""
     tokens: dict[tuple[str, int], list[tuple[int, TokenReleased]]] = {}
-    forced = any(view.run.partly_forced for _, view in places)
-    for place, (event, _) in enumerate(places):
+    openings: list[str] = []
+    for place, (event, view) in enumerate(places):
         if isinstance(event, TokenReleased):
+            if (event.label, event.number) not in tokens:
+                openings.append(view.draft(event.label, event.number).opening)
             tokens.setdefault((event.label, event.number), []).append((place, event))
-    texts = [_pieces(released, forced) for released in tokens.values()]
+    texts = [_pieces(opening, released) for opening, released in zip(openings, tokens.values(), strict=True)]
     text_of = {place: text for text, released in enumerate(tokens.values()) for place, _ in released}
     return texts, text_of
 
 
-def _pieces(released: Sequence[tuple[int, TokenReleased]], forced: bool) -> list[dict[str, Any]]:
-    """A demonstration's last text, divided where its tokens ended.
+def _pieces(opening: str, released: Sequence[tuple[int, TokenReleased]]) -> list[dict[str, Any]]:
+    """A demonstration's last text, divided where its tokens ended; what it begins with is no token's.
 
     A token that is a part of a character changes text that was there: what is common with the last text counts.
     """
-    last, end, pieces = released[-1][1].text, 0, list[dict[str, Any]]()
+    last = released[-1][1].text
+    end = _common(opening, last)
+    pieces: list[dict[str, Any]] = [{"text": last[:end], "place": None}] if end else []
     for place, event in released:
         upto = max(end, _common(event.text, last))
-        piece, token = last[end:upto], event.candidates[event.chosen]
-        if forced and token and piece.endswith(token) and piece != token:
-            pieces.append({"text": piece.removesuffix(token), "place": None})
-            piece = token
-        pieces.append({"text": piece or _SILENT, "place": place, "token": visible(token), "free": event.free})
+        token = visible(event.candidates[event.chosen])
+        pieces.append({"text": last[end:upto] or _SILENT, "place": place, "token": token, "free": event.free})
         end = upto
     return pieces
 
@@ -186,7 +211,7 @@ class Replay:
 
     def said_again(self, session: Session) -> dict[Any, Any]:
         """Whether the tab's last run can be saved; see `dpicl_ui.frame.theme`."""
-        return {self.save: gr.Button(visible=seen(savable(replay_recipe(own_recording(session)))))}
+        return {self.save: gr.Button(visible=seen(savable(replayed(own_recording(session)))))}
 
     def saved(self, session: Session, ledger: PrivacyLedger) -> dict[Any, Any]:
         """The tab's last run as a file, with the marks that are known by now.
@@ -199,9 +224,10 @@ class Replay:
         return {self.sink: download(session, file)}
 
 
-def savable(view: RecipeView) -> bool:
+def savable(view: RunView) -> bool:
     """Whether a set was kept and is private; one that is not private is for its curator only."""
-    return view.ended and view.made is not None and view.made.certificate.private
+    made = view.demo_set
+    return view.ended and made is not None and bool(made.demonstrations) and made.certificate.private
 
 
 def own_run(session: Session, ledger: PrivacyLedger) -> str:

@@ -15,20 +15,20 @@ from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import el, notice, panel
-from dpicl_ui.generate.run_view import RecipeView, reduce_recipe, replay_recipe
+from dpicl_ui.generate.replay import replayed
 from dpicl_ui.generate.state import NO_DATA, GenerateState, Made, Run
-from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Fingerprint, PrivacyLedger, fingerprint, new_key
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.files import keyed_digest
 from mechanisms.records import Dataset
-from mechanisms.runs.events import CuratorEvent, DemoCompleted, Drafting, RunCompleted, RunStarted, RunStopped, SetKept
+from mechanisms.runs.events import CuratorEvent, Drafting, RunCompleted, RunStarted, RunStopped, SetKept
 from mechanisms.runs.journal import RunJournal
-from mechanisms.runs.recipe import Stage
-from mechanisms.runs.recipe_request import RunRequest
-from mechanisms.runs.run import synthesize
-from mechanisms.runs.stage import stage_class
+from mechanisms.runs.plan import Plan
+from mechanisms.runs.run import run
+from mechanisms.runs.spec import VOTE, WRITE, RunSpec
+from mechanisms.runs.stages import stages_by_place
+from mechanisms.runs.view import RunView, fold
 
 # Journals of current runs: one file for each data set, in a folder beside the owner's ledger.
 #
@@ -110,9 +110,6 @@ def _what(data: Fingerprint) -> str:
 
 # The planned or the resumed run as events for the screen; the tab keeps its set.
 
-_KEPT_AFTER = DemoCompleted | SetKept | RunCompleted
-"""Events that change the set that may be exported."""
-
 _STOPPED = "Stopped. No row was read, and nothing is spent."
 _STOPPED_AGAIN = "Stopped. No row was read, and the run can still be resumed."
 
@@ -133,26 +130,27 @@ class Runner:
         session: Session,
         ledger: PrivacyLedger,
         pressed: Run,
-        form: PrivacyForm,
+        spec: RunSpec,
         curator: bool,
         unfinished: Unfinished | None = None,
     ) -> Generator[CuratorEvent]:
         """The run's events, including a stop. Closing the iterator closes the run and settles the ledger.
 
         Args:
+            spec: what step 2 asks for at the press; calibrated, unless it is already.
             unfinished: where the journal of a private run is kept; it stays if the run does not come to its end.
 
         Raises:
             StudioError: the run cannot begin or go on; the message says what to do.
         """
-        planned = session.of(PrivacyState).calibrate(form, self._loader.speed)
-        confirmed, request = planned.confirmed, planned.request
+        planned = session.of(PrivacyState).calibrate(spec, self._loader.speed)
+        confirmed, plan = planned.confirmed, planned.plan
         journal = (
             unfinished.begin(fingerprint(confirmed.dataset))
-            if unfinished and request.reads_rows and not request.not_private
+            if unfinished and plan.reads_rows and not plan.not_private
             else None
         )
-        events = self._start(confirmed.dataset, request, ledger, curator, journal)
+        events = self._start(confirmed.dataset, plan, ledger, curator, journal)
         yield from self._followed(session, confirmed, events, pressed, journal, unfinished)
 
     def resume(
@@ -175,8 +173,8 @@ class Runner:
         made = journal.begun.demo_set
         if made.model_sha256 != self._loader.model().sha256:
             raise UsageError(f"This run was begun with the model {made.model_id}: load it in step 2, then go on.")
-        request = journal.request(fingerprint(confirmed.dataset).content)
-        events = self._start(confirmed.dataset, request, ledger, curator, journal)
+        plan = journal.plan(fingerprint(confirmed.dataset).content)
+        events = self._start(confirmed.dataset, plan, ledger, curator, journal)
         yield from self._followed(session, confirmed, events, pressed, journal, unfinished)
 
     def _followed(
@@ -215,30 +213,30 @@ class Runner:
                         unfinished.remove(journal.path)
 
     def _start(
-        self, dataset: Dataset, request: RunRequest, ledger: PrivacyLedger, curator: bool, journal: RunJournal | None
+        self, dataset: Dataset, plan: Plan, ledger: PrivacyLedger, curator: bool, journal: RunJournal | None
     ) -> Generator[CuratorEvent]:
         """The run's events; waits for the models. No row is read before the first event is requested."""
         model = self._loader.model()
-        embedder = self._embedder.embedder() if request.stages else None
-        return synthesize(dataset, request, model, ledger, curator=curator, journal=journal, embedder=embedder)
+        embedder = self._embedder.embedder() if VOTE in plan.stages else None
+        return run(plan, dataset, model, ledger, curator=curator, journal=journal, embedder=embedder)
 
 
 def _kept(session: Session, of: Fingerprint, events: Generator[CuratorEvent], pressed: Run) -> Generator[CuratorEvent]:
     """A run's events until it ends or is stopped; the tab keeps its set."""
-    state, view = session.of(GenerateState), RecipeView()
+    state, view = session.of(GenerateState), RunView()
     for event in events:
-        view = reduce_recipe(view, event)
+        view = fold(view, event)
         if isinstance(event, RunStarted):  # one that was refused leaves the run before
             state.written = pressed
-        if isinstance(event, _KEPT_AFTER) and (made := view.made) is not None:
-            state.made = Made(made, of)
+        if isinstance(event, SetKept | RunCompleted):
+            state.made = Made(event.demo_set, of)
         yield event
         if not pressed.stop.is_set() or isinstance(event, SetKept):  # what it is kept for is told next
             continue
-        if isinstance(event, Drafting) and view.run.phase != "running":
+        if isinstance(event, Drafting) and view.phase != "running":
             raise UsageError(_STOPPED_AGAIN if pressed.before else _STOPPED)
-        if view.run.phase == "running" and view.kept:
-            yield RunStopped(view.kept)
+        if view.phase == "running" and view.demo_set:
+            yield RunStopped(view.demo_set)
             return
 
 
@@ -322,14 +320,14 @@ class CutOffCard:
 def in_words(journal: RunJournal) -> str:
     """How far an interrupted run got, and the cost of resuming it."""
     assert journal.begun is not None
-    view = replay_recipe([journal.begun, *(journal.replayed or ())])
-    if view.stage not in (None, Stage.WRITE):
-        far = f"It had got as far as {stage_class(view.stage).noun}."
-    elif view.stages and Stage.WRITE not in view.stages:
-        far = "It had only begun."
+    view = replayed([journal.begun, *(journal.replayed or ())])
+    if view.stage == WRITE:
+        whole, planned = len(view.completed), view.plan.sampling.shots * len(view.plan.labels) if view.plan else 0
+        far = f"{whole} of {planned} demonstrations {'was' if whole == 1 else 'were'} whole."
+    elif view.stage:
+        far = f"It had got as far as {stages_by_place()[view.stage].noun}."
     else:
-        whole = len(view.run.finished)
-        far = f"{whole} of {view.run.planned} demonstrations {'was' if whole == 1 else 'were'} whole."
+        far = "It had only begun."
     return f"A run on these data was cut off. {far} {_WHAT_IT_COSTS}"
 
 

@@ -121,6 +121,6 @@ def gate(session: Session) -> Gate:
         return Gate(done=done)
     if session.of(DataState).confirmed is None:
         return Gate(NO_DATA, done)
-    if session.of(PrivacyState).planned is None:
+    if session.of(PrivacyState).plan is None:
         return Gate("Wait for the noise in step 2, or correct what it complains about.", done)
     return Gate(done=done)

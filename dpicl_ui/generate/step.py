@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -20,12 +20,10 @@ from dpicl_ui.generate.cards import finished, outcome_of_loading, outcome_of_run
 from dpicl_ui.generate.charts import live
 from dpicl_ui.generate.kept_runs import Reload, Replacing
 from dpicl_ui.generate.own_rows import OwnRows
-from dpicl_ui.generate.pace import Pace, paced, time_card
-from dpicl_ui.generate.replay import Replay, loaded, own_recording, savable, screens
-from dpicl_ui.generate.run_view import RecipeView, RunView, reduce_recipe, replay_recipe
+from dpicl_ui.generate.pace import Pace, forecast, time_card
+from dpicl_ui.generate.replay import Replay, loaded, own_recording, replayed, savable, screens
 from dpicl_ui.generate.runner import CutOffCard, Runner
 from dpicl_ui.generate.state import NO_DATA, GenerateState, Run
-from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep, budget_of
 from mechanisms.accounting import PrivacyLedger
@@ -36,17 +34,16 @@ from mechanisms.runs.events import (
     PrivateDiagnostics,
     RunFailed,
     RunStarted,
+    SetKept,
     StageProgress,
     StageStarted,
     TokenReleased,
-    VotesReleased,
 )
+from mechanisms.runs.view import RunView, fold
+from mechanisms.runs.work import Speed
 
 _INTERVAL, _OF_STAGES = 0.08, 0.5
 """Least seconds between two updates of the screen: of tokens, and of a stage's bar. Drawing slows the model."""
-_BEGINNINGS = RunStarted | StageStarted
-_TO_BE_SEEN = 0.8
-"""Seconds that a vote stays on the screen before the next label's ballot."""
 
 _CURATOR = "Show clean averages: for your eyes only, and the export will be marked"
 _CURATOR_INFO = (
@@ -59,14 +56,14 @@ class GenerateStep:
     """Components and handlers of step 3."""
 
     def __init__(self, app: Services, privacy: PrivacyStep) -> None:
-        self._app, self._runner = app, Runner(app.loader, app.embedder)
+        self._app, self._privacy, self._runner = app, privacy, Runner(app.loader, app.embedder)
         with app.bar.panel(3), gr.Row(elem_classes="split"):
             with gr.Column(scale=7, min_width=300):
                 self.cut_off = CutOffCard(app, self._runner)
                 self._build_run()
             with gr.Column(scale=4, min_width=300, elem_classes="aside"):
                 with gr.Column(elem_classes="card public"):
-                    self.finished = panel(*finished(RecipeView()), elem_id="finished")
+                    self.finished = panel(*finished(RunView()), elem_id="finished")
                     self.test = gr.Button("Test them", variant="primary", elem_id="go-test", visible=seen(False))
                     self.export = gr.Button("Export", variant="primary", elem_id="go-export", visible=seen(False))
                 with gr.Column(elem_classes="card"):
@@ -83,14 +80,17 @@ class GenerateStep:
             self.reload = Reload(self._app)
             self.time = panel(elem_id="run-time")
             self.stages = panel(elem_id="run-stages")
+            self.openings = panel(elem_id="openings")
             self.screen = drawn("live.js", live(RunView()), elem_id="live")
-            self.votes = drawn("votes.js", None, elem_id="votes")
+            self.votes = panel(elem_id="votes")
             self.picture = drawn("picture.js", None, elem_id="picture")
-            self.choice = panel(elem_id="choice")
+            self.calibration = panel(elem_id="calibration")
             self.replay = Replay()
         with gr.Column(elem_classes="card public"):
             self.score = panel(elem_id="own-score")
-        self._shows = (self.stages, self.screen, self.votes, self.picture, self.choice, self.score)
+        self._shows = (
+            self.stages, self.openings, self.screen, self.votes, self.picture, self.calibration, self.score
+        )  # fmt: skip
         self.own_rows = OwnRows(self._app)
         with gr.Column(elem_classes="card private switch"):
             self.curator = gr.Checkbox(label=_CURATOR, info=_CURATOR_INFO, elem_id="curator")
@@ -104,7 +104,7 @@ class GenerateStep:
         runs = guarded(self.notice, self._buttons)
         once: dict[str, Any] = {"trigger_mode": "once", **MODEL, **PRIVATE}
         pressed = (
-            self.replacing.anew.change(runs(self._run), [self.curator, *privacy.form], outputs, **once),
+            self.replacing.anew.change(runs(self._run), {self.curator, *privacy.form}, outputs, **once),
             self.replacing.again.change(runs(self._go_on), self.curator, outputs, **once),
         )
         self.replacing.wire(self.start, self.cut_off.go_on, self.notice)
@@ -160,7 +160,7 @@ class GenerateStep:
     def _looked_at(self, upload: str, request: gr.Request) -> dict[Any, Any]:
         events, session = loaded(upload), self._app.session(request)
         session.of(GenerateState).look()
-        view = replay_recipe(events)
+        view = replayed(events)
         return (
             self._screens(view)
             | self.replay.ended(events, savable=False)
@@ -179,13 +179,13 @@ class GenerateStep:
     def _again(self, session: Session, ledger: PrivacyLedger, move: bool) -> dict[Any, Any]:
         """The tab's last finished run as it was at its end."""
         recording = own_recording(session)
-        view = replay_recipe(recording)
+        view = replayed(recording)
         shown = self._ended(session, ledger, view) | self.replay.ended(recording, savable(view)) | {self.time: []}
         return shown | (self._app.steps(session, 3) if move else {})
 
     def _empty(self, session: Session) -> dict[Any, Any]:
         """The screen without a run."""
-        view = RecipeView()
+        view = RunView()
         empty = {self.finished: finished(view), self.time: [], self.own_rows.rows: []} | self._app.steps(session)
         others = self.replacing.hidden() | self._next_step(made=False)
         return self._screens(view) | self.replay.ended([], savable=False) | empty | others
@@ -202,14 +202,15 @@ class GenerateStep:
         )
         return {self.start: start, self.test: gr.Button(visible=seen(made)), self.export: gr.Button(visible=seen(made))}
 
-    def _run(self, request: gr.Request, curator: bool, *form: Any) -> Iterator[dict[Any, Any]]:
+    def _run(self, values: Mapping[Any, Any], request: gr.Request) -> Iterator[dict[Any, Any]]:
         session, ledger = self._app.session(request), self._app.ledger(request)
         if session.of(DataState).confirmed is None:  # step 3 is open for a saved run, which stays on the screen
             raise UsageError(NO_DATA)
-        place = self.cut_off.place(request)
+        place, curator = self.cut_off.place(request), values[self.curator]
+        spec = self._privacy.spec(session, values)
 
         def begin(run: Run) -> Generator[CuratorEvent]:
-            return self._runner.events(session, ledger, run, PrivacyForm.read(*form), curator, place)
+            return self._runner.events(session, ledger, run, spec, curator, place)
 
         run = session.of(GenerateState).begin()
         yield from self._followed(session, ledger, run, begin, curator)
@@ -233,14 +234,18 @@ class GenerateStep:
         curator: bool,
     ) -> Iterator[dict[Any, Any]]:
         """The screen during a run and at its end; replayed events are shown at once."""
-        view, pace, shown = RecipeView(), None, 0.0
+        view, shown = RunView("waiting"), 0.0
+        pace = Pace(time.monotonic(), _forecast(session, run, self._app.loader.speed))
         try:
             yield self._begun()
             with closing(begin(run)) as events:
                 for event in events:
                     self._record(session, run, event)
-                    view, now = reduce_recipe(view, event), time.monotonic()
-                    pace = _paced(pace or _foreseen(session, run), run, event, now)
+                    view, now = fold(view, event), time.monotonic()
+                    if isinstance(event, StageStarted) and view.budget is not None:
+                        view = _with_budget(session, ledger, view)
+                    if run.again:
+                        pace = replace(pace, begun=now, before=view.progress)
                     if _passed_over(run, event, curator):
                         continue
                     frequent = not run.again and isinstance(event, TokenReleased | PrivateDiagnostics | StageProgress)
@@ -248,13 +253,11 @@ class GenerateStep:
                         continue
                     shown = now
                     yield self._shown(view, whole=not frequent) | {self.time: time_card(pace, view, now)}
-                    if isinstance(event, VotesReleased):
-                        run.stop.wait(_TO_BE_SEEN)
         except StudioError as error:
-            view = reduce_recipe(view, RunFailed(str(error)))
+            view = fold(view, RunFailed(str(error)))
         finally:
             run.ended.set()
-        yield self._left(session, ledger, run, view, time_card(pace or Pace(), view, time.monotonic()))
+        yield self._left(session, ledger, run, view, time_card(pace, view, time.monotonic()))
 
     def _record(self, session: Session, run: Run, event: CuratorEvent) -> None:
         if not isinstance(event, PrivateDiagnostics | StageProgress | Drafting):
@@ -263,7 +266,7 @@ class GenerateStep:
             self.reload.begun(session)
 
     def _left(
-        self, session: Session, ledger: PrivacyLedger, run: Run, view: RecipeView, took: list[Tree]
+        self, session: Session, ledger: PrivacyLedger, run: Run, view: RunView, took: list[Tree]
     ) -> dict[Any, Any]:
         """The screen after a run; one that never began leaves the earlier run on it."""
         if not run.recording and own_recording(session):
@@ -272,7 +275,7 @@ class GenerateStep:
         return self._ended(session, ledger, view) | self.replay.ended(run.recording, savable(view)) | {self.time: took}
 
     def _begun(self) -> dict[Any, Any]:
-        return self._screens(RecipeView(RunView(phase="waiting" if not self._app.loader.ready else "running"))) | {
+        return self._screens(RunView("running" if self._app.loader.ready else "waiting")) | {
             self.notice: [],
             self.time: [],
             self.own_rows.rows: [],
@@ -287,22 +290,20 @@ class GenerateStep:
             **self.reload.hidden(),
         }
 
-    def _screens(self, view: RecipeView) -> dict[Any, Any]:
+    def _screens(self, view: RunView) -> dict[Any, Any]:
         return dict(zip(self._shows, screens(view).values(), strict=True))
 
-    def _shown(self, view: RecipeView, whole: bool) -> dict[Any, Any]:
+    def _shown(self, view: RunView, whole: bool) -> dict[Any, Any]:
         update = self._screens(view)
         if whole:
             update[self.finished] = finished(view)
-            if view.run.budget is not None:  # until it is charged, what step 2 left there is right
-                update[self.budget] = budget(view.run.budget)
+            if view.budget is not None:  # until it is charged, what step 2 left there is right
+                update[self.budget] = budget(view.budget)
         return update
 
-    def _ended(self, session: Session, ledger: PrivacyLedger, view: RecipeView) -> dict[Any, Any]:
-        if (confirmed := session.of(DataState).confirmed) is not None:
-            snapshot = ledger.snapshot(confirmed.dataset.name, confirmed.dataset.unit)
-            view = replace(view, run=replace(view.run, budget=snapshot))
-        made = view.made is not None
+    def _ended(self, session: Session, ledger: PrivacyLedger, view: RunView) -> dict[Any, Any]:
+        view = _with_budget(session, ledger, view)
+        made = view.demo_set is not None and bool(view.demo_set.demonstrations)
         message, kind = outcome_of_run(view)
         return self._shown(view, whole=True) | {
             self.notice: notice(message, kind),
@@ -319,19 +320,22 @@ class GenerateStep:
         }
 
 
-def _foreseen(session: Session, run: Run) -> Pace:
-    """The pace of a new run, with the forecast of step 2; a resumed run has none."""
-    planned = session.of(PrivacyState).planned
-    return Pace(planned.parts if planned and not run.before else {})
+def _forecast(session: Session, run: Run, speed: Speed | None) -> dict[str, float]:
+    """Seconds of each stage of a new run; a resumed one has no forecast."""
+    plan = session.of(PrivacyState).plan
+    return forecast(plan, speed) if plan and not run.before else {}
 
 
-def _paced(pace: Pace, run: Run, event: CuratorEvent, now: float) -> Pace:
-    """The pace after an event. A replayed event only changes the current part."""
-    return paced(pace, event, now) if not run.again or isinstance(event, _BEGINNINGS) else pace
+def _with_budget(session: Session, ledger: PrivacyLedger, view: RunView) -> RunView:
+    """The view with the ledger's state as it is now."""
+    confirmed = session.of(DataState).confirmed
+    if confirmed is None:
+        return view
+    return replace(view, budget=ledger.snapshot(confirmed.dataset.name, confirmed.dataset.unit))
 
 
 def _passed_over(run: Run, event: CuratorEvent, curator: bool) -> bool:
-    """Whether an event is not drawn by itself: replayed events but the last, and tokens whose clean values follow."""
+    """Whether an event is not drawn by itself: replayed events but the last, and what another one follows at once."""
     if run.again:
         return len(run.recording) < run.before
-    return curator and isinstance(event, TokenReleased)
+    return isinstance(event, SetKept) or (curator and isinstance(event, TokenReleased))

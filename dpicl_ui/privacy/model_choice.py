@@ -58,13 +58,6 @@ def would_need(memory: str | None, free: str, seconds: float | None, measured: b
     return [el("p.muted", f"{needs}{run}{'' if converted else ' ' + _CONVERTED_ONCE}", role="status")]
 
 
-def worth(chosen: ModelListing, now: ModelListing) -> list[Tree]:
-    """The measured accuracy of a listed model's sets, beside the present model's."""
-    shared = [name for name in chosen.measured if name in now.measured]
-    found = ", ".join(f"{name} {chosen.measured[name]:.0%} (now {now.measured[name]:.0%})" for name in shared)
-    return [el("p.muted", f"Accuracy of whole runs at epsilon 1, five runs each: {found}.")] if found else []
-
-
 # The choice of a model.
 
 _GLANCE = 0.4
@@ -131,12 +124,9 @@ class ModelChoice:
             sizes = wanted.parameters, needs(now).parameters
             speed = speed.scaled(sizes[0] / sizes[1]) if sizes[0] and sizes[1] else None
         planned = self._app.session(request).of(PrivacyState).planned
-        seconds = planned.timed(speed).preview.seconds if planned else None
+        seconds = planned.timed(speed).seconds if planned else None
         memory = None if wanted.memory is None else in_gigabytes(wanted.memory)
-        known = {each.name: each for each in available_models()}
-        both = worth(known[name], known[now]) if name != now and {name, now} <= set(known) else []
-        needed = would_need(memory, in_gigabytes(available_memory()), seconds, name == now, wanted.converted)
-        return [*needed, *both]
+        return would_need(memory, in_gigabytes(available_memory()), seconds, name == now, wanted.converted)
 
     def _wait(self) -> dict[Any, Any]:
         return {self.needs: spinner("Waiting until nothing uses the model …"), self.load: gr.Button(interactive=False)}

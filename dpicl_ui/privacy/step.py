@@ -1,43 +1,30 @@
-"""Step 2: how much privacy, how the tokens are released, and what follows from it before anything runs."""
+"""Step 2: how much privacy, and what follows from it before anything runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.data.state import Confirmed, DataState, Rows
+from dpicl_ui.data.state import DataState
+from dpicl_ui.frame.controls import control, said
 from dpicl_ui.frame.guard import ACCOUNTING, PRIVATE, guarded
-from dpicl_ui.frame.inputs import epsilon_slider, number, whole
+from dpicl_ui.frame.inputs import epsilon_slider, number
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import Tree, budget, el, notice, panel
-from dpicl_ui.privacy.cards import CALIBRATING, outcome, refused
-from dpicl_ui.privacy.form import BY_TOKEN, ROW_SETTINGS, PrivacyForm
+from dpicl_ui.privacy.cards import CALIBRATING, outcome, refused, stages_in_words
 from dpicl_ui.privacy.model_choice import ModelChoice
-from dpicl_ui.privacy.settings import NO_RUN, AnswerSettings, ExpertSettings, Odds, RecipeSettings, SettingsFile
-from dpicl_ui.privacy.state import PrivacyState, suggested
+from dpicl_ui.privacy.settings import NO_RUN, ExpertSettings, Odds, SettingsFile, usual_delta
+from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.errors import StudioError, UsageError
-from mechanisms.runs.advice import proposed
-from mechanisms.runs.defaults import FEWEST_SUBSETS, lengths_of_texts, usual_recipe, usual_subsets
-from mechanisms.runs.preview import suggested_delta
-from mechanisms.runs.recipe import Division, Kind
-from mechanisms.runs.recipe_request import MOST_SHOTS
-from mechanisms.sampling import SamplingPlan
-
-_BEST_OF = "Keep the best of so many"
-_DEARER = (
-    "So many are written for each demonstration that is kept, and all of them are paid for, with more noise. Kept are "
-    "those whose label the model finds most surely; no row is asked."
-)
-_FORCED = "What the schema forces is free. Behind the last of them a record is finished from public text, free as well."
-_DELTA = "Probability that the guarantee fails; well under 1 / number of rows."
+from mechanisms.runs.spec import RunSpec
 
 
 class PrivacyStep:
-    """Components and handlers of step 2. `form` are the inputs that `PrivacyForm.read` reads, in its order."""
+    """Components and handlers of step 2. `form` are the inputs that `spec` reads."""
 
     def __init__(self, app: Services) -> None:
         self._app = app
@@ -52,13 +39,7 @@ class PrivacyStep:
                 with gr.Column(elem_classes="card"):
                     self.budget = panel(elem_id="budget")
                     self._build_cap()
-        expert = self.expert
-        self.form = [
-            self.epsilon, self.delta, expert.mechanism, expert.scheme, expert.unit_rows, self.subsets,
-            expert.per_subset, self.tokens, self.shots, self.best_of, expert.candidates, self.length,
-            self.instruction, self.text_name, self.label_name, *self.answers.inputs, expert.transform,
-            *expert.own, *self.recipe.inputs,
-        ]  # fmt: skip
+        self.form = [self.epsilon, self.shots, *self.expert.inputs]
         self._wire()
 
     def _build_settings(self) -> None:
@@ -69,49 +50,13 @@ class PrivacyStep:
             )
             self.epsilon = epsilon_slider()
             self.odds = Odds(self._app)
-        self.recipe = RecipeSettings()
-        self._build_writing()
-        self.models = ModelChoice(self._app)
-        with gr.Accordion("The task's prompt", open=False, elem_classes="card"):
-            self.instruction = gr.Textbox(label="Instruction", lines=2, elem_id="instruction")
-            with gr.Row():
-                self.text_name = gr.Textbox(label="Name of the text field", elem_id="text-name")
-                self.label_name = gr.Textbox(label=ROW_SETTINGS[Rows.TEXTS].label_name, elem_id="label-name")
-            panel(el("p.muted", "All of this is public: it stands in the export."))
-        with gr.Accordion("Delta, and how much of a row is read", open=False, elem_classes="card"):
-            self.delta = gr.Number(1e-5, label="Delta", info=_DELTA, elem_id="delta")
-            self.length = gr.Slider(
-                8,
-                256,
-                ROW_SETTINGS[Rows.TEXTS].lengths.max_record_tokens,
-                step=1,
-                label="Longest record (tokens)",
-                info="Longer records are cut.",
-                elem_id="length",
-            )
-        with gr.Accordion("Mechanism and sampling", open=False, elem_classes="card") as self._mechanism:
-            self.expert = ExpertSettings()
-
-    def _build_writing(self) -> None:
         with gr.Column(elem_classes="card"):
             panel(el("h3", "What to write"))
-            self.shots = gr.Slider(
-                1, MOST_SHOTS, SamplingPlan.shots, step=1, label=ROW_SETTINGS[Rows.TEXTS].shots, elem_id="shots"
-            )
-            with gr.Column() as self._by_token:
-                length, title = ROW_SETTINGS[Rows.TEXTS].lengths.tokens, ROW_SETTINGS[Rows.TEXTS].tokens
-                self.tokens = gr.Slider(4, 100, length, step=1, label=title, elem_id="tokens")
-                self.answers = AnswerSettings()
-                self.subsets = gr.Slider(
-                    FEWEST_SUBSETS,
-                    400,
-                    SamplingPlan.subsets,
-                    step=1,
-                    label="Records that speak at each step (M)",
-                    info="More records drown the noise better, and take longer.",
-                    elem_id="subsets",
-                )
-            self.best_of = gr.Slider(1, 8, 1, step=1, label=_BEST_OF, info=_DEARER, visible=False, elem_id="best-of")
+            self.shots = control("shots")
+            self.stages = panel(elem_id="stages")
+        self.models = ModelChoice(self._app)
+        with gr.Accordion("For experts", open=False, elem_classes="card", elem_id="experts"):
+            self.expert = ExpertSettings()
 
     def _build_cap(self) -> None:
         with gr.Accordion("Change the cap", open=False):
@@ -128,33 +73,20 @@ class PrivacyStep:
             self.cap_notice = panel(elem_id="cap-notice")
             self.set_cap = gr.Button("Set the cap", size="sm", elem_id="set-cap")
 
-    @property
-    def _sliders(self) -> list[Any]:
-        return [self.epsilon, self.shots, self.tokens, self.subsets, self.best_of, self.length]
-
     def _wire(self) -> None:
         self._calibration: dict[str, Any] = {
             "fn": guarded(self.outcome)(self._recalculate),
-            "inputs": self.form,
-            "outputs": [self.outcome, self.budget, self.recipe.words, self._app.bar.html],
+            "inputs": {*self.form},
+            "outputs": [self.outcome, self.budget, self.stages, self._app.bar.html, *self.expert.inputs],
             **ACCOUNTING,
             **PRIVATE,
         }
         # One calibration at a time; changes made meanwhile are calibrated once, with the last values.
-        gr.on(
-            [
-                *(each.release for each in self._sliders),
-                *(each.blur for each in (self.instruction, self.text_name, self.label_name, self.delta)),
-                self.delta.submit,
-                *self.recipe.settled,
-                *self.expert.settled,
-                *self.answers.settled,
-            ],
-            **self._calibration,
-            trigger_mode="always_last",
-        )
-        self.odds.wire(self.epsilon, self.delta)
-        self._wire_recipe()
+        settled = [self.epsilon.release, self.shots.release, *self.expert.settled]
+        gr.on(settled, **self._calibration, trigger_mode="always_last")
+        touched: dict[str, Any] = {"inputs": {*self.form}, "outputs": self._app.bar.html, "queue": False, **PRIVATE}
+        gr.on(settled, self._touched, **touched, trigger_mode="always_last")
+        self.odds.wire(self.epsilon, self.expert.fields["delta"])
         if not self._app.loader.locked:
             self.models.loaded.then(self.timed, None, self.outcome, **PRIVATE)
         self.set_cap.click(
@@ -163,114 +95,102 @@ class PrivacyStep:
             [self.cap_notice, self.budget],
             **PRIVATE,
         )
-        self.start.click(guarded(self.outcome)(self._accept), None, [self.outcome, self._app.bar.html], **PRIVATE)
+        self._accepted: dict[str, Any] = {
+            "fn": guarded(self.outcome)(self._accept),
+            "inputs": None,
+            "outputs": [self.outcome, self._app.bar.html],
+            **PRIVATE,
+        }
+        self.start.click(**self._accepted)
 
-    def _wire_recipe(self) -> None:
-        recipe = self.recipe
-        recipe.wire(tokens_only=[self.best_of], writing=[self._by_token, self._mechanism])
-        asked = [recipe.kind, recipe.no_score, recipe.by_hand, self.epsilon, self.shots]
-        for events, inputs in (
-            ([recipe.kind.input, recipe.no_score.input, recipe.by_hand.input], asked),
-            ([recipe.division.input], [*asked, recipe.division]),
-        ):
-            filled = gr.on(events, guarded(self.outcome)(self._propose), inputs, recipe.filled_in, **PRIVATE)
-            filled.then(**self._calibration)
+    def follow(self, confirmed: gr.events.Dependency, go_on: bool = False) -> None:
+        """Show the settings of the data set that step 1 confirmed, then calibrate them.
 
-    def follow(self, confirmed: gr.events.Dependency) -> None:
-        """Fill in suggestions after step 1, then calibrate them."""
-        filled_in = [
-            self.delta, self.subsets, self.instruction, self.text_name, self.label_name,
-            self.cap_epsilon, self.cap_delta, self.cap_notice, *self.recipe.forgotten(),
-            self.shots, self.tokens, self.length, self.answers.body, *self.recipe.fixed,
-        ]  # fmt: skip
-        names = [self.text_name, self.label_name]
-        filled = confirmed.then(self._suggest, names, filled_in, **PRIVATE)
-        filled.then(**self._calibration)
+        Args:
+            go_on: move on to step 3 with the plan.
+        """
+        filled_in = [self.cap_epsilon, self.cap_delta, self.cap_notice, *self.expert.outputs]
+        filled = confirmed.then(self._fill_in, None, filled_in, **PRIVATE)
+        calibrated = filled.then(**self._calibration)
         self.odds.follow(filled)
+        if go_on:
+            calibrated.then(**self._accepted)
 
-    def _suggest(self, request: gr.Request, text_name: str = "", label_name: str = "") -> dict[Any, Any]:
+    def _fill_in(self, request: gr.Request) -> dict[Any, Any]:
         session = self._app.session(request)
-        confirmed = session.of(DataState).confirmed
-        state = session.of(PrivacyState)
+        confirmed, state = session.of(DataState).confirmed, session.of(PrivacyState)
         if confirmed is None or state.planned is not None:
             return {self.cap_notice: []}
-        dataset, sizes, rows = confirmed.dataset, confirmed.sizes, confirmed.columns.rows
-        template, (text, label) = suggested(confirmed, state, text_name, label_name)
-        suits = rows, usual_recipe(len(sizes), plain=rows is Rows.TEXTS)
-        before, state.suggested = state.suggested, suits
+        dataset = confirmed.dataset
         cap = self._app.ledger(request).snapshot(dataset.name, dataset.unit).cap
+        of = dataset.name, dataset.unit, dataset.labels
+        before, state.set_for = state.set_for, of
         return {
-            self.delta: suggested_delta(sum(sizes.values())),
-            self.subsets: usual_subsets(sizes),
-            self.instruction: template.instruction,
-            self.text_name: text,
-            self.label_name: gr.Textbox(value=label, label=ROW_SETTINGS[rows].label_name),
             self.cap_epsilon: cap.epsilon,
             self.cap_delta: cap.delta,
             self.cap_notice: [],
-            **self.recipe.forgotten(),
-            **(self._for_rows(*suits) if rows in BY_TOKEN or before != suits else {}),
-            **self._of_length(state, confirmed),
+            **({} if before in (None, of) else self.expert.fresh()),
         }
 
-    def _of_length(self, state: PrivacyState, confirmed: Confirmed) -> dict[Any, Any]:
-        """The lengths that follow from how many words a text has, where that was declared, or no longer is."""
-        before, state.words = state.words, confirmed.columns.file.words
-        usual = ROW_SETTINGS[confirmed.columns.rows].lengths
-        if state.words is None and before is None:
-            return {}
-        lengths = lengths_of_texts(state.words, usual)
-        return {self.tokens: gr.Slider(value=lengths.tokens), self.length: lengths.max_record_tokens}
+    def spec(self, session: Session, values: Mapping[Any, Any]) -> RunSpec:
+        """What the form asks for, of the confirmed data set.
 
-    def _for_rows(self, rows: Rows, kind: Kind) -> dict[Any, Any]:
-        asked, by_token = ROW_SETTINGS[rows], rows in BY_TOKEN
-        tokens, forced = asked.lengths.tokens, _FORCED if rows == Rows.RECORDS else ""
-        return {
-            **(self.recipe.by_token(BY_TOKEN[rows]) if by_token else self.recipe.for_texts(kind)),
-            self.shots: gr.Slider(label=asked.shots),
-            self.tokens: gr.Slider(value=tokens, label=asked.tokens, info=forced),
-            self.length: asked.lengths.max_record_tokens,
-            self.answers.body: gr.Column(visible=rows == Rows.ANSWERED),
-            **({self.best_of: gr.Slider(value=1, visible=False)} if by_token else {}),
-        }
+        Args:
+            values: of the components of `form`.
 
-    def _propose(
-        self,
-        request: gr.Request,
-        kind: str,
-        no_score: bool,
-        by_hand: bool,
-        epsilon: Any,
-        shots: Any,
-        division: str | None = None,
-    ) -> dict[Any, Any]:
-        """Fill in the stages where they are set by hand: other presets, and other divisions, want other shares."""
-        confirmed = self._app.session(request).of(DataState).confirmed
-        if not by_hand or kind == Kind.TOKENS or confirmed is None:
-            return {self.recipe.own: gr.Column(visible=by_hand)}
-        chosen = Division(division) if division else None
-        left = number("Epsilon", epsilon) - (confirmed.measured.epsilon if confirmed.measured else 0.0)
-        many = whole("The number of demonstrations", shots)
-        return self.recipe.filled(proposed(Kind(kind), confirmed.sizes, left, not no_score, chosen, many))
+        Raises:
+            UsageError: no data set is confirmed, or a value is missing, no number or out of range.
+        """
+        confirmed = session.of(DataState).confirmed
+        if confirmed is None:
+            raise UsageError("Choose a data set in step 1 first.")
+        asked = said({"shots": values[self.shots]}) | self.expert.asked(values)
+        usual = {"epsilon": number("Epsilon", values[self.epsilon]), "delta": usual_delta(confirmed)}
+        return RunSpec.of(**confirmed.settled | usual | asked)
 
-    def _recalculate(self, request: gr.Request, *values: Any) -> Iterator[dict[Any, Any]]:
+    def _touched(self, values: Mapping[Any, Any], request: gr.Request) -> Any:
+        """Close step 3 until the new settings are calibrated, which waits for its turn."""
+        session = self._app.session(request)
+        state = session.of(PrivacyState)
+        try:
+            state.outdate(self.spec(session, values))
+        except StudioError:  # told by the calibration
+            state.forget()
+        return self._app.bar.value(session)
+
+    def _recalculate(self, values: Mapping[Any, Any], request: gr.Request) -> Iterator[dict[Any, Any]]:
         """Calibrate the settings and show what follows."""
         session = self._app.session(request)
         yield {self.outcome: CALIBRATING}
+        state = session.of(PrivacyState)
         if session.of(DataState).confirmed is None:
             return
-        state = session.of(PrivacyState)
         try:
-            planned = state.look(_read(state, values), self._app.loader.speed)
+            spec = self.spec(session, values)
         except StudioError as error:
-            shown, told = refused(str(error)), self.recipe.told(None)
-        else:
-            if planned is None:  # overtaken: what overtook it says more
-                return
-            shown, told = outcome(planned.preview), self.recipe.told(planned.request)
+            state.forget()
+            yield self._refused(request, error)
+            return
+        try:
+            planned = state.look(spec, self._app.loader.speed)
+        except StudioError as error:
+            yield self._refused(request, error)
+            return
+        if planned is None:  # overtaken: what overtook it says more
+            return
         yield {
-            self.outcome: shown,
-            **told,
+            self.outcome: outcome(planned),
+            self.stages: stages_in_words(planned.plan),
+            self.budget: budget_of(session, self._app.ledger(request)),
+            **self.expert.left_open(planned.plan),
+            **self._app.steps(session),
+        }
+
+    def _refused(self, request: gr.Request, error: StudioError) -> dict[Any, Any]:
+        session = self._app.session(request)
+        return {
+            self.outcome: refused(str(error)),
+            self.stages: [],
             self.budget: budget_of(session, self._app.ledger(request)),
             **self._app.steps(session),
         }
@@ -293,15 +213,7 @@ class PrivacyStep:
     def timed(self, request: gr.Request) -> Any:
         """The card of a run that was calibrated with another model, or before any was there, now with its duration."""
         planned = self._app.session(request).of(PrivacyState).time(self._app.loader.speed)
-        return outcome(planned.preview) if planned else gr.skip()
-
-
-def _read(state: PrivacyState, values: tuple[Any, ...]) -> PrivacyForm:
-    try:
-        return PrivacyForm.read(*values)
-    except UsageError:
-        state.forget()
-        raise
+        return outcome(planned) if planned else gr.skip()
 
 
 def budget_of(session: Session, ledger: PrivacyLedger) -> list[Tree]:
@@ -313,5 +225,5 @@ def budget_of(session: Session, ledger: PrivacyLedger) -> list[Tree]:
     snapshot = ledger.snapshot(name, unit)
     if planned is None:
         return budget(snapshot, None, confirmed.warnings)
-    repeats = ledger.repeats(name, unit, planned.request.event, planned.request.release_claim())
+    repeats = ledger.repeats(name, unit, planned.plan.event, planned.plan.release_claim())
     return budget(snapshot, planned.charge, confirmed.warnings, repeats)

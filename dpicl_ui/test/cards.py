@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpicl_ui.frame.tree import MANY_LABELS, Tree, count_row, el, in_words, notice, private_tag
-from dpicl_ui.generate.cards import NOT_HELD_OUT, OWN, demonstrations, of_hundred, unfolded, weighed
-from dpicl_ui.test.state import ANSWERED, OF_ONE_KIND
+from dpicl_ui.generate.cards import NOT_HELD_OUT, better_alone, demonstrations, of_hundred, unfolded, weighed
 from mechanisms import confidence
+from mechanisms.demos import findings
 from mechanisms.demos.demo_set import DemoSet
-from mechanisms.demos.findings import ArmScore, Score
+from mechanisms.demos.findings import DEMONSTRATIONS, ArmScore, Score
 from mechanisms.evaluation.evaluate import (
     PRIVATE,
     PUBLIC_ONLY,
@@ -28,7 +28,7 @@ from mechanisms.evaluation.evaluate import (
     verdict_of_cards,
     verdict_of_score,
 )
-from mechanisms.evaluation.reader import CONTEXTUAL, PRIOR, RAW, RECORDS, Prediction, readers_in_words, same_reader
+from mechanisms.evaluation.reader import CONTEXTUAL, PRIOR, RAW, Prediction, readers_in_words, same_reader
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats
 from mechanisms.rounding import percent_down, percent_up, rounded_up
@@ -76,10 +76,9 @@ _READ_WITH_PRIOR = (
 _CALIBRATED = "Calibrated answers divide by what the prompt makes the model say for an empty query (Zhao et al. 2021)."
 _MADE_OF_THEM = "The class prototypes may be made of these very rows: their figure is then too good."
 _NONE_CHOSEN = (
-    "Private rows compared sets of demonstrations with the instruction alone, under noise, and the instruction alone "
-    "came out best: examples can lead a small model astray. The app says so rather than export examples that harm."
+    "Version 0.2 of this program compared sets of demonstrations with the instruction alone, on private rows and under "
+    "noise, and kept the instruction alone."
 )
-_OF_RECORDS = f"{RECORDS} Step 5 exports them."
 _STILL_CARRIED = "The set still carries the measured prior, with which the model's answers are read."
 
 
@@ -124,18 +123,11 @@ def _listed(demo_set: DemoSet) -> list[Tree]:
     return [
         el("p.muted", f"{count} demonstration{'' if count == 1 else 's'} for {in_words(demo_set.labels)}"),
         unfolded(*demonstrations(demo_set)),
-        *notice(_no_labels(demo_set), "info"),
     ]
 
 
-def _no_labels(demo_set: DemoSet) -> str:
-    if demo_set.schema:
-        return _OF_RECORDS
-    return OF_ONE_KIND if demo_set.completes else ANSWERED if demo_set.template.output else ""
-
-
 def _none_chosen(demo_set: DemoSet) -> list[Tree]:
-    found = [el("p", el("strong", "No demonstrations serve this model best.")), el("p.muted", _NONE_CHOSEN)]
+    found = [el("p", el("strong", "A set without demonstrations.")), el("p.muted", _NONE_CHOSEN)]
     return [*found, el("p.muted", _STILL_CARRIED)] if demo_set.prior else found
 
 
@@ -204,7 +196,6 @@ def accuracies(
     owners: Sequence[str] = (),
     prototypes: Accuracy | None = None,
     labels: Sequence[str] = (),
-    public: bool = False,
 ) -> list[Tree]:
     """Accuracy of each arm with its interval; of class prototypes, if they are there; of naming one label every time.
 
@@ -212,13 +203,12 @@ def accuracies(
         cards: the tested set's own is the last one where there are prototypes.
         owners: private data sets that the rows belong to: the figures are then tagged.
         labels: of the set, in order.
-        public: the tested set is the public-only one of its choice.
     """
     if not cards:
         return []
     return [
         *figures_head("Accuracy", cards[0].raw.total, owners),
-        *_sentence(cards, public),
+        *_sentence(cards),
         el(
             "div.scores",
             *(_scores(card, cards) for card in cards),
@@ -274,13 +264,13 @@ def tag(owners: Sequence[str]) -> list[Tree]:
     return [private_tag(f"Only on your screen: without noise, on rows of {names}")] if owners else []
 
 
-def _sentence(cards: Sequence[Scorecard], public: bool) -> list[Tree]:
+def _sentence(cards: Sequence[Scorecard]) -> list[Tree]:
     """The worth of the set, and the part of it that is the reading's; empty before the set's own figure is there."""
     if cards[-1].name == PUBLIC_ONLY:
         return []
     found = shares_of_gain(cards)
     by_label = _BY_LABEL if by_balanced_accuracy(cards) else ""
-    said = verdict_of_cards(cards, public)
+    said = verdict_of_cards(cards)
     first = el("p.guarantee", by_label + said[:1].lower() + said[1:] if by_label else said)
     if found is None:
         return [first]
@@ -358,15 +348,14 @@ def score_row(kind: str, value: float, interval: tuple[float, float], words: str
 
 # The private score that a set brings along: no test file is needed for it.
 
-_PROTOTYPES = "prototypes"
 _TITLES = {
     ZERO_SHOT: ARMS[ZERO_SHOT],
     PUBLIC_ONLY: ARMS[PUBLIC_ONLY],
-    OWN: ARMS[PRIVATE],
-    _PROTOTYPES: PROTOTYPES,
+    DEMONSTRATIONS: ARMS[PRIVATE],
+    findings.PROTOTYPES: PROTOTYPES,
 }
 _LARGEST, _BY_SIZES = "The largest label", "named every time, by the public sizes"
-_HELD_OUT = "These rows took part in nothing that was chosen."
+_HELD_OUT = "These rows took part in nothing that was written."
 _WITH_NOISE = "Released with noise, as part of the run's epsilon: public."
 _FROM_FILE = "These figures are what the file says; they cannot be checked without its data."
 
@@ -397,6 +386,7 @@ def score_card(demo_set: DemoSet | None, loaded: bool) -> list[Tree]:
             *first,
             *weighed(demo_set),
             arms,
+            *notice(better_alone(demo_set), "info"),
             *beside,
             remark,
             el("p.muted", _FROM_FILE) if loaded else None,
@@ -416,7 +406,7 @@ def _majority_of_set(demo_set: DemoSet) -> Tree | None:
 def _compared(score: Score) -> str:
     """The sentence on class prototypes, if they were scored with the set on enough rows."""
     arms = dict(score.arms)
-    prototypes, own = arms.pop(_PROTOTYPES, None), arms.pop(OWN, None) or arms.pop(ZERO_SHOT, None)
+    prototypes, own = arms.pop(findings.PROTOTYPES, None), arms.pop(DEMONSTRATIONS, None) or arms.pop(ZERO_SHOT, None)
     if prototypes is None or own is None or prototypes.wide or own.wide:
         return ""
     others = [(each.accuracy, each.interval) for each in arms.values()]
@@ -429,7 +419,7 @@ def _arm(name: str, score: ArmScore, loaded: bool) -> Tree:
         _TITLES.get(name, (name, "")),
         score_row(whose, score.accuracy, score.interval, f"{of_hundred(score)} of 100"),
         el("p.muted", "Too few rows to say more.") if score.wide else None,
-        own=name == OWN,
+        own=name == DEMONSTRATIONS,
     )
 
 

@@ -21,7 +21,7 @@ from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import Tree, el, notice, panel, progress
 from dpicl_ui.privacy.cards import duration
 from dpicl_ui.test.cards import ARMS, accuracies, confused, readers
-from dpicl_ui.test.readings import Elsewhere, open_scores, reads, refuse_private_rows
+from dpicl_ui.test.readings import Elsewhere, reads, refuse_private_rows
 from dpicl_ui.test.state import Measurements, PrototypesState, Scored, TestState
 from mechanisms.accounting import fingerprint
 from mechanisms.data.columns import guess_columns
@@ -31,15 +31,13 @@ from mechanisms.data.raw_file import RawFile
 from mechanisms.data.sizes import mark_scored, owners_of, shared_rows, without_rows
 from mechanisms.data.sources import EXAMPLES, read_table
 from mechanisms.data.table import Table
-from mechanisms.demos.demo_set import DemoSet, longest_output
+from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import DataError, UsageError
 from mechanisms.evaluation.evaluate import Progress, Scorecard, evaluate
-from mechanisms.evaluation.open_answers import OpenScorecard, evaluate_open
-from mechanisms.evaluation.reader import Arm, LocalReader
+from mechanisms.evaluation.reader import LocalReader
 from mechanisms.evaluation.remote_reader import RemoteReader
 from mechanisms.records import Dataset, Record
-from mechanisms.runs.forecast import ModelSpeed
-from mechanisms.runs.reading_forecast import embedding_seconds, measuring_seconds
+from mechanisms.runs.work import Speed, Work
 
 # Test rows that come with the app, for a set that was written from a bundled example.
 
@@ -111,9 +109,20 @@ def confusion_figure(card: Scorecard, labels: Sequence[str]) -> go.Figure:
 # How long measuring and class prototypes will take, said before they begin.
 
 
-def reading_said(units: int, speed: ModelSpeed | None) -> list[Tree]:
+_QUERY, _CHARACTERS, _ATTENDED = 60, 4.0, 4000.0
+"""Positions of a row in its prompt; characters of a token; positions of demonstrations that cost as much as one row."""
+
+
+def reading_said(units: int, speed: Speed | None) -> list[Tree]:
     """The expected time of prototypes of so many units; empty before the model was measured."""
-    return said(embedding_seconds(units, speed)) if speed else []
+    return said(speed.seconds(Work(embedded=units))) if speed else []
+
+
+def measuring(tested: DemoSet, rows: int) -> Work:
+    """The work of reading so many rows without demonstrations, with public ones and with the set."""
+    shown = sum(len(each.text) for each in tested.demonstrations) / _CHARACTERS
+    arms = 3 if tested.demonstrations else 1
+    return Work(read=rows * _QUERY * (arms + 2 * shown / _ATTENDED) + 2 * shown)
 
 
 def said(seconds: float, what: str = "It takes") -> list[Tree]:
@@ -269,22 +278,22 @@ class FileMeasurement:
         """How long the measurement takes with so many rows."""
         state, speed = self._app.session(request).of(TestState), self._app.loader.speed
         try:
-            tested = state.measurable
+            tested = state.classifying
         except UsageError:  # the button says so
             return []
         if state.table is None or speed is None:
             return []
         rows = min(int(limit), len(state.table.frame))
-        return said(measuring_seconds(tested, rows, speed), f"Reading {rows:,} of them takes")
+        return said(speed.seconds(measuring(tested, rows)), f"Reading {rows:,} of them takes")
 
     def _measure(
         self, text: str, label: str, limit: float, own_rows: bool, ticked: bool, request: gr.Request
     ) -> Iterator[dict[Any, Any]]:
         session = self._app.session(request)
         state = session.of(TestState)
-        test, left_out = state.rows(text, label, state.measurable)
+        test, left_out = state.rows(text, label, state.classifying)
         owners = self._owners(session, request, test)
-        remote = self._elsewhere.chosen(ticked, state.measurable)
+        remote = self._elsewhere.chosen(ticked, state.classifying)
         if owners and (remote is not None or not own_rows):
             yield {self.own_rows: gr.Checkbox(visible=remote is None), self.leave_out: gr.Button(visible=True)}
             if remote is not None:
@@ -298,7 +307,7 @@ class FileMeasurement:
     ) -> Iterator[dict[Any, Any]]:
         """Measure on the rows that no private data set has; the others are neither read nor marked."""
         state = self._app.session(request).of(TestState)
-        test, left_out = state.rows(text, label, state.measurable)
+        test, left_out = state.rows(text, label, state.classifying)
         rest = without_rows(test, self._shared(request, test))
         if not rest.records:
             raise UsageError(_NOTHING_LEFT)
@@ -321,7 +330,7 @@ class FileMeasurement:
     ) -> Iterator[dict[Any, Any]]:
         session = self._app.session(request)
         state = session.of(TestState)
-        tested = state.measurable
+        tested = state.classifying
         known = [row for row in test.records if row.label in tested.labels]
         chosen = spread(known, int(limit))
         remote = self._elsewhere.chosen(ticked, tested)
@@ -351,26 +360,18 @@ class FileMeasurement:
         arms = state.arms_elsewhere(demo_set, model) if remote else state.arms(demo_set, model)
         said = reads(demo_set, remote, arms) if remote else readers(demo_set, model)
         yield {self.job.bar: progress(0, 1, "Asking the model …"), self.readers: said}
-        for result in self._results(scored, arms, remote):
+        reader = remote or LocalReader(model)
+        for result in evaluate(reader, demo_set.template, demo_set.labels, arms, scored.rows):
             match result:
                 case Progress(done, total):
                     yield self.job.reached(done, total, f"{done} of {total} answers")
-                case Scorecard() | OpenScorecard():
+                case Scorecard():
                     scored = scored.with_card(result)
                     state.show(scored)
-                    figures = open_scores(scored.answers, scored.owners)
-                    yield {self.scores: figures or accuracies(*scored.shown)}
+                    yield {self.scores: accuracies(*scored.shown)}
             if order.stop.is_set():
                 yield {self.test_notice: notice("Stopped. What was measured so far is shown.", "warn")}
                 return
-
-    def _results(
-        self, scored: Scored, arms: tuple[Arm, ...], remote: RemoteReader | None
-    ) -> Iterator[Progress | Scorecard | OpenScorecard]:
-        demo_set, model = scored.of, self._app.loader.model()
-        if demo_set.template.output is not None:
-            return evaluate_open(model, demo_set.template, arms, scored.rows, longest_output(demo_set))
-        return evaluate(remote or LocalReader(model), demo_set.template, demo_set.labels, arms, scored.rows)
 
     def _confusion(self, request: gr.Request) -> Updates:
         scored = self._app.session(request).of(TestState).scored
@@ -402,14 +403,14 @@ class FileMeasurement:
         yield {self.scores: accuracies(*scored.shown)}
 
     @property
-    def speed(self) -> ModelSpeed | None:
+    def speed(self) -> Speed | None:
         """The models' speed on this machine; None until it is measured."""
         return self._app.loader.speed
 
     @property
     def about_the_set(self) -> list[Any]:
         """The components of `emptied`."""
-        return [self.scores, self.readers, self.matrix, self.plot, self.label, self.bundled]
+        return [self.scores, self.readers, self.matrix, self.plot, self.bundled]
 
     def emptied(self, tested: DemoSet | None = None) -> dict[Any, Any]:
         """The components without figures, for another set."""
@@ -419,7 +420,6 @@ class FileMeasurement:
             self.matrix: gr.Column(visible=False),
             self.plot: None,
             self.bundled: gr.Button(visible=bool(tested and bundled_rows_for(tested.labels))),
-            self.label: gr.Dropdown(label="Answer" if tested and tested.template.output else "Label"),
         }
 
     def _choose_arm(self, name: str, request: gr.Request) -> Any:

@@ -23,11 +23,11 @@ from mechanisms.evaluation.evaluate import Progress
 from mechanisms.evaluation.prototypes import ClassPrototypes, PrototypesRequest, release_prototypes
 from mechanisms.records import RECORD, unit_in_words
 from mechanisms.rounding import rounded_up
-from mechanisms.runs.preview import suggested_delta
+from mechanisms.runs.plan import suggested_delta
 
 # What the card of class prototypes says: what they are, what they cost, and that they are paid for.
 
-_USERS = " One record of each user counts."
+_USERS = " One row of each user counts."
 _NO_ROOM = "The cap does not allow it: choose a smaller epsilon."
 
 
@@ -75,7 +75,6 @@ _EPSILON = 0.5
 _NO_DATA = "Choose a data set in step 1 and confirm it first."
 _NO_FILE = "Upload a labelled test file first: there would be nothing to measure. Nothing was charged."
 _OTHER_LABELS = "The set under test has labels that the data set of step 1 has not. Nothing was charged."
-_OF_LABELS = "Prototypes are means of labels, and the rows of step 1 have none. Nothing was charged."
 _CHANGED = "The data of step 1 has changed. Nothing was charged: look at the price, then press again."
 _NOT_BEGUN = "Stopped. Nothing was charged."
 _STOPPED = "Stopped. It had been charged, so what it costs stays spent."
@@ -131,8 +130,6 @@ class PrototypesOffer:
         confirmed, state = session.of(DataState).confirmed, session.of(PrototypesState)
         if confirmed is None:
             return {self.cost: waiting(), self.job.start: gr.Button(_TRY, interactive=False)}
-        if confirmed.columns.kind is not None:
-            return {self.cost: notice(_OF_LABELS, "info"), self.job.start: gr.Button(_TRY, interactive=False)}
         name, unit = confirmed.dataset.name, confirmed.dataset.unit
         now = ledger.snapshot(name, unit)
         if (released := state.released) is not None:
@@ -157,8 +154,6 @@ class PrototypesOffer:
         confirmed, test = session.of(DataState).confirmed, session.of(TestState)
         if confirmed is None:
             raise UsageError(_NO_DATA)
-        if confirmed.columns.kind is not None:
-            raise UsageError(_OF_LABELS)
         tested = test.classifying
         if test.table is None:
             raise UsageError(_NO_FILE)

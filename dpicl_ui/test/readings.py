@@ -1,19 +1,17 @@
-"""Other readings of step 4: by a reader elsewhere, and of answers that are text."""
+"""A reader elsewhere in step 4: offered where the operator allows it, never ticked by itself."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import gradio as gr
 
 from dpicl_ui.frame.tree import Tree, el, notice
-from dpicl_ui.test.cards import accuracy_row, arm_in_words, figures_head, named_arm, readers, score_box
+from dpicl_ui.test.cards import named_arm
 from dpicl_ui.test.state import TestState
-from mechanisms.demos.demo_set import DemoSet, longest_output
+from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.completions import answering, completing
-from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY
-from mechanisms.evaluation.open_answers import OpenScorecard
+from mechanisms.evaluation.evaluate import PUBLIC_ONLY
 from mechanisms.evaluation.reader import Arm
 from mechanisms.evaluation.remote_reader import (
     RemoteReader,
@@ -22,14 +20,11 @@ from mechanisms.evaluation.remote_reader import (
 )
 from mechanisms.inference import LanguageModel
 
-# A reader elsewhere in step 4: offered where the operator allows it, never ticked by itself.
-
 _SHARED = (
     "This file shares rows with {names}: private rows never leave this machine. Bring rows that took no part, or let "
     "the model of this machine answer."
 )
 _NO_PUBLIC = " Public text would be written by another model than the set's, and is left out."
-_LABELS_ALONE = "A reader elsewhere answers with labels alone: leave out its tick for answers that are text."
 _NO_LABEL = "no label"
 
 
@@ -54,12 +49,10 @@ class Elsewhere:
         """The reader, if there is one and the box is ticked.
 
         Raises:
-            UsageError: the set has no privacy claim, or its answers are text.
+            UsageError: the set has no privacy claim.
         """
         if self._reader is None or not ticked:
             return None
-        if demo_set.in_text:
-            raise UsageError(_LABELS_ALONE)
         refuse_set_without_promise(demo_set)
         return self._reader
 
@@ -93,46 +86,3 @@ def answered(
         label = reader.label(demo_set.template, demo_set.labels, arm, query)
         shown.append(named_arm(arm.name, el("p.answer", label or _NO_LABEL)))
         yield [el("div.arms", *shown), *reads(demo_set, reader, arms)]
-
-
-# Step 4 where answers are text: a query answered, or gone on with, by each arm; exact answers and shared words.
-
-_MEANING = (
-    "Exact: the answer of the row, but for case, punctuation, articles and spaces. F1: how far their words are the "
-    "same (both as SQuAD scores them); its intervals are wider than need be."
-)
-_NOTHING = "(nothing)"
-
-
-def answered_in_text(state: TestState, demo_set: DemoSet, model: LanguageModel, query: str) -> Iterator[list[Tree]]:
-    """The model's text for a query behind each arm, one arm after the other."""
-    shown = list[Tree]()
-    for arm in state.arms(demo_set, model):
-        if demo_set.template.output is None:
-            responder = completing(model, demo_set, arm.demonstrations)
-        else:
-            responder = answering(model, demo_set.template, arm.demonstrations, longest_output(demo_set))
-        [answer] = responder.answers([query])
-        said = f"{query.strip()}{answer}" if demo_set.completes and answer else answer
-        shown.append(named_arm(arm.name, el("p.answer", said or _NOTHING)))
-        yield [el("div.arms", *shown), *readers(demo_set, model)]
-
-
-def open_scores(cards: Sequence[OpenScorecard], owners: Sequence[str] = ()) -> list[Tree]:
-    """The figures of each arm.
-
-    Args:
-        owners: private data sets that the rows belong to: the figures are then tagged.
-    """
-    if not cards:
-        return []
-    return [
-        *figures_head("Answers", cards[0].exact.total, owners),
-        el("div.scores", *map(_arm, cards)),
-        el("p.muted", _MEANING),
-    ]
-
-
-def _arm(card: OpenScorecard) -> Tree:
-    rows = accuracy_row("exact", card.exact), accuracy_row("F1", card.f1)
-    return score_box(arm_in_words(card.name), *rows, own=card.name == PRIVATE)

@@ -13,13 +13,11 @@ from dpicl_ui.generate.state import GenerateState, Run
 from mechanisms.accounting import fingerprint
 from mechanisms.data.columns import ColumnMapping, breakdown, to_dataset, understood
 from mechanisms.data.left_out import LeftOut
-from mechanisms.data.sources import KIND, of_kind
 from mechanisms.data.table import Table
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.signature import Signature, check_signature
 from mechanisms.errors import DataError, UsageError
-from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, Scorecard, arms_of
-from mechanisms.evaluation.open_answers import OpenScorecard
+from mechanisms.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Scorecard, arms_of
 from mechanisms.evaluation.prototypes import ClassPrototypes, PrototypesRequest
 from mechanisms.evaluation.reader import Arm, as_read_by, check_labels, same_reader, without_corrections
 from mechanisms.inference import LanguageModel
@@ -37,15 +35,6 @@ _NO_KNOWN_LABEL = (
 )
 NOTHING = "There is nothing to test: write demonstrations in step 3, or load an exported set."
 
-ANSWERED = (
-    "The set's texts have answers: they are measured as text, on a test file with a column of answers. Class "
-    "prototypes are for labels."
-)
-OF_ONE_KIND = (
-    "The set's texts are of one kind and have no answers: ask how a text goes on. How surprised the model is by the "
-    "texts of a test file is measured on the command line. Class prototypes are for labels."
-)
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Loaded:
@@ -62,7 +51,7 @@ class Scored:
     Attributes:
         test: the whole file; private.
         rows: those of its rows that are scored.
-        cards, answers: the figures of each arm so far, of labels or of answers.
+        cards: the figures of each arm so far.
         prototypes: the figure of class prototypes, where they were released.
     """
 
@@ -71,14 +60,12 @@ class Scored:
     test: Dataset
     rows: tuple[Record, ...]
     cards: tuple[Scorecard, ...] = ()
-    answers: tuple[OpenScorecard, ...] = ()
     prototypes: Accuracy | None = None
 
     @property
-    def shown(self) -> tuple[tuple[Scorecard, ...], tuple[str, ...], Accuracy | None, tuple[str, ...], bool]:
+    def shown(self) -> tuple[tuple[Scorecard, ...], tuple[str, ...], Accuracy | None, tuple[str, ...]]:
         """What the card of the figures shows; see `dpicl_ui.test.cards.accuracies`."""
-        chosen = self.of.choice.chosen if self.of.choice else ""
-        return self.cards, self.owners, self.prototypes, self.of.labels, chosen == PUBLIC_ONLY
+        return self.cards, self.owners, self.prototypes, self.of.labels
 
     @property
     def complete(self) -> bool:
@@ -86,10 +73,8 @@ class Scored:
         own = PRIVATE if self.of.demonstrations else ZERO_SHOT
         return any(card.name == own for card in self.cards)
 
-    def with_card(self, card: Scorecard | OpenScorecard) -> Scored:
+    def with_card(self, card: Scorecard) -> Scored:
         """The figures with those of one more arm."""
-        if isinstance(card, OpenScorecard):
-            return replace(self, answers=(*self.answers, card))
         return replace(self, cards=(*self.cards, card))
 
 
@@ -115,8 +100,6 @@ class TestState(State):
     def rows(self, text: str | None, label: str | None, tested: DemoSet) -> tuple[Dataset, LeftOut]:
         """The whole test file for a set, and which of its rows take no part; labels are read as in step 1.
 
-        Labels are not read where the set's answers are text.
-
         Raises:
             UsageError: there is no file, or no row of it has a label of the set.
             DataError: a column is missing, or many rows take no part and that was not allowed.
@@ -126,8 +109,6 @@ class TestState(State):
         merge = self.merge_labels or (self._data.file is not None and self._data.file.merge_labels)
         names = self._data.names_for(tested.labels)
         mapping = ColumnMapping(text or "", label or "", label_names=names, merge_labels=merge)
-        if tested.template.output is not None:
-            table, mapping = of_kind(table, tested.labels[0]), ColumnMapping(text or "", KIND, output=label)
         mapping = understood(table, mapping, tested.labels)
         found = breakdown(table, mapping, tested.labels)
         if found.labels.keys().isdisjoint(tested.labels):
@@ -150,38 +131,15 @@ class TestState(State):
         return self.loaded or (made.demo_set if made else None)
 
     @property
-    def asked(self) -> DemoSet:
-        """The set under test, as examples of labels, of answers, or of how texts go on.
-
-        Raises:
-            UsageError: there is none, or its demonstrations are records.
-        """
-        if (tested := self.tested) is None:
-            raise UsageError(NOTHING)
-        if not tested.in_text:
-            check_labels(tested.labels, tested.schema)
-        return tested
-
-    @property
-    def measurable(self) -> DemoSet:
-        """The set under test, as examples of labels or answers.
-
-        Raises:
-            UsageError: there is none, or its demonstrations have neither answers nor labels to find.
-        """
-        if (tested := self.asked).completes:
-            raise UsageError(OF_ONE_KIND)
-        return tested
-
-    @property
     def classifying(self) -> DemoSet:
         """The set under test, as examples for a classifier.
 
         Raises:
-            UsageError: there is none, or its demonstrations have no labels to find.
+            UsageError: there is none, or it has a single label.
         """
-        if (tested := self.measurable).template.output is not None:
-            raise UsageError(ANSWERED)
+        if (tested := self.tested) is None:
+            raise UsageError(NOTHING)
+        check_labels(tested.labels)
         return tested
 
     @property
@@ -239,7 +197,7 @@ def _refuse_nothing(demo_set: DemoSet) -> None:
 def gate(session: Session) -> Gate:
     """Always open, since it needs no private data; done when something was measured."""
     scored = session.of(TestState).scored
-    return Gate(done=scored is not None and bool(scored.cards or scored.answers))
+    return Gate(done=scored is not None and bool(scored.cards))
 
 
 class Measurements(Jobs[Scored]):

@@ -14,9 +14,9 @@ from dpicl_ui.frame.tree import el, notice, panel, spinner
 from dpicl_ui.test.cards import answers, readers, score_card, subject
 from dpicl_ui.test.measure import FileMeasurement
 from dpicl_ui.test.prototypes import PrototypesOffer
-from dpicl_ui.test.readings import Elsewhere, answered, answered_in_text
+from dpicl_ui.test.readings import Elsewhere, answered
 from dpicl_ui.test.state import LARGEST_DEMO_SET, TestState, origin, verified
-from mechanisms.demos.demo_set import DemoSet, loads
+from mechanisms.demos.demo_set import loads
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import best_reading
 from mechanisms.evaluation.reader import Classifier, Prediction
@@ -72,7 +72,7 @@ class EvaluationStep:
 
     @property
     def _about_the_set(self) -> list[Any]:
-        return [self.score, self.subject, self.query, self.ask, self.answer, *self.measurement.about_the_set]
+        return [self.score, self.subject, self.answer, *self.measurement.about_the_set]
 
     def _wire(self) -> None:
         self.load.upload(
@@ -103,18 +103,8 @@ class EvaluationStep:
             self.score: score_card(tested, loaded),
             self.subject: subject(tested, loaded),
             self.answer: [],
-            **self._question(tested),
             **self.measurement.emptied(tested),
         }
-
-    def _question(self, tested: DemoSet | None) -> dict[Any, Any]:
-        """What the question's card asks for."""
-        asks, does = "Type a text to classify", "Classify"
-        if tested is not None and tested.completes:
-            asks, does = "Type how a text begins", "Complete"
-        elif tested is not None and tested.in_text:
-            asks, does = "Type a text to answer", "Answer"
-        return {self.query: gr.Textbox(placeholder=asks), self.ask: gr.Button(does)}
 
     def _load(self, upload: str | None, request: gr.Request) -> Iterator[dict[Any, Any]]:
         if upload is None:
@@ -135,14 +125,10 @@ class EvaluationStep:
             self.ask: gr.Button(interactive=False),
         }
         state = self._app.session(request).of(TestState)
-        demo_set = state.asked
+        demo_set = state.classifying
         model = self._app.loader.model()
         if (remote := self.elsewhere.chosen(ticked, demo_set)) is not None:
             for shown in answered(state, demo_set, remote, model, query):
-                yield {self.answer: shown}
-            return
-        if demo_set.in_text:
-            for shown in answered_in_text(state, demo_set, model, query):
                 yield {self.answer: shown}
             return
         scored = state.scored

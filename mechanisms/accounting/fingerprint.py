@@ -43,11 +43,9 @@ class Fingerprint:
         content: keyed digest of the whole content.
         said: keyed digest of the same without labels, which a file may spell in other ways and name otherwise; "" where
             it is not known.
-        rows: keyed digests of its texts, of cells that read like a text among its outputs and in the file's other
-            columns,
-            and of its users where there is a user column. Two files with a digest in common share a row or a user,
-                whatever
-            their names and parts.
+        rows: keyed digests of its texts, of cells that read like a text in the file's other columns, and of its users
+            where there is a user column. Two files with a digest in common share a row or a user, whatever their names
+            and parts.
     """
 
     name: str
@@ -68,8 +66,7 @@ def fingerprint(dataset: Dataset) -> Fingerprint:
     key = secret_key()
     if dataset not in _known or _known[dataset][0] != key:
         texts = text_digests((record.text for record in dataset.records), key)
-        columns = dataset.witnesses if dataset.outputs is None else (*dataset.witnesses, dataset.outputs)
-        others = (cell for column in columns for cell in column if cell and _reads_like_a_text(cell))
+        others = (cell for column in dataset.witnesses for cell in column if cell and _reads_like_a_text(cell))
         users = {record.unit or "" for record in dataset.records} if dataset.by_user else set()
         rows = np.unique(np.concatenate([texts, text_digests(others, key), _digests("user", users, key)]))
         content = keyed_digest(dataset.content(), key)
@@ -81,16 +78,15 @@ def fingerprint(dataset: Dataset) -> Fingerprint:
 def _said(dataset: Dataset) -> Iterator[str]:
     yield "without labels"
     for record in dataset.records:
-        yield from (record.text, record.unit or "", record.output or "")
+        yield from (record.text, record.unit or "")
 
 
 def rows_among(dataset: Dataset, known: Digests) -> list[bool]:
-    """For each row, whether its text, output, another cell that reads like a text, or its user is in `known`."""
+    """For each row, whether its text, another cell that reads like a text, or its user is in `known`."""
     key = secret_key()
-    columns = dataset.witnesses if dataset.outputs is None else (*dataset.witnesses, dataset.outputs)
     found = []
     for i, record in enumerate(dataset.records):
-        cells = [cell for column in columns if (cell := column[i]) and _reads_like_a_text(cell)]
+        cells = [cell for column in dataset.witnesses if (cell := column[i]) and _reads_like_a_text(cell)]
         users = [record.unit or ""] if dataset.by_user else []
         own = np.concatenate([text_digests([record.text, *cells], key), _digests("user", users, key)])
         found.append(share_any(np.unique(own), known))

@@ -79,8 +79,13 @@ def tail_of(form: NormalForm, delta: float) -> float:
 
 
 def best(total: Total, delta: float) -> tuple[float, float]:
-    """Order less 1, and the epsilon at `delta` that follows from its divergence, where that is least."""
+    """Order less 1, and the epsilon at `delta` that follows from its divergence, where that is least.
+
+    Where losses that may be anything use up delta, no epsilon follows.
+    """
     left = delta - total.beyond
+    if left <= 0:
+        return 1.0, math.inf
 
     def falling(tilt: float) -> float:
         """The slope of `to_epsilon`, but for its size."""

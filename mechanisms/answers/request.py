@@ -22,7 +22,7 @@ from mechanisms.privacy_events import ZCDP, Approximate, Composed, Gaussian, Poi
 from mechanisms.queries import QueryMechanism, Retrieval
 from mechanisms.queries.retrieval import similarities
 from mechanisms.records import Dataset, PromptTemplate, Record
-from mechanisms.runs.request import FILE_FORMAT, LABEL_SET
+from mechanisms.runs.plan import FILE_FORMAT, LABEL_SET
 from mechanisms.sampling import copy_numbers
 
 WHETHER_RESERVED = "whether the file is the one reserved for"

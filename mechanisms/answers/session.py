@@ -18,13 +18,12 @@ from mechanisms.accounting import (
 )
 from mechanisms.answers.events import AnswerReleased, AnswersOpened
 from mechanisms.answers.request import AnswerRequest, SearchableUnits
+from mechanisms.answers.scores import AnswerScores, mean_scores, score_answer
 from mechanisms.data.sizes import SEEDED
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.completions import greedy
 from mechanisms.evaluation.evaluate import Accuracy
-from mechanisms.evaluation.open_answers import AnswerScores, mean_scores, score_answer
 from mechanisms.evaluation.reader import CONTENT_FREE
-from mechanisms.inference import Embedder, LanguageModel, scores_of
+from mechanisms.inference import Embedder, LanguageModel, Session, scores_of
 from mechanisms.inference.prompts import ShardPrompt, first_tokens
 from mechanisms.noise import Integers, Randomness, SecureRandomness
 from mechanisms.queries import QueryRelease, Retrieval, nearest_by_shard, presence_histogram, whole_vote
@@ -151,6 +150,32 @@ class TextRespondent:
         tokens = self._request.answer_tokens
         [text] = greedy(self._model, self._model.open(self._prompt.prefix, [row], len(row), tokens), tokens)
         return self._model.decode(text).strip()
+
+
+def greedy(model: LanguageModel, session: Session, tokens: int) -> list[list[int]]:
+    """The likeliest continuation of each row: at most `tokens` tokens, up to its first stop token.
+
+    The first token is never a stop token, with which small models often begin. Rows that have ended stay in the batch,
+    so that their lengths show neither in its shape nor in its time.
+    """
+    stops = sorted(model.stop_tokens)
+    written: list[list[int]] = []
+    for step in range(1, tokens + 1):
+        logits = session.logits()
+        if step == 1:
+            written = [[] for _ in logits]
+            logits[:, stops] = -np.inf
+        chosen = np.where(np.isfinite(logits), logits, -np.inf).argmax(axis=1).tolist()
+        for row, token in zip(written, chosen, strict=True):
+            row.append(token)
+        if step < tokens:
+            session.advance(chosen)
+    return [_until_stop(row, model.stop_tokens) for row in written]
+
+
+def _until_stop(row: list[int], stops: frozenset[int]) -> list[int]:
+    end = next((place for place, token in enumerate(row) if token in stops), len(row))
+    return row[:end]
 
 
 def keyword_texts(model: LanguageModel, tokens: Sequence[int]) -> tuple[str, ...]:

@@ -17,19 +17,20 @@ from typing import Any
 import torch
 
 from mechanisms.accounting import Claim, Fingerprint, PrivacyLedger, PrivacyTarget
-from mechanisms.inference import GenerationPrompt
+from mechanisms.inference import WritingPrompt
 from mechanisms.inference.engine import attention
 from mechanisms.inference.engine.forward import padded
 from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.language_model import Tokens
 from mechanisms.noise import SecureRandomness
-from mechanisms.records import RECORD, PromptTemplate, Record
+from mechanisms.records import RECORD, Record
+from mechanisms.runs.defaults import completed
 from mechanisms.runs.events import TokenReleased
 from mechanisms.runs.lockstep import write_together
-from mechanisms.runs.request import NO_FILE, SynthesisRequest
+from mechanisms.runs.plan import Plan
+from mechanisms.runs.spec import WRITE, Recipe, RunSpec
 from mechanisms.runs.writer import DemonstrationWriter
-from mechanisms.sampling import SamplingPlan, Scheme
-from mechanisms.steps import mechanism_class
+from mechanisms.sampling import Scheme
 
 # The same work without the project's engine, as the baseline of `bench`.
 #
@@ -167,7 +168,7 @@ PROMPT = 128
 _CANDIDATES = 50
 """K of every setting."""
 _LABEL = "World"
-_TEMPLATE = PromptTemplate("Classify the article.", "Article", "Answer")
+_USUAL = "gaussian"
 _UNITS = 2_000
 
 
@@ -224,9 +225,9 @@ def _per_demonstration(
     model: TransformersModel, plain: PlainLoop, texts: Sequence[str], steps: int
 ) -> Iterator[Measured]:
     setting = f"per demonstration, M = 100, T = {TOKENS}, P = {PROMPT}"
-    request = _request(model, Scheme.PER_DEMONSTRATION, 100, unit_rows=True)
-    rows, prompt = request.capacity(_LABEL), _prompt(model, request)
-    ours = _written(model, request, texts, steps)
+    plan = _plan(model, Scheme.PER_DEMONSTRATION, 100, unit_rows=True)
+    rows, prompt = plan.capacity(_LABEL), _prompt(model, plan)
+    ours = _written(model, plan, texts, steps)
     yield from _memory(plain, setting)
     prefill, decoded = plain.cached(rows, PROMPT, steps - 1)
     middle = [[5] * (PROMPT + TOKENS // 2)] * 100
@@ -242,17 +243,19 @@ def _per_demonstration(
     yield Measured(setting, "times the batched plain loop", TOKENS * loop / ours_whole, at_least=20)
     yield Measured(setting, "of the bare model step", bare_whole / ours_whole, at_least=0.7)
     yield Measured(setting, "not the model, of a step", ours.share, at_most=0.05)
-    ada = _written(model, replace(request, mechanism=_mechanism("adadpsyn")), texts, min(steps, 12))
+    ada = _written(
+        model, _plan(model, Scheme.PER_DEMONSTRATION, 100, True, mechanism="adadpsyn"), texts, min(steps, 12)
+    )
     yield Measured(setting, "not the model, of a step, AdaDPSyn", ada.share, at_most=0.10)
 
 
 def _per_token(model: TransformersModel, plain: PlainLoop, texts: Sequence[str], steps: int) -> Iterator[Measured]:
     setting = "per token, M = 10, N = 2"
-    request = _request(model, Scheme.PER_TOKEN, 10, unit_rows=False)
-    prompt = _prompt(model, request)
+    plan = _plan(model, Scheme.PER_TOKEN, 10, unit_rows=False)
+    prompt = _prompt(model, plan)
     prefix = model.started(prompt.prefix)
-    _written(model, request, texts, 2)  # a first run warms the shapes up
-    writer = _writer(model, request, texts)
+    _written(model, plan, texts, 2)  # a first run warms the shapes up
+    writer = _writer(model, plan, texts)
     times: dict[str, list[float]] = {"published": [], "one": [], "batch": [], "dense": []}
     shares = []
     # Interleaved, so that changes of the machine's speed affect all of them.
@@ -263,8 +266,8 @@ def _per_token(model: TransformersModel, plain: PlainLoop, texts: Sequence[str],
         times["one"].append(plain.one_at_a_time(rows, all_logits=False))
         times["batch"].append(plain.batched(rows))
         times["dense"].append(plain.dense(len(rows), prompt.length))
-    ours = _written(model, request, texts, steps)
-    ada = _written(model, replace(request, mechanism=_mechanism("adadpsyn")), texts, steps)
+    ours = _written(model, plan, texts, steps)
+    ada = _written(model, _plan(model, Scheme.PER_TOKEN, 10, False, mechanism="adadpsyn"), texts, steps)
     step = mean([ours.first, *ours.later])
     yield Measured(setting, "a token", step, "s")
     yield Measured(setting, "padding, of whole-row positions", mean(shares), at_most=0.45)
@@ -283,9 +286,9 @@ def _per_token(model: TransformersModel, plain: PlainLoop, texts: Sequence[str],
 
 def _large(model: TransformersModel, plain: PlainLoop, texts: Sequence[str]) -> Iterator[Measured]:
     setting = f"per demonstration, M = 1600, P = {PROMPT}"
-    request = _request(model, Scheme.PER_DEMONSTRATION, 1_600, unit_rows=True, units=20_000)
-    ours = _written(model, request, texts, 4)
-    yield Measured(setting, "rows of the batch (capacity)", request.capacity(_LABEL))
+    plan = _plan(model, Scheme.PER_DEMONSTRATION, 1_600, unit_rows=True, units=20_000)
+    ours = _written(model, plan, texts, 4)
+    yield Measured(setting, "rows of the batch (capacity)", plan.capacity(_LABEL))
     yield Measured(setting, "to the first token", ours.first, "s")
     yield Measured(setting, "a later token", median(ours.later), "s")
     yield from _memory(plain, setting)
@@ -301,57 +304,62 @@ def _whole(first: float, later: Sequence[float]) -> float:
     return first + (TOKENS - 1) * mean(later)
 
 
-def _mechanism(name: str) -> Any:
+def _plan(
+    model: TransformersModel,
+    scheme: Scheme,
+    subsets: int,
+    unit_rows: bool,
+    units: int = _UNITS,
+    mechanism: str = _USUAL,
+) -> Plan:
     # The amount of noise does not change how long it takes to draw.
-    return mechanism_class(name)()
-
-
-def _request(
-    model: TransformersModel, scheme: Scheme, subsets: int, unit_rows: bool, units: int = _UNITS
-) -> SynthesisRequest:
-    plan = SamplingPlan(scheme, subsets, 1 if unit_rows else 2, unit_rows, TOKENS, 1)
-    request = SynthesisRequest(
-        labels=(_LABEL,),
-        template=_TEMPLATE,
-        plan=plan,
-        mechanism=_mechanism("gaussian"),
-        target=PrivacyTarget(4.0, 1e-5),
+    spec = RunSpec(
         sizes={_LABEL: units},
-        content=NO_FILE,
+        epsilon=4.0,
+        kind="news article",
+        recipe=Recipe.TOKENS,
+        mechanism=mechanism,
+        scheme=scheme,
+        subsets=subsets,
+        per_subset=None if unit_rows else 2,
+        tokens=TOKENS,
+        shots=1,
         candidates=_CANDIDATES,
     )
+    plan = Plan(spec=completed(spec, {_LABEL: units}), labels=(_LABEL,), sizes={_LABEL: units})
     if scheme is Scheme.PER_TOKEN:
-        return request
-    prompt = _prompt(model, request)
+        return plan
+    prompt = _prompt(model, plan)
     spare = PROMPT - len(model.started(prompt.prefix)) - prompt.length
-    return replace(request, max_record_tokens=request.max_record_tokens + spare)
+    return replace(plan, spec=plan.spec.with_(max_record_tokens=plan.spec.max_record_tokens + spare))
 
 
-def _prompt(model: TransformersModel, request: SynthesisRequest) -> GenerationPrompt:
-    return GenerationPrompt(model, _TEMPLATE, _LABEL, request.max_record_tokens, request.records_per_row)
+def _prompt(model: TransformersModel, plan: Plan) -> WritingPrompt:
+    return WritingPrompt(model, plan.spec.asked, _LABEL, plan.spec.max_record_tokens, plan.sampling.per_subset)
 
 
-def _writer(model: Any, request: SynthesisRequest, texts: Sequence[str]) -> DemonstrationWriter:
-    units = [(Record(texts[i % len(texts)], _LABEL),) for i in range(request.sizes[_LABEL])]
-    return DemonstrationWriter(units, request, model, SecureRandomness(), _LABEL, 1)
+def _writer(model: Any, plan: Plan, texts: Sequence[str]) -> DemonstrationWriter:
+    units = [(Record(texts[i % len(texts)], _LABEL),) for i in range(plan.sizes[_LABEL])]
+    return DemonstrationWriter(units, plan, model, SecureRandomness(), (_LABEL, 1))
 
 
-def _written(model: TransformersModel, request: SynthesisRequest, texts: Sequence[str], steps: int) -> _Steps:
+def _written(model: TransformersModel, plan: Plan, texts: Sequence[str], steps: int) -> _Steps:
     """Write `steps` tokens of a demonstration, charged in a temporary ledger."""
     timed = TimedModel(model)
     timed.stop_tokens = frozenset()  # a text that ends early would leave nothing to measure
-    writer = _writer(timed, request, texts)
+    writer = _writer(timed, plan, texts)
     with tempfile.TemporaryDirectory() as folder:
-        claimed = Claim(1.0, request.target.delta, "none", 1.0, "none")
+        claimed = Claim(1.0, plan.spec.delta, "none", 1.0, "none")
         ledger = PrivacyLedger(Path(folder))
         ledger.set_cap("bench", RECORD, PrivacyTarget(1e9, 0.5))
-        run = ledger.begin(Fingerprint("bench", RECORD, "none"), "bench", request.event, claimed)
+        run = ledger.begin(Fingerprint("bench", RECORD, "none"), "bench", plan.event, claimed)
         started = time.perf_counter()
-        run.charge(*request.charge(_LABEL, 1))
+        [(per, events), *_] = plan.stages[WRITE].charges()
+        run.charge(per, events, _LABEL)
         charged = time.perf_counter() - started
         ends = [time.perf_counter()]
         within = [timed.seconds]
-        for event in write_together([writer], request, timed):
+        for event in write_together([writer], plan, timed):
             if isinstance(event, TokenReleased):
                 ends.append(time.perf_counter())
                 within.append(timed.seconds)

@@ -11,14 +11,7 @@ from collections.abc import Callable
 
 from mechanisms.accounting import PrivacyTarget, claim
 from mechanisms.api import calibration, certificate_check, cost
-from mechanisms.cli.options import (
-    add_plan_options,
-    add_rate_options,
-    check_transform,
-    composition,
-    mechanism,
-    sampling_plan,
-)
+from mechanisms.cli.options import add_plan_options, check_noise, composition, planned
 from mechanisms.cli.output import add_json, show
 from mechanisms.demos.signature import same_digest
 from mechanisms.errors import AccountingError, UsageError
@@ -26,29 +19,27 @@ from mechanisms.files import text_of
 
 
 def _add_calibrate(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--epsilon", type=float, required=True)
-    add_plan_options(parser)
-    _add_both(parser, _calibrate)
+    _add_both(parser, _calibrate, "epsilon")
 
 
 def _add_account(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--from", dest="source", metavar="FILE", help="check a demo set's certificate")
     parser.add_argument("--digest", help="with --from: what the certificate page on paper says; refuse another file")
-    add_plan_options(parser, delta_required=False)  # a demo set carries its own delta
     _add_both(parser, _account)
 
 
-def _add_both(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], None]) -> None:
-    add_rate_options(parser)
+def _add_both(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], None], *more: str) -> None:
+    add_plan_options(parser, *more)
     add_json(parser)
     parser.set_defaults(run=run)
 
 
 def _calibrate(options: argparse.Namespace) -> None:
-    plan = sampling_plan(options)
-    check_transform(options)
-    target, compose = PrivacyTarget(options.epsilon, options.delta), composition(options, plan)
-    show(options, calibration(mechanism(options, plan), plan, compose, target))
+    spec, plan = planned(options)
+    check_noise(spec)
+    target = PrivacyTarget(spec.epsilon, spec.delta)
+    compose = composition(options, plan, spec.delta)
+    show(options, calibration(spec.made_mechanism.for_plan(plan), plan, compose, target))
 
 
 def _account(options: argparse.Namespace) -> None:
@@ -57,13 +48,11 @@ def _account(options: argparse.Namespace) -> None:
         return
     if options.digest:
         raise UsageError("--digest is compared with a file: name it with --from FILE.")
-    if options.delta is None:
-        raise UsageError("Give --delta, or a demo set with --from FILE.")
-    plan = sampling_plan(options)
-    check_transform(options)
-    given, compose = mechanism(options, plan, required=True), composition(options, plan)
-    event = compose(given.event)
-    show(options, cost(given, plan, event, claim(event, PrivacyTarget(1.0, options.delta).delta)))
+    spec, plan = planned(options)
+    check_noise(spec, required=True)
+    given = spec.made_mechanism.for_plan(plan)
+    event = composition(options, plan, spec.delta)(given.event)
+    show(options, cost(given, plan, event, claim(event, spec.delta)))
 
 
 def _check(options: argparse.Namespace) -> None:

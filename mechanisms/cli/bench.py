@@ -8,8 +8,8 @@ from typing import Any
 
 from mechanisms.audit.bench import Measured, bench
 from mechanisms.cli.output import add_json, progress, show
-from mechanisms.data.columns import ColumnMapping, guess_columns, to_records
-from mechanisms.data.sources import EXAMPLES, KIND, name_of, of_kind, read_table
+from mechanisms.data.columns import guess_columns
+from mechanisms.data.sources import EXAMPLES, name_of, read_table
 from mechanisms.errors import DataError
 from mechanisms.inference.engine.threads import fixed_thread_count
 from mechanisms.inference.models.catalogue import load_model
@@ -46,7 +46,7 @@ def _texts(options: argparse.Namespace) -> list[str]:
     file = options.texts or EXAMPLES[0].path
     table = read_table(file)
     text, _ = guess_columns(table)
-    texts = [record.text for record in to_records(of_kind(table, "Text"), ColumnMapping(text, KIND))]
+    texts = [cell for cell in table.frame[text] if cell.strip()] if text else []
     if not texts:
         raise DataError(f"'{name_of(file)}' has no rows with text: give a file with a text column.")
     return texts

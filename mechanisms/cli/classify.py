@@ -1,4 +1,4 @@
-"""`query` and `evaluate`: use a demo set for labels, or for text if it has outputs or a single kind of text."""
+"""`query` and `evaluate`: the labels that a model gives behind a demo set."""
 
 from __future__ import annotations
 
@@ -21,21 +21,14 @@ from mechanisms.cli.output import (
 )
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.completions import CompletionPerplexity, check_texts
 from mechanisms.evaluation.evaluate import AS_READ, PUBLIC_ONLY, Comparison, Scorecard
-from mechanisms.evaluation.open_answers import OpenScorecard
-from mechanisms.evaluation.reader import check_gives_labels, check_labels, readers_in_words, same_reader
+from mechanisms.evaluation.reader import check_labels, readers_in_words, same_reader
 from mechanisms.evaluation.remote_reader import RemoteReader
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.listing import default_name
 from mechanisms.inference.remote import KEY_VARIABLE, ChatServer, ServerAddress, key_from_environment
-from mechanisms.records import Dataset, Record
+from mechanisms.records import Dataset
 
-_ONE_KIND = (
-    "A set of one kind of text is evaluated alone and on this machine: leave out the second set, --reader-url and "
-    "--reader-model."
-)
-_HERE = "Answers in text need a model of this machine: leave out --reader-url and --reader-model."
 _NO_WRITER = "its writer, {writer}, is not among the models that are listed and on this machine"
 _NO_LABEL = "The answer names no label of the set, or several."
 
@@ -52,10 +45,9 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("demos", metavar="DEMOS", nargs="+", help="one set, or two to compare on the same rows")
     parser.add_argument("--test", required=True, metavar="FILE")
     parser.add_argument("--text-column", default="text")
-    parser.add_argument("--label-column", help="default: label; with a set of one kind of text there may be none ('')")
+    parser.add_argument("--label-column", default="label")
     add_label_names(parser)
     add_reading_options(parser)
-    parser.add_argument("--output-column", help="outputs instead of labels: how often the set answers just so")
     parser.add_argument("--limit", type=int, help="use only the first rows")
     _add_reader_options(parser)
     add_json(parser)
@@ -115,19 +107,12 @@ def _models(written: DemoSet, reader: LanguageModel | RemoteReader) -> dict[str,
 def _query(options: argparse.Namespace) -> None:
     check_says_something(options.text)
     written, remote = api.read(options.demos), _remote_reader(options)
-    if remote is not None and written.in_text:
-        raise UsageError(_HERE)
-    if not written.in_text:
-        check_gives_labels(written)
+    check_labels(written.labels)
     if remote is not None:
         show(options, _queried_elsewhere(remote, written, options.text))
         return
     model = _model(options, written)
     terms = _models(written, model) | not_private((), written.certificate.why_not_private)
-    if written.in_text:
-        [said] = api.respond(written, [options.text], model)
-        show(options, {"completion" if written.completes else "answer": said} | terms)
-        return
     [prediction] = api.predictions(written, [options.text], model)
     readings = {"": prediction.answer, "_calibrated": prediction.calibrated, "_raw": prediction.raw}
     labels = {f"label{way}": written.labels[int(each.argmax())] for way, each in readings.items()}
@@ -152,21 +137,13 @@ def _queried_elsewhere(reader: RemoteReader, written: DemoSet, text: str) -> dic
 def _evaluate(options: argparse.Namespace) -> None:
     written = [api.read(path) for path in options.demos]
     remote = _remote_reader(options)
-    _check(options, written, elsewhere=remote is not None)
-    whole = api.load_test(
-        options.test,
-        written[0],
-        text=options.text_column,
-        label=options.label_column,
-        output=options.output_column,
-        **of_rows(options),
-    )
-    test = replace(whole, records=_read_by(written[0], whole)[: options.limit])
+    _check(options, written)
+    columns = {"text": options.text_column, "label": options.label_column}
+    whole = api.load_test(options.test, written[0], **columns, **of_rows(options))
+    test = replace(whole, records=whole.records[: options.limit])
     if remote is not None:
         show(options, _evaluated_elsewhere(remote, options.demos, written, whole, test))
         return
-    if written[0].completes:
-        check_texts([each.text for each in test.records])
     owners = api.mark_test_file(whole)
     told_of_owners(owners)
     terms = not_private(owners, *(each.certificate.why_not_private for each in written))
@@ -175,66 +152,20 @@ def _evaluate(options: argparse.Namespace) -> None:
         show(options, _compared(options.demos, written, test, model) | terms)
         return
     document = {"rows": 0, **_models(written[0], model), **terms}
-    show(options, document | _figures(options, written[0], test, model))
+    found = api.evaluate(written[0], test, model, told=told_of_rows)
+    show(options, document | _of_labels(found, written[0].labels))
 
 
-def _read_by(written: DemoSet, test: Dataset) -> Sequence[Record]:
-    """The rows to evaluate: for a set of a single kind of text, those of that kind."""
-    return [each for each in test.records if each.label in written.labels] if written.completes else test.records
-
-
-def _check(options: argparse.Namespace, sets: Sequence[DemoSet], elsewhere: bool) -> None:
+def _check(options: argparse.Namespace, sets: Sequence[DemoSet]) -> None:
     if options.limit is not None and options.limit < 1:
         raise UsageError("--limit must be at least 1.")
     if len(options.demos) > 2:
         raise UsageError("evaluate takes one set, or two to compare.")
-    _check_outputs(options, sets, elsewhere)
-
-
-def _check_outputs(options: argparse.Namespace, sets: Sequence[DemoSet], elsewhere: bool) -> None:
-    if options.output_column and elsewhere:
-        raise UsageError(_HERE)
-    if options.output_column and len(options.demos) == 2:
-        raise UsageError("Outputs need a single set: leave out the second one.")
     for each in sets:
-        if options.output_column and each.template.output is None:
-            raise UsageError("The demonstrations of this set have no outputs: leave out --output-column.")
-        if not options.output_column and each.template.output is not None and len(each.labels) == 1:
-            raise UsageError("The demonstrations of this set have outputs: give the test file's --output-column.")
-        if each.completes and (elsewhere or len(options.demos) == 2):
-            raise UsageError(_ONE_KIND)
-        if not options.output_column and not each.completes:
-            check_labels(each.labels, each.schema)
+        check_labels(each.labels)
 
 
 # The documents with figures of one set, of two sets, and of a remote reader.
-
-
-def _figures(options: argparse.Namespace, written: DemoSet, test: Dataset, model: LanguageModel) -> dict[str, Any]:
-    if options.output_column:
-        return _of_outputs(api.evaluate_outputs(written, test, model, told=told_of_rows))
-    if written.completes:
-        return _of_texts(api.evaluate_completions(written, test, model, told=_told_of_prompts))
-    return _of_labels(api.evaluate(written, test, model, told=told_of_rows), written.labels)
-
-
-def _told_of_prompts(done: int, total: int) -> None:
-    progress(f"{done} of {total} prompts")
-
-
-def _of_outputs(found: Mapping[str, OpenScorecard]) -> dict[str, Any]:
-    document: dict[str, Any] = {"level": confidence.LEVEL}
-    for name, each in found.items():
-        document |= {"rows": each.exact.total, name: {"exact": in_json(each.exact), "f1": in_json(each.f1)}}
-    return document
-
-
-def _of_texts(found: Mapping[str, CompletionPerplexity]) -> dict[str, Any]:
-    document: dict[str, Any] = {"level": confidence.LEVEL}
-    for name, each in found.items():
-        interval = [round(bound, 3) for bound in each.interval]
-        document |= {"rows": each.texts, name: {"perplexity": round(each.perplexity, 3), "interval": interval}}
-    return document
 
 
 def _of_labels(found: Mapping[str, Scorecard], labels: Sequence[str]) -> dict[str, Any]:

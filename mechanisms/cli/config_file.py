@@ -15,9 +15,6 @@ from mechanisms.files import text_of
 READER_URL, READER_MODEL = "--reader-url", "--reader-model"
 _REFUSED = "only query and evaluate read elsewhere: leave out {flag}. Private rows never leave this machine."
 _FLAG = "--config"
-_SCHEMA = "--schema"
-_OF_LABELS = {"--labels", "--label-names", "--sizes"}
-"""Options whose lists and mappings are passed on as JSON: a label may have a comma."""
 _NOT_IN_A_FILE = {_FLAG, "--help"}
 
 
@@ -98,21 +95,16 @@ def _as_argument(flag: str, value: Any, flags: Mapping[str, argparse.Action]) ->
 
 
 def _text(flag: str, value: Any) -> str:
-    """A value as text of the command line: lists separated by commas, mappings as name=value; of labels, and a schema,
-    as JSON.
+    """A value as text of the command line: lists and mappings as JSON, since a label may have a comma.
 
-    Lists and mappings must not be nested, except in a schema.
+    They must not be nested.
     """
-    if isinstance(value, dict) and flag == _SCHEMA:
-        return _as_json(value)
-    if isinstance(value, dict) and flag in _OF_LABELS:
-        return _as_json({_single(flag, name): _single(flag, each) for name, each in value.items()})
-    if isinstance(value, list) and flag in _OF_LABELS:
-        return _as_json([_single(flag, each) for each in value])
     if isinstance(value, dict):
-        return ",".join(f"{_single(flag, name)}={_single(flag, each)}" for name, each in value.items())
+        return json.dumps(
+            {_single(flag, name): _single(flag, each) for name, each in value.items()}, ensure_ascii=False
+        )
     if isinstance(value, list):
-        return ",".join(_single(flag, each) for each in value)
+        return json.dumps([_single(flag, each) for each in value], ensure_ascii=False)
     return _single(flag, value)
 
 
@@ -132,10 +124,3 @@ def _printed(value: object) -> str:
         return text.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError as error:
         raise UsageError("The file has half a character, written as \\ud800 or so: write the whole one.") from error
-
-
-def _as_json(document: dict[Any, Any] | list[str]) -> str:
-    try:
-        return json.dumps(document, ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError) as error:  # a date, say, or a number that is too long
-        raise UsageError(f"The option '{_SCHEMA[2:]}' is no JSON: put dates in quotes.") from error

@@ -1,9 +1,9 @@
-"""Options that several commands share: how a file is read, labels and their names, mechanism, sampling and delta."""
+"""Options that several commands share: how a file is read, labels and their names, and the settings of a run."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from mechanisms.cli.output import progress
@@ -12,16 +12,10 @@ from mechanisms.data.label_names import LabelNames, named, read_labels, read_nam
 from mechanisms.discovery import Parameter, parameters
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed
-from mechanisms.runs.defaults import MECHANISM, RECORDS, UNLABELLED
-from mechanisms.sampling import Compose, EventOfSteps, SamplingPlan, Scheme
-from mechanisms.steps import (
-    TokenMechanism,
-    Transform,
-    mechanism_class,
-    mechanism_names,
-    transform_class,
-    transform_names,
-)
+from mechanisms.runs.settings import PARAMETERS, flagged, solved_flag
+from mechanisms.runs.spec import Group, RunSpec
+from mechanisms.sampling import Compose, EventOfSteps, SamplingPlan
+from mechanisms.steps import mechanism_class, mechanism_names, transform_class, transform_names
 
 _SHARED = "parameters of several mechanisms"
 
@@ -117,9 +111,9 @@ def label_names(options: argparse.Namespace) -> LabelNames:
     return read_names(options.label_names) if options.label_names else ()
 
 
-# What prompts call a text and its label; and texts that say something.
+# What prompts call a text and its label, and texts that say something.
 
-FROM_THE_COLUMN = "(default: a usual word that the column's name suggests, never the name itself)"
+FROM_THE_COLUMN = "a usual word that the column's name suggests, never the name itself"
 
 
 def field_names(options: argparse.Namespace, text_column: str, label_column: str) -> tuple[str, str]:
@@ -142,37 +136,52 @@ def check_says_something(text: str) -> None:
         raise UsageError("The text is empty: give one that says something.")
 
 
-# Mechanism, sampling and delta.
+# The settings of a run: one option for each field of `RunSpec`, or for some of them.
+
+_UNIT_ROWS = "per_subset"
 
 
-def add_plan_options(parser: argparse.ArgumentParser, delta_required: bool = True, by_rows: bool = False) -> None:
-    """Add the options of mechanism, transform, their parameters, scheme, rows, tokens, shots and delta.
+def add_settings(
+    parser: argparse.ArgumentParser,
+    names: Collection[str] = RunSpec.model_fields,
+    usual: Mapping[str, Any] | None = None,
+) -> None:
+    """Add an option for each of some settings; without a value the setting is left open.
 
     Args:
-        delta_required: whether delta must be given.
-        by_rows: M and T default to None, since their values then depend on the rows' kind and label sizes.
+        names: of fields of `RunSpec`.
+        usual: what some of them are where nothing is said, if that is not the field's default.
     """
-    plan = SamplingPlan()
-    group = parser.add_argument_group("plan")
-    group.add_argument("--mechanism", default=MECHANISM, choices=mechanism_names())
-    group.add_argument("--transform", default="none", choices=transform_names())
-    group.add_argument(
-        "--delta", type=float, required=delta_required, help="failure probability of the claim, well under 1/n"
-    )
-    group.add_argument("--scheme", default=plan.scheme.value, choices=[s.value for s in Scheme])
-    rows = group.add_mutually_exclusive_group()
-    rows.add_argument("--unit-rows", action="store_true", help="each sampled unit is a row (default)")
-    rows.add_argument("--per-subset", type=int, metavar="N", help="M subsets of N expected records instead")
-    most, tokens = f"{plan.subsets}", f"{plan.tokens}"
-    if by_rows:
-        most += ", or the units of the smallest label where they are fewer"
-        tokens += f"; of records {RECORDS.tokens}, with outputs and of texts alone {UNLABELLED.tokens}"
-    group.add_argument("--subsets", type=int, metavar="M", help=f"expected rows, or subsets (default: {most})")
-    group.add_argument("--tokens", type=int, metavar="T", help=f"tokens of a demonstration (default: {tokens})")
-    if not by_rows:
-        parser.set_defaults(subsets=plan.subsets, tokens=plan.tokens)
-    group.add_argument("--shots-per-label", "--shots", type=int, default=plan.shots, metavar="S")
-    add_parameter_options(parser, _described())
+    groups: dict[Group, Any] = {}
+    for each in flagged():
+        if each.name not in names:
+            continue
+        group = groups.get(each.group) or groups.setdefault(each.group, parser.add_argument_group(each.group.value))
+        help_text = each.help((usual or {}).get(each.name)).replace("%", "%%")
+        group.add_argument(
+            f"--{each.flag}", dest=each.name, choices=each.choices, metavar=each.placeholder, help=help_text
+        )
+        if each.name == _UNIT_ROWS:
+            words = "each sampled unit is a row (default)"
+            group.add_argument("--unit-rows", dest=each.name, action="store_const", const=None, help=words)
+    if PARAMETERS in names:
+        add_parameter_options(parser, _described())
+
+
+def spec_of(options: argparse.Namespace, **usual: Any) -> RunSpec:
+    """What the options ask for.
+
+    Args:
+        options: of a parser with `add_settings`.
+        usual: settings where nothing is said of them.
+
+    Raises:
+        UsageError: a value is out of range, or does not go with the others.
+    """
+    said = {each.name: value for each in flagged() if (value := getattr(options, each.name, None)) is not None}
+    read = {each.name: each.read(said[each.name]) for each in flagged() if each.name in said}
+    parameters = given(options, _described())
+    return RunSpec.of(**usual | read | ({PARAMETERS: parameters} if parameters else {}))
 
 
 def _described() -> dict[str, dict[str, Parameter]]:
@@ -182,86 +191,47 @@ def _described() -> dict[str, dict[str, Parameter]]:
     return described(users)
 
 
-def add_rate_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the sampling rate, given directly or through a size."""
+def check_noise(spec: RunSpec, required: bool = False) -> None:
+    """Refuse noise that calibration solves for, or its lack where nothing is calibrated.
+
+    Raises:
+        UsageError: see above.
+    """
+    solved = solved_flag(spec.mechanism)
+    if solved is not None and required != (solved in spec.parameters):
+        wanted = "is not calibrated here: give" if required else "is calibrated: leave out"
+        raise UsageError(f"'{spec.mechanism}' {wanted} --{solved}.")
+
+
+# Noise for a rate, or its cost: no rows, and one label.
+
+
+_OF_A_PLAN = ("delta", "mechanism", "transform", PARAMETERS, "scheme", "subsets", "per_subset", "tokens", "shots")
+_USUAL = {"subsets": SamplingPlan.subsets, "tokens": SamplingPlan.tokens, "shots": SamplingPlan.shots}
+
+
+def add_plan_options(parser: argparse.ArgumentParser, *more: str) -> None:
+    """Add the options of mechanism, transform, sampling and rate, and those of `more` settings."""
+    add_settings(parser, (*more, *_OF_A_PLAN), _USUAL)
     group = parser.add_argument_group("sampling rate")
     group.add_argument("--rate", type=float, metavar="Q", help="probability that a unit joins")
     group.add_argument("--size", type=int, metavar="n", help="units of the largest-rate label, public")
     group.add_argument("--expected-sample", type=float, metavar="m", help="q = m / n (default: M N / n)")
 
 
-def sampling_plan(options: argparse.Namespace, usual_subsets: int = SamplingPlan.subsets) -> SamplingPlan:
-    """The sampling plan of the options.
-
-    Args:
-        options: with a T.
-        usual_subsets: M if the options have none.
+def planned(options: argparse.Namespace) -> tuple[RunSpec, SamplingPlan]:
+    """What the options of `add_plan_options` ask for.
 
     Raises:
-        UsageError: a number is out of range.
+        UsageError: a value is out of range, or the mechanism has no noise.
     """
-    return SamplingPlan(
-        scheme=Scheme(options.scheme),
-        subsets=usual_subsets if options.subsets is None else options.subsets,
-        per_subset=1 if options.per_subset is None else options.per_subset,
-        unit_rows=options.per_subset is None,
-        tokens=options.tokens,
-        shots=options.shots_per_label,
-    )
+    spec = spec_of(options, **_USUAL)
+    if reason := mechanism_class(spec.mechanism).not_private:
+        raise UsageError(f"There is nothing to account: '{spec.mechanism}' is {reason}.")
+    return spec, spec.with_(written=spec.shots).sampling()
 
 
-def mechanism(options: argparse.Namespace, plan: SamplingPlan | None = None, required: bool = False) -> TokenMechanism:
-    """The mechanism of the options, adapted to the plan if there is one.
-
-    Args:
-        required: whether the noise must be given, because it is not calibrated.
-
-    Raises:
-        UsageError: a parameter is out of range, belongs to another mechanism, or is missing; or the mechanism has no
-            sound accounting under the plan.
-    """
-    chosen = mechanism_class(options.mechanism)
-    own, values = list(parameters(chosen)), given(options, _described())
-    _refuse_foreign(options, values)
-    # Only the parameter that calibration solves for has no useful default.
-    for solved in (each.flag for each in own if each.name == chosen.calibrated):
-        if required != (solved in values):
-            wanted = "is not calibrated here: give" if required else "is calibrated: leave out"
-            raise UsageError(f"'{options.mechanism}' {wanted} --{solved}.")
-    made = chosen(**{each.name: values[each.flag] for each in own if each.flag in values})
-    return made if plan is None else made.for_plan(plan)
-
-
-def transform(options: argparse.Namespace) -> Transform:
-    """The transform of the options.
-
-    Raises:
-        UsageError: a parameter is out of range.
-    """
-    chosen, values = transform_class(options.transform), given(options, _described())
-    return chosen(**{each.name: values[each.flag] for each in parameters(chosen) if each.flag in values})
-
-
-def check_transform(options: argparse.Namespace) -> None:
-    """Refuse a transform that the mechanism cannot take; a transform changes neither noise nor cost.
-
-    Raises:
-        UsageError: a parameter is out of range, or the mechanism takes no transform.
-    """
-    chosen = mechanism_class(options.mechanism)
-    if transform(options).name != "none" and not chosen.takes_transform:
-        raise UsageError(f"'{options.mechanism}' takes no transform: choose --transform none.")
-    if chosen.not_private:
-        raise UsageError(f"There is nothing to account: '{options.mechanism}' is {chosen.not_private}.")
-
-
-def _refuse_foreign(options: argparse.Namespace, values: dict[str, Any]) -> None:
-    for flag in values:
-        if not {options.mechanism, options.transform} & _described()[flag].keys():
-            raise UsageError(f"--{flag} is no parameter of '{options.mechanism}' with transform '{options.transform}'.")
-
-
-def composition(options: argparse.Namespace, plan: SamplingPlan) -> Compose:
+def composition(options: argparse.Namespace, plan: SamplingPlan, delta: float) -> Compose:
     """The composition of a run of one label with records as units, from --rate, or --size with --expected-sample.
 
     With --size alone the batch's capacity is known, and its overflow is part of the event.
@@ -275,7 +245,7 @@ def composition(options: argparse.Namespace, plan: SamplingPlan) -> Compose:
         raise UsageError("--expected-sample must be a positive number.")
     rate = options.rate
     if options.size is not None and rate is None and options.expected_sample is None:
-        return lambda event: plan.compose(event, {"each label": options.size}, options.delta)
+        return lambda event: plan.compose(event, {"each label": options.size}, delta)
     if options.size is not None:
         expected = plan.expected_sample if options.expected_sample is None else options.expected_sample
         implied = min(1.0, expected / options.size)
@@ -288,7 +258,7 @@ def composition(options: argparse.Namespace, plan: SamplingPlan) -> Compose:
         raise UsageError("Give the sampling rate: --rate Q, or --size n (with --expected-sample m).")
     if not 0 < rate <= 1:
         raise UsageError("--rate must lie in (0, 1].")
-    return lambda event: _one_label(plan, event, rate, options.delta)
+    return lambda event: _one_label(plan, event, rate, delta)
 
 
 def _one_label(plan: SamplingPlan, event: EventOfSteps, rate: float, delta: float) -> Composed:
@@ -332,7 +302,7 @@ def _words(users: dict[str, Parameter]) -> str:
 
 def given(options: argparse.Namespace, flags: Iterable[str]) -> dict[str, Any]:
     """The given flags and their values."""
-    values = {flag: getattr(options, _destination(flag)) for flag in flags}
+    values = {flag: getattr(options, _destination(flag), None) for flag in flags}
     return {flag: value for flag, value in values.items() if value is not None}
 
 

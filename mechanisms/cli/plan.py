@@ -7,32 +7,33 @@ from typing import Any
 
 from mechanisms import api
 from mechanisms.accounting import PrivacyTarget
+from mechanisms.cli.options import add_settings, spec_of
 from mechanisms.cli.output import add_json, progress, show
 from mechanisms.discovery import parameters
-from mechanisms.runs.defaults import MECHANISM
 from mechanisms.runs.planner import Option, Task
+from mechanisms.sampling import SamplingPlan
+
+_SETTINGS = ("epsilon", "delta", "mechanism", "per_subset", "tokens", "shots")
+_USUAL = {"per_subset": 1, "tokens": SamplingPlan.tokens, "shots": SamplingPlan.shots}
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--mechanism", default=MECHANISM, choices=api.noisy_mechanisms())
     parser.add_argument("--size", type=int, required=True, metavar="n", help="units of the smallest label, public")
-    parser.add_argument("--tokens", type=int, required=True, metavar="T")
-    parser.add_argument("--prompt-tokens", type=int, required=True, metavar="P")
-    parser.add_argument("--per-subset", type=int, default=1, metavar="N")
-    parser.add_argument("--shots-per-label", "--shots", type=int, default=1, metavar="S")
-    parser.add_argument("--epsilon", type=float, required=True)
-    parser.add_argument("--delta", type=float, required=True)
+    parser.add_argument("--prompt-tokens", type=int, required=True, metavar="P", help="of one row's prompt")
     cost = parser.add_argument("--max-prompt-tokens", type=float, required=True, metavar="COST")
     cost.help = "prompt tokens through the model for one demonstration"
+    add_settings(parser, _SETTINGS, _USUAL)
     add_json(parser)
     parser.set_defaults(run=_plan)
 
 
 def _plan(options: argparse.Namespace) -> None:
-    task = Task(options.size, options.tokens, options.prompt_tokens, options.per_subset, options.shots_per_label)
-    target = PrivacyTarget(options.epsilon, options.delta)
+    spec = spec_of(options, **_USUAL)
+    assert spec.tokens is not None
+    task = Task(options.size, spec.tokens, options.prompt_tokens, spec.per_subset or 1, spec.shots)
+    target = PrivacyTarget(spec.epsilon, spec.delta)
     found = api.planned(
-        options.mechanism, task, target, options.max_prompt_tokens, told=lambda each: progress(_line(each))
+        spec.mechanism, task, target, options.max_prompt_tokens, told=lambda each: progress(_line(each))
     )
     if options.json:
         show(options, {"options": [in_json(each) for each in found]})

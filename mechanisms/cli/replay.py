@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import math
 import time
 
 from mechanisms.cli.output import add_json, show
-from mechanisms.cli.run_words import cut_off_in_words, own_words
+from mechanisms.cli.run_words import own_words
 from mechanisms.demos.demo_set import finite
 from mechanisms.errors import UsageError, printable
 from mechanisms.files import text_of
-from mechanisms.records import Demonstration
 from mechanisms.runs.events import (
-    ChoiceReleased,
+    ENDS,
     DemoCompleted,
-    DemoCutOff,
     DemoStarted,
-    DraftsWritten,
-    PriorsReleased,
     RunEvent,
     RunStopped,
-    ScoreReleased,
-    SetsMade,
-    StageRelease,
     StageStarted,
     TokenReleased,
-    VotesReleased,
 )
-from mechanisms.runs.run_file import ENDS, from_lines
+from mechanisms.runs.run_file import from_lines
 
 _BESIDE = 3
 """The number of candidates shown beside the released one."""
@@ -67,21 +58,15 @@ def _replay(options: argparse.Namespace) -> None:
 def lines(event: RunEvent) -> list[str]:
     """The lines that describe an event; control characters in a model's text are not yet escaped."""
     match event:
-        case DemoStarted(label, number):
-            return [f"{label}, number {number}"]
+        case StageStarted(stage):
+            return [f"Stage: {stage}"]
+        case DemoStarted(label, number, opening):
+            return [f"{label}, number {number}{f': begins with {opening!r}' if opening else ''}"]
         case TokenReleased():
             return [_token(event)]
         case DemoCompleted(demonstration, number):
-            return [f"  {demonstration.label}, {number}: {_whole(demonstration)}"]
-        case DemoCutOff():
-            return [f"  {cut_off_in_words(event)}"]
-        case StageStarted(stage):
-            return [f"Stage: {stage}"]
-        case DraftsWritten(label, round_, drafts):
-            return [f"{label}, round {round_}: {len(drafts)} drafts"]
-        case VotesReleased():
-            return _votes(event)
-    return _judged(event)
+            return [f"  {demonstration.label}, {number}: {demonstration.text}"]
+    return [f"  {line}" for line in own_words(event)]
 
 
 def _token(event: TokenReleased) -> str:
@@ -91,37 +76,6 @@ def _token(event: TokenReleased) -> str:
     kind = "noisy" if event.scores is not None else "public, free" if event.free else "public"
     token = f"{event.candidates[event.chosen]!r} {values[event.chosen]:.1f}"
     return f"  {event.label}, {event.number}: token {event.step}  {token}   ({kind}; beside it {beside or 'nothing'})"
-
-
-def _votes(event: VotesReleased) -> list[str]:
-    head = f"{event.label}, round {event.round}: votes, with noise of ±{event.noise:.2g}"
-    winners = ", ".join(f"draft {i + 1} ({event.votes[i]:.1f})" for i in event.winners)
-    return [head, f"  winners: {winners or 'none'}"]
-
-
-def _judged(event: RunEvent) -> list[str]:
-    match event:
-        case SetsMade(sets):
-            return [f"{len(sets)} sets compete: {', '.join(each.name for each in sets)}"]
-        case PriorsReleased(priors):
-            return [f"  {name} leans to {', '.join(f'{100 * value:.0f}%' for value in of)}" for name, of in priors]
-        case ChoiceReleased(_, (name, correction)):
-            return [f"Chosen: {name}, correction {correction}"]
-        case StageRelease():
-            return [f"  {line}" for line in own_words(event)]
-        case ScoreReleased(score):
-            arms = score.arms.items()
-            return [f"  {name}: {_of_hundred(arm.interval)} of 100" for name, arm in arms]
-    return []
-
-
-def _of_hundred(interval: tuple[float, float]) -> str:
-    low, high = interval
-    return f"{math.floor(100 * low)} to {math.ceil(100 * high)}"  # never narrower than it is
-
-
-def _whole(each: Demonstration) -> str:
-    return each.text if each.output is None else f"{each.text} → {each.output}"
 
 
 COMMANDS = {"replay": _add_options}

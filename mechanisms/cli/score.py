@@ -7,7 +7,7 @@ from typing import Any
 
 from mechanisms import api
 from mechanisms.accounting import PrivacyTarget
-from mechanisms.cli.options import add_label_names, add_reading_options, of_rows
+from mechanisms.cli.options import add_label_names, add_reading_options, add_settings, of_rows, spec_of
 from mechanisms.cli.output import add_json, progress, show
 from mechanisms.demos.findings import DEMONSTRATIONS
 from mechanisms.inference.models.listing import default_name
@@ -29,7 +29,6 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--drop-duplicates", action="store_true")
     parser.add_argument("--name", help="the data set's name in the ledger (default: the file's name)")
     parser.add_argument("--epsilon", type=float, required=True, help="what the units that score pay")
-    parser.add_argument("--delta", type=float, required=True, help="failure probability of the claim, well under 1/n")
     parser.add_argument(
         "--share",
         type=float,
@@ -43,21 +42,21 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         metavar="E",
         help="also score class means of embeddings, without a language model; the units that do not score pay E",
     )
-    parser.add_argument("--max-record-tokens", type=int, default=ScoreRequest.max_record_tokens)
-    parser.add_argument("--max-unit-records", type=int, default=ScoreRequest.max_unit_records)
     parser.add_argument("--model", default=default_name())
+    add_settings(parser, ("delta", "max_record_tokens", "max_unit_records"))
     add_json(parser)
     parser.set_defaults(run=_score)
 
 
 def _score(options: argparse.Namespace) -> None:
     scored = api.read_any(options.demos)
+    spec = spec_of(options)
     request = ScoreRequest(
-        target=PrivacyTarget(options.epsilon, options.delta),
+        target=PrivacyTarget(options.epsilon, spec.delta),
         by_user=options.unit_column is not None,
         share=options.share,
-        max_record_tokens=options.max_record_tokens,
-        max_unit_records=options.max_unit_records,
+        max_record_tokens=spec.max_record_tokens,
+        max_unit_records=spec.max_unit_records,
         prototypes_epsilon=options.prototypes_epsilon,
     )
     dataset = api.load(

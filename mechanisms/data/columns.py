@@ -97,7 +97,7 @@ def _is_named_id(name: str) -> bool:
 
 @dataclass(frozen=True, repr=False)
 class ColumnMapping:
-    """The columns of text, label, user id (`unit`) and output, and whether repeated rows are dropped; public.
+    """The columns of text, label and user id (`unit`), and whether repeated rows are dropped; public.
 
     Attributes:
         label_names: replaces the file's labels as rows are read.
@@ -108,14 +108,13 @@ class ColumnMapping:
     label: str
     unit: str | None = None
     drop_duplicates: bool = False
-    output: str | None = None
     label_names: LabelNames = ()
     merge_labels: bool = False
 
     @property
     def columns(self) -> list[str]:
         """The mapped columns."""
-        return [name for name in (self.text, self.label, self.unit, self.output) if name]
+        return [name for name in (self.text, self.label, self.unit) if name]
 
 
 @dataclass(frozen=True, repr=False)
@@ -200,7 +199,7 @@ def _mapped(table: Table, mapping: ColumnMapping, labels: Sequence[str] = ()) ->
     names = mapping.columns
     cells = {name: asked_column(table, name) for name in names}
     if len(cells) != len(names):
-        raise DataError("Choose different columns for text, label, output and user id.")
+        raise DataError("Choose different columns for text, label and user id.")
     frame = pd.DataFrame({"text": cells[mapping.text], "label": cells[mapping.label].str.strip()})
     called = _called(table, mapping, frame["label"], labels)
     if any(label != name for label, name in called.items()):
@@ -208,8 +207,6 @@ def _mapped(table: Table, mapping: ColumnMapping, labels: Sequence[str] = ()) ->
     # With a user column, only rows of the same user count as repetitions: otherwise removing one user would restore
     # rows of others.
     frame["unit"] = cells[mapping.unit].str.strip() if mapping.unit else None
-    if mapping.output:
-        frame["output"] = cells[mapping.output]
     return frame
 
 
@@ -334,8 +331,7 @@ def to_records(table: Table, mapping: ColumnMapping) -> Columns:
 
 
 def _columns(usable: pd.DataFrame) -> Columns:
-    names = [name for name in ("text", "label", "unit", "output") if name in usable]
-    return Columns(*(usable[name].to_numpy(dtype=object) for name in names))
+    return Columns(*(usable[name].to_numpy(dtype=object) for name in ("text", "label", "unit")))
 
 
 def to_dataset(table: Table, mapping: ColumnMapping, name: str, labels: tuple[str, ...]) -> Dataset:

@@ -17,7 +17,6 @@ import pandas as pd
 from mechanisms.data.file_format import FileFormat
 from mechanisms.data.raw_file import RawFile
 from mechanisms.data.reading import Reading
-from mechanisms.data.record_schema import dumps
 from mechanisms.data.table import (
     MAX_CELLS,
     MAX_ROWS,
@@ -25,6 +24,7 @@ from mechanisms.data.table import (
     TOO_MANY_ROWS,
     Table,
     cell_text,
+    dumps,
     table_of,
 )
 from mechanisms.data.text_lines import TextLines

@@ -39,7 +39,6 @@ class Reason(StrEnum):
     UNREAD = "as lines that are no JSON object"
     EMPTY = "with an empty text"
     LOOKS_EMPTY = 'with a text such as "nan", "NULL" or "-"'
-    NO_OUTPUT = "with an empty output"
     NO_USER = "without a user"
     UNLABELLED = "without a label"
     ALIKE = "with a label that differs from one of the set only in case, spaces or invisible characters"
@@ -58,13 +57,11 @@ def reasons(frame: pd.DataFrame) -> NDArray[np.object_]:
     """For each row of a mapped file why it takes no part under any label set; None if it may.
 
     Args:
-        frame: with the columns text, label and unit, and output where there is one; unit is None without users.
+        frame: with the columns text, label and unit; unit is None without users.
     """
     found = np.array([_of_text(text) for text in frame["text"]], dtype=np.object_)
     free = np.array([why is None for why in found], dtype=np.bool_)
-    outputs = frame.get("output", ())
     for reason, without in (
-        (Reason.NO_OUTPUT, [_is_empty(output) for output in outputs] or False),
         (Reason.NO_USER, frame["unit"] == ""),
         (Reason.UNLABELLED, frame["label"] == ""),
     ):

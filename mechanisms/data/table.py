@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,6 @@ import numpy as np
 import pandas as pd
 
 from mechanisms.data.reading import USUAL, Reading
-from mechanisms.data.record_schema import dumps
 from mechanisms.errors import DataError
 
 MAX_BYTES = 512 * 2**20
@@ -169,6 +169,11 @@ def cell_text(value: Any) -> str:
         case int() | Decimal() | datetime.timedelta():
             return str(value)
     return dumps(value)
+
+
+def dumps(value: Any) -> str:
+    """A nested value as JSON on one line, without escapes for letters."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _moment(value: datetime.date | datetime.time) -> str:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import Any
 
 import jsonschema
 
 from mechanisms import __version__
 from mechanisms.accounting import Claim
-from mechanisms.data.record_schema import RecordSchema
+from mechanisms.asking import Asked
 from mechanisms.data.sizes import CLEAN_VALUES, WHETHER_SHOWN
-from mechanisms.demos.findings import Choice, Score, StageRecord
+from mechanisms.demos.findings import Baselines, Refusal, Score, StageRecord
 from mechanisms.errors import UsageError
 from mechanisms.files import bundled
 from mechanisms.privacy_events import Composed, from_json
@@ -28,6 +27,8 @@ FORMAT = "dpicl-demos/2"
 MEASURED_SIZES = "label sizes measured with noise"
 _READ_BEFORE = {"dpicl-demos/1": "0.1.0"}
 """Unsupported earlier formats, each with the last version of the program that reads it."""
+LAST_READER = "0.2.0"
+"""The last version of the program that reads sets of the kinds that are no more."""
 _LARGEST_NUMBER = 2**53
 """JSON readers disagree on whole numbers beyond it (RFC 8259)."""
 
@@ -47,8 +48,8 @@ def _infinite(epsilon: float | None) -> float:
 class Certificate:
     """A demo set's privacy claim, and all public facts that it depends on.
 
-    For a recipe's run, `mechanism` is "recipe" and its kind ("recipe vote"), `transform` is "none", `scheme` is how
-    stages share the units ("roles" or "epsilon"), and the parameter `written` holds the token mechanism.
+    For a run with several stages, `mechanism` is "recipe" and its kind ("recipe vote"), `transform` is "none", `scheme`
+    is what stages share ("roles" or "epsilon"), and the parameter `written` holds the token mechanism.
 
     Attributes:
         disclosures: why values of the data without noise count as known, so that later choices may depend on them.
@@ -107,12 +108,14 @@ class DemoSet:
     """Demonstrations with their task and certificate; no private text, length, index or seed.
 
     Attributes:
-        demonstrations: empty if the choice found that the model does best without any.
-        stages: of a recipe's run, in order.
+        demonstrations: empty only in files of before, whose run had found that the model does best without any.
+        asked: how the model was asked to write; None in files of before.
+        stages: of a run with several stages, in order.
         prior: the set's correction, added to each label's log-probability before normalisation.
         score: private accuracy.
-        choice: how the set was chosen.
-        schema: of records, the schema of each demonstration's text.
+        baselines: what the set is compared with.
+        refused: texts that rows wrote, and that were none.
+        choice: in files of before, how the set was chosen; kept as it stands.
     """
 
     demonstrations: tuple[Demonstration, ...]
@@ -125,18 +128,10 @@ class DemoSet:
     stages: tuple[StageRecord, ...] = ()
     prior: Mapping[str, float] | None = None
     score: Score | None = None
-    choice: Choice | None = None
-    schema: RecordSchema | None = None
-
-    @property
-    def completes(self) -> bool:
-        """Whether the set has one label, no outputs and no schema, so that it is used to continue texts."""
-        return self.template.output is None and self.schema is None and len(self.labels) == 1
-
-    @property
-    def in_text(self) -> bool:
-        """Whether queries are answered with text rather than with a label."""
-        return self.template.output is not None or self.completes
+    baselines: Baselines | None = None
+    refused: tuple[Refusal, ...] = ()
+    asked: Asked | None = None
+    choice: Json | None = None
 
     @property
     def public_sizes(self) -> dict[str, int] | None:
@@ -188,16 +183,12 @@ class DemoSet:
         """The whole document, without a signature."""
         return {
             "format": FORMAT,
-            "demonstrations": [_demonstration(each) for each in self.demonstrations],
+            "demonstrations": [{"text": each.text, "label": each.label} for each in self.demonstrations],
             "task": {
                 "labels": list(self.labels),
                 "instruction": self.template.instruction,
-                "template": {
-                    "text": self.template.text,
-                    "label": self.template.label,
-                    **({"output": self.template.output} if self.template.output else {}),
-                },
-                **({"schema": self.schema.document} if self.schema else {}),
+                "template": {"text": self.template.text, "label": self.template.label},
+                **({"asked": self.asked.to_json()} if self.asked else {}),
             },
             "privacy": self.certificate.to_json(),
             **self._findings(),
@@ -211,16 +202,18 @@ class DemoSet:
             **({"stages": [each.to_json() for each in self.stages]} if self.stages else {}),
             **({"prior": dict(self.prior)} if self.prior is not None else {}),
             **({"score": self.score.to_json()} if self.score else {}),
-            **({"choice": self.choice.to_json()} if self.choice else {}),
+            **({"choice": self.choice} if self.choice else {}),
+            **({"baselines": self.baselines.to_json()} if self.baselines and not self.choice else {}),
+            **(
+                {"refused": [{"label": each.label, "reason": each.reason} for each in self.refused]}
+                if self.refused
+                else {}
+            ),
         }
 
     def dumps(self) -> str:
         """The document as text, without a signature."""
         return to_text(self.to_json())
-
-
-def _demonstration(each: Demonstration) -> Json:
-    return {"text": each.text, "label": each.label, **({} if each.output is None else {"output": each.output})}
 
 
 def to_text(document: Json) -> str:
@@ -318,13 +311,22 @@ def loads(text: str) -> DemoSet:
     """
     document = _checked(text)
     task = document["task"]
-    names = {name: task["template"][name] for name in ("text", "label", "output") if name in task["template"]}
-    if any(("output" in each) != ("output" in names) for each in document["demonstrations"]):
-        raise UsageError("This is not a demo set: outputs of demonstrations do not fit task/template.")
+    for what, dropped in (
+        ("records of a schema", "schema" in task),
+        ("texts with answers", "output" in task["template"]),
+    ):
+        if dropped:
+            raise UsageError(
+                f"This is a demo set of {what}: version {LAST_READER} of DP-ICL Studio reads it, not this one."
+            )
+    template = task["template"]
+    choice = document.get("choice")
+    baselines = document.get("baselines", choice)
     return DemoSet(
-        demonstrations=tuple(Demonstration(**each) for each in document["demonstrations"]),
+        demonstrations=tuple(Demonstration(each["text"], each["label"]) for each in document["demonstrations"]),
         labels=tuple(task["labels"]),
-        template=PromptTemplate(task["instruction"], **names),
+        template=PromptTemplate(task["instruction"], template["text"], template["label"]),
+        asked=Asked(**task["asked"]) if "asked" in task else None,
         certificate=_certificate(document["privacy"]),
         model_id=document["model"]["id"],
         model_sha256=document["model"]["sha256"],
@@ -332,75 +334,7 @@ def loads(text: str) -> DemoSet:
         stages=tuple(StageRecord.from_json(each) for each in document.get("stages", ())),
         prior=document.get("prior"),
         score=Score.from_json(document["score"]) if "score" in document else None,
-        choice=Choice.from_json(document["choice"]) if "choice" in document else None,
-        schema=RecordSchema(task["schema"]) if "schema" in task else None,
+        baselines=Baselines.from_json(baselines) if baselines is not None else None,
+        refused=tuple(Refusal(each["label"], each["reason"]) for each in document.get("refused", ())),
+        choice=choice,
     )
-
-
-# Outputs: the answers of demonstrations that have text instead of labels.
-
-_LONGEST = 256
-
-
-class Answers(StrEnum):
-    """The source of outputs: private rows, on the text's budget, or the model alone, from the released text."""
-
-    PRIVATE = "private"
-    MODEL = "model"
-
-
-@dataclass(frozen=True)
-class Outputs:
-    """How a run writes outputs; public.
-
-    Attributes:
-        answers: the source of outputs.
-        tokens: of a demonstration's T charged tokens, those reserved for a private output; a model's are free.
-        max_tokens: cap on the tokens of a private row's output in a prompt, and of an output that the model writes.
-    """
-
-    answers: Answers = Answers.PRIVATE
-    tokens: int = 8
-    max_tokens: int = 16
-
-    def __post_init__(self) -> None:
-        if self.tokens < 1 or not 1 <= self.max_tokens <= _LONGEST:
-            raise UsageError(f"An output needs at least 1 token, and its cap must lie between 1 and {_LONGEST}.")
-
-    @property
-    def charged(self) -> int:
-        """Charged tokens that are reserved for the output."""
-        return self.tokens if self.answers is Answers.PRIVATE else 0
-
-    @property
-    def shown(self) -> int:
-        """The most tokens of a private row's output in its prompt."""
-        return self.max_tokens if self.answers is Answers.PRIVATE else 0
-
-    def parameters(self) -> dict[str, Any]:
-        """The parameters in a certificate."""
-        own = {"tokens": self.tokens} if self.answers is Answers.PRIVATE else {}
-        return {"answers": self.answers.value, **own, "max_tokens": self.max_tokens}
-
-
-def without_empty_outputs(demonstrations: Iterable[Demonstration]) -> tuple[Demonstration, ...]:
-    """The demonstrations without those that have an empty output; a public rule."""
-    return tuple(each for each in demonstrations if each.output != "")
-
-
-def longest_output(demo_set: DemoSet) -> int:
-    """The most tokens of an answer to a query: the cap on a set's own outputs."""
-    return (outputs_of(demo_set) or Outputs()).max_tokens
-
-
-def outputs_of(demo_set: DemoSet) -> Outputs | None:
-    """How a set's outputs were written, by its certificate or by default; None if it has none.
-
-    Raises:
-        UsageError: a number is out of range.
-    """
-    if demo_set.template.output is None:
-        return None
-    stated = dict(demo_set.certificate.parameters.get("outputs", {}))
-    answers = Answers(stated.pop("answers", Answers.PRIVATE))
-    return Outputs(answers, **{name: int(value) for name, value in stated.items()})

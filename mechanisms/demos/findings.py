@@ -1,4 +1,4 @@
-"""Results of a recipe's stages, as part of a demo set and of its file."""
+"""Results of a run's stages, as part of a demo set and of its file."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _in_file(estimate: Estimate) -> ArmScore:
 
 @dataclass(frozen=True)
 class PublicSet:
-    """The public-only set of a choice, with the template and the correction for comparisons with the chosen set.
+    """The public-only set that a run was compared with, with the template and the correction for the comparison.
 
     Attributes:
         demonstrations: drafts taken without a vote.
@@ -153,7 +153,7 @@ class PublicSet:
     prior: Mapping[str, float] | None
 
     def to_json(self) -> Json:
-        """The format's `choice/public_only`."""
+        """The format's `baselines/public_only`."""
         return {
             "demonstrations": [{"text": each.text, "label": each.label} for each in self.demonstrations],
             "task": {
@@ -175,38 +175,34 @@ class PublicSet:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """The result of a choice.
+class Baselines:
+    """What a set is compared with, read alike: with corrections that the same rows measured.
 
     Attributes:
-        among: the number of arms (pairs of set and correction).
-        chosen: the set's name; "none" if the model does best without demonstrations.
-        correction: of its label probabilities: "none", "contextual", "prior" or "shares".
-        zero_shot: measured correction of the label log-probabilities without demonstrations; None where not measured.
-        public_only: the public-only set and its measured correction; None where not measured.
+        zero_shot: correction of the label log-probabilities without demonstrations.
+        public_only: the public set; None where a file has none.
     """
 
-    among: int
-    chosen: str
-    correction: str
-    zero_shot: Mapping[str, float] | None = None
-    public_only: PublicSet | None = None
+    zero_shot: Mapping[str, float] | None
+    public_only: PublicSet | None
 
     def to_json(self) -> Json:
-        """The format's `choice`."""
-        read: Json = {} if self.zero_shot is None else {"zero_shot_prior": dict(self.zero_shot)}
-        if self.public_only is not None:
-            read["public_only"] = self.public_only.to_json()
-        return {"among": self.among, "chosen": self.chosen, "correction": self.correction, **read}
+        """The format's `baselines`."""
+        return {
+            **({} if self.zero_shot is None else {"zero_shot_prior": dict(self.zero_shot)}),
+            **({} if self.public_only is None else {"public_only": self.public_only.to_json()}),
+        }
 
     @classmethod
-    def from_json(cls, document: Json) -> Choice:
-        """Read what fits the format's schema."""
+    def from_json(cls, document: Json) -> Baselines:
+        """Read what fits the format's schema; a `choice` of files written before has the same two fields."""
         public = document.get("public_only")
-        return cls(
-            document["among"],
-            document["chosen"],
-            document["correction"],
-            document.get("zero_shot_prior"),
-            None if public is None else PublicSet.from_json(public),
-        )
+        return cls(document.get("zero_shot_prior"), None if public is None else PublicSet.from_json(public))
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A text that rows wrote, and that was no text: why, by rules on public values alone."""
+
+    label: str
+    reason: str

@@ -34,14 +34,14 @@ def arms_of(demo_set: DemoSet, public: Sequence[Demonstration] | None) -> tuple[
     A set without demonstrations is a correction of the zero-shot answer, and the only arm.
 
     Args:
-        public: the public-only counterpart; None leaves it out, if no model can write it. If it is the one from the
-            set's choice, it is read with the correction measured there.
+        public: the public-only counterpart; None leaves it out, if no model can write it. If it is the one that the
+            run compared the set with, it is read with the correction measured there.
     """
     if not demo_set.demonstrations:
         return (Arm(ZERO_SHOT, (), demo_set.prior),)
-    choice = demo_set.choice
-    arms = [Arm(ZERO_SHOT, (), choice.zero_shot if choice else None)]
-    brought = choice.public_only if choice else None
+    compared = demo_set.baselines
+    arms = [Arm(ZERO_SHOT, (), compared.zero_shot if compared else None)]
+    brought = compared.public_only if compared else None
     if brought and public == brought.demonstrations:
         arms.append(Arm(PUBLIC_ONLY, public, brought.prior, brought.template))
     elif public is not None:
@@ -327,7 +327,7 @@ def verdict_of_cards(cards: Sequence[Scorecard], public: bool = False) -> str:
     By balanced accuracy if the commonest label has more than twice an even share of the rows.
 
     Args:
-        public: the set is the public-only one of its choice, and is not compared with itself.
+        public: the set is the public-only one of its run, and is not compared with itself.
     """
     *others, own = cards
     figures = [headline(card, cards) for card in cards]

@@ -11,7 +11,6 @@ from typing import Protocol, TypeVar
 import numpy as np
 from scipy.special import log_softmax, logsumexp, softmax
 
-from mechanisms.data.record_schema import RecordSchema
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
 from mechanisms.inference import LanguageModel, QueryPrompt, Session, Tokens, scores_of
@@ -253,39 +252,34 @@ def as_read_by(demo_set: DemoSet, model: LanguageModel) -> DemoSet:
 
 def without_corrections(demo_set: DemoSet) -> DemoSet:
     """The set without measured corrections, for any reader but its writer."""
-    choice = demo_set.choice
-    if choice is not None:
-        public = choice.public_only and replace(choice.public_only, prior=None)
-        choice = replace(choice, zero_shot=None, public_only=public)
-    return replace(demo_set, prior=None, choice=choice)
+    baselines = demo_set.baselines
+    if baselines is not None:
+        public = baselines.public_only and replace(baselines.public_only, prior=None)
+        baselines = replace(baselines, zero_shot=None, public_only=public)
+    return replace(demo_set, prior=None, baselines=baselines)
 
 
 def readers_in_words(demo_set: DemoSet, model: LanguageModel) -> str:
     """One line on the writer and the reader of a set, and on corrections that are left out."""
     same = same_reader(demo_set, model)
     names = (_SAME if same else _OTHER).format(writer=demo_set.model_id, reader=model.name)
-    measured = demo_set.prior is not None or (demo_set.choice is not None and demo_set.choice.zero_shot is not None)
+    measured = demo_set.prior is not None or (
+        demo_set.baselines is not None and demo_set.baselines.zero_shot is not None
+    )
     return f"{names}{_DROPPED if measured and not same else ''}."
 
 
 # Checks that a set can classify.
 
-RECORDS = "The set holds records of a schema, which have no labels, so that it can neither classify nor be scored."
 _ONE_LABEL = "The set has a single label, so that there is nothing to classify: choose one with at least two labels."
 
 
-def check_labels(labels: Sequence[str], schema: RecordSchema | None) -> None:
-    """Refuse a set that cannot classify.
-
-    Args:
-        labels: the set's.
-        schema: of its records, if it holds records.
+def check_labels(labels: Sequence[str]) -> None:
+    """Refuse a label set with which there is nothing to classify.
 
     Raises:
-        UsageError: it holds records, or has a single label.
+        UsageError: it has a single label.
     """
-    if schema is not None:
-        raise UsageError(RECORDS)
     if len(labels) < 2:
         raise UsageError(_ONE_LABEL)
 
@@ -297,23 +291,12 @@ def labelled(written: DemoSet, model: LanguageModel, texts: Sequence[str]) -> li
     """A prediction for each text; a correction measured with another model is left out.
 
     Raises:
-        UsageError: see `check_gives_labels`.
+        UsageError: see `check_labels`.
     """
-    check_gives_labels(written)
+    check_labels(written.labels)
     demo_set = as_read_by(written, model)
     classifier = Classifier(model, demo_set.template, demo_set.labels, demo_set.demonstrations, demo_set.prior)
     return list(classifier.predict(texts))
-
-
-def check_gives_labels(written: DemoSet) -> None:
-    """Refuse a set that answers with text, or see `check_labels`.
-
-    Raises:
-        UsageError: the set is refused.
-    """
-    if written.template.output is not None:
-        raise UsageError("The demonstrations of this set have outputs: it answers with text, not with labels.")
-    check_labels(written.labels, written.schema)
 
 
 # The reader with a model on this machine, which gives all readings.

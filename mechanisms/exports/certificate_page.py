@@ -16,8 +16,7 @@ from mechanisms.exports.facts_label import label_as_svg
 from mechanisms.exports.provenance import Fact
 from mechanisms.files import bundled
 from mechanisms.records import RECORD
-from mechanisms.runs.judging import among_in_words, ways
-from mechanisms.runs.preview import guarantee
+from mechanisms.runs.plan import guarantee
 
 FILE_NAME = "certificate.html"
 _NOTHING = "Nothing is promised: these demonstrations may repeat the rows they were written from."
@@ -78,16 +77,9 @@ def _alarms(held: Certificate) -> Iterator[str]:
 def _of_task(made: DemoSet) -> Iterator[Fact]:
     yield Fact("Adjacency", "add or remove one unit", "")
     yield Fact("Labels", ", ".join(made.labels), made.template.instruction)
-    if made.choice is not None:
-        chosen = f"{made.choice.chosen}, chosen among {_among(made.choice.among, made)}"
+    if made.choice is not None:  # a file of before
+        chosen = f"{made.choice['chosen']}, chosen among {made.choice['among']} by rows"
         yield Fact("Choice", chosen, "none: the model does best without any" if not made.demonstrations else "")
-
-
-def _among(arms: int, made: DemoSet) -> str:
-    """The number of arms in the screen's words; the number of sets follows from the public sizes."""
-    sizes = made.public_sizes
-    read = ways(sizes, made.weighing) if sizes else 0
-    return among_in_words(arms, arms // read if read and arms % read == 0 else 0)
 
 
 def _limits(held: Certificate) -> Iterator[str]:

@@ -13,15 +13,13 @@ FILE_NAME = "demonstrations.csv"
 
 
 def _files(released: Released) -> Files:
-    answered = released.demo_set.template.output is not None
     out = io.StringIO(newline="")
     # All cells are quoted: a spreadsheet in another language may have another separator, which texts may contain.
     writer = csv.writer(out, quoting=csv.QUOTE_ALL)
-    writer.writerow(["text", "label", *(["output"] if answered else []), "privacy"])
+    writer.writerow(["text", "label", "privacy"])
     known = in_a_line(released)
     for each in released.demo_set.demonstrations:
-        row = [each.text, each.label, *([each.output or ""] if answered else []), known]
-        writer.writerow(map(safe, row))
+        writer.writerow(map(safe, (each.text, each.label, known)))
     return {FILE_NAME: out.getvalue()}
 
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from mechanisms.demos.demo_set import to_text
-from mechanisms.exports.export_format import ExportFormat, Files, Released, Wording
+from mechanisms.exports.export_format import ExportFormat, Files, Released
 from mechanisms.exports.provenance import provenance
 
 FILE_NAME = "program.json"
 
 
 def _files(released: Released) -> Files:
-    wording = Wording.of(released.demo_set)
-    names = {wording.question: wording.template.text, wording.answer: wording.template.label}
+    made = released.demo_set
+    names = {"text": made.template.text, "label": made.template.label}
     state = {
         "traces": [],
         "train": [],
-        "demos": [dict(zip(names, pair, strict=True)) for pair in wording.pairs],
+        "demos": [{"text": each.text, "label": each.label} for each in made.demonstrations],
         "signature": {
-            "instructions": wording.template.instruction,
+            "instructions": made.template.instruction,
             "fields": [{"prefix": f"{shown}:", "description": f"${{{name}}}"} for name, shown in names.items()],
         },
         "lm": None,

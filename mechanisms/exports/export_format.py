@@ -1,4 +1,4 @@
-"""The contract of an export format, the registry of formats, and the wording of tasks that they share."""
+"""The contract of an export format, and the registry of formats."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import io
 import json
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from mechanisms.demos.demo_set import DemoSet, loads
 from mechanisms.demos.signature import digest
 from mechanisms.discovery import defined, pick
 from mechanisms.errors import UsageError
-from mechanisms.inference import QueryWords
 from mechanisms.inference.prompts import one_line
-from mechanisms.records import Demonstration, PromptTemplate
+from mechanisms.records import Demonstration
 
 # The contract of an export format, and what all have in common: the demo-set file they start from, and refusals.
 
@@ -85,7 +84,6 @@ class ExportFormat:
         correction: the place of the measured correction; None: the format has none; empty: no model reads the format.
         keeps_disclosures: whether it states that a set is not private, or marked for disclosures.
         without_demonstrations: whether it can hold a set without demonstrations.
-        of_records: whether it holds only records of a schema.
         misfit: one sentence with a further reason against a set; None if there is none.
     """
 
@@ -98,7 +96,6 @@ class ExportFormat:
     correction: str | None = None
     keeps_disclosures: bool = True
     without_demonstrations: bool = False
-    of_records: bool = False
     misfit: Callable[[DemoSet], str | None] = _fits
 
     def refusal(self, demo_set: DemoSet) -> str | None:
@@ -107,8 +104,6 @@ class ExportFormat:
             return _NO_DEMONSTRATIONS.format(self.title)
         if not (demo_set.certificate.private or self.keeps_disclosures):
             return _NOT_PRIVATE.format(self.title)
-        if self.of_records and demo_set.schema is None:
-            return "These demonstrations are no records of a schema: choose another format."
         return self.misfit(demo_set)
 
     def caution(self, demo_set: DemoSet) -> str | None:
@@ -149,13 +144,17 @@ def json_lines(documents: Iterable[Any]) -> str:
     return "".join(f"{json.dumps(each)}\n" for each in documents)
 
 
+def on_lines(demo_set: DemoSet) -> list[Demonstration]:
+    """The demonstrations with text and label on one line each, for prompts in which a line break ends one."""
+    return [Demonstration(one_line(each.text), one_line(each.label)) for each in demo_set.demonstrations]
+
+
 # The registry of formats: every module of this package that defines `FORMAT`.
 
 
 def format_names() -> list[str]:
-    """The names of all formats, the certificate first and formats for records last."""
-    formats = _registered()
-    return sorted(formats, key=lambda name: (formats[name].of_records, name != "certificate", name))
+    """The names of all formats, the certificate first."""
+    return sorted(_registered(), key=lambda name: (name != "certificate", name))
 
 
 def format_named(name: str) -> ExportFormat:
@@ -169,56 +168,3 @@ def format_named(name: str) -> ExportFormat:
 
 def _registered() -> dict[str, ExportFormat]:
     return defined("mechanisms.exports", "FORMAT")
-
-
-# A set's task as questions and answers, for all formats of prompts and examples.
-#
-# The question is a text, and its label the answer. With outputs, the output is the answer, and labels are left out,
-# since a query has none. For records and for texts alone, the kind is the question, and the record or text the answer.
-
-_KIND, _RECORD = "kind", "record"
-
-
-@dataclass(frozen=True)
-class Wording:
-    """A task as questions and answers.
-
-    Attributes:
-        template: `text` names the question's field and `label` the answer's.
-        question, answer: identifiers of the two fields, such as "text" and "label".
-        pairs: (question, answer) of each demonstration, in the set's order.
-    """
-
-    template: PromptTemplate
-    question: str
-    answer: str
-    pairs: tuple[tuple[str, str], ...]
-
-    @classmethod
-    def of(cls, demo_set: DemoSet) -> Wording:
-        """The wording of a set."""
-        template, made = demo_set.template, demo_set.demonstrations
-        if demo_set.schema is not None or demo_set.completes:
-            turned = replace(template, text=template.label, label=template.text, output=None)
-            answer = _RECORD if demo_set.schema else "text"
-            return cls(turned, _KIND, answer, tuple((each.label, each.text) for each in made))
-        if template.output is not None:
-            asked = replace(template, label=template.output, output=None)
-            return cls(asked, "text", "output", tuple((each.text, each.output or "") for each in made))
-        return cls(template, "text", "label", tuple((each.text, each.label) for each in made))
-
-    @property
-    def turned(self) -> bool:
-        """Whether the question is a kind, and the answer a record or a text."""
-        return self.question == _KIND
-
-    def on_lines(self) -> list[tuple[str, str]]:
-        """The pairs with each text on one line, for prompts in which a line break ends a demonstration."""
-        return [
-            (one_line(question), answer if self.answer == _RECORD else one_line(answer))
-            for question, answer in self.pairs
-        ]
-
-    def words(self) -> QueryWords:
-        """The words of this app's own prompt."""
-        return QueryWords(self.template, [Demonstration(*pair) for pair in self.on_lines()])

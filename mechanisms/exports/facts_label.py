@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import textwrap
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 from xml.etree import ElementTree
 
 from mechanisms.accounting import Claim, best_guess_in_percent, cost_in_words
+from mechanisms.asking import LABEL, Asked
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import printable
 from mechanisms.exports.export_format import ExportFormat, Files, Released
-from mechanisms.exports.provenance import BALANCED, Fact, balanced_in_words, mechanism_in_words, scored_facts
+from mechanisms.exports.provenance import (
+    BALANCED,
+    Fact,
+    balanced_in_words,
+    mechanism_in_words,
+    scored_facts,
+    writing_in_words,
+)
 from mechanisms.records import person, unit_in_words
 from mechanisms.rounding import percent_up, rounded_up
 from mechanisms.tallies import Weighing
@@ -24,7 +33,6 @@ _NO_PROMISE = "none: the demonstrations may repeat the rows they were written fr
 _SCHEMES = {
     "per-token": "each {unit} joins each token of its label with probability {rate} at most",
     "per-demonstration": "each {unit} joins each demonstration of its label with probability {rate} at most",
-    "disjoint": "each {unit} is read for one demonstration of its label at most",
 }
 _SHARED = {"roles": "each {unit} is read by one of these for good", "epsilon": "each {unit} may take part in all"}
 
@@ -76,11 +84,11 @@ def _by(claim: Claim) -> str:
 def _read(made: DemoSet) -> Iterator[Fact]:
     held = made.certificate
     unit = person(held.unit)
-    yield Fact("Mechanism", mechanism_in_words(held))
+    yield Fact("Mechanism", mechanism_in_words(held), writing_in_words(held))
     if made.stages:
         for each in made.stages:
             yield Fact(each.name.capitalize(), f"{percent_up(each.role)} of the {unit}s")
-        yield Fact("Division", held.scheme, _SHARED.get(held.scheme, "").format(unit=unit))
+        yield Fact("Split", held.scheme, _SHARED.get(held.scheme, "").format(unit=unit))
     else:
         rate = held.parameters.get("rate")
         stated = rounded_up(rate, 2) if isinstance(rate, float | int) else "as its parameters state"
@@ -102,8 +110,22 @@ def _worth(made: DemoSet) -> Iterator[Fact]:
 
 def _origin(made: DemoSet) -> Iterator[Fact]:
     yield Fact("Written by", made.model_id, f"sha256 {made.model_sha256[:16]}…")
+    if made.asked is not None:
+        yield _asked(made.asked)
+    if made.refused:
+        reasons = Counter(each.reason for each in made.refused).most_common()
+        counted = "; ".join(f"{reason}: {count}" for reason, count in reasons)
+        yield Fact("Refused", f"{len(made.refused)} written texts", f"no texts by public rules ({counted})")
     yield Fact("Date", made.created)
     yield Fact("Verify", VERIFY, "builds the accounting anew from the file")
+
+
+def _asked(asked: Asked) -> Fact:
+    """What the model was asked, with a place for the label."""
+    named = ", ".join(f"{label}: {words}" for label, words in asked.words.items())
+    plain = f"a model without a chat template: {asked.of(LABEL).rstrip('.')}" if asked.addressed else ""
+    called = f"labels in the sentence: {named}" if named else ""
+    return Fact("Asked", asked.of(LABEL, sent=asked.addressed), "; ".join(filter(None, (plain, called))))
 
 
 # The label as an image: text only, so that values of the file stay values.

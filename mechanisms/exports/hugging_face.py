@@ -29,10 +29,7 @@ What the certificate states:
 
 def _files(released: Released) -> Files:
     made = released.demo_set
-    rows = [
-        {"text": each.text, "label": each.label, **({} if each.output is None else {"output": each.output})}
-        for each in made.demonstrations
-    ]
+    rows = [{"text": each.text, "label": each.label} for each in made.demonstrations]
     return {ROWS: json_lines(rows), CARD: _card(released), WHOLE: released.text}
 
 
@@ -57,10 +54,9 @@ def _promise(made: DemoSet) -> str:
 
 
 def _header(made: DemoSet) -> dict[str, object]:
-    labelled = made.schema is None and made.template.output is None and not made.completes
     return {
         "configs": [{"config_name": "default", "data_files": [{"split": "train", "path": ROWS}]}],
-        "task_categories": ["text-classification" if labelled else "text-generation"],
+        "task_categories": ["text-classification" if len(made.labels) > 1 else "text-generation"],
         "annotations_creators": ["machine-generated"],
         "tags": ["synthetic", *(["differential-privacy"] if made.certificate.private else [])],
     }

@@ -7,7 +7,7 @@ doubled once for each template that the text is part of.
 from __future__ import annotations
 
 from mechanisms.demos.demo_set import to_text
-from mechanisms.exports.export_format import ExportFormat, Files, Released, Wording
+from mechanisms.exports.export_format import ExportFormat, Files, Released, on_lines
 from mechanisms.exports.provenance import provenance
 
 FILE_NAME = "few_shot_prompt.json"
@@ -19,22 +19,21 @@ def literal(text: str) -> str:
 
 
 def _files(released: Released) -> Files:
-    wording = Wording.of(released.demo_set)
-    asked, said = literal(wording.template.text), literal(wording.template.label)
-    question, answer = f"{{{wording.question}}}", f"{{{wording.answer}}}"
+    template = released.demo_set.template
+    text, label = literal(template.text), literal(template.label)
     document = {
         "_type": "few_shot",
-        "input_variables": [wording.question],
-        "prefix": literal(wording.template.instruction),
+        "input_variables": ["text"],
+        "prefix": literal(template.instruction),
         "example_prompt": {
             "_type": "prompt",
-            "input_variables": [wording.question, wording.answer],
-            "template": f"{literal(asked)}: {question}\n{literal(said)}: {answer}",
+            "input_variables": ["text", "label"],
+            "template": f"{literal(text)}: {{text}}\n{literal(label)}: {{label}}",
         },
         "examples": [
-            {wording.question: literal(one), wording.answer: literal(other)} for one, other in wording.on_lines()
+            {"text": literal(each.text), "label": literal(each.label)} for each in on_lines(released.demo_set)
         ],
-        "suffix": f"{asked}: {question}\n{said}:",
+        "suffix": f"{text}: {{text}}\n{label}:",
         "example_separator": "\n\n",
         "metadata": {"dpicl": provenance(released)},
     }

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from mechanisms.exports.export_format import ExportFormat, Files, Released, Wording, json_lines
+from mechanisms.exports.export_format import ExportFormat, Files, Released, json_lines
 
 FILE_NAME = "messages.jsonl"
 
 
 def _files(released: Released) -> Files:
-    wording = Wording.of(released.demo_set)
+    made = released.demo_set
     lines = []
-    for question, answer in wording.pairs:
-        said = [("system", wording.template.instruction), ("user", question), ("assistant", answer)]
+    for each in made.demonstrations:
+        said = [("system", made.template.instruction), ("user", each.text), ("assistant", each.label)]
         lines.append({"messages": [{"role": role, "content": content} for role, content in said]})
     return {FILE_NAME: json_lines(lines)}
 

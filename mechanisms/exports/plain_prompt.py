@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from mechanisms.exports.export_format import ExportFormat, Files, Released, Wording
+from mechanisms.exports.export_format import ExportFormat, Files, Released, on_lines
+from mechanisms.inference import QueryWords
 
 FILE_NAME = "prompt.txt"
 
 
 def _files(released: Released) -> Files:
-    wording = Wording.of(released.demo_set)
-    only = released.demo_set.labels[0] if wording.turned else f"[your {wording.template.text.lower()}]"
-    return {FILE_NAME: wording.words().whole(only) + "\n"}
+    template = released.demo_set.template
+    words = QueryWords(template, on_lines(released.demo_set))
+    return {FILE_NAME: words.whole(f"[your {template.text.lower()}]") + "\n"}
 
 
 FORMAT = ExportFormat(

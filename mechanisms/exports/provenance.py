@@ -39,6 +39,13 @@ def mechanism_in_words(held: Certificate) -> str:
     return mechanism_class(held.mechanism).title if held.mechanism in mechanism_names() else held.mechanism
 
 
+def writing_in_words(held: Certificate) -> str:
+    """The mechanism with which a recipe writes token by token; empty where it writes none, or is none."""
+    written = held.parameters.get("written")
+    name = written.get("mechanism") if isinstance(written, dict) else None
+    return f"token by token: {mechanism_class(name).title}" if name in mechanism_names() else ""
+
+
 def scored_facts(demo_set: DemoSet) -> list[Fact]:
     """The private accuracies with their intervals, beside the accuracy of always naming the largest label."""
     score, majority = demo_set.score, demo_set.majority

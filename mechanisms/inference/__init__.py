@@ -3,20 +3,16 @@
 `load_model` is not imported here: it brings torch and transformers along, which take seconds.
 """
 
-from mechanisms.inference.grammar import Grammar
 from mechanisms.inference.language_model import Embedder, LanguageModel, Session, Tokens, scores_of
-from mechanisms.inference.prompts import CompletionPrompt, DraftPrompt, GenerationPrompt, QueryPrompt, QueryWords
+from mechanisms.inference.prompts import QueryPrompt, QueryWords, WritingPrompt
 
 __all__ = [
-    "CompletionPrompt",
-    "DraftPrompt",
     "Embedder",
-    "GenerationPrompt",
-    "Grammar",
     "LanguageModel",
     "QueryPrompt",
     "QueryWords",
     "Session",
     "Tokens",
+    "WritingPrompt",
     "scores_of",
 ]

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from llguidance import LLTokenizer
 from numpy.typing import NDArray
 
 from mechanisms.noise import Floats, Integers
@@ -66,14 +65,9 @@ class LanguageModel(Protocol):
     writing_turn: tuple[list[int], list[int]]
     """The same for asking a model to write, also where its other prompts are put as plain text."""
 
-    @property
-    def vocabulary(self) -> LLTokenizer:
-        """The tokens as bytes, for a `Grammar`.
-
-        Raises:
-            UsageError: the tokenizer does not give them.
-        """
-        ...
+    letter_turn: tuple[list[int], list[int]] | None
+    """Tokens before what the model is told that it is, and between that and what a user says to it; None where its chat
+    template has no such part."""
 
     def rows_at_once(self, computed: int, held: int) -> int:
         """A good number of rows for a batch, at least one: enough to keep the device busy, few enough for its memory.

@@ -6,17 +6,14 @@ Chat models get the prompt as what the user says, in their own template, and the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import zip_longest
 
+from mechanisms.asking import Asked
 from mechanisms.inference.language_model import LanguageModel
 from mechanisms.records import Demonstration, PromptTemplate, Record
 
-_WRITE = "Write one {} with the given {}.\n\n"
-_WRITE_BOTH = "Write one {} with the given {}, and its {}.\n\n"
+_EXAMPLE = "\n\nExample:"
 _CHARACTERS = 64
 """Characters of a token at most, as far as a cap on tokens is concerned."""
-_SHOWN = 512
-"""Tokens of a demonstration at most, where it shows how a text goes on: more than any run writes."""
 MAX_QUERY_CHARACTERS = 4096
 """Of a text that is read where no tokenizer is at hand."""
 
@@ -31,81 +28,47 @@ def first_tokens(model: LanguageModel, text: str, cap: int) -> list[int]:
     return model.encode(" " + one_line(text[: _CHARACTERS * cap]))[:cap]
 
 
-class GenerationPrompt:
-    """Prompts that ask for one more text of a label, and for what is said to it where private rows show outputs.
+class WritingPrompt:
+    """Asks for one text of a label as one would ask a person, in the model's chat template where it has one.
 
-    Private prompt: instruction, the row's records, cue. Public prompt: instruction, cue. Each record's text is cut at
-    `max_record_tokens`, its output at `max_output_tokens` (0: outputs are not shown), each row at `records_per_row`
-    whole records, so every row fits in the public `length`.
+    Where a writer addresses a reader the model plays the reader, and the text is the next message that it is sent: a
+    small model that is asked to write one soon offers help instead (research/docs/texts.md). Otherwise the text is the
+    model's answer. A private prompt shows a row's texts as examples behind the sentence; the public one shows none.
 
     Attributes:
         prefix: tokens that all rows share.
-        cue: the end of every row; the whole public row.
-        between: what stands between a text and its output; empty where outputs are not shown.
-        length: positions of a private row.
+        cue: the end of every row, before the opening; the whole public row.
+        length: positions of a private row, without the opening.
     """
 
     def __init__(
-        self,
-        model: LanguageModel,
-        template: PromptTemplate,
-        label: str,
-        max_record_tokens: int,
-        records_per_row: int,
-        max_output_tokens: int = 0,
+        self, model: LanguageModel, asked: Asked, label: str, max_record_tokens: int = 0, records_per_row: int = 0
     ) -> None:
-        self._model, self._cap, self._output_cap = model, max_record_tokens, max_output_tokens
-        names = [each.lower() for each in (template.text, template.label, template.output or "")]
-        instruction = (_WRITE_BOTH if max_output_tokens else _WRITE).format(*names)
-        before, after = model.turn
-        self.prefix = [*before, *model.encode(instruction)]
-        self._head = model.encode(f"{template.label}: {label}\n{template.text}:")
-        self.cue = [*after, *self._head]
-        self.between = model.encode(f"\n{template.output}:") if max_output_tokens else []
-        self._gap = model.encode("\n\n")
-        block = len(self._head) + max_record_tokens + len(self.between) + max_output_tokens + len(self._gap)
-        self.length = records_per_row * block + len(self.cue)
-
-    def row(self, texts: Sequence[str], outputs: Sequence[str | None] = ()) -> list[int]:
-        """A private row: as many of the texts as fit whole, the last one cut, then the cue.
+        """Put the question.
 
         Args:
-            texts: of the row's records.
-            outputs: of the same records; may be left out where they are not shown.
+            max_record_tokens: public cap on the tokens of each example.
+            records_per_row: whole examples for which a row has room.
         """
-        budget = self.length - len(self.cue)
+        self._model, self._cap = model, max_record_tokens
+        sent = asked.addressed and model.letter_turn is not None
+        before, after = model.letter_turn if sent and model.letter_turn else model.writing_turn
+        self.prefix = [*before, *model.encode(asked.of(label, sent))]
+        self._chats = bool(after)
+        self.cue = list(after) if after else model.encode(f"\n\n{asked.kind.capitalize()}:")
+        self._lead = model.encode(_EXAMPLE)
+        self.length = records_per_row * (len(self._lead) + max_record_tokens) + len(self.cue)
+
+    def opening(self, text: str) -> list[int]:
+        """The tokens of a text's beginning."""
+        return self._model.encode(text if self._chats or not text else f" {text}")
+
+    def row(self, texts: Sequence[str]) -> list[int]:
+        """A private row: as many of the texts as fit whole, the last one cut, then the cue."""
         tokens: list[int] = []
-        for text, output in zip_longest(texts, outputs):
-            tokens += [*self._head, *first_tokens(self._model, text, self._cap)]
-            if self._output_cap:
-                tokens += [*self.between, *first_tokens(self._model, output or "", self._output_cap)]
-            tokens += self._gap
-        return tokens[:budget] + self.cue
-
-
-class DraftPrompt:
-    """Asks for one text of a label from public text alone: in the model's chat template where it was trained with one.
-
-    A small model that is asked writes texts of the label; one that continues plain text soon writes something else
-    (research/docs/worth.md).
-
-    Attributes:
-        prefix: all that stands before the cue.
-        cue: where the draft begins.
-    """
-
-    def __init__(
-        self, model: LanguageModel, template: PromptTemplate, label: str, examples: Sequence[str], max_tokens: int
-    ) -> None:
-        """Put the question; each of the `examples`, public texts of the label, is cut at `max_tokens`."""
-        before, after = model.writing_turn
-        head, field = model.encode(f"{template.label}: {label}"), model.encode(f"{template.text}:")
-        self.prefix = [*before, *model.encode(_WRITE.format(template.text.lower(), template.label.lower()))]
-        for example in examples:
-            shown = [*field, *first_tokens(model, example, max_tokens)]
-            self.prefix += [*head, *model.encode("\n"), *shown, *model.encode("\n\n")]
-        self.prefix += head
-        self.cue = [*(after or model.encode("\n")), *field]
+        for text in texts:
+            tokens += [*self._lead, *first_tokens(self._model, text, self._cap)]
+        return tokens[: self.length - len(self.cue)] + self.cue
 
 
 class QueryWords:
@@ -159,37 +122,6 @@ class QueryPrompt:
     def label(self, label: str) -> list[int]:
         """The tokens whose probability says how likely a label is."""
         return self._model.encode(" " + label)
-
-
-class CompletionPrompt:
-    """Asks how a text goes on: demonstrations, and the text's beginning, piece by piece as in `GenerationPrompt`.
-
-    Attributes:
-        prefix: tokens that all texts share.
-        head: what every row begins with.
-        cap: tokens of a beginning at most.
-        length: positions of a row at most.
-    """
-
-    def __init__(
-        self,
-        model: LanguageModel,
-        template: PromptTemplate,
-        label: str,
-        demonstrations: Sequence[Demonstration],
-        max_query_tokens: int,
-    ) -> None:
-        self._model, self.cap = model, max_query_tokens
-        written = GenerationPrompt(model, template, label, _SHOWN, 1)
-        self.prefix, self.head = list(written.prefix), written.cue
-        for each in demonstrations:
-            self.prefix += written.row([each.text])[: -len(written.cue)]
-        self.length = len(self.head) + max_query_tokens
-
-    def row(self, beginning: str) -> list[int]:
-        """The last tokens of a text's beginning, up to the public cap: what it goes on from. A blank one is none."""
-        said = one_line(beginning[-_CHARACTERS * self.cap :])
-        return [*self.head, *(self._model.encode(f" {said}")[-self.cap :] if said else ())]
 
 
 # The prompt of a shard: instruction, its examples, the question. Only the instruction is shared by all rows.

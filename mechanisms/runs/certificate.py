@@ -1,36 +1,224 @@
-"""A certificate read value by value and rebuilt into its run; an error names the field of a wrong value."""
+"""A certificate read back into its plan: the run is planned anew from what it states, and a wrong field is named."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
-from mechanisms.accounting import PrivacyTarget
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 from mechanisms.data.columns import MOST_LABELS
 from mechanisms.data.sizes import SMALLEST_EPSILON, MeasuredSizes
-from mechanisms.demos.demo_set import DemoSet, outputs_of
+from mechanisms.demos.demo_set import LAST_READER, DemoSet
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
-from mechanisms.privacy_events import Approximate, Composed, Pure
-from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
-from mechanisms.runs.recipe_request import RecipeRequest, RunRequest, has_stages
-from mechanisms.runs.request import NO_FILE, SynthesisRequest
-from mechanisms.sampling import SamplingPlan, Scheme
-from mechanisms.steps import (
-    TokenMechanism,
-    Transform,
-    mechanism_class,
-    mechanism_names,
-    transform_class,
-    transform_names,
-)
-from mechanisms.tallies import Weighing
+from mechanisms.privacy_events import Approximate, Pure
+from mechanisms.runs import older
+from mechanisms.runs.plan import NO_FILE, Plan
+from mechanisms.runs.spec import SCORE, WRITE, Recipe, RunSpec, Split
+from mechanisms.steps import mechanism_class, mechanism_names, transform_class, transform_names
 
 MOST_DEMONSTRATIONS = 100_000
 """The most that a file may ask to account: each label can be a cost, and each demonstration a list, of its own."""
-_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", dict: "an object"}
+WHERE = "privacy/parameters"
+_ANY_EPSILON = 1e6
+"""A run that only writes states what it costs, and no target."""
+_LEAST_DRAFTS = 2
+_OF_WRITING = ("scheme", "subsets", "tokens", "candidates")
+_CALLED = {"epsilon": "target_epsilon", "shots": "shots_per_label", "written": "shots_per_label"}
+"""Settings that certificates call by another name."""
+_OF_TOKENS = {*_OF_WRITING, "per_subset", "min_tokens", "candidate_top_p", "written", "parameters"}
+"""Settings that a run in stages states apart from the others, in `written`."""
+_NAMED = {"mechanism", "transform", "scheme"}
+"""What a run that only writes states beside the parameters."""
+
+
+class _Measured(BaseModel):
+    """The price of a measurement of sizes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    epsilon: float
+    failure: float
+
+
+def plan_of(demo_set: DemoSet) -> Plan:
+    """The plan of the run whose certificate a set has; where it only writes, the target means nothing.
+
+    Raises:
+        UsageError: a stated value is missing, of the wrong kind or out of range; the message begins with its field.
+    """
+    certificate = demo_set.certificate
+    stated = certificate.parameters
+    if older.is_older(stated):
+        return older.plan_of(demo_set, _planned)
+    if "recipe" not in stated:
+        named = {"mechanism": certificate.mechanism, "transform": certificate.transform, "scheme": certificate.scheme}
+        return _planned(
+            demo_set, {"recipe": Recipe.TOKENS, "split": Split.EPSILON, "shares": {WRITE: 1.0}}, named | stated
+        )
+    return _planned(demo_set, stated, _within(stated, "written") if WRITE in _within(stated, "shares") else None)
+
+
+def _planned(
+    demo_set: DemoSet,
+    stated: Mapping[str, Any],
+    written: Mapping[str, Any] | None,
+    kind: type[Plan] = Plan,
+    /,  # a kind of plan may have a field of the same name
+    **more: Any,
+) -> Plan:
+    """The plan of what is stated of the stages, and of the writing where they write.
+
+    Args:
+        kind: with what `more` it takes.
+    """
+    certificate, asked = demo_set.certificate, demo_set.asked
+    alone = written is not None and stated["shares"] == {WRITE: 1.0} and "sizes" not in stated
+    of_run = written if alone and written is not None else stated
+    shares = _within(stated, "shares")
+    values: dict[str, Any] = {
+        "epsilon": _ANY_EPSILON if alone else _value(stated, "target_epsilon"),
+        "delta": certificate.claim.delta,
+        "recipe": _value(stated, "recipe"),
+        "split": _value(stated, "split"),
+        "shares": shares,
+        "score": SCORE in shares,
+        "shots": of_run.get("set_per_label") or _value(of_run, "shots_per_label"),
+        "drafts": _LEAST_DRAFTS if alone else _value(stated, "drafts"),
+        "weighing": "rows" if alone else _value(stated, "weighing"),
+        "max_record_tokens": _value(of_run, "max_record_tokens"),
+        "sizes": _within(of_run, "sizes"),
+        **({} if alone else {"draft_tokens": _value(stated, "draft_tokens")}),
+        **({"max_unit_records": _value(of_run, "max_unit_records")} if certificate.by_user else {}),
+        **(_of_writing(written, alone) if written is not None else {}),
+    }
+    if asked is not None:
+        values |= {"kind": asked.kind, "writer": asked.writer, "reader": asked.reader, "relation": asked.relation}
+        values |= {"label_words": dict(asked.words), "sentence": asked.sentence}
+    _check_extent(demo_set.labels, values["shots"], values.get("written"))
+    spec = _spec(values, alone)
+    with naming_field(f"{WHERE}/sizes"):
+        sizes = _sizes(demo_set.labels, spec)
+    with naming_field(WHERE):
+        return kind(
+            spec=spec.with_(
+                sizes=None,
+                instruction=demo_set.template.instruction,
+                text_field=demo_set.template.text,
+                label_field=demo_set.template.label,
+            ),
+            labels=demo_set.labels,
+            sizes=sizes,
+            unit=certificate.unit,
+            content=NO_FILE,
+            measured=_measured(of_run, sizes),
+            public_inputs=certificate.public_inputs,
+            **more,
+        )
+
+
+def _place(name: str, alone: bool) -> str:
+    """The field of a certificate that states a setting."""
+    if name == "delta" or (alone and name in _NAMED):
+        return f"privacy/{name}"
+    part = "" if alone or name not in _NAMED | _OF_TOKENS else "/written"
+    return f"{WHERE}{part}/{_CALLED.get(name, name)}"
+
+
+def _of_writing(written: Mapping[str, Any], alone: bool) -> dict[str, Any]:
+    where = WHERE if alone else f"{WHERE}/written"
+    chosen = {name: _value(written, name, where) for name in ("mechanism", "transform")}
+    for name, names in (("mechanism", mechanism_names()), ("transform", transform_names())):
+        if chosen[name] not in names:
+            raise UsageError(f"{_place(name, alone)}: this version knows no such {name}.")
+    if _value(written, "scheme", where) == older.DISJOINT:
+        place = _place("scheme", alone)
+        raise UsageError(f"{place}: disjoint samples: version {LAST_READER} of DP-ICL Studio checks this file.")
+    unit_rows = _value(written, "unit_rows", where)
+    configs = mechanism_class(chosen["mechanism"]), transform_class(chosen["transform"])
+    return {
+        **chosen,
+        "parameters": dict(_parameters(written, where, *configs)),
+        **{name: _value(written, name, where) for name in _OF_WRITING},
+        "per_subset": None if unit_rows is True else _value(written, "per_subset", where),
+        "min_tokens": written.get("min_tokens", 0),
+        "candidate_top_p": written.get("candidate_top_p", 1.0),
+        "written": _value(written, "shots_per_label", where),
+    }
+
+
+def _parameters(written: Mapping[str, Any], where: str, *of: Any) -> Iterator[tuple[str, Any]]:
+    """Those of mechanism and transform; one that is not stated means what there was before there was a choice."""
+    for config in of:
+        for each in parameters(config):
+            name = each.flag.replace("-", "_")
+            stated = name in written or each.before is None
+            yield each.flag, _value(written, name, where) if stated else each.before
+
+
+def implied(written: Mapping[str, Any], *of: Any) -> set[str]:
+    """The parameters of mechanism and transform that a certificate may leave out, and does."""
+    names = {each.flag.replace("-", "_") for config in of for each in parameters(config) if each.before is not None}
+    return names - set(written)
+
+
+def _spec(values: Mapping[str, Any], alone: bool) -> RunSpec:
+    try:
+        return RunSpec.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name, *deeper = [str(part) for part in first["loc"][:2]] or [""]
+        place = "/".join([_place(name, alone) if name else WHERE, *deeper])
+        raise UsageError(f"{place}: {str(first['msg']).removeprefix('Value error, ')}") from None
+
+
+def _value(stated: Mapping[str, Any], name: str, where: str = WHERE) -> Any:
+    if name not in stated:
+        raise UsageError(f"{where}/{name}: is missing.")
+    return stated[name]
+
+
+def _within(stated: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = _value(stated, name)
+    if not isinstance(value, dict):
+        raise UsageError(f"{WHERE}/{name}: an object must stand here.")
+    return value
+
+
+def _check_extent(labels: Collection[str], *shots: Any) -> None:
+    """Refuse a certificate with more labels or demonstrations than can be checked, before it is planned."""
+    most = max((each for each in shots if isinstance(each, int | float)), default=1)
+    if len(labels) > MOST_LABELS or len(labels) * most > MOST_DEMONSTRATIONS:
+        raise UsageError(f"{WHERE}/shots_per_label: so many labels or demonstrations cannot be checked.")
+
+
+def _sizes(labels: Collection[str], spec: RunSpec) -> dict[str, int]:
+    assert isinstance(spec.sizes, dict)
+    if set(spec.sizes) != set(labels):
+        raise UsageError("every label must stand here, and nothing else.")
+    if min(spec.sizes.values()) < 1:
+        raise UsageError("a size must be at least 1.")
+    return {label: spec.sizes[label] for label in labels}
+
+
+def _measured(stated: Mapping[str, Any], sizes: Mapping[str, int]) -> MeasuredSizes | None:
+    """The measurement that the sizes come from, where one is stated."""
+    if "measured" not in stated:
+        return None
+    field = f"{WHERE}/measured"
+    try:
+        cost = _Measured.model_validate(stated["measured"])
+    except ValidationError as error:
+        where = "/".join(map(str, error.errors()[0]["loc"]))
+        raise UsageError(f"{field}/{where}: {error.errors()[0]['msg']}.") from None
+    with naming_field(field):
+        Pure(cost.epsilon)
+        Approximate(cost.failure)
+        if cost.epsilon < SMALLEST_EPSILON or cost.failure <= 0:
+            raise UsageError("no measurement of sizes is made with so little epsilon, or never fails.")
+    return MeasuredSizes(dict(sizes), cost.epsilon, cost.failure, NO_FILE)
 
 
 @contextmanager
@@ -40,269 +228,3 @@ def naming_field(field: str) -> Iterator[None]:
         yield
     except UsageError as error:
         raise UsageError(f"{field}: {error}") from error
-
-
-@dataclass(frozen=True)
-class Stated:
-    """Values of a JSON object, each read as a required type."""
-
-    values: Mapping[str, Any]
-    where: str = "privacy/parameters"
-
-    def of(self, name: str, kind: type) -> Any:
-        """The value of that name; JSON writes a whole number with or without a point."""
-        value = self.values.get(name)
-        if kind is float and type(value) is int:
-            value = float(value)
-        elif kind is int and type(value) is float and value.is_integer():
-            value = int(value)
-        if type(value) is not kind:
-            raise UsageError(f"{self.where}/{name}: {_KINDS[kind]} must stand here.")
-        return value
-
-    def known(self, name: str, names: Collection[str]) -> str:
-        """The text of that name, which has to be one of some names."""
-        value: str = self.of(name, str)
-        if value not in names:
-            raise UsageError(f"{self.where}/{name}: this version knows no such {name}.")
-        return value
-
-    def within(self, name: str) -> Stated:
-        """The object of that name."""
-        return Stated(self.of(name, dict), f"{self.where}/{name}")
-
-    def own(self, config: Any) -> dict[str, Any]:
-        """The parameters of a mechanism's or a transform's class."""
-        return {each.name: self.of(each.flag.replace("-", "_"), type(each.default)) for each in parameters(config)}
-
-
-def check_extent(labels: Collection[str], shots: int, stated: Stated) -> None:
-    """Refuse a certificate with more labels or demonstrations than can be checked, before it is rebuilt."""
-    if len(labels) > MOST_LABELS or len(labels) * shots > MOST_DEMONSTRATIONS:
-        raise UsageError(f"{stated.where}/shots_per_label: so many labels or demonstrations cannot be checked.")
-
-
-def sizes_of(labels: Collection[str], stated: Stated) -> dict[str, int]:
-    """The sizes of the labels."""
-    sizes = stated.within("sizes")
-    if set(sizes.values) != set(labels):
-        raise UsageError(f"{sizes.where}: every label must stand here, and nothing else.")
-    return {label: sizes.of(label, int) for label in labels}
-
-
-def measured_of(stated: Stated, sizes: dict[str, int]) -> MeasuredSizes | None:
-    """The measurement that the sizes come from, where one is stated."""
-    if "measured" not in stated.values:
-        return None
-    cost = stated.within("measured")
-    measured = MeasuredSizes(sizes, cost.of("epsilon", float), cost.of("failure", float), NO_FILE)
-    with naming_field(cost.where):
-        Pure(measured.epsilon)
-        Approximate(measured.failure)
-        if measured.epsilon < SMALLEST_EPSILON or measured.failure <= 0:
-            raise UsageError("no measurement of sizes is made with so little epsilon, or never fails.")
-    return measured
-
-
-# Token-level writing as its parameters state it: a run of its own, or the stage "write" of a recipe.
-
-
-def plan_of(demo_set: DemoSet, named: Stated, stated: Stated, share: float = 1.0) -> SamplingPlan:
-    """The sampling plan.
-
-    Args:
-        demo_set: whose labels are written for.
-        named: where the scheme stands.
-        stated: where the parameters stand.
-        share: of the units that may join.
-    """
-    scheme = Scheme(named.known("scheme", list(Scheme)))
-    numbers = {name: stated.of(name, int) for name in ("subsets", "per_subset", "tokens")}
-    shots, unit_rows = stated.of("shots_per_label", int), stated.of("unit_rows", bool)
-    with naming_field(stated.where):
-        plan = SamplingPlan(scheme, shots=shots, unit_rows=unit_rows, share=share, **numbers)
-    check_extent(demo_set.labels, shots, stated)
-    return plan
-
-
-def writing_of(
-    demo_set: DemoSet,
-    named: Stated,
-    stated: Stated,
-    plan: SamplingPlan,
-    sizes: dict[str, int],
-    measured: MeasuredSizes | None,
-) -> SynthesisRequest:
-    """The request that states such parameters; its target's epsilon means nothing.
-
-    Args:
-        demo_set: whose task it is.
-        named: where mechanism and transform stand.
-        stated: where the parameters stand.
-        plan: who joins a step.
-        sizes: of the labels.
-        measured: the measurement that they come from.
-    """
-    certificate = demo_set.certificate
-    with naming_field("privacy/delta"):
-        target = PrivacyTarget(1.0, certificate.claim.delta)
-    with naming_field(f"{stated.where}/sizes"):
-        for size in sizes.values():
-            plan.rate(size)
-    used, transform = _mechanism(named, stated), _transform(named, stated)
-    caps = {name: stated.of(name, int) for name in ("candidates", "max_record_tokens")}
-    if certificate.by_user:
-        caps["max_unit_records"] = stated.of("max_unit_records", int)
-    for name, field in (("min_tokens", "min_tokens"), ("kept_per_label", "kept")):
-        if name in stated.values:
-            caps[field] = stated.of(name, int)
-    with naming_field(stated.where):
-        return SynthesisRequest(
-            labels=demo_set.labels,
-            template=demo_set.template,
-            plan=plan,
-            mechanism=used,
-            target=target,
-            sizes=sizes,
-            content=NO_FILE,
-            transform=transform,
-            by_user=certificate.by_user,
-            schema=demo_set.schema,
-            outputs=outputs_of(demo_set),
-            measured=measured,
-            public_inputs=certificate.public_inputs,
-            **caps,
-        )
-
-
-def _mechanism(named: Stated, stated: Stated) -> TokenMechanism:
-    used = mechanism_class(named.known("mechanism", mechanism_names()))
-    with naming_field(stated.where):
-        return used(**stated.own(used))
-
-
-def _transform(named: Stated, stated: Stated) -> Transform:
-    used = transform_class(named.known("transform", transform_names()))
-    with naming_field(stated.where):
-        return used(**stated.own(used))
-
-
-# A recipe's run as its certificate states it.
-
-
-def recipe_of(demo_set: DemoSet, stated: Stated) -> RecipeRequest:
-    """The request of the run that such a certificate describes.
-
-    Args:
-        demo_set: whose certificate it is.
-        stated: its parameters.
-
-    Raises:
-        UsageError: a stated value is missing, of the wrong kind or out of range; the message begins with its field.
-    """
-    recipe = _recipe(stated)
-    _check_names(demo_set, recipe)
-    certificate = demo_set.certificate
-    epsilon = stated.of("target_epsilon", float)
-    with naming_field("privacy/delta"):
-        PrivacyTarget(1.0, certificate.claim.delta)
-    with naming_field(stated.where):
-        target = PrivacyTarget(epsilon, certificate.claim.delta)
-    shots = stated.of("shots_per_label", int)
-    check_extent(demo_set.labels, shots, stated)
-    sizes = sizes_of(demo_set.labels, stated)
-    measured = measured_of(stated, sizes)
-    caps = {name: stated.of(name, int) for name in ("tokens", "max_record_tokens")}
-    if certificate.by_user:
-        caps["max_unit_records"] = stated.of("max_unit_records", int)
-    written = _written(demo_set, stated, recipe, sizes, measured)
-    with naming_field(stated.where):
-        return RecipeRequest(
-            labels=demo_set.labels,
-            template=demo_set.template,
-            recipe=recipe,
-            target=target,
-            sizes=sizes,
-            content=NO_FILE,
-            by_user=certificate.by_user,
-            shots=shots,
-            written=written,
-            measured=measured,
-            public_inputs=certificate.public_inputs,
-            **caps,
-        )
-
-
-def _recipe(stated: Stated) -> Recipe:
-    kind, division = stated.known("recipe", list(Kind)), stated.known("division", list(Division))
-    shares = stated.within("shares")
-    if foreign := set(shares.values) - set(Stage):
-        raise UsageError(f"{shares.where}: {len(foreign)} of these are no stages.")
-    shared = {stage: shares.of(stage, float) for stage in Stage if stage in shares.values}
-    # Files of before state no weighing: rows counted the same.
-    weighing = stated.known("weighing", list(Weighing)) if "weighing" in stated.values else Weighing.ROWS
-    numbers = {name: stated.of(name, int) for name in ("drafts", "rounds", "sets")}
-    with naming_field(stated.where):
-        return Recipe(Kind(kind), Division(division), shared, **numbers, weighing=Weighing(weighing))
-
-
-def _check_names(demo_set: DemoSet, recipe: Recipe) -> None:
-    wanted = {"mechanism": f"recipe {recipe.kind}", "transform": "none", "scheme": recipe.division.value}
-    for name, value in wanted.items():
-        if getattr(demo_set.certificate, name) != value:
-            raise UsageError(f"privacy/{name}: '{value}' must stand here in the file of such a recipe.")
-
-
-def _written(
-    demo_set: DemoSet, stated: Stated, recipe: Recipe, sizes: dict[str, int], measured: MeasuredSizes | None
-) -> SynthesisRequest | None:
-    """The request of the stage "write", for the units of its role."""
-    if Stage.WRITE not in recipe.shares:
-        return None
-    written = stated.within("written")
-    share = recipe.shares[Stage.WRITE] if recipe.division is Division.ROLES else 1.0
-    plan = plan_of(demo_set, written, written, share)
-    return writing_of(demo_set, written, written, plan, sizes, measured)
-
-
-# The run that a certificate describes, built anew from what it states; a value that cannot be right is named.
-
-
-@dataclass(frozen=True)
-class Rebuilt:
-    """A certificate's run.
-
-    Attributes:
-        request: public; where tokens are written its target's epsilon means nothing, since a certificate states a
-            claim, not a target.
-        event: what the run's certificate has to show.
-    """
-
-    request: RunRequest
-    event: Composed
-
-    @property
-    def staged(self) -> RecipeRequest | None:
-        """The request, where the run has stages."""
-        return self.request if has_stages(self.request) else None
-
-
-def rebuilt(demo_set: DemoSet) -> Rebuilt:
-    """The run of a demo set's certificate.
-
-    Raises:
-        UsageError: a stated value is missing, of the wrong kind or out of range; the message begins with its field.
-    """
-    stated = Stated(demo_set.certificate.parameters)
-    if "recipe" in stated.values:
-        request = recipe_of(demo_set, stated)
-        with naming_field(stated.where):
-            return Rebuilt(request, request.certified_event())
-    certificate = demo_set.certificate
-    names = {"mechanism": certificate.mechanism, "transform": certificate.transform, "scheme": certificate.scheme}
-    named = Stated(names, "privacy")
-    plan = plan_of(demo_set, named, stated)
-    sizes = sizes_of(demo_set.labels, stated)
-    written = writing_of(demo_set, named, stated, plan, sizes, measured_of(stated, sizes))
-    with naming_field(stated.where):
-        return Rebuilt(written, written.certified_event())

@@ -1,106 +1,107 @@
-"""Public drafts: texts of a label that the model writes from public text alone."""
+"""Public drafts: texts of a label that the model writes from public text and released openings alone."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from mechanisms.asking import Asked
 from mechanisms.errors import ModelUnavailable, UsageError
-from mechanisms.inference import DraftPrompt, Embedder, LanguageModel
+from mechanisms.inference import Embedder, LanguageModel, WritingPrompt
 from mechanisms.noise import Floats, Integers, Randomness
-from mechanisms.records import PromptTemplate
+from mechanisms.runs.gate import Gate
 from mechanisms.runs.text import cleaned, normalised_text, quotes
 
-TOP_P = 0.85
-"""Read side by side with the embedded model, 32 drafts a label. At a top-p of .92 more sentences lose their thread. At
-a temperature of .8 drafts are no more readable, but more alike, and more of them are dates, numbers or bare labels."""
+TOP_P = 0.92
+TEMPERATURE = 0.8
 _MOST_CANDIDATES = 256
 """The likeliest tokens among which one is drawn; the rest of the vocabulary is not sorted."""
-_LEAST_TOKENS = 12
-"""Tokens before a draft may end: small models like to write a title, or nothing. With 12 one in two drafts was of use,
-with 8 and without a bound fewer."""
-WRITTEN = 4
-"""Drafts written for one that is asked for, together: many rows are hardly slower than few. About half of them are of
-use, and of those the likelier half is kept: of a small model's sentences the unlikely half is mostly what makes no
-sense (read side by side: research/docs/worth.md)."""
-_TRIES = 12
+_LEAST_TOKENS = 8
+"""Tokens before a draft may end: small models like to write a title, or nothing."""
+WRITTEN = 2
+"""Drafts written for one that is asked for, together: many rows are hardly slower than few. Most of them are of use, of
+which the better half is kept."""
+_TRIES = 16
 """The same, at most, where few drafts are usable."""
 _PREVIEWED = 6
-"""Drafts written for a preview of two: about half are of use."""
+"""Drafts written for a preview of two, and to see how the model writes."""
+_USUAL_TOKENS = 24
 FEWEST = 2
 """The fewest drafts of a label for a vote."""
 
 
+@dataclass(frozen=True)
+class Drafts:
+    """What drafts are wanted; public.
+
+    Attributes:
+        asked: how the model is asked.
+        label: whose drafts.
+        labels: the label set; a draft that says little but labels is refused.
+        count: drafts at most.
+        tokens: of a draft, at most.
+        openings: how drafts begin, each with its weight; empty where nothing was released.
+    """
+
+    asked: Asked
+    label: str
+    labels: Sequence[str]
+    count: int
+    tokens: int
+    openings: Mapping[str, float]
+
+
 def write_drafts(
     model: LanguageModel,
-    template: PromptTemplate,
-    label: str,
-    labels: Sequence[str],
-    count: int,
-    tokens: int,
+    wanted: Drafts,
+    gate: Gate,
     randomness: Randomness,
-    examples: Sequence[str] = (),
     taken: Iterable[str] = (),
     embedder: Embedder | None = None,
 ) -> tuple[str, ...]:
-    """Write cleaned, distinct drafts of one label from public text alone, and keep those that the model finds likely.
+    """Write cleaned, distinct drafts of one label, and keep those that are nearest to its name against the others'.
 
-    Those that are nearer to another label's name than to their own stand behind all others.
+    On six public sets these cover more of the rows than those that the model finds likely, and a classifier trained on
+    rows knows more of them (research/docs/texts.md).
 
     Args:
-        labels: public label set; a draft that says little but labels is refused.
-        count: drafts at most; fewer where twelve times as many were written in vain.
-        tokens: of a draft, at most.
-        examples: public texts of the label (winners of an earlier ballot) that stand in the prompt; none is
-            written again.
+        gate: has to let them pass.
         taken: public texts that stand for other labels: what says the same would stand for two.
-        embedder: tells what is near to what; without one no draft stands behind for that.
+        embedder: tells what is near to what; without one the drafts stand in the order of their likelihood.
 
     Returns:
-        The drafts in the order written.
+        The drafts, best first.
 
     Raises:
         UsageError: fewer than two drafts of the label are of use, or the prompt is too long for the model.
         ModelUnavailable: its logits are not finite.
     """
-    prompt = DraftPrompt(model, template, label, examples, tokens)
-    prefix, cue = prompt.prefix, prompt.cue
-    wanted, most = WRITTEN * count, _TRIES * count
-    at_once = min(wanted, model.rows_at_once(1, len(prefix) + len(cue) + tokens))
+    prompt = WritingPrompt(model, wanted.asked, wanted.label)
+    enough, most = WRITTEN * wanted.count, _TRIES * wanted.count
+    at_once = min(enough, model.rows_at_once(1, len(prompt.prefix) + len(prompt.cue) + wanted.tokens))
     drafts: dict[str, float] = {}
-    others, said = set(map(normalised_text, taken)), normalised_text(model.decode(prefix))
+    others, said = set(map(normalised_text, taken)), normalised_text(wanted.asked.of(wanted.label))
     written = 0
-    while written < wanted or (len(drafts) < count and written < most):
+    while written < enough or (len(drafts) < wanted.count and written < most):
         rows = min(at_once, most - written)
         written += rows
-        for each, likelihood in _write(model, prefix, [cue] * rows, tokens, randomness):
-            text = cleaned(each, template, label, labels)
-            if (
-                text is not None
-                and text not in examples
-                and not quotes(text, said)
-                and normalised_text(text) not in others
-            ):
+        openings = allotted(wanted.openings, rows, randomness)
+        for each, likelihood in _write(model, prompt, openings, wanted.tokens, randomness):
+            text = cleaned(each, wanted.asked, wanted.label, wanted.labels, gate)
+            if text is not None and not quotes(text, said) and normalised_text(text) not in others:
                 drafts.setdefault(text, likelihood)
-    if len(drafts) < min(count, FEWEST):
+    if len(drafts) < min(wanted.count, FEWEST):
         raise UsageError(
-            f"The model writes no usable drafts of '{label}': choose another model, or name the text field, the "
-            "label field or the label so that they say what to write about."
+            f"The model writes no usable drafts of '{wanted.label}': choose another model, or say in other words what "
+            "one text is, who writes it to whom, and what the label is called."
         )
-    fitting = _nearest_to_own(tuple(drafts), template, label, labels, embedder) if embedder else drafts.keys()
-    best = sorted(drafts, key=lambda text: (text not in fitting, -drafts[text]))[:count]
-    return tuple(text for text in drafts if text in best)
+    order = _nearness(tuple(drafts), wanted, embedder) if embedder else drafts
+    return tuple(sorted(drafts, key=lambda text: -order[text])[: wanted.count])
 
 
-def preview_drafts(
-    model: LanguageModel,
-    template: PromptTemplate,
-    label: str,
-    labels: Sequence[str],
-    tokens: int,
-    randomness: Randomness,
-) -> tuple[str, ...]:
+def preview_drafts(model: LanguageModel, wanted: Drafts, gate: Gate, randomness: Randomness) -> tuple[str, ...]:
     """At most two drafts of a label, the likeliest of a few, to show what its words make a model write.
 
     They follow from public words alone, cost nothing, and stand in no ballot. None where none was of use.
@@ -109,26 +110,54 @@ def preview_drafts(
         UsageError: the prompt is too long for the model.
         ModelUnavailable: its logits are not finite.
     """
-    prompt = DraftPrompt(model, template, label, (), tokens)
-    written = _write(model, prompt.prefix, [prompt.cue] * _PREVIEWED, tokens, randomness)
-    found = {text: likelihood for each, likelihood in written if (text := cleaned(each, template, label, labels))}
+    prompt = WritingPrompt(model, wanted.asked, wanted.label)
+    written = _write(model, prompt, [""] * _PREVIEWED, wanted.tokens, randomness)
+    found = {
+        text: likelihood
+        for each, likelihood in written
+        if (text := cleaned(each, wanted.asked, wanted.label, wanted.labels, gate))
+    }
     return tuple(sorted(found, key=lambda text: -found[text])[:FEWEST])
 
 
-def _nearest_to_own(
-    texts: Sequence[str], template: PromptTemplate, label: str, labels: Sequence[str], embedder: Embedder
-) -> Collection[str]:
-    """The texts that are at least as near to their own label's name as to any other's."""
-    names = embedder.embed([f"{template.label}: {each}" for each in labels])
+def gate_of(model: LanguageModel, asked: Asked, label: str, randomness: Randomness) -> Gate:
+    """What tells texts of a task from what is none: how many pieces its words need, a few texts of the model show."""
+    prompt = WritingPrompt(model, asked, label)
+    return Gate(model, [text for text, _ in _write(model, prompt, [""] * _PREVIEWED, _USUAL_TOKENS, randomness)])
+
+
+def allotted(openings: Mapping[str, float], rows: int, randomness: Randomness) -> list[str]:
+    """Openings for so many texts, in proportion to their weights; each as often as its weight says, or once more.
+
+    Args:
+        openings: with positive weights; where there are none every text begins by itself.
+    """
+    if not openings:
+        return [""] * rows
+    names, weights = list(openings), np.cumsum([*openings.values()])
+    # One draw for all (systematic sampling): the numbers follow the weights as closely as whole numbers can.
+    aims = (np.arange(rows) + randomness.uniform(1)[0]) / rows * weights[-1]
+    return [names[min(int(place), len(names) - 1)] for place in np.searchsorted(weights, aims)]
+
+
+def _nearness(texts: Sequence[str], wanted: Drafts, embedder: Embedder) -> dict[str, float]:
+    """How much nearer each text is to its own label's name than to the nearest other's; without others, how near."""
+    names = embedder.embed(
+        [f"{wanted.asked.kind} {wanted.asked.relation} {wanted.asked.named(each)}" for each in wanted.labels]
+    )
     near = embedder.embed(texts) @ names.T
-    return {text for text, row in zip(texts, near, strict=True) if row[labels.index(label)] >= row.max()}
+    own = list(wanted.labels).index(wanted.label)
+    others = np.delete(near, own, axis=1).max(axis=1, initial=-1.0)
+    return dict(zip(texts, (near[:, own] - others).tolist(), strict=True))
 
 
 def _write(
-    model: LanguageModel, prefix: list[int], rows: list[list[int]], tokens: int, randomness: Randomness
+    model: LanguageModel, prompt: WritingPrompt, openings: Sequence[str], tokens: int, randomness: Randomness
 ) -> list[tuple[str, float]]:
-    """Write one text per row, and the mean log-probability of its tokens."""
-    session = model.open(prefix, rows, len(rows[0]), tokens)
+    """Write one text for each opening, and the mean log-probability of its tokens."""
+    begun = [prompt.opening(each) for each in openings]
+    rows = [[*prompt.cue, *each] for each in begun]
+    session = model.open(prompt.prefix, rows, max(map(len, rows)), tokens)
     written: list[list[int]] = [[] for _ in rows]
     found: list[list[float]] = [[] for _ in rows]
     going = list(range(len(rows)))
@@ -150,7 +179,8 @@ def _write(
         if step < tokens - 1:
             session.advance([written[row][-1] for row in going])
     return [
-        (model.decode(text), float(np.mean(of)) if of else -np.inf) for text, of in zip(written, found, strict=True)
+        (model.decode([*start, *text]), float(np.mean(of)) if of else -np.inf)
+        for start, text, of in zip(begun, written, found, strict=True)
     ]
 
 
@@ -171,7 +201,7 @@ def sample(logits: Floats, randomness: Randomness) -> tuple[Integers, Floats]:
         raise ModelUnavailable("The model gives no usable logits for the public prompt: choose another model.")
     weights = logits if finite.all() else np.where(finite, logits, -np.inf)
     # A vocabulary is large: the fewer passes over it, the better.
-    weights = weights - weights.max(axis=1, keepdims=True)
+    weights = (weights - weights.max(axis=1, keepdims=True)) / TEMPERATURE
     np.exp(weights, out=weights)
     whole = weights.sum(axis=1, keepdims=True)
     most = min(_MOST_CANDIDATES, weights.shape[1])

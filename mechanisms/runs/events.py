@@ -1,83 +1,139 @@
 """The events of a run, in order. A recorded list of them replays a whole screen without a model.
 
-Everything here is releasable, except `PrivateDiagnostics` and `StageProgress`: types of their own that reach no export.
+Everything here is releasable, except `PrivateDiagnostics` and `StageProgress`: types of their own that reach no file.
+Those with a name for `event` are the lines of a run file: their fields, with their bounds, are all that one may hold.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass as plain
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
 
 from mechanisms.accounting import BudgetSnapshot
 from mechanisms.demos.demo_set import DemoSet
-from mechanisms.demos.findings import Score
-from mechanisms.records import Demonstration, PromptTemplate
-from mechanisms.runs.recipe import Stage
+from mechanisms.records import Demonstration
+
+LONGEST, MOST = 50_000, 50_000
+"""Characters of a text, and items of a list."""
+LONGEST_NAME = 500
+"""Characters of a label: a screen shows it at every place."""
+
+Text = Annotated[str, Field(max_length=LONGEST)]
+Name = Annotated[str, Field(max_length=LONGEST_NAME)]
+Number = Annotated[float, Field(ge=-1e9, le=1e9)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=0, le=1_000_000)]
+Whole = Annotated[int, Field(ge=1, le=1_000_000)]
+Texts = Annotated[tuple[Text, ...], Field(min_length=1, max_length=MOST)]
+Numbers = Annotated[tuple[Number, ...], Field(min_length=1, max_length=MOST)]
+
+LINE = ConfigDict(extra="forbid", allow_inf_nan=False)
+"""Of every event that a file may hold."""
 
 
-@dataclass(frozen=True)
+class Release:
+    """The base of events that a stage defines in its own file, and of those of single demonstrations."""
+
+    def lines(self) -> tuple[str, ...]:
+        """The event in words, one line each."""
+        return ()
+
+
+@plain(frozen=True)
 class RunStarted:
     """A run begins; `demo_set` already holds its whole claim, and no demonstration yet.
 
     Attributes:
-        shots: demonstrations of each label that are written, or that stand in a set.
-        tokens: of a demonstration, or of a draft, at most.
+        stages: in their order.
         budget: the ledger's state; None for a run that charges nothing, and in a file.
-        stages: in their order; none for a run that writes token by token and charges each demonstration by itself.
-        expected_rows: of the step of a token; None for a run in stages, whose certificate has it.
-        kept: how many of a label's `shots` will be in the set; None where all.
     """
 
     demo_set: DemoSet
-    shots: int
-    tokens: int
-    budget: BudgetSnapshot | None
-    stages: tuple[Stage, ...] = ()
-    expected_rows: int | None = None
-    kept: int | None = None
+    stages: tuple[str, ...]
+    budget: BudgetSnapshot | None = None
 
 
-@dataclass(frozen=True)
-class DemoStarted:
-    """A demonstration has been charged in full and begins."""
+@dataclass(frozen=True, config=LINE)
+class StageStarted:
+    """A stage begins; it has been charged, or charges its parts one by one."""
+
+    stage: Name
+    event: Literal["stage"] = "stage"
+
+
+@plain(frozen=True)
+class Drafting:
+    """The model is about to write public drafts of a label; no row is read."""
 
     label: str
     number: int
-    budget: BudgetSnapshot | None
+    of: int
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
+class StageProgress:
+    """For the curator's screen only: a stage's approximate progress, 0 to 1. It may depend on the number of units."""
+
+    stage: str
+    done: float
+
+
+# Demonstrations that are written token by token.
+
+
+@dataclass(frozen=True, config=LINE)
+class DemoStarted:
+    """A demonstration has been charged in full and begins with its opening, which is public."""
+
+    label: Name
+    number: Whole
+    opening: Text = ""
+    event: Literal["demonstration begun"] = "demonstration begun"
+
+
+@dataclass(frozen=True, config=LINE)
 class TokenReleased:
     """One token has been released.
 
     Attributes:
-        step: 1 .. tokens; tokens that a schema forces are not counted.
-        text: the demonstration so far, this token included.
+        step: 1 .. tokens.
+        text: the demonstration so far, its opening and this token included.
         candidates: the K candidate tokens as text.
         chosen: position of the released token among them.
-        scores: the noisy values that decided, in rows; None where only the token may be released.
+        scores: the released noisy values, in rows; None where only the token may be released.
+        values: what decided, in rows: the noisy values read through the public ones; None where there are none.
         public: the public distribution over the candidates, in expected rows.
         stop: the token ends the demonstration.
         free: public text alone decided, so that it costs nothing of what the demonstration paid.
         trail: what the mechanism released on its way to the token; see `TokenRelease.trail`.
-        token: its number in the model's vocabulary, with which a run that was cut off is gone on with.
+        token: its number in the model's vocabulary, with which a run that was cut off is resumed.
     """
 
-    label: str
-    number: int
-    step: int
-    text: str
-    candidates: tuple[str, ...]
-    chosen: int
-    scores: tuple[float, ...] | None
-    public: tuple[float, ...]
+    label: Name
+    number: Whole
+    step: Whole
+    text: Text
+    candidates: Texts
+    chosen: Count
+    scores: Numbers | None
+    public: Numbers
     stop: bool
+    values: Numbers | None = None
     free: bool = False
-    trail: tuple[tuple[float, float], ...] = ()
-    token: int | None = None
+    trail: Annotated[tuple[tuple[Number, Number], ...], Field(max_length=100)] = ()
+    token: Count | None = None
+    event: Literal["token"] = "token"
+
+    @property
+    def moved(self) -> bool:
+        """Whether the rows changed the token that the model expected: from released and public values alone."""
+        return self.values is not None and max(range(len(self.public)), key=self.public.__getitem__) != self.chosen
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class PrivateDiagnostics:
     """For the curator's screen only: the values under a demonstration's last released token, without noise.
 
@@ -93,35 +149,26 @@ class PrivateDiagnostics:
     clipped: tuple[tuple[float, ...], tuple[float, ...]] | None = None
 
 
-@dataclass(frozen=True)
-class TokenCounts:
-    """Token counts of a structured demonstration, by how the tokens were decided.
-
-    Attributes:
-        charged: the mechanism; at most the plan's T.
-        forced: the schema alone.
-        rest: public text or the schema, after the last charged token.
-    """
-
-    charged: int
-    forced: int
-    rest: int
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=LINE)
 class DemoCompleted:
-    """A demonstration is finished.
-
-    Attributes:
-        tokens: where it is a structured record.
-    """
+    """A demonstration is finished."""
 
     demonstration: Demonstration
-    number: int
-    tokens: TokenCounts | None = None
+    number: Whole
+    event: Literal["demonstration"] = "demonstration"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=LINE)
+class DemoRefused:
+    """A finished demonstration is no text, by rules on public values alone: it stands in no ballot and in no set."""
+
+    label: Name
+    number: Whole
+    reason: Text
+    event: Literal["refused"] = "refused"
+
+
+@dataclass(frozen=True, config=LINE)
 class DemoCutOff:
     """A demonstration that gets no more private tokens: its sample was lost when the run was interrupted.
 
@@ -129,185 +176,85 @@ class DemoCutOff:
         finished: public text alone brings it to its end; else it is left out, since nothing of it is there.
     """
 
-    label: str
-    number: int
+    label: Name
+    number: Whole
     finished: bool
+    event: Literal["cut off"] = "cut off"
 
 
-# Events of stages. Those of single demonstrations come between the beginning of the stage "write" and the next one.
+# Sets, and how a run ends.
 
 
-@dataclass(frozen=True)
-class Drafting:
-    """The model is about to write public drafts of a label; nothing is reserved and no row is read."""
-
-    label: str
-    number: int
-    of: int
-
-
-@dataclass(frozen=True)
-class StageStarted:
-    """A stage has been charged in full and begins."""
-
-    stage: Stage
-    budget: BudgetSnapshot | None
-
-
-@dataclass(frozen=True)
-class StageProgress:
-    """For the curator's screen only: a stage's approximate progress, 0 to 1. It may depend on the number of units."""
-
-    stage: Stage
-    done: float
-
-
-@dataclass(frozen=True)
-class DraftsWritten:
-    """The ballot of a label: public drafts, and demonstrations that were written before; all releasable."""
-
-    label: str
-    round: int
-    drafts: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class VotesReleased:
-    """A label's noisy votes on its ballot.
-
-    Attributes:
-        votes: noisy votes of each draft of the ballot.
-        winners: positions of the winners, best first.
-        noise: standard deviation of the noise on each.
-    """
-
-    label: str
-    round: int
-    votes: tuple[float, ...]
-    winners: tuple[int, ...]
-    noise: float
-
-
-@dataclass(frozen=True)
+@plain(frozen=True)
 class CandidateSet:
-    """A set that can be chosen, with its wording of the task; "none" has no demonstrations."""
+    """A set that rows read under; one without demonstrations is zero-shot."""
 
     name: str
     demonstrations: tuple[Demonstration, ...]
-    template: PromptTemplate
 
 
-@dataclass(frozen=True)
-class SetsMade:
-    """The sets that stand in the choice, in their public order."""
-
-    sets: tuple[CandidateSet, ...]
-
-
-@dataclass(frozen=True)
-class PriorsReleased:
-    """How much the model prefers each label under a set: noisy mean probabilities, in the order of the labels.
+@dataclass(frozen=True, config=LINE)
+class SetsCompared:
+    """The sets that rows are about to read under, beside no demonstrations at all; public, or released before.
 
     Attributes:
-        priors: of each set, as shares.
-        noisy: the noisy sums behind them, one measurement each, from which the correction is fitted.
+        public: from public text alone.
+        own: the run's, which is final with this.
     """
 
-    priors: tuple[tuple[str, tuple[float, ...]], ...]
-    noisy: tuple[tuple[float, ...], ...] = ()
+    public: Annotated[tuple[Demonstration, ...], Field(max_length=MOST)]
+    own: Annotated[tuple[Demonstration, ...], Field(max_length=MOST)]
+    event: Literal["sets"] = "sets"
 
 
-@dataclass(frozen=True)
-class ChoiceReleased:
-    """The chosen set and its correction; nothing else of the comparison is released.
-
-    Attributes:
-        among: names of the sets, each with a correction.
-        chosen: one of them.
-    """
-
-    among: tuple[tuple[str, str], ...]
-    chosen: tuple[str, str]
-
-
-@dataclass(frozen=True)
-class ScoreReleased:
-    """How often the labels of the scorers' rows are found."""
-
-    score: Score
-
-
-class StageRelease:
-    """The base of events that a stage defines in its own file, as frozen dataclasses.
-
-    Their fields are public: numbers, texts, and tuples of them. A run file stores them under their names.
-
-    Attributes:
-        kind: the event's name in a run file, used by no other event.
-        title: its title in the list of a run's moments.
-    """
-
-    kind: ClassVar[str]
-    title: ClassVar[str]
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"strict": True, "extra": "forbid", "allow_inf_nan": False}
-
-    def lines(self) -> tuple[str, ...]:
-        """The event in words, one line each."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
+@plain(frozen=True)
 class SetKept:
     """The run's set if the run is stopped from here on; yielded right before each release that the set holds."""
 
     demo_set: DemoSet
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class RunCompleted:
     """The run has finished."""
 
     demo_set: DemoSet
-    budget: BudgetSnapshot | None
+    budget: BudgetSnapshot | None = None
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class RunStopped:
     """The curator stopped the run: its charges stay, and `demo_set` holds what was released."""
 
     demo_set: DemoSet
 
 
-@dataclass(frozen=True)
+@plain(frozen=True)
 class RunFailed:
     """The run could not begin or continue; the message says what to do."""
 
     message: str
 
 
-WritingEvent = DemoStarted | TokenReleased | DemoCompleted | DemoCutOff | PrivateDiagnostics
+WritingEvent = DemoStarted | TokenReleased | DemoCompleted | DemoRefused | DemoCutOff | PrivateDiagnostics
 """The events of demonstrations that are written token by token."""
-
 RunEvent = (
     RunStarted
+    | StageStarted
     | DemoStarted
     | TokenReleased
     | DemoCompleted
+    | DemoRefused
     | DemoCutOff
-    | StageStarted
-    | DraftsWritten
-    | VotesReleased
-    | SetsMade
-    | PriorsReleased
-    | ChoiceReleased
-    | ScoreReleased
-    | StageRelease
+    | Release
+    | SetsCompared
     | SetKept
     | RunCompleted
     | RunStopped
     | RunFailed
 )
 """The events that may be recorded and replayed."""
-
 CuratorEvent = RunEvent | Drafting | StageProgress | PrivateDiagnostics
 """The events for the curator's own screen; a recording begins with `RunStarted`."""
+ENDS = RunCompleted | RunStopped
+"""The last events of a run that can be saved."""

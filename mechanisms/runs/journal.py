@@ -16,17 +16,16 @@ from pathlib import Path
 
 from mechanisms.accounting import PrivacyLedger, new_key
 from mechanisms.data.sizes import WHETHER_MET, WHETHER_SHOWN
+from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
 from mechanisms.files import atomic_write, derived_key, keyed_digest
-from mechanisms.runs.certificate import rebuilt
-from mechanisms.runs.events import RunEvent, RunStarted, TokenReleased
-from mechanisms.runs.lines import line_of
-from mechanisms.runs.recipe_request import RecipeRequest
-from mechanisms.runs.request import RECORD_SCHEMA, SynthesisRequest
-from mechanisms.runs.run_file import ENDS, head_of, key_of, to_lines, unfinished
+from mechanisms.runs.certificate import plan_of
+from mechanisms.runs.events import ENDS, RunEvent, RunStarted, TokenReleased
+from mechanisms.runs.plan import Plan
+from mechanisms.runs.run_file import head_of, key_of, line_of, to_lines, unfinished
 
-_ADDED = {RECORD_SCHEMA, WHETHER_SHOWN, WHETHER_MET}
-"""Public inputs that a run adds to its request's."""
+_ADDED = {WHETHER_SHOWN, WHETHER_MET}
+"""Public inputs that a run adds to its plan's."""
 
 
 class RunJournal:
@@ -101,24 +100,22 @@ class RunJournal:
         whole = sum(len(line.encode()) + 1 for line in (head, *sealed))
         return cls(path, key, begun, events[1:], whole, len(lines), "".join(f"{line}\n" for line in missing))
 
-    def request(self, content: str) -> SynthesisRequest | RecipeRequest:
-        """The request of a run that was cut off, for the data set of that content.
+    def plan(self, content: str) -> Plan:
+        """The plan of a run that was cut off, as the ledger reserved it, for the data set of that content.
 
         Raises:
-            UsageError: the file's certificate states no run.
+            UsageError: its certificate states no run.
         """
         assert self.begun is not None
-        request = rebuilt(self.begun.demo_set).request
-        inputs = tuple(each for each in request.public_inputs if each not in _ADDED)
-        return replace(request, public_inputs=inputs).for_content(content)
+        plan = plan_of(self.begun.demo_set)
+        inputs = tuple(each for each in plan.public_inputs if each not in _ADDED)
+        return replace(plan, public_inputs=inputs).for_content(content)
 
-    def head(self, planned: RunStarted) -> str:
-        """See `Journal.head`."""
-        self._head = head_of(planned, planned.demo_set, self.key)
+    def head(self, planned: DemoSet) -> str:
+        self._head = head_of(planned, self.key)
         return self._head
 
     def begin(self, started: RunStarted) -> None:
-        """See `Journal.begin`."""
         self._events = [started, *(self.replayed or ())]
         if self.begun is not None:
             self._open(os.O_WRONLY | os.O_APPEND)
@@ -128,7 +125,6 @@ class RunJournal:
             self._put(f"{self._head}\n".encode(), durable=True)
 
     def lines(self, *events: RunEvent) -> str:
-        """See `Journal.lines`."""
         return "".join(f"{line}\n" for event in events if (line := line_of(event)) is not None)
 
     def write(self, *events: RunEvent) -> None:

@@ -2,96 +2,66 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Sequence
 
-from mechanisms.accounting import PrivacyTarget
-from mechanisms.data.record_schema import RecordSchema
-from mechanisms.demos.demo_set import DemoSet, Outputs, outputs_of, without_empty_outputs
+from mechanisms.asking import Asked
+from mechanisms.demos.demo_set import DemoSet
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Randomness, SecureRandomness
-from mechanisms.records import Demonstration, PromptTemplate
-from mechanisms.runs.best_of import Fidelity
-from mechanisms.runs.lockstep import groups, write_together
-from mechanisms.runs.request import MOST_TRIES, NO_FILE, SynthesisRequest
-from mechanisms.runs.writer import DemonstrationWriter
-from mechanisms.sampling import SamplingPlan
-from mechanisms.steps import mechanism_class
-
-_CANDIDATES = 50
-"""More than beside private rows: nothing is added here that few would drown in."""
+from mechanisms.records import Demonstration
+from mechanisms.runs.defaults import DRAFTS_A_WINNER, FEWEST_DRAFTS
+from mechanisms.runs.drafts import Drafts, gate_of, write_drafts
+from mechanisms.runs.spec import RunSpec
+from mechanisms.runs.stage import interleaved
 
 
 def public_demonstrations(
     demo_set: DemoSet, model: LanguageModel, randomness: Randomness | None = None
 ) -> tuple[Demonstration, ...]:
-    """Public demonstrations for the same task, as many, as long and chosen from as many as `demo_set`'s.
-
-    A set that was chosen brings along those that stood in the choice.
+    """Public demonstrations for the same task, as many as `demo_set`'s: those that it was compared with, if it was.
 
     Args:
         randomness: the operating system's; a seeded one where the same set is wanted again: nothing private is drawn.
     """
-    if demo_set.choice and demo_set.choice.public_only:
-        return demo_set.choice.public_only.demonstrations
-    stated = demo_set.certificate.parameters
-    tokens, least = int(stated.get("tokens", SamplingPlan.tokens)), int(stated.get("min_tokens", 0))
-    shown, labels, template, schema = demo_set.demonstrations, demo_set.labels, demo_set.template, demo_set.schema
-    outputs, tries = outputs_of(demo_set), tries_of(demo_set)
-    return written_publicly(shown, labels, template, model, tokens, least, tries, randomness, schema, outputs)
+    if demo_set.baselines and demo_set.baselines.public_only:
+        return demo_set.baselines.public_only.demonstrations
+    return written_publicly(
+        demo_set.demonstrations, demo_set.labels, asked_of(demo_set), model, draft_tokens_of(demo_set), randomness
+    )
 
 
-def tries_of(demo_set: DemoSet) -> int:
-    """Demonstrations that were written for each one that is in a set; 1 where nothing was left out."""
-    stated = demo_set.certificate.parameters
-    if "recipe" in stated or "kept_per_label" not in stated:
-        return 1
-    tries: int = math.ceil(stated["shots_per_label"] / stated["kept_per_label"])
-    return min(MOST_TRIES, tries)
+def asked_of(demo_set: DemoSet) -> Asked:
+    """How the model was asked to write a set; of a file that does not say so, what its prompt calls a text."""
+    return demo_set.asked or Asked(kind=demo_set.template.text.lower())
+
+
+def draft_tokens_of(demo_set: DemoSet) -> int:
+    """The most tokens of a draft of the run that wrote a set."""
+    stated = demo_set.certificate.parameters.get("draft_tokens")  # of a run that only writes, a file may say anything
+    usual: int = RunSpec.model_fields["draft_tokens"].default
+    return stated if type(stated) is int and stated > 0 else usual
 
 
 def written_publicly(
     like: Sequence[Demonstration],
     labels: tuple[str, ...],
-    template: PromptTemplate,
+    asked: Asked,
     model: LanguageModel,
     tokens: int,
-    least: int = 0,
-    tries: int = 1,
     randomness: Randomness | None = None,
-    schema: RecordSchema | None = None,
-    outputs: Outputs | None = None,
 ) -> tuple[Demonstration, ...]:
-    """Public demonstrations for a task: as many of each label as there are in `like`, of `least` to `tokens` tokens.
+    """The likeliest of a few drafts, as many of each label as there are in `like`, as a run without any row keeps them.
 
-    Args:
-        tries: demonstrations that are written for each one; the model keeps those that it takes most surely for their
-            label, as it does where private rows take part.
-        schema: what they are records of, where they are.
-        outputs: how they come by outputs, where the template has a field for them.
+    Raises:
+        UsageError: the model writes no usable drafts.
     """
     randomness = randomness or SecureRandomness()
-    per_label = Counter(demonstration.label for demonstration in like)
-    request = SynthesisRequest(
-        labels=labels,
-        template=template,
-        plan=SamplingPlan(tokens=tokens),
-        mechanism=mechanism_class("public")(),
-        target=PrivacyTarget(1.0, 1e-5),
-        sizes=dict.fromkeys(labels, 1),
-        content=NO_FILE,
-        candidates=_CANDIDATES,
-        min_tokens=min(least, tokens),
-        schema=schema,
-        outputs=outputs,
-    )
-    writers = [
-        DemonstrationWriter((), request, model, randomness, label, number)
-        for label in labels
-        for number in range(1, tries * per_label[label] + 1)
-    ]
-    for group in groups(writers, request, model):
-        deque(write_together(group, request, model), maxlen=0)
-    written = without_empty_outputs(writer.demonstration for writer in writers)
-    return written if tries == 1 else Fidelity(model, template, labels).best(written, per_label)
+    wanted = Counter(each.label for each in like)
+    gate = gate_of(model, asked, labels[0], randomness)
+    written: dict[str, tuple[str, ...]] = {}
+    for label in labels:
+        count = max(FEWEST_DRAFTS, DRAFTS_A_WINNER * wanted[label])
+        taken = [text for texts in written.values() for text in texts]
+        written[label] = write_drafts(model, Drafts(asked, label, labels, count, tokens, {}), gate, randomness, taken)
+    return interleaved({label: written[label][: wanted[label]] for label in labels}, labels)

@@ -11,16 +11,12 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from mechanisms.accounting import BudgetSnapshot, Claim, Fingerprint, LedgerRun, PrivacyLedger, ResumablePlan
+from mechanisms.accounting import Claim, Fingerprint, LedgerRun, PrivacyLedger, ResumablePlan
 from mechanisms.demos.demo_set import DemoSet
-from mechanisms.errors import StudioError, UsageError
+from mechanisms.errors import UsageError
 from mechanisms.files import keyed_digest
 from mechanisms.noise import Randomness
 from mechanisms.privacy_events import Composed
-from mechanisms.runs.events import DemoCompleted, DemoStarted, RunStarted, TokenReleased
-
-DemonstrationKey = tuple[str, int]
-"""The label and the number of a demonstration."""
 
 
 class Journal(Protocol):
@@ -32,17 +28,15 @@ class Journal(Protocol):
     """
 
     @property
-    def key(self) -> str:
-        """See the attributes."""
+    def key(self) -> str: ...
 
     @property
-    def replayed(self) -> Sequence[Any] | None:
-        """See the attributes."""
+    def replayed(self) -> Sequence[Any] | None: ...
 
-    def head(self, planned: RunStarted) -> str:
+    def head(self, planned: DemoSet) -> str:
         """The file's first line, before anything is charged: the ledger keeps it."""
 
-    def begin(self, started: RunStarted) -> None:
+    def begin(self, started: Any) -> None:
         """Open the file, and write the first line of a new run.
 
         Raises:
@@ -67,19 +61,19 @@ def reserved(
     event: Composed,
     claimed: Claim,
     journal: Journal | None,
-    planned: RunStarted,
+    planned: DemoSet,
 ) -> LedgerRun:
     """The run in the ledger: a new one, or the journal's.
 
     Args:
-        planned: the run's first event, as it is before anything is charged.
+        planned: the set before its first demonstration and before its charge.
 
     Raises:
         BudgetRefused, UsageError: see `PrivacyLedger.begin` and `PrivacyLedger.resume`.
     """
     if journal is None:
         return ledger.begin(data, mechanism, event, claimed)
-    plan = ResumablePlan(journal.key, journal.head(planned), _fixed(planned.demo_set))
+    plan = ResumablePlan(journal.key, journal.head(planned), _fixed(planned))
     if journal.replayed is None:
         return ledger.begin(data, mechanism, event, claimed, plan)
     return ledger.resume(data, mechanism, event, claimed, plan)
@@ -98,26 +92,10 @@ def _fixed(planned: DemoSet) -> str:
     return keyed_digest(["plan", json.dumps(fixed, sort_keys=True)])
 
 
-def begin(journal: Journal | None, started: RunStarted) -> Sequence[Any]:
-    """Begin or resume a journal; return the events that it replays."""
-    if journal is None:
-        return ()
-    journal.begin(started)
-    return journal.replayed or ()
-
-
 def mark_released(run: LedgerRun | None, journal: Journal | None, part: str, *events: Any) -> None:
     """Mark a part as released, before its events are yielded."""
     if run is not None and journal is not None:
         run.mark(part, journal.lines(*events))
-
-
-def at_the_end(run: LedgerRun) -> BudgetSnapshot | None:
-    """The ledger's state at the end; None where it cannot be read, so that the finished set is not lost."""
-    try:
-        return run.snapshot()
-    except StudioError:
-        return None
 
 
 def check_journal(journal: Journal | None, randomness: Randomness, private: bool) -> None:
@@ -128,17 +106,6 @@ def check_journal(journal: Journal | None, randomness: Randomness, private: bool
     """
     if journal is not None and not (randomness.private and private):
         raise UsageError("Only private runs can be resumed: leave out the journal.")
-
-
-def part_of(key: DemonstrationKey) -> str:
-    """The name of a demonstration's part in the ledger."""
-    return f"write {key[0]} {key[1]}"
-
-
-def demonstration_key(event: DemoStarted | TokenReleased | DemoCompleted) -> DemonstrationKey:
-    """The key of the demonstration that an event belongs to."""
-    label = event.demonstration.label if isinstance(event, DemoCompleted) else event.label
-    return label, event.number
 
 
 def check_replayed(parts: Iterable[str], run: LedgerRun | None) -> None:

@@ -1,33 +1,46 @@
-"""A run: the one place where private text, the model and the noise meet, and where the ledger is charged."""
+"""A run: the one place where private text, the model and the noise meet, and where the ledger is charged.
+
+What happens to a row, from top to bottom: `run` reserves the plan in the ledger, `divide` gives the row its role, and
+`_events` takes the stages in turn, each of which is charged before it reads a row.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Generator, Iterator, Mapping, Sequence
+
+import numpy as np
 
 from mechanisms.accounting import BudgetSnapshot, EarlierRun, Fingerprint, LedgerRun, PrivacyLedger, fingerprint
-from mechanisms.data.sizes import CLEAN_VALUES, NO_NOISE, SEEDED, WHETHER_MET, WHETHER_SHOWN
+from mechanisms.data.sizes import CLEAN_VALUES, NO_NOISE, SEEDED
 from mechanisms.demos.demo_set import Certificate, DemoSet
-from mechanisms.errors import DataError, UsageError
+from mechanisms.errors import DataError, StudioError, UsageError
+from mechanisms.files import derived_key
 from mechanisms.inference import Embedder, LanguageModel
-from mechanisms.noise import Randomness, SecureRandomness
-from mechanisms.records import Dataset, person
-from mechanisms.runs.best_of import Fidelity
-from mechanisms.runs.events import CuratorEvent, DemoCompleted, Drafting, RunCompleted, SetKept, WritingEvent
-from mechanisms.runs.in_stages import Stages
-from mechanisms.runs.recipe import Division, Stage, divide
-from mechanisms.runs.recipe_request import RecipeRequest, RunRequest, has_stages
-from mechanisms.runs.request import RECORD_SCHEMA, SynthesisRequest
-from mechanisms.runs.resume import Journal, at_the_end, begin, check_journal, part_of, reserved
-from mechanisms.runs.stage import stage_class
+from mechanisms.noise import Floats, Randomness, SecureRandomness
+from mechanisms.records import Columns, Dataset, person
+from mechanisms.runs.events import (
+    CuratorEvent,
+    DemoCompleted,
+    DemoRefused,
+    Release,
+    RunCompleted,
+    RunStarted,
+    SetKept,
+    StageStarted,
+)
+from mechanisms.runs.plan import Plan
+from mechanisms.runs.resume import Journal, check_journal, check_replayed, reserved
+from mechanisms.runs.spec import SCORE, VOTE, WRITE
+from mechanisms.runs.stage import RunState, Step, release_name
 from mechanisms.runs.writing import Writing
+from mechanisms.sampling import copy_numbers, role_place
 
 TEST_SEED = "made with a test seed: an observer can predict the noise"
 
 
-def synthesize(
+def run(
+    plan: Plan,
     dataset: Dataset,
-    request: RunRequest,
     model: LanguageModel,
     ledger: PrivacyLedger,
     randomness: Randomness | None = None,
@@ -37,282 +50,298 @@ def synthesize(
 ) -> Generator[CuratorEvent, None, None]:
     """Make a demo set, and yield an event for every release.
 
-    Token by token each demonstration is charged whole before its first token; those that fit in one batch of the model
-    are written side by side. In stages each is charged before it reads a row, and sees the rows of its own role alone.
-    Closing the generator at any point stops the run, within one token; what was charged stays charged. What was
-    released before is, in stages, in the last `SetKept`.
+    Each stage is charged before it reads a row, and sees the rows of its own role alone; a demonstration is charged
+    whole before its first token. Closing the generator at any point stops the run, within one token; what was charged
+    stays charged, and what was released before is in the last `SetKept`.
 
     Args:
+        plan: public and calibrated.
         dataset: private.
-        request: public and calibrated.
         model: the language model.
         ledger: where the run is reserved and charged.
         randomness: the operating system's, unless this is a test.
         curator: also yield `PrivateDiagnostics` of tokens; the demo set is then marked.
-        journal: where the run writes down what it releases, so that it can be gone on with; one that has been cut off
-            is gone on with: what was told before is told again, first.
-        embedder: places private texts and drafts near each other; needed in stages.
+        journal: where the run writes down what it releases, so that it can be resumed; one that has been cut off is
+            resumed: what was told before is told again, first.
+        embedder: places private texts and drafts near each other; needed for a vote.
 
     Raises:
         BudgetRefused: the data set's cap does not allow the run.
-        UsageError: the model or the device is too small for the run, it writes no usable drafts, no record can be
-            written by its schema, or the run was planned for another data set; the journal is of another run, or
-            nothing of the run can be kept.
+        UsageError: the model or the device is too small for the run, it writes no usable drafts, or the run was planned
+            for another data set; the journal is of another run, or nothing of the run can be kept.
         StudioError: what comes next was let out before and is lost, so that the run ends here.
         DataError: a label has more units than declared.
     """
     randomness = randomness or SecureRandomness()
-    check_journal(journal, randomness, request.reads_rows and request.not_private is None)
-    check_fit(dataset, request)
+    check_journal(journal, randomness, plan.reads_rows and plan.not_private is None)
+    check_fit(dataset, plan)
+    if embedder is None and VOTE in plan.stages:
+        raise UsageError("A vote needs a model that embeds texts.")
     data = fingerprint(dataset)
-    new = request.scheme == Division.ROLES and is_new(data, ledger, journal.key if journal else "")
-    work: _Work
-    if has_stages(request):
-        work = _stages(dataset, request, model, embedder, randomness, curator, new)
-    else:
-        work = _TokenByToken(dataset, request, model, randomness, curator)
-    for event in (journal.replayed if journal else None) or ():
-        work.apply(event)
-    yield from work.draft()  # public, and the likeliest to fail: before anybody has paid
-    planned = _empty(data, request, model, ledger, randomness)
-    entry = _reserved(data, request, ledger, randomness, journal, planned)
+    parts = divide(dataset, plan)
+    held_out = plan.by_roles and SCORE in plan.stages and is_new(data, ledger, journal.key if journal else "")
+    writing = Writing(parts[WRITE], plan, model, randomness, curator) if WRITE in plan.stages else None
+    state = RunState(plan, parts, model, embedder, randomness, writing, held_out)
+    steps = {name: stage.begin(state) for name, stage in plan.stages.items()}
+    _replay(steps, journal)
+    if WRITE not in plan.stages:  # public, and the likeliest to fail: before anybody has paid
+        yield from state.first_drafts(plan.labels[:1])
+    planned = _empty(data, plan, model, ledger, randomness)
+    entry = _reserved(data, plan, ledger, randomness, journal, planned)
     try:
-        _mark(data, request, ledger, randomness, curator)
-        begun = planned.with_disclosures(_disclosures(data, request, ledger))
+        _mark(data, plan, ledger, randomness, curator)
+        begun = planned.with_disclosures(_disclosures(data, plan, ledger))
         if entry:
             begun = begun.with_spent_before(entry.before.epsilon, entry.before.delta)
-        yield from _run_events(work, begun, request, entry, journal)
+        yield from _events(plan, state, steps, begun, entry, journal)
     finally:
         if entry:
             entry.finish()
 
 
-def _run_events(
-    work: _Work, demo_set: DemoSet, request: RunRequest, entry: LedgerRun | None, journal: Journal | None
+def _events(
+    plan: Plan,
+    state: RunState,
+    steps: Mapping[str, Step],
+    begun: DemoSet,
+    entry: LedgerRun | None,
+    journal: Journal | None,
 ) -> Iterator[CuratorEvent]:
     """The events of a reserved run. The journal and the kept set have each release before it is yielded."""
-    started = request.started(demo_set, entry.before if entry else None)
-    replayed = begin(journal, started)
+    started = RunStarted(begun, tuple(plan.stages), entry.before if entry else None)
+    replayed: Sequence[CuratorEvent] = ()
+    if journal is not None:
+        journal.begin(started)
+        replayed = journal.replayed or ()
     yield started
     yield from replayed
-    if replayed and (kept := work.kept(demo_set)):
-        demo_set = kept
-        yield SetKept(demo_set)
-    releases = (DemoCompleted, *(each for stage in request.stages for each in stage_class(stage).releases))
-    for together in work.events(entry, replayed, journal):
-        if journal:
-            journal.write(*together)
-        for event in together:
-            work.apply(event)
-            if isinstance(event, releases) and (kept := work.kept(demo_set)):
-                demo_set = kept
-                yield SetKept(demo_set)
-            yield event
-    yield RunCompleted(work.made(demo_set), at_the_end(entry) if entry else None)
+    if replayed:
+        yield from _kept(state, begun)
+        _check_replayed(replayed, entry)
+    entered = {event.stage for event in replayed if isinstance(event, StageStarted)}
+    for name, step in steps.items():
+        stage = plan.stages[name]
+        if entry and not stage.charges_itself:
+            for of, events in stage.charges():
+                entry.charge(of, events, name)
+        if name not in entered:
+            yield from _told(StageStarted(name), journal=journal)
+        for together in step.events(entry, replayed, journal):
+            if journal:
+                journal.write(*together)
+            for event in together:
+                step.apply(event)
+            if any(isinstance(event, Release | DemoCompleted | DemoRefused) for event in together):
+                yield from _kept(state, begun)
+            yield from together
+    yield from _filled(state)
+    made = state.kept(begun)
+    if not made.demonstrations:
+        raise UsageError("Nothing of this run is left to keep: begin a new one.")
+    yield RunCompleted(made, _at_the_end(entry) if entry else None)
+
+
+def _filled(state: RunState) -> Iterator[CuratorEvent]:
+    """Public drafts for what the gate refused; a model that writes none leaves what there is."""
+    for label in state.plan.labels:
+        if state.compared is None and len(state.chosen(label)) < state.plan.spec.shots:
+            try:
+                yield from state.first_drafts([label])
+            except UsageError:
+                return
+
+
+def _told(event: CuratorEvent, journal: Journal | None) -> Iterator[CuratorEvent]:
+    if journal:
+        journal.write(event)
+    yield event
+
+
+def _kept(state: RunState, begun: DemoSet) -> Iterator[SetKept]:
+    made = state.kept(begun)
+    if made.demonstrations:
+        yield SetKept(made)
+
+
+def _replay(steps: Mapping[str, Step], journal: Journal | None) -> None:
+    """Bring the steps to where the run was cut off."""
+    step = None
+    for event in (journal.replayed if journal else None) or ():
+        if isinstance(event, StageStarted):
+            step = steps.get(event.stage)
+        elif step is not None:
+            step.apply(event)
+
+
+def _check_replayed(replayed: Sequence[CuratorEvent], entry: LedgerRun | None) -> None:
+    """Refuse a journal with releases that the ledger never marked; the stage that writes marks its own."""
+    stage, told = "", []
+    for event in replayed:
+        if isinstance(event, StageStarted):
+            stage = event.stage
+        elif isinstance(event, Release):
+            told.append(release_name(stage, event))
+    check_replayed(told, entry)
+
+
+def _at_the_end(entry: LedgerRun) -> BudgetSnapshot | None:
+    """The ledger's state at the end; None where it cannot be read, so that the finished set is not lost."""
+    try:
+        return entry.snapshot()
+    except StudioError:
+        return None
+
+
+# The ledger and the certificate.
 
 
 def _reserved(
     data: Fingerprint,
-    request: RunRequest,
+    plan: Plan,
     ledger: PrivacyLedger,
     randomness: Randomness,
     journal: Journal | None,
     planned: DemoSet,
 ) -> LedgerRun | None:
     # What promises nothing has no cost that a ledger could add up: it stays on the curator's screen, marked.
-    if request.not_private or not request.reads_rows:
+    if plan.not_private or not plan.reads_rows:
         return None
-    name = request.name if randomness.private else f"{request.name} with a test seed"
-    started = request.started(planned, None)
-    return reserved(ledger, data, name, request.event, request.release_claim(), journal, started)
+    name = plan.name if randomness.private else f"{plan.name} with a test seed"
+    return reserved(ledger, data, name, plan.event, plan.release_claim(), journal, planned)
 
 
-def _mark(data: Fingerprint, request: RunRequest, ledger: PrivacyLedger, randomness: Randomness, curator: bool) -> None:
+def _mark(data: Fingerprint, plan: Plan, ledger: PrivacyLedger, randomness: Randomness, curator: bool) -> None:
     for holds, mark in (
-        (curator and request.written is not None, CLEAN_VALUES),
-        (request.not_private is not None, NO_NOISE),
+        (curator and WRITE in plan.stages, CLEAN_VALUES),
+        (plan.not_private is not None, NO_NOISE),
         (not randomness.private, SEEDED),
     ):
-        if holds and request.reads_rows:
+        if holds and plan.reads_rows:
             ledger.rows.mark(data, mark)
 
 
-def _disclosures(data: Fingerprint, request: RunRequest, ledger: PrivacyLedger) -> tuple[str, ...]:
+def _disclosures(data: Fingerprint, plan: Plan, ledger: PrivacyLedger) -> tuple[str, ...]:
     """The disclosures on the certificate; where no row is read, none that follows from the rows."""
-    if request.reads_rows:
+    if plan.reads_rows:
         return ledger.rows.disclosures(data)
     return ledger.snapshot(data.name, data.unit).disclosures
 
 
 def _empty(
-    data: Fingerprint,
-    request: RunRequest,
-    model: LanguageModel,
-    ledger: PrivacyLedger,
-    randomness: Randomness,
+    data: Fingerprint, plan: Plan, model: LanguageModel, ledger: PrivacyLedger, randomness: Randomness
 ) -> DemoSet:
     """The set before its first demonstration and before its charge, with its certificate."""
-    reason = request.not_private or (None if randomness.private else TEST_SEED)
-    said = {
-        RECORD_SCHEMA: request.schema is not None,
-        WHETHER_SHOWN: request.reads_rows,
-        WHETHER_MET: Stage.SCORE in request.stages,
-    }
+    reason = plan.not_private or (None if randomness.private else TEST_SEED)
     certificate = Certificate(
         private=reason is None,
         reason=reason,
-        claim=request.claim(),
+        claim=plan.claim(),
         unit=data.unit,
-        mechanism=request.name,
-        transform=request.transform_name,
-        scheme=request.scheme,
-        parameters=request.parameters(),
-        event=request.certified_event(),
-        public_inputs=(*request.public_inputs, *(each for each, holds in said.items() if holds)),
-        disclosures=_disclosures(data, request, ledger),
+        mechanism=plan.name,
+        transform=plan.transform_name,
+        scheme=plan.scheme,
+        parameters=plan.parameters(),
+        event=plan.certified_event(),
+        public_inputs=plan.stated_inputs(),
+        disclosures=_disclosures(data, plan, ledger),
         spent_before=(0.0, 0.0),
     )
     return DemoSet(
         (),
-        request.labels,
-        request.template,
+        plan.labels,
+        plan.template,
         certificate,
         model.name,
         model.sha256,
-        schema=request.schema,
-        stages=request.stage_records(),
+        stages=plan.stage_records(),
+        asked=plan.spec.asked,
     )
 
 
-# The two kinds of work, each with what it charges and what it keeps.
+# The units of each stage: all of them, or those whose role it is.
 
 
-class _Work(Protocol):
-    def draft(self) -> Iterator[Drafting]:
-        """Write public drafts and check prompts, before any charge."""
+def divide(dataset: Dataset, plan: Plan) -> Mapping[str, Dataset]:
+    """What each stage may read.
 
-    def events(
-        self, entry: LedgerRun | None, replayed: Sequence[CuratorEvent], journal: Journal | None
-    ) -> Iterator[Sequence[CuratorEvent]]:
-        """The remaining events of the run; those that are released together come together."""
+    With roles the parts are disjoint in their units, and no unit's part depends on who else is there. They carry no
+    witnesses: only the whole data set has a fingerprint and a ledger. What the shares leave over is in no part.
 
-    def apply(self, event: CuratorEvent) -> None:
-        """Update the state by an event, new or replayed."""
-
-    def kept(self, demo_set: DemoSet) -> DemoSet | None:
-        """The set if the run is stopped from here on; None where the events tell it."""
-
-    def made(self, demo_set: DemoSet) -> DemoSet:
-        """The finished set."""
+    Args:
+        dataset: private, and whole: a row's role depends on how many rows before say the same.
+        plan: public.
+    """
+    assert plan.spec.shares is not None
+    if not plan.by_roles:
+        return dict.fromkeys(plan.stages, dataset)
+    return divided(dataset, plan.spec.shares)
 
 
-class _TokenByToken:
-    """Demonstrations that are charged one by one; where the best of several are kept, they are chosen at the end."""
-
-    def __init__(
-        self,
-        dataset: Dataset,
-        request: SynthesisRequest,
-        model: LanguageModel,
-        randomness: Randomness,
-        curator: bool,
-    ) -> None:
-        if request.plan.share != 1.0:  # nothing divides the units here: the batch would have no room for all of them
-            raise UsageError("A plan for a share of the units is the stage of a recipe: run the recipe.")
-        self._request, self._writing = request, Writing(dataset, request, model, randomness, curator)
-        kept = request.kept is not None
-        self._fidelity = Fidelity(model, request.template, request.labels) if kept else None
-
-    def draft(self) -> Iterator[Drafting]:
-        """See `_Work`; nothing is drafted."""
-        return iter(())
-
-    def events(
-        self, entry: LedgerRun | None, replayed: Sequence[CuratorEvent], journal: Journal | None
-    ) -> Iterator[Sequence[WritingEvent]]:
-        """See `_Work`."""
-
-        def charge(label: str, number: int) -> BudgetSnapshot | None:
-            if entry is None:
-                return None
-            entry.charge(*self._request.charge(label, number), part_of((label, number)))
-            return entry.snapshot()
-
-        yield from ([event] for event in self._writing.events(charge, entry, replayed, journal))
-
-    def apply(self, event: CuratorEvent) -> None:
-        """See `_Work`; `Writing` keeps its own state."""
-
-    def kept(self, demo_set: DemoSet) -> DemoSet | None:
-        """See `_Work`; an event tells each finished demonstration."""
-        return None
-
-    def made(self, demo_set: DemoSet) -> DemoSet:
-        """See `_Work`.
-
-        Raises:
-            UsageError: nothing is left of a resumed run.
-        """
-        if not self._writing.completed:
-            raise UsageError("Nothing of this run is left to keep: begin a new one.")
-        made, request = self._writing.demonstrations, self._request
-        if self._fidelity is not None:
-            made = self._fidelity.best(made, dict.fromkeys(request.labels, request.exported))
-        return demo_set.with_demonstrations(made)
+def divided(dataset: Dataset, shares: Mapping[str, float]) -> dict[str, Dataset]:
+    """The rows of each role, for shares in the order of the stages."""
+    rows = Columns.of(dataset.records)
+    places = _places(rows, dataset.by_user)
+    parts = {}
+    for stage, (low, high) in intervals(shares).items():
+        mine = (low <= places) & (places < high)
+        parts[stage] = Dataset(dataset.name, dataset.labels, rows.of_rows(mine), dataset.user_column)
+    return parts
 
 
-def _stages(
-    dataset: Dataset,
-    request: RecipeRequest,
-    model: LanguageModel,
-    embedder: Embedder | None,
-    randomness: Randomness,
-    curator: bool,
-    new: bool,
-) -> Stages:
-    """Stage after stage, each on the rows of its role or with its share of epsilon."""
-    if embedder is None:
-        raise UsageError("A run in stages needs a model that embeds texts.")
-    parts, writing = divide(dataset, request.recipe), None
-    if request.written is not None:
-        _check_writing(request, request.written)
-        writing = Writing(parts[Stage.WRITE], request.written, model, randomness, curator)
-    return Stages(request, parts, model, embedder, randomness, writing, new)
+def intervals(shares: Mapping[str, float]) -> dict[str, tuple[float, float]]:
+    """The places [low, high) in [0, 1) of each stage: in their order from 0, but for the scorers.
+
+    These have the last ones, so that nobody who scored writes or votes later because another share has changed.
+    """
+    end = 1.0 - shares.get(SCORE, 0.0)
+    found: dict[str, tuple[float, float]] = {}
+    low = 0.0
+    for stage, share in shares.items():
+        if stage == SCORE:
+            found[stage] = (end, 1.0)
+        else:
+            # Shares that add up to a rounding error more than 1 must not give anybody two roles.
+            high = min(end, low + share)
+            found[stage] = (low, high)
+            low = high
+    return found
 
 
-def _check_writing(request: RecipeRequest, written: SynthesisRequest) -> None:
-    """Refuse a writing that was calibrated for other units: the charge covers the batch's capacity for these alone."""
-    same = ("labels", "by_user", "sizes", "measured")
-    if written.plan.share != request.role(Stage.WRITE) or any(
-        getattr(written, each) != getattr(request, each) for each in same
-    ):
-        raise UsageError("What the stage 'write' was calibrated for is not this recipe: calibrate it again.")
+def _places(rows: Columns, by_user: bool) -> Floats:
+    """Every row's place: its user's, or its own."""
+    key = derived_key("roles")
+    if by_user:
+        of_user = {user: role_place(key, [user]) for user in dict.fromkeys(rows.units)}
+        return np.fromiter(map(of_user.__getitem__, rows.units), np.float64, len(rows))
+    copies = copy_numbers(zip(rows.texts, rows.labels, strict=True))
+    identities = zip(rows.texts, rows.labels, map(str, copies), strict=True)
+    return np.fromiter((role_place(key, identity) for identity in identities), np.float64, len(rows))
 
 
 # Whether a data set is the one that a run was planned for, and whether its rows took part in nothing before.
 
 
-def check_fit(dataset: Dataset, planned: RunRequest) -> None:
+def check_fit(dataset: Dataset, plan: Plan) -> None:
     """Refuse a data set for which the run was not planned.
 
     Args:
         dataset: private.
-        planned: public.
+        plan: public.
 
     Raises:
         UsageError: other labels, another unit or another file.
         DataError: a label has more units than declared.
     """
-    if dataset.labels != planned.labels or dataset.by_user != planned.by_user:
-        raise UsageError("The data set and the request must agree on the labels and on the privacy unit.")
-    if not planned.reads_rows:
+    if dataset.labels != plan.labels or dataset.unit != plan.unit:
+        raise UsageError("The data set and the plan must agree on the labels and on the privacy unit.")
+    if not plan.reads_rows:
         return
-    if fingerprint(dataset).content != planned.content:
+    if fingerprint(dataset).content != plan.content:
         raise UsageError("The run was planned for another file: calibrate it for this one first.")
-    if planned.measured is not None:
+    if plan.measured is not None:
         return  # a measured size that is too small is part of delta, and must not show
     for label, size in dataset.counted_sizes().items():
-        if size > planned.sizes[label]:
+        if size > plan.sizes[label]:
             units = f"{person(dataset.unit)}s labelled '{label}'"
             raise DataError(f"The file has more {units} than declared: correct its size.")
 

@@ -1,4 +1,4 @@
-"""A run as a file, format `dpicl-run/1`: JSON Lines of its releases, to be replayed without data or model.
+"""A run as a file, format `dpicl-run/2`: JSON Lines of its releases, to be replayed without data or model.
 
 The first line has the set that the run made, with its certificate; then comes an event a line, in the order in which
 they were told; the last line says how the run ended. docs/run_files.md describes it for other programs.
@@ -6,38 +6,98 @@ they were told; the last line says how the run ended. docs/run_files.md describe
 
 from __future__ import annotations
 
+import functools
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal, get_type_hints
 
-from pydantic import ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as checked
 
 from mechanisms import __version__
 from mechanisms.demos.demo_set import DemoSet, loads, read_json, to_text
 from mechanisms.errors import StudioError, TooLong, UsageError
-from mechanisms.runs.certificate import MOST_DEMONSTRATIONS as MOST_STATED
-from mechanisms.runs.certificate import rebuilt
-from mechanisms.runs.events import DemoStarted, RunCompleted, RunEvent, RunStarted, RunStopped
-from mechanisms.runs.lines import LONGEST_NAME, OfStages, OfTokens, end_line, event_of, in_words, line_of
-from mechanisms.runs.run_history import PermittedReleases, RunHistory, require
+from mechanisms.records import Demonstration
+from mechanisms.runs.certificate import plan_of
+from mechanisms.runs.events import (
+    ENDS,
+    LINE,
+    LONGEST_NAME,
+    DemoCompleted,
+    DemoCutOff,
+    DemoRefused,
+    DemoStarted,
+    Release,
+    RunCompleted,
+    RunEvent,
+    RunStarted,
+    RunStopped,
+    SetsCompared,
+    StageStarted,
+    TokenReleased,
+)
+from mechanisms.runs.plan import Plan
+from mechanisms.runs.spec import CALIBRATE, SCORE, WRITE
+from mechanisms.runs.stages import stages_by_place
 from mechanisms.runs.verification import verify
+from mechanisms.steps.mechanism import Norm
 
-FORMAT = "dpicl-run/1"
+FORMAT, _BEFORE = "dpicl-run/2", "dpicl-run/1"
 LARGEST = 32 * 2**20
 """Characters of a file."""
 MOST_LINES = 200_000
-MOST_DEMONSTRATIONS = 2000
-"""That are begun: what a page can show, and more than a file of the largest size has of the usual candidates."""
 _LARGEST_JOURNAL = 2**30
 """Characters of a run that has not ended: this installation wrote it, and what it was charged must not be lost."""
-_HEAD = {"format", "demo_set", "run", "software"}
+_HEAD = {"format", "demo_set", "software"}
 _UNFINISHED = "unfinished"
 """The field of the ledger's key, in the first line of a run that has not ended."""
 _KEY = re.compile(r"[0-9a-f]{32}")
-ENDS = RunCompleted | RunStopped
-"""The last events of a run that can be saved."""
+
+
+@checked(frozen=True, config=LINE)
+class _End:
+    event: Literal["completed", "stopped"]
+
+
+@functools.cache
+def _lines() -> TypeAdapter[Any]:
+    """What a line may hold: the events of demonstrations, and those that stages define in their files."""
+    releases = [each for stage in stages_by_place().values() for each in stage.releases]
+    kinds = (
+        StageStarted, DemoStarted, TokenReleased, DemoCompleted, DemoRefused, DemoCutOff, SetsCompared, _End, *releases
+    )  # fmt: skip
+    names = [name for kind in kinds for name in get_type_hints(kind)["event"].__args__]
+    assert len(set(names)) == len(names), "two events have one name in a run file"
+    union: Any = kinds[0]
+    for kind in kinds[1:]:
+        union = union | kind
+    return TypeAdapter(Annotated[union, Field(discriminator="event")])
+
+
+def line_of(event: Any) -> str | None:
+    """An event as a line of a run file, without its line break; None for one that no file holds."""
+    if not hasattr(event, "event"):
+        return None
+    return json.dumps(TypeAdapter(type(event)).dump_python(event, mode="json"), ensure_ascii=False, allow_nan=False)
+
+
+def event_of(line: str) -> Any:
+    """The event that a line holds; `_End` for the last one.
+
+    Raises:
+        UsageError: it is no such line.
+    """
+    _json(line)
+    try:
+        return _lines().validate_json(line, strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = "/".join(str(part) for part in first["loc"][1:]) or "event"
+        raise UsageError(f"{place}: {str(first['msg'])[:1].lower()}{str(first['msg'])[1:]}") from None
 
 
 def to_lines(recording: Sequence[RunEvent], disclosures: tuple[str, ...] = ()) -> str:
@@ -55,29 +115,25 @@ def to_lines(recording: Sequence[RunEvent], disclosures: tuple[str, ...] = ()) -
     if not isinstance(begun, RunStarted) or not isinstance(ended, ENDS):
         raise UsageError("There is no run to save: only one that was completed or stopped can be.")
     made = ended.demo_set.with_disclosures(disclosures)
-    _check_made(made)
     told = (line for event in recording if (line := line_of(event)) is not None)
-    end = end_line(isinstance(ended, RunStopped))
-    lines = [head_of(begun, made), *told, end]
+    end = json.dumps({"event": "stopped" if isinstance(ended, RunStopped) else "completed"})
+    lines = [head_of(made), *told, end]
     text = "\n".join(lines) + "\n"
-    written = sum(isinstance(event, DemoStarted) for event in recording)
-    if len(text) > LARGEST or len(lines) > MOST_LINES or written > MOST_DEMONSTRATIONS:
+    if len(text) > LARGEST or len(lines) > MOST_LINES:
         raise TooLong("This run is too long for a run file. Its demonstrations can be exported all the same.")
     return text
 
 
-def head_of(begun: RunStarted, made: DemoSet, key: str | None = None) -> str:
+def head_of(made: DemoSet, key: str | None = None) -> str:
     """The first line of a run file, without its line break; with the ledger's key where the run has not ended.
 
     Raises:
         UsageError: the run is not private, or its labels are too long.
     """
     _check_made(made)
-    shape = OfStages if begun.stages else OfTokens
     head = {
         "format": FORMAT,
         "demo_set": made.to_json(),
-        "run": shape.model_validate(begun).model_dump(mode="json"),
         "software": {"name": "dpicl-studio", "version": __version__},
         **({_UNFINISHED: key} if key else {}),
     }
@@ -92,16 +148,14 @@ def key_of(head: str) -> str:
     """
     with _line(1):
         document = _json(head)
-        require(isinstance(document, dict) and document.get("format") == FORMAT, "its format is another one")
+        _check_format(document)
         key = str(document.get(_UNFINISHED, ""))
-        require(bool(_KEY.fullmatch(key)), "its run has ended, and cannot be resumed")
+        _require(bool(_KEY.fullmatch(key)), "its run has ended, and cannot be resumed")
     return key
 
 
 def unfinished(head: str, lines: Sequence[str]) -> list[RunEvent]:
-    """The events of a run that has not ended.
-
-    They may be far more than in a run file from anywhere: as many demonstrations as a certificate may state.
+    """The events of a run that has not ended; they may be far more than in a run file from anywhere.
 
     Args:
         head: the first line.
@@ -115,16 +169,8 @@ def unfinished(head: str, lines: Sequence[str]) -> list[RunEvent]:
     with _line(1):
         document = _json(head)
         document.pop(_UNFINISHED)
-        history = _head(document, MOST_STATED)
-    return [history.begun, *_events(history, lines)]
-
-
-def _events(history: RunHistory, lines: Sequence[str]) -> Iterator[RunEvent]:
-    for number, line in enumerate(lines, 2):
-        with _line(number):
-            yield _told(history, line)
-    if problems := verify(history.made).problems:
-        raise _refused(f"its certificate is wrong: {problems[0]}")
+        history = _head(document)
+    return [history.begun, *_told(history, lines)]
 
 
 def from_lines(text: str) -> list[RunEvent]:
@@ -137,14 +183,29 @@ def from_lines(text: str) -> list[RunEvent]:
     if len(text) > LARGEST:
         raise _refused("it is too large")
     lines = text.removesuffix("\n").split("\n")
-    if not 2 <= len(lines) <= MOST_LINES:
+    if not 1 <= len(lines) <= MOST_LINES:
         raise _refused("it has too few lines, or too many")
     with _line(1):
-        history = _head(_json(lines[0]), MOST_DEMONSTRATIONS)
-    events = [history.begun, *_events(history, lines[1:-1])]
+        history = _head(_json(lines[0]))
+        _require(len(lines) > 1, "the file ends before the run does")
+    events = [history.begun, *_told(history, lines[1:-1])]
     with _line(len(lines)):
-        events.append(_end(history, lines[-1]))
+        end = event_of(lines[-1])
+        _require(isinstance(end, _End), "the file ends before the run does")
+        history.end(stopped=end.event == "stopped")
+    events.append(RunStopped(history.made) if end.event == "stopped" else RunCompleted(history.made))
     return events
+
+
+def _told(history: RunHistory, lines: Sequence[str]) -> Iterator[RunEvent]:
+    for number, line in enumerate(lines, 2):
+        with _line(number):
+            event = event_of(line)
+            _require(not isinstance(event, _End), "the run ends before the file does")
+            history.add(event)
+            yield event
+    if problems := verify(history.made).problems:
+        raise _refused(f"its certificate is wrong: {problems[0]}")
 
 
 @contextmanager
@@ -160,6 +221,11 @@ def _refused(why: str) -> UsageError:
     return UsageError(f"This is not a {FORMAT} file: {why.removesuffix('.')}.")
 
 
+def _require(true: bool, otherwise: str) -> None:
+    if not true:
+        raise UsageError(otherwise)
+
+
 def _json(line: str) -> Any:
     try:
         return read_json(line)
@@ -167,30 +233,21 @@ def _json(line: str) -> Any:
         raise UsageError("it is not JSON, repeats a field, or is nested too deeply") from None
 
 
-def _head(document: Any, most: int) -> RunHistory:
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise UsageError("its format is another one")
-    require(_UNFINISHED not in document, "its run has not ended: it can be gone on with, and not be shown yet")
+def _check_format(document: Any) -> None:
+    stated = document.get("format") if isinstance(document, dict) else None
+    _require(stated != _BEFORE, f"it was written by version 0.2 of this program, which alone reads {_BEFORE}")
+    _require(stated == FORMAT, "its format is another one")
+
+
+def _head(document: Any) -> RunHistory:
+    _check_format(document)
+    _require(_UNFINISHED not in document, "its run has not ended: it can be resumed, and not be shown yet")
     if set(document) != _HEAD:
         raise UsageError(f"it has other fields than {', '.join(sorted(_HEAD))}")
     made = loads(to_text(document["demo_set"]))
     _check_made(made)
-    paid = _paid(made)
-    begun = paid.begun(made)
-    shape = OfStages if begun.stages else OfTokens
     try:
-        stated = shape.model_validate_json(json.dumps(document["run"]))
-    except ValidationError as error:
-        raise UsageError(f"run: {in_words(error)}") from None
-    for name, value in shape.model_validate(begun):
-        if getattr(stated, name) != value:
-            raise UsageError(f"run/{name}: is not what the certificate has paid for")
-    return RunHistory(begun, made, paid, most)
-
-
-def _paid(made: DemoSet) -> PermittedReleases:
-    try:
-        return PermittedReleases(rebuilt(made))
+        return RunHistory(made, plan_of(made))
     except StudioError as error:
         raise UsageError(f"its certificate is wrong: {error}") from None
 
@@ -202,19 +259,142 @@ def _check_made(made: DemoSet) -> None:
         raise UsageError(f"A run file has room for labels of at most {LONGEST_NAME} characters.")
 
 
-def _told(history: RunHistory, line: str) -> RunEvent:
-    _json(line)
-    event = event_of(line)
-    if isinstance(event, str):
-        raise UsageError("the run ends before the file does")
-    history.add(event)
-    return event
+# Whether events make a run: covered by its certificate, in an order in which they can have happened, and in agreement
+# with the set that they made.
 
 
-def _end(history: RunHistory, line: str) -> RunEvent:
-    _json(line)
-    how = event_of(line)
-    if not isinstance(how, str):
-        raise UsageError("the file ends before the run does")
-    history.end(stopped=how == "stopped")
-    return RunStopped(history.made) if how == "stopped" else RunCompleted(history.made, None)
+@dataclass
+class RunHistory:
+    """The events of a run so far; `add` refuses one that cannot come next.
+
+    Attributes:
+        made: the set that it ended with.
+        plan: what its certificate has paid for.
+    """
+
+    made: DemoSet
+    plan: Plan
+    stage: str | None = None
+    steps: dict[tuple[str, int], int] = field(default_factory=dict)
+    whole: dict[tuple[str, int], Demonstration] = field(default_factory=dict)
+    ended: dict[tuple[str, int], str] = field(default_factory=dict)
+    refused: set[tuple[str, int]] = field(default_factory=set)
+    known: set[Demonstration] = field(default_factory=set)
+    released: dict[str, list[Release]] = field(default_factory=dict)
+    compared: SetsCompared | None = None
+
+    @property
+    def begun(self) -> RunStarted:
+        """The run's first event."""
+        nothing = replace(self.made, demonstrations=(), prior=None, score=None, baselines=None, refused=())
+        return RunStarted(nothing, tuple(self.plan.stages))
+
+    def add(self, event: Any) -> None:
+        """Add an event.
+
+        Raises:
+            UsageError: it cannot follow what was told before; the message says why.
+        """
+        match event:
+            case StageStarted(stage):
+                stages = list(self.plan.stages)
+                done = stages.index(self.stage) if self.stage is not None else -1
+                _require(stage in stages and stages.index(stage) == done + 1, "a stage that was not planned next")
+                self.stage = stage
+            case DemoStarted() | TokenReleased() | DemoCompleted() | DemoRefused() | DemoCutOff():
+                _require(self.stage == WRITE, "a demonstration outside the stage that writes")
+                self._write(event)
+            case SetsCompared():
+                self._compare(event)
+            case Release():
+                at_work = self.plan.stages.get(self.stage or "")
+                if at_work is None or not isinstance(event, at_work.releases):
+                    raise UsageError("a release outside its stage")
+                at_work.check(event, self.released.get(at_work.name, []))
+                self.released.setdefault(at_work.name, []).append(event)
+                for label, ballot in getattr(event, "ballots", {}).items():
+                    self.known |= {Demonstration(text, label) for text in ballot.drafts}
+            case _:
+                raise UsageError("an event that stands in no file")
+
+    def end(self, stopped: bool) -> None:
+        """End the run.
+
+        Raises:
+            UsageError: it was not stopped, and yet something is missing; or the set that it made is not what was told.
+        """
+        spec = self.plan.spec
+        planned = len(self.plan.labels) * (spec.written or 0) if WRITE in self.plan.stages else 0
+        done = len(self.whole) + sum(how == "left out" for how in self.ended.values())
+        released = all(name in self.released for name in self.plan.stages if name != WRITE)
+        at_the_end = self.stage == list(self.plan.stages)[-1]
+        _require(stopped or (at_the_end and released and done == planned), "the run ends before it is complete")
+        if "vote" in self.released:
+            _require(
+                set(self.made.demonstrations) <= self.known, "the set has a demonstration that was not in a ballot"
+            )
+        if self.compared is not None:
+            _require(self.made.demonstrations == self.compared.own, "the set is not the one that rows read under")
+        elif "vote" not in self.plan.stages:
+            self._check_written()
+        score = getattr(self.released.get("score", [None])[0], "score", None)
+        _require(self.made.score == score, "the set's score is not the one that was released")
+
+    def _check_written(self) -> None:
+        """Check that texts that are told stand in the set; public drafts only where rows have written too few."""
+        written = {each for key, each in self.whole.items() if key not in self.refused and each.text}
+        for label in self.plan.labels:
+            foreign = [each for each in self.made.demonstrations if each.label == label and each not in written]
+            room = self.plan.spec.shots - sum(each.label == label for each in written)
+            _require(len(foreign) <= max(0, room), "the set has a demonstration that was not written")
+
+    def _compare(self, event: SetsCompared) -> None:
+        judges = self.stage in (CALIBRATE, SCORE) and self.stage not in self.released
+        _require(judges and self.compared is None, "sets that are compared out of their turn")
+        for made in (event.public, event.own):
+            told = Counter(each.label for each in made)
+            few = set(told) <= set(self.plan.labels) and max(told.values(), default=0) <= self.plan.spec.shots
+            _require(few, "sets of other labels, or larger than planned")
+        _require("vote" not in self.released or set(event.own) <= self.known, "a set that was not in a ballot")
+        self.compared = event
+
+    def _write(self, event: DemoStarted | TokenReleased | DemoCompleted | DemoRefused | DemoCutOff) -> None:
+        label = event.demonstration.label if isinstance(event, DemoCompleted) else event.label
+        key = (label, event.number)
+        planned = label in self.plan.labels and event.number <= self.plan.sampling.shots
+        match event:
+            case DemoStarted():
+                _require(planned and key not in self.steps, "a demonstration that was not planned, or begins twice")
+                self.steps[key] = 0
+            case DemoCutOff(finished=finished):
+                _require(planned and key not in self.ended, "a demonstration that was not planned, or is cut off twice")
+                _require(key in self.steps or not finished, "a demonstration is finished that was not begun")
+                self.ended[key] = "finished" if finished else "left out"
+            case TokenReleased():
+                in_turn = event.step == self.steps.get(key, -2) + 1 and key not in self.whole and key not in self.ended
+                _require(in_turn, "a token out of its turn")
+                self._check_token(event)
+                self.steps[key] = event.step
+            case DemoCompleted():
+                _require(key in self.steps and key not in self.whole, "a demonstration that is not being written")
+                _require(self.ended.get(key) != "left out", "a demonstration goes on that was left out")
+                self.whole[key] = event.demonstration
+            case DemoRefused():
+                _require(key in self.whole, "a demonstration is refused that is not written")
+                self.refused.add(key)
+
+    def _check_token(self, event: TokenReleased) -> None:
+        """Check that a token is covered, and holds nothing beyond its mechanism's release."""
+        plan, count = self.plan, len(event.candidates)
+        _require(event.step <= plan.sampling.tokens, "a token out of its turn")
+        _require(event.chosen < count == len(event.public), "a token that is no candidate")
+        _require(count <= plan.spec.candidates, "more candidates than the certificate's")
+        _require(
+            len(event.trail) <= plan.mechanism.longest_trail, "more on a token's trail than its mechanism releases"
+        )
+        for values in (event.scores, event.values):
+            if values is not None:
+                _require(len(values) == count, "values that are not those of the candidates")
+                # A selection pays for its winner alone.
+                norm = plan.mechanism.sensitivity(plan.sampling.unit_rows).norm
+                _require(norm is not Norm.RANGE, "values beside a token that its mechanism releases alone")

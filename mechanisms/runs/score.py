@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import jsonschema
 import numpy as np
@@ -20,7 +20,7 @@ from mechanisms.accounting import (
     share_any,
     text_digests,
 )
-from mechanisms.data.record_schema import RecordSchema
+from mechanisms.asking import Asked
 from mechanisms.data.sizes import (
     LABEL_WEIGHTS,
     WHETHER_MET,
@@ -36,22 +36,21 @@ from mechanisms.demos.findings import DEMONSTRATIONS, PROTOTYPES, PUBLIC_ONLY, Z
 from mechanisms.demos.signature import Signature, check_signature
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.prototypes import nearest_prototype, one_record_each
-from mechanisms.evaluation.reader import check_labels
+from mechanisms.evaluation.reader import Classifier, check_labels
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Floats, Integers, Randomness, SecureRandomness
 from mechanisms.privacy_events import Composed, PrivacyEvent
 from mechanisms.records import Dataset, Demonstration, PromptTemplate
-from mechanisms.runs.events import CandidateSet
 from mechanisms.runs.judging import Reader, of_units, right
-from mechanisms.runs.public_demonstrations import tries_of, written_publicly
-from mechanisms.runs.recipe import Division, Kind, Recipe, Stage, divide
-from mechanisms.runs.request import FILE_FORMAT, LABEL_SET
-from mechanisms.runs.run import TEST_SEED, earlier_runs
+from mechanisms.runs.plan import FILE_FORMAT, LABEL_SET
+from mechanisms.runs.public_demonstrations import asked_of, draft_tokens_of, written_publicly
+from mechanisms.runs.run import TEST_SEED, divided, earlier_runs
+from mechanisms.runs.spec import SCORE, VOTE, RunSpec, Split
 from mechanisms.tallies import Prototypes, Weighing, weights
 from mechanisms.tallies import Score as ScoreTally
 
 _PARTS = ("demonstrations", "task")
-_USUAL_TOKENS = 30
+_DRAFT_TOKENS: int = RunSpec.model_fields["draft_tokens"].default
 
 
 @dataclass(frozen=True)
@@ -59,14 +58,13 @@ class ScoredSet:
     """Demonstrations and the task that they are for; public.
 
     Attributes:
-        tokens, min_tokens: the most and the fewest tokens of a demonstration.
-        tries: demonstrations that were written for each of these.
+        asked: how the model was asked to write them.
+        draft_tokens: of a public draft, at most.
         prior: what is added to each label's log-probability under the demonstrations; None where not measured.
         zero_shot: the same without demonstrations.
-        public_only: the public-only set that stood in the choice, with its correction; None where there was none.
+        public_only: the public-only set that the run compared it with, with its correction; None where there was none.
         model_sha256: of the model that the corrections were measured with.
-        schema: what the demonstrations are records of, if they are.
-        spare: the share of the units, at the scorers' end, that no stage read which made or chose the set.
+        spare: the share of the units, at the scorers' end, that no stage read which made the set.
         event: what the run that made it did, and before it a measurement of sizes; None where nobody says.
         sizes: label sizes by which a row of each label is weighed in a score; None: all rows count the same.
         reason: why the set is not private, and with it whatever follows from it; None where it is, or nobody says.
@@ -76,15 +74,13 @@ class ScoredSet:
     demonstrations: tuple[Demonstration, ...]
     labels: tuple[str, ...]
     template: PromptTemplate
-    tokens: int = _USUAL_TOKENS
-    min_tokens: int = 0
-    tries: int = 1
+    asked: Asked = field(default_factory=Asked)
+    draft_tokens: int = _DRAFT_TOKENS
     prior: Mapping[str, float] | None = None
     zero_shot: Mapping[str, float] | None = None
     public_only: PublicSet | None = None
     model_sha256: str | None = None
     spare: float = 0.0
-    schema: RecordSchema | None = None
     event: Composed | None = None
     sizes: Mapping[str, int] | None = None
     reason: str | None = None
@@ -115,8 +111,6 @@ class ScoredSet:
         return replace(self, prior=None, zero_shot=None, public_only=public)
 
     def __post_init__(self) -> None:
-        if self.template.output is not None:
-            raise UsageError("This asks about texts with labels: a set whose texts have outputs is read by `evaluate`.")
         if foreign := [each.label for each in self.demonstrations if each.label not in self.labels]:
             raise UsageError(f"A demonstration has the label '{foreign[0]}', which is not one of the task's.")
 
@@ -127,7 +121,7 @@ def with_choice(task: ScoredSet) -> ScoredSet:
     Raises:
         UsageError: see `check_labels`.
     """
-    check_labels(task.labels, task.schema)
+    check_labels(task.labels)
     return task
 
 
@@ -152,21 +146,19 @@ def read_set(text: str) -> ScoredSet:
 def of_demo_set(demo_set: DemoSet, signed_here: bool = False) -> ScoredSet:
     """An export, read with the corrections that were measured for it."""
     parameters = demo_set.certificate.parameters
-    by_roles = parameters.get("division") == Division.ROLES.value
-    read = sum(stage.role for stage in demo_set.stages if stage.name != Stage.SCORE)
+    by_roles = Split.ROLES in (parameters.get("split"), parameters.get("division"))  # "division" until version 0.2.0
+    read = sum(stage.role for stage in demo_set.stages if stage.name != SCORE)
     return ScoredSet(
         demo_set.demonstrations,
         demo_set.labels,
         demo_set.template,
-        tokens=int(parameters.get("tokens", _USUAL_TOKENS)),
-        min_tokens=int(parameters.get("min_tokens", 0)),
-        tries=tries_of(demo_set),
+        asked=asked_of(demo_set),
+        draft_tokens=draft_tokens_of(demo_set),
         prior=demo_set.prior,
-        zero_shot=demo_set.choice.zero_shot if demo_set.choice else None,
-        public_only=demo_set.choice.public_only if demo_set.choice else None,
+        zero_shot=demo_set.baselines.zero_shot if demo_set.baselines else None,
+        public_only=demo_set.baselines.public_only if demo_set.baselines else None,
         model_sha256=demo_set.model_sha256,
         spare=max(0.0, 1 - read) if by_roles and demo_set.stages else 0.0,
-        schema=demo_set.schema,
         event=demo_set.certificate.event,
         sizes=_weighing_sizes(demo_set),
         reason=demo_set.certificate.why_not_private,
@@ -193,12 +185,10 @@ def _check(document: Json) -> None:
 
 # A private accuracy of any set of demonstrations, as a run of its own in the ledger.
 
-_SCORE = Stage.SCORE.value
 _ALL_BUT_ONE = 1e-9
 
-_Compared = tuple[CandidateSet, Mapping[str, float] | None]
-Arm = tuple[CandidateSet, Floats]
-"""A set, and the correction of each label's log-probability under it."""
+Arm = tuple[Classifier, Floats]
+"""The model with a set, and the correction of each label's log-probability under it."""
 
 
 @dataclass(frozen=True)
@@ -208,7 +198,7 @@ class ScoreRequest:
     Attributes:
         target: what the scorers pay; its delta is the whole run's.
         by_user: the unit is all records of one user.
-        share: w, the part of the units that scores: those at the end of the roles' range, as in a recipe.
+        share: w, the part of the units that scores: those at the end of the roles' range, as in a run.
         max_record_tokens: public cap on the tokens of a private text that the model reads.
         max_unit_records: R, public cap on a user's records that are taken.
         prototypes_epsilon: what the other units pay for class means of embeddings; None leaves them out.
@@ -292,14 +282,14 @@ def score_set(
         raise UsageError("Prototypes need an embedding model.")
     randomness = randomness or SecureRandomness()
     scored = scored.as_read_by(model)
-    reader = Reader(model, scored.labels, request.max_record_tokens)
-    arms = _arms(scored, model, reader)  # public, and the likeliest to fail: before anybody has paid
+    reader = Reader(model, scored.template, scored.labels, request.max_record_tokens)
+    arms = _arms(scored, model, request.max_record_tokens)  # public, and the likeliest to fail: before anybody has paid
     prototypes = request.prototypes(len(scored.labels))
     tally = request.tally(scored.weighing)
     event = _event(tally, prototypes)
     claimed = claim(event, request.target.delta)
     held_out = request.share <= scored.spare + _ALL_BUT_ONE and _only(scored, fingerprint(dataset), ledger)
-    with charged(dataset, _SCORE, event, claimed, ledger, randomness) as before:
+    with charged(dataset, SCORE, event, claimed, ledger, randomness) as before:
         right, names, units = _asked(dataset, request, reader, arms, prototypes, embedder, randomness)
         counted = tally.cells(right) * scored.row_weights(reader.truth(units))[:, None]
         cells = tally.release(of_units(counted, units), randomness)
@@ -323,49 +313,45 @@ def _asked(
     """
     scorers, others = _parts(dataset, request.share)
     units, names = units_of(scorers, request.max_unit_records), list(arms)
-    columns = [_right(reader, arm, units) for arm in arms.values()]
+    rows = [record.text for unit in units for record in unit]
+    columns = [right(each.log_probabilities(rows), offset, reader.truth(units)) for each, offset in arms.values()]
     if prototypes is not None and embedder is not None:
         means = _means(others, prototypes, embedder, randomness)
-        texts = [record.text for unit in units for record in unit]
-        columns.append(nearest_prototype(texts, means, embedder) == reader.truth(units))
+        columns.append(nearest_prototype(rows, means, embedder) == reader.truth(units))
         names.append(PROTOTYPES)
     return np.stack(columns, axis=1), names, units
 
 
-def _arms(scored: ScoredSet, model: LanguageModel, reader: Reader) -> dict[str, Arm]:
+def _arms(scored: ScoredSet, model: LanguageModel, cap: int) -> dict[str, Arm]:
     """The compared arms; a set without demonstrations is zero-shot itself."""
-    own = scored.template
-    wanted: list[_Compared] = [
-        (CandidateSet(ZERO_SHOT, (), own), scored.zero_shot if scored.demonstrations else scored.prior)
-    ]
-    if scored.demonstrations:
-        wanted += [
-            _public_only(scored, model),
-            (CandidateSet(DEMONSTRATIONS, scored.demonstrations, own), scored.prior),
-        ]
     arms: dict[str, Arm] = {}
-    for candidate, prior in wanted:
-        contextual = reader.under(candidate).contextual  # opens the prompt: one that is too long is refused here
-        arms[candidate.name] = (
-            candidate,
-            contextual if prior is None else np.array([prior[each] for each in scored.labels]),
-        )
+    for name, made, template, prior in _compared(scored, model):
+        classifier = Classifier(model, template, scored.labels, made, max_query_tokens=cap)
+        contextual = classifier.contextual  # opens the prompt: one that is too long is refused here
+        arms[name] = classifier, contextual if prior is None else np.array([prior[each] for each in scored.labels])
     return arms
 
 
-def _public_only(scored: ScoredSet, model: LanguageModel) -> _Compared:
-    """The public-only set of the choice, read like the chosen one; else a new one."""
+def _compared(
+    scored: ScoredSet, model: LanguageModel
+) -> Iterator[tuple[str, Sequence[Demonstration], PromptTemplate, Mapping[str, float] | None]]:
+    """Each arm's name, demonstrations, template and measured correction."""
+    own = scored.template
+    if not scored.demonstrations:
+        yield ZERO_SHOT, (), own, scored.prior
+        return
+    yield ZERO_SHOT, (), own, scored.zero_shot
     if public := scored.public_only:
-        return CandidateSet(PUBLIC_ONLY, public.demonstrations, public.template), public.prior
-    written = written_publicly(
-        scored.demonstrations, scored.labels, scored.template, model, scored.tokens, scored.min_tokens, scored.tries
-    )
-    return CandidateSet(PUBLIC_ONLY, written, scored.template), None
+        yield PUBLIC_ONLY, public.demonstrations, public.template, public.prior
+    else:
+        made = written_publicly(scored.demonstrations, scored.labels, scored.asked, model, scored.draft_tokens)
+        yield PUBLIC_ONLY, made, own, None
+    yield DEMONSTRATIONS, scored.demonstrations, own, scored.prior
 
 
 def _event(tally: ScoreTally, prototypes: Prototypes | None) -> Composed:
     """The event of the run. Scorers and the others are disjoint, so that the larger list counts."""
-    lists: list[tuple[str, tuple[PrivacyEvent, ...]]] = [(_SCORE, (tally.event,))]
+    lists: list[tuple[str, tuple[PrivacyEvent, ...]]] = [(SCORE, (tally.event,))]
     if prototypes is not None:
         lists.append((PROTOTYPES, (prototypes.event,)))
     return Composed("role", tuple(lists))
@@ -396,7 +382,7 @@ def _only(scored: ScoredSet, data: Fingerprint, ledger: PrivacyLedger) -> bool:
     another one nobody knows which rows it left out.
     """
     made = scored.event
-    if made is None or made.per != "role" or _SCORE in dict(made) or ledger.rows.disclosures(data):
+    if made is None or made.per != "role" or SCORE in dict(made) or ledger.rows.disclosures(data):
         return False
     uncounted = without_counts(made)  # the ledger knows the measurement of sizes as a run of its own
     earlier = earlier_runs(data, ledger)
@@ -408,14 +394,8 @@ def _parts(dataset: Dataset, share: float) -> tuple[Dataset, Dataset]:
     """The units that score, and those that do not."""
     if share > 1 - _ALL_BUT_ONE:
         return dataset, dataset  # nobody is asked to do both: see `ScoreRequest`
-    parts = divide(dataset, Recipe(Kind.VOTE, Division.ROLES, {Stage.VOTE: 1 - share, Stage.SCORE: share}))
-    return parts[Stage.SCORE], parts[Stage.VOTE]
-
-
-def _right(reader: Reader, arm: Arm, units: Sequence[Unit]) -> NDArray[np.bool_]:
-    candidate, offset = arm
-    texts = [record.text for unit in units for record in unit]
-    return right(reader.under(candidate).log_probabilities(texts), offset, reader.truth(units))
+    parts = divided(dataset, {VOTE: 1 - share, SCORE: share})
+    return parts[SCORE], parts[VOTE]
 
 
 def _means(others: Dataset, prototypes: Prototypes, embedder: Embedder, randomness: Randomness) -> Floats:

@@ -1,27 +1,142 @@
-"""A run's settings as a file that `synthesize --config` reads as it stands: public values and names, no row."""
+"""The settings of a run outside the program: each in the words of a command line, and all in a file for `--config`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
 
 import yaml
+from pydantic.fields import FieldInfo
 
 from mechanisms.data.columns import ColumnMapping
-from mechanisms.data.label_names import names_of
+from mechanisms.data.label_names import names_of, read_pairs
 from mechanisms.data.reading import FLAGS, USUAL, Reading
-from mechanisms.data.sources import KIND
-from mechanisms.demos.demo_set import Outputs
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
-from mechanisms.runs.recipe import Kind, Stage
-from mechanisms.runs.recipe_request import RecipeRequest, RunRequest, has_stages
-from mechanisms.runs.request import SynthesisRequest
-from mechanisms.sampling import SamplingPlan
-from mechanisms.steps import TokenMechanism, Transform
+from mechanisms.runs.plan import Plan
+from mechanisms.runs.spec import Group, RunSpec, flag_of
+from mechanisms.steps import mechanism_class
 
-Option = tuple[str, Any]
-"""A flag without its dashes, and its value for YAML."""
+PARAMETERS = "parameters"
+"""The setting without a flag: each parameter of mechanism and transform has its own."""
+_PLACEHOLDERS = {int: "N", float: "X", str: "TEXT"}
+_LIMITS = (("ge", "at least"), ("gt", "more than"), ("le", "at most"), ("lt", "less than"))
+_FROM_SIZES = "follows from the labels and from public sizes"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A field of `RunSpec` as people say it."""
+
+    name: str
+    field: FieldInfo
+
+    @property
+    def flag(self) -> str:
+        """On the command line and in a file, without dashes."""
+        return flag_of(self.name, self.field)
+
+    @property
+    def group(self) -> Group:
+        return Group(self._more["group"])
+
+    @property
+    def choices(self) -> list[str] | None:
+        """All that may be said; None where there is more."""
+        [kind, *others] = self._kinds
+        if self._more["words"]:
+            return list(self._more["words"])
+        return (
+            [str(each) for each in kind]
+            if isinstance(kind, type) and issubclass(kind, StrEnum) and not others
+            else None
+        )
+
+    @property
+    def placeholder(self) -> str | None:
+        """For a value in a usage line; None where the choices stand there."""
+        if self.choices:
+            return None
+        return "|".join(
+            "|".join(get_args(kind)) if get_origin(kind) is Literal else _placeholder(kind) for kind in self._kinds
+        )
+
+    def help(self, usual: str | None = None) -> str:
+        """Title, help, bounds and default.
+
+        Args:
+            usual: what the default is, where it is not the field's own.
+        """
+        title = self.field.title or self.name
+        limits = " and ".join(
+            f"{words} {getattr(each, limit):g}"
+            for limit, words in _LIMITS
+            for each in self.field.metadata
+            if hasattr(each, limit)
+        )
+        unit = f" {self._more['unit']}" if self._more["unit"] and limits else ""
+        default = self.written(self.field.default)
+        if default is None:
+            default = self._more["otherwise"] or _FROM_SIZES
+        stated = f"default: {usual or default}" if usual or default not in ("", {}) else ""
+        note = "; ".join(each for each in (f"{limits}{unit}", stated) if each)
+        return f"{title}{'' if title.endswith('?') else ':'} {self.field.description}{f' ({note})' if note else ''}"
+
+    def written(self, value: Any) -> Any:
+        """A value as a file holds it."""
+        if isinstance(value, bool):
+            return self._more["words"][value]
+        return str(value) if isinstance(value, StrEnum) else value
+
+    def read(self, said: str) -> Any:
+        """What was said, for `RunSpec.of`, which reads numbers.
+
+        Raises:
+            UsageError: it has no pairs where there should be some, or names something twice.
+        """
+        if bool in self._kinds:
+            return bool(self._more["words"].index(said))
+        if not any(get_origin(kind) is dict for kind in self._kinds):
+            return said
+        if any(said in get_args(kind) for kind in self._kinds if get_origin(kind) is Literal):
+            return said
+        try:
+            pairs = [(name.strip(), value.strip()) for name, value in read_pairs(said)]
+        except UsageError as error:
+            raise UsageError(f"--{self.flag} takes {self.placeholder}.") from error
+        if twice := [name for name, _ in pairs if [each for each, _ in pairs].count(name) > 1]:
+            raise UsageError(f"--{self.flag} names '{twice[0]}' twice.")
+        return dict(pairs)
+
+    @property
+    def _more(self) -> dict[str, Any]:
+        assert isinstance(self.field.json_schema_extra, dict)
+        return dict(self.field.json_schema_extra)
+
+    @cached_property
+    def _kinds(self) -> Sequence[Any]:
+        kind = self.field.annotation
+        united = get_args(kind) if get_origin(kind) not in (None, dict, Literal) else (kind,)
+        return [each for each in united if each is not NoneType]
+
+
+def _placeholder(kind: Any) -> str:
+    if get_origin(kind) is dict:
+        value = _PLACEHOLDERS[get_args(kind)[1]]
+        return f"A={value},B={value}"
+    return _PLACEHOLDERS[kind]
+
+
+def flagged() -> list[Setting]:
+    """All settings that have a flag of their own, in their order."""
+    return [Setting(name, field) for name, field in RunSpec.model_fields.items() if name != PARAMETERS]
+
+
+# The file.
 
 _HEAD = """\
 # Settings of a run of DP-ICL Studio, for the file that they were chosen on:
@@ -33,12 +148,12 @@ _NO_MODEL = "# Its model has no name of its own here: say which with --model.\n"
 
 
 def settings(
-    request: RunRequest, mapping: ColumnMapping, name: str, model: str | None = "embedded", reading: Reading = USUAL
+    plan: Plan, mapping: ColumnMapping, name: str, model: str | None = "embedded", reading: Reading = USUAL
 ) -> str:
-    """The file's text, with every setting that fixes the request but the data set itself.
+    """The file's text, with every setting that fixes the plan but the data set itself.
 
     Args:
-        request: its sizes are those counted in the file and declared public, or measured; never written out.
+        plan: its measured sizes are never written out.
         mapping: the columns that it is planned on.
         name: the data set's, in the ledger.
         model: as `--model` takes it; None where that is a place on one machine.
@@ -47,14 +162,15 @@ def settings(
     Raises:
         UsageError: a label has spaces around it, which the command line strips.
     """
-    if broken := [label for label in request.labels if label != label.strip()]:
+    if broken := [label for label in plan.labels if label != label.strip()]:
         raise UsageError(f"The command line cannot name the label '{broken[0]}': it strips labels.")
     options = {FLAGS[each].removeprefix("--"): getattr(reading, each) for each in reading.said}
-    options |= dict(_of_data(request, mapping, name))
+    options |= dict(_of_data(plan, mapping, name))
     if model is not None:
         options["model"] = model
-    options |= dict(_of_recipe(request) if has_stages(request) else _of_writing(request))
-    head = _HEAD + (_MEASURED if request.measured else "") + (_NO_MODEL if model is None else "")
+    spec = plan.spec.with_(sizes=None, count_epsilon=plan.measured.epsilon) if plan.measured else plan.spec
+    options |= dict(_of_spec(spec))
+    head = _HEAD + (_MEASURED if plan.measured else "") + (_NO_MODEL if model is None else "")
     return head + yaml.dump(options, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
 
 
@@ -70,88 +186,31 @@ def _of_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _of_text)
 
 
-def _of_data(request: RunRequest, mapping: ColumnMapping, name: str) -> Iterator[Option]:
-    one_kind = request.schema or request.outputs
+def _of_data(plan: Plan, mapping: ColumnMapping, name: str) -> Iterator[tuple[str, Any]]:
     yield "name", name
-    yield "labels", list(request.labels)
-    if names := names_of(request.labels, mapping.label_names):
+    yield "labels", list(plan.labels)
+    if names := names_of(plan.labels, mapping.label_names):
         yield "label-names", dict(names)
-    if not request.schema:
-        yield "text-column", mapping.text
-    if not one_kind:
-        yield "label-column", "" if mapping.label == KIND else mapping.label
-    if request.outputs and request.outputs.charged:
-        yield "output-column", mapping.output
+    yield "text-column", mapping.text
+    yield "label-column", mapping.label
     if mapping.unit is not None:
         yield "unit-column", mapping.unit
-    yield from ((flag, True) for flag, on in _switches(mapping) if on)
-    yield ("count-epsilon", request.measured.epsilon) if request.measured else ("sizes", "counted")
-    yield "epsilon", request.target.epsilon
-    yield "delta", request.target.delta
-    yield "instruction", request.template.instruction
-    yield "text-field", request.template.text
-    yield "label-field", request.template.label
-    yield "max-record-tokens", request.max_record_tokens
-    yield "max-unit-records", request.max_unit_records
+    if mapping.drop_duplicates:
+        yield "drop-duplicates", True
+    if mapping.merge_labels:
+        yield "merge-labels", True
 
 
-def _switches(mapping: ColumnMapping) -> Iterator[tuple[str, bool]]:
-    yield "drop-duplicates", mapping.drop_duplicates
-    yield "merge-labels", mapping.merge_labels
+def _of_spec(spec: RunSpec) -> Iterator[tuple[str, Any]]:
+    for each in flagged():
+        value = each.written(getattr(spec, each.name))
+        if value not in (None, {}):
+            yield each.flag, value
+    solved = solved_flag(spec.mechanism)
+    yield from ((flag, value) for flag, value in spec.parameters.items() if flag != solved)
 
 
-def _of_writing(request: SynthesisRequest) -> Iterator[Option]:
-    yield "recipe", Kind.TOKENS.value
-    yield "shots-per-label", request.exported
-    if request.kept is not None:
-        yield "best-of", request.plan.shots // request.kept
-    yield from _of_tokens(request)
-    if request.schema:
-        yield "schema", request.schema.document
-    elif request.outputs:
-        yield from _of_outputs(request.outputs, request.template.output)
-
-
-def _of_tokens(request: SynthesisRequest) -> Iterator[Option]:
-    yield from _of_plan(request.plan)
-    if not request.schema:
-        yield "min-tokens", request.min_tokens
-    yield "candidates", request.candidates
-    yield "mechanism", request.mechanism.name
-    yield "transform", request.transform.name
-    yield from _of_parameters(request.mechanism, request.mechanism.calibrated)
-    yield from _of_parameters(request.transform)
-
-
-def _of_plan(plan: SamplingPlan) -> Iterator[Option]:
-    yield "scheme", plan.scheme.value
-    yield ("unit-rows", True) if plan.unit_rows else ("per-subset", plan.per_subset)
-    yield "subsets", plan.subsets
-    yield "tokens", plan.tokens
-
-
-def _of_parameters(used: TokenMechanism | Transform, solved: str | None = None) -> Iterator[Option]:
-    return ((each.flag, getattr(used, each.name)) for each in parameters(used) if each.name != solved)
-
-
-def _of_outputs(outputs: Outputs, field: str | None) -> Iterator[Option]:
-    yield "output-field", field
-    yield "answers", outputs.answers.value
-    if outputs.charged:
-        yield "output-tokens", outputs.tokens
-    yield "max-output-tokens", outputs.max_tokens
-
-
-def _of_recipe(request: RecipeRequest) -> Iterator[Option]:
-    recipe = request.recipe
-    yield "recipe", recipe.kind.value
-    yield "split", recipe.division.value
-    yield "shares", {stage.value: recipe.shares[stage] for stage in recipe.stages}
-    yield "score", "private" if Stage.SCORE in recipe.shares else "none"
-    if Stage.VOTE in recipe.shares:
-        yield from (("drafts", recipe.drafts), ("rounds", recipe.rounds))
-    yield "sets", recipe.sets
-    yield "draft-tokens", request.tokens
-    yield "shots-per-label", request.shots
-    if request.written:
-        yield from _of_tokens(request.written)
+def solved_flag(mechanism: str) -> str | None:
+    """The flag of the parameter that calibration solves for, without dashes; None for a mechanism without noise."""
+    chosen = mechanism_class(mechanism)
+    return next((each.flag for each in parameters(chosen) if each.name == chosen.calibrated), None)

@@ -1,224 +1,384 @@
-"""What an owner asks of a run, in public values: the app's form, the command line's options and Python's arguments.
+"""What an owner asks of a run: one model of public values, of which every setting is written once.
 
-`RunSpec.request(dataset)` fills in what was left open, from the data set's labels and public sizes. Of the rows it
-takes the counts that are declared public, and the keyed digest that binds the run to this data set.
+From it come the options of the command line, the keys of a settings file, the bounds, labels and help of the app's
+controls, and the reference page. What is left open (None) follows from the labels and from public sizes: `defaults.py`.
+The same model with nothing left open is what a plan and a certificate state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Literal, Self
 
-from mechanisms.accounting import PrivacyTarget, fingerprint
-from mechanisms.data.record_schema import RecordSchema
-from mechanisms.data.sizes import MeasuredSizes, left_after_counts
-from mechanisms.demos.demo_set import Outputs
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic.fields import FieldInfo
+
+from mechanisms.asking import Asked
+from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
-from mechanisms.records import Dataset, PromptTemplate, default_template
-from mechanisms.runs.advice import proposed
-from mechanisms.runs.defaults import (
-    MECHANISM,
-    Lengths,
-    draft_tokens_of_texts,
-    lengths_of_texts,
-    usual_lengths,
-    usual_recipe,
-    usual_subsets,
-)
-from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
-from mechanisms.runs.recipe_request import RecipeRequest, RunRequest
-from mechanisms.runs.request import (
-    DECLARED_SIZES,
-    FILE_FORMAT,
-    LABEL_SET,
-    MIN_TOKENS,
-    SynthesisRequest,
-    declared_counts,
-)
+from mechanisms.records import PromptTemplate, default_template
+from mechanisms.runs.stages import stage_names
 from mechanisms.sampling import SamplingPlan, Scheme
-from mechanisms.steps import NoTransform, TokenMechanism, Transform, mechanism_class
+from mechanisms.steps import (
+    NoTransform,
+    TokenMechanism,
+    Transform,
+    mechanism_class,
+    mechanism_names,
+    transform_class,
+    transform_names,
+)
 from mechanisms.tallies import Weighing
 
-
-def _usual_mechanism() -> TokenMechanism:
-    return mechanism_class(MECHANISM)()
-
-
-_OF_WRITING = ("mechanism", "transform", "scheme", "subsets", "per_subset", "unit_rows", "tokens", "min_tokens")
-"""Fields that a run has only where it writes token by token."""
+WRITE, VOTE, OPENINGS, CALIBRATE, SCORE = "write", "vote", "openings", "calibrate", "score"
+_SLACK = 1e-9
 
 
-@dataclass(frozen=True)
-class RunSpec:
-    """A run as it is asked for; what is None follows from the labels, from public sizes or from other fields.
+class Recipe(StrEnum):
+    """Where demonstrations come from."""
 
-    Attributes:
-        target: the (epsilon, delta) that the run may cost, with a measurement of sizes.
-        sizes: units of each label: "counted" declares the data set's own counts public, a mapping declares upper
-            bounds, and measured ones have been charged.
-        template: how the task is put to the model.
-        shots: demonstrations of each label.
-        recipe: where demonstrations come from; without stages for "tokens", unless `shares` or `division` are given.
-        score: whether the last stage takes part.
-        division, shares, drafts, rounds, sets, weighing: see `Recipe`.
-        draft_tokens: tokens of a draft.
-        mechanism, transform: that write token by token; not calibrated.
-        scheme, subsets, per_subset, unit_rows, tokens: see `SamplingPlan`.
-        text_words: words that a text usually has, declared public: lengths that are left open follow from it.
-        best_of: demonstrations that are written for each one that is kept.
-        candidates, max_record_tokens, max_unit_records, min_tokens, schema, outputs: see `SynthesisRequest`.
+    TOKENS = "tokens"
+    VOTE = "vote"
+    BOTH = "both"
+
+
+class Split(StrEnum):
+    """What the stages share."""
+
+    ROLES = "roles"
+    """Units: each has one role, fixed by a keyed digest, so that stages compose in parallel."""
+    EPSILON = "epsilon"
+    """Epsilon: every unit takes part in every stage, and the stages compose in sequence."""
+
+
+SOURCES = {Recipe.TOKENS: {WRITE}, Recipe.VOTE: {VOTE}, Recipe.BOTH: {WRITE, VOTE}}
+"""The stages that demonstrations come from."""
+
+
+class Group(StrEnum):
+    """Where a setting stands, on a page and in a help text."""
+
+    TASK = "what is written"
+    PRIVACY = "privacy"
+    STAGES = "stages"
+    TOKENS = "token by token"
+    CAPS = "caps on what is read"
+
+
+def setting(
+    default: Any,
+    title: str,
+    help: str,
+    group: Group,
+    *,
+    flag: str = "",
+    unit: str = "",
+    words: Sequence[str] = (),
+    otherwise: str = "",
+    **bounds: Any,
+) -> Any:
+    """A field with its words for people.
+
+    Args:
+        default: None where it follows from the labels and from public sizes, or `otherwise` says what it means.
+        flag: on the command line, where it is not the field's name.
+        unit: of its number.
+        words: what may be said; of a yes or no, the word for no and the one for yes.
+        otherwise: what None means.
+        bounds: as `pydantic.Field` takes them.
     """
+    more: dict[str, Any] = {"group": group, "flag": flag, "unit": unit, "words": [*words], "otherwise": otherwise}
+    return Field(default, title=title, description=help, json_schema_extra=more, **bounds)
 
-    target: PrivacyTarget
-    sizes: Literal["counted"] | Mapping[str, int] | MeasuredSizes = "counted"
-    template: PromptTemplate | None = None
-    shots: int = SamplingPlan.shots
-    recipe: Kind | None = None
-    score: bool = True
-    division: Division | None = None
-    shares: Mapping[Stage, float] | None = None
-    drafts: int | None = None
-    rounds: int | None = None
-    sets: int | None = None
-    weighing: Weighing | None = None
-    draft_tokens: int | None = None
-    mechanism: TokenMechanism = field(default_factory=_usual_mechanism)
-    transform: Transform = field(default_factory=NoTransform)
-    scheme: Scheme = SamplingPlan.scheme
-    subsets: int | None = None
-    per_subset: int = SamplingPlan.per_subset
-    unit_rows: bool = SamplingPlan.unit_rows
-    tokens: int | None = None
-    text_words: int | None = None
-    best_of: int = 1
-    candidates: int = SynthesisRequest.candidates
-    max_record_tokens: int | None = None
-    max_unit_records: int = SynthesisRequest.max_unit_records
-    min_tokens: int | None = None
-    schema: RecordSchema | None = None
-    outputs: Outputs | None = None
 
-    def kind(self, labels: int) -> Kind:
-        """Where demonstrations come from, for so many labels."""
+class RunSpec(BaseModel):
+    """The settings of a run."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    epsilon: float = setting(
+        1.0, "Epsilon", "What the run may cost, a measurement of sizes included.", Group.PRIVACY, gt=0, le=1e6
+    )
+    delta: float = setting(
+        1e-5, "Delta", "Failure probability of the claim, well under 1/n.", Group.PRIVACY, gt=0, lt=1
+    )
+    sizes: Literal["counted"] | dict[str, int] | None = setting(
+        None,
+        "Label sizes",
+        "Rows (or users) of each label, declared public: counted in the file, or A=n,B=n.",
+        Group.PRIVACY,
+        otherwise="none: say this, or measure them",
+    )
+    count_epsilon: float | None = setting(
+        None,
+        "Epsilon for counting",
+        "Measure the sizes with noise instead, for a share of epsilon.",
+        Group.PRIVACY,
+        otherwise="not measured",
+        gt=0,
+    )
+
+    kind: str = setting("text", "What is one text?", "Message, question, review, ...", Group.TASK, max_length=200)
+    writer: str = setting("", "Who writes them?", "With an article, such as 'a patient'.", Group.TASK, max_length=200)
+    reader: str = setting("", "To whom?", "With an article, such as 'a clinic'.", Group.TASK, max_length=200)
+    relation: str = setting(
+        "about", "Text and label", "What joins them in a sentence: 'about', 'that is', ...", Group.TASK, max_length=200
+    )
+    label_words: dict[str, str] = setting(
+        {}, "Label words", "What a label is called in the sentence: A=words,B=words.", Group.TASK
+    )
+    sentence: str = setting(
+        "", "Own sentence", "Asks the model in place of the one made of these words; {label} stands in it.", Group.TASK
+    )
+    instruction: str | None = setting(
+        None, "Instruction", "What the prompt that classifies asks for.", Group.TASK, otherwise="made of the labels"
+    )
+    text_field: str = setting("Text", "Name of the text", "How the prompt that classifies calls it.", Group.TASK)
+    label_field: str = setting("Label", "Name of the label", "How the prompt that classifies calls it.", Group.TASK)
+    shots: int = setting(
+        2,
+        "Demonstrations a label",
+        "In the set.",
+        Group.TASK,
+        flag="shots-per-label",
+        ge=1,
+        le=50,
+    )
+
+    recipe: Recipe | None = setting(
+        None,
+        "Where demonstrations come from",
+        "tokens: written token by token; vote: drafts that the rows vote on; both.",
+        Group.STAGES,
+    )
+    split: Split | None = setting(
+        None,
+        "Split rows or epsilon?",
+        "Each row takes part in one stage, or in all with a share of epsilon.",
+        Group.STAGES,
+    )
+    shares: dict[str, float] | None = setting(
+        None, "Shares", "Of each stage, of rows or of epsilon: write=.4,vote=.2,...", Group.STAGES
+    )
+    score: bool = setting(
+        True, "Private score", "Whether rows score the set in the end.", Group.STAGES, words=("none", "private")
+    )
+    drafts: int | None = setting(None, "Drafts a label", "That stand in a ballot.", Group.STAGES, ge=2, le=256)
+    draft_tokens: int = setting(40, "Tokens of a draft", "At most.", Group.STAGES, unit="tokens", ge=5, le=256)
+    weighing: Weighing | None = setting(
+        None, "What counts the same", "Every row, or every label, where the set is fitted and scored.", Group.STAGES
+    )
+
+    mechanism: str = setting(
+        "gaussian",
+        "Mechanism",
+        "Releases a token from the rows' distributions.",
+        Group.TOKENS,
+        words=mechanism_names(),
+    )
+    transform: str = setting(
+        "none",
+        "Transform",
+        "Of each row's distribution, before the mechanism.",
+        Group.TOKENS,
+        words=transform_names(),
+    )
+    parameters: dict[str, float | int | bool] = setting(
+        {}, "Parameters", "Of mechanism and transform, by their flags; the calibrated one is solved for.", Group.TOKENS
+    )
+    written: int | None = setting(
+        None,
+        "Written a label",
+        "Demonstrations of each label that are written token by token.",
+        Group.TOKENS,
+        ge=1,
+        le=50,
+    )
+    scheme: Scheme = setting(
+        Scheme.PER_DEMONSTRATION, "Sampling", "A new sample of rows for every token, or for every text.", Group.TOKENS
+    )
+    subsets: int | None = setting(
+        None,
+        "Rows per token (M)",
+        "Expected rows at each token, or the number of subsets.",
+        Group.TOKENS,
+        ge=1,
+        le=100_000,
+    )
+    per_subset: int | None = setting(
+        None,
+        "Rows a subset (N)",
+        "Subsets of N expected rows in place of single rows.",
+        Group.TOKENS,
+        otherwise="each sampled unit is a row",
+        ge=1,
+        le=1000,
+    )
+    tokens: int | None = setting(
+        None, "Tokens (T)", "Of a demonstration, each of them charged.", Group.TOKENS, unit="tokens", ge=1, le=100_000
+    )
+    min_tokens: int | None = setting(
+        None, "Tokens before the end", "A text does not end before it has so many.", Group.TOKENS, unit="tokens", ge=0
+    )
+    candidates: int = setting(
+        16, "Candidates (K)", "Tokens of the public distribution that may be released.", Group.TOKENS, ge=2, le=1000
+    )
+    candidate_top_p: float | None = setting(
+        None,
+        "Candidates' nucleus",
+        "Candidates hold this share of the public distribution together, at most.",
+        Group.TOKENS,
+        gt=0,
+        le=1,
+    )
+
+    max_record_tokens: int = setting(
+        64, "Tokens of a row", "A longer text is cut there.", Group.CAPS, unit="tokens", ge=1, le=1024
+    )
+    max_unit_records: int = setting(
+        3, "Rows of a user", "That a stage takes of one user, at most.", Group.CAPS, unit="rows", ge=1, le=64
+    )
+
+    @classmethod
+    def of(cls, **values: Any) -> Self:
+        """A spec of some values.
+
+        Raises:
+            UsageError: one is unknown, of the wrong kind or out of range; the message names the first.
+        """
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            raise UsageError(in_words(error)) from None
+
+    def with_(self, **values: Any) -> Self:
+        """The same with other values, checked.
+
+        Raises:
+            UsageError: see `of`.
+        """
+        return self.of(**{name: getattr(self, name) for name in self.model_fields_set} | values)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.sizes is not None and self.count_epsilon is not None:
+            raise ValueError("Label sizes are declared or measured, not both.")
+        if self.count_epsilon is not None and self.count_epsilon >= self.epsilon:
+            raise ValueError("Counting may not cost all of epsilon: the demonstrations need the rest.")
+        if self.per_subset is not None and self.subsets is not None and self.per_subset * self.subsets > 100_000:
+            raise ValueError("A sample of more than 100000 rows is not supported: lower M or N.")
+        if self.mechanism not in mechanism_names():
+            raise ValueError(f"There is no mechanism '{self.mechanism}': choose one of {', '.join(mechanism_names())}.")
+        if self.transform not in transform_names():
+            raise ValueError(f"There is no transform '{self.transform}': choose one of {', '.join(transform_names())}.")
+        self._check_stages()
+        # These raise for what is out of range, with words of their own.
+        self.asked, self.made_mechanism, self.made_transform, PromptTemplate("", self.text_field, self.label_field)
+        if self.transform != "none" and not mechanism_class(self.mechanism).takes_transform:
+            raise ValueError(
+                f"'{self.mechanism}' works on logits: the transform '{self.transform}' needs a mechanism on "
+                "probabilities, such as gaussian."
+            )
+        return self
+
+    def _check_stages(self) -> None:
+        shares = self.shares
+        if shares is None:
+            return
+        if unknown := sorted(set(shares) - set(stage_names())):
+            raise ValueError(f"There is no stage '{unknown[0]}': the stages are {', '.join(stage_names())}.")
+        if not all(0 < share <= 1 for share in shares.values()):
+            raise ValueError("Every stage's share must lie in (0, 1]: leave out a stage that gets none.")
+        if sum(shares.values()) > 1 + _SLACK:
+            raise ValueError("The stages' shares add up to more than 1.")
         if self.recipe is not None:
-            return self.recipe
-        plain = self.schema is None and self.outputs is None
-        return usual_recipe(labels, self.mechanism.name, self.shots, self.best_of, plain, self._asks_to_write)
+            if missing := sorted(SOURCES[self.recipe] - set(shares)):
+                raise ValueError(f"The recipe '{self.recipe}' needs a share for the stage '{missing[0]}'.")
+            if foreign := sorted({WRITE, VOTE} & set(shares) - SOURCES[self.recipe]):
+                raise ValueError(f"The recipe '{self.recipe}' has no stage '{foreign[0]}'.")
+        if not self.score and SCORE in shares:
+            raise ValueError("Without a private score the stage 'score' has no share: leave it out of the shares too.")
 
     @property
-    def _asks_to_write(self) -> bool:
-        """Whether a setting is given that only token-by-token writing has."""
-        usual = RunSpec(self.target)
-        given = any(getattr(self, name) != getattr(usual, name) for name in _OF_WRITING)
-        return given or Stage.WRITE in (self.shares or {})
+    def asked(self) -> Asked:
+        """How the model is asked to write."""
+        return Asked(self.kind, self.writer, self.reader, self.relation, self.label_words, self.sentence)
 
-    def in_stages(self, labels: int) -> bool:
-        """Whether the run has stages, for so many labels."""
-        return self.kind(labels) is not Kind.TOKENS or self.shares is not None or self.division is not None
+    def template(self, labels: tuple[str, ...]) -> PromptTemplate:
+        """How classification is put to a model."""
+        usual = default_template(labels, self.text_field, self.label_field)
+        instruction = usual.instruction if self.instruction is None else self.instruction
+        return PromptTemplate(instruction, self.text_field, self.label_field)
 
-    def request(self, dataset: Dataset) -> RunRequest:
-        """The request for a data set; not calibrated.
-
-        Args:
-            dataset: private. Its labels and its unit are used, its counts where they are declared public, and its
-                keyed digest, so that the run is made on no other.
+    @property
+    def made_mechanism(self) -> TokenMechanism:
+        """The mechanism with its own parameters.
 
         Raises:
-            UsageError: a value is out of range, or does not go with the others.
+            UsageError: one is out of range, or of another mechanism.
         """
-        return self.staged(dataset) if self.in_stages(len(dataset.labels)) else self.writing(dataset)
+        self._check_parameters()
+        return mechanism_class(self.mechanism)(**self._own(mechanism_class(self.mechanism)))
 
-    def staged(self, dataset: Dataset) -> RecipeRequest:
-        """See `request`: of a run in stages, whose writing is not apportioned yet."""
-        if self.schema or self.outputs:
-            what = "Records" if self.schema else "Outputs"
-            raise UsageError(f"{what} are written token by token, without stages.")
-        if self.best_of != 1:
-            raise UsageError("Only a run without stages keeps the best of several: in stages all stand in the ballot.")
-        writing = self._of_the_stage(len(dataset.labels)).writing(dataset)
-        recipe = self.recipe_for(writing.sizes, left_after_counts(self.target.epsilon, writing.measured))
-        tokens = draft_tokens_of_texts(self.text_words) if self.draft_tokens is None else self.draft_tokens
-        return RecipeRequest.of(writing, recipe, tokens)
+    @property
+    def made_transform(self) -> Transform:
+        """The transform with its own parameters."""
+        chosen = transform_class(self.transform)
+        return NoTransform() if chosen is NoTransform else chosen(**self._own(chosen))
 
-    def _of_the_stage(self, labels: int) -> RunSpec:
-        """The same, without settings of a writing that the run does not have."""
-        if self.kind(labels) is not Kind.VOTE:
-            return self
-        usual = RunSpec(self.target)
-        return replace(self, **{name: getattr(usual, name) for name in _OF_WRITING})
+    def _own(self, config: Any) -> dict[str, Any]:
+        own = (each for each in parameters(config) if each.flag in self.parameters)
+        return {each.name: each.typed(self.parameters[each.flag]) for each in own}
 
-    def recipe_for(self, sizes: Mapping[str, int], epsilon: float) -> Recipe:
-        """The stages; what is left open is planned.
+    def _check_parameters(self) -> None:
+        own = [*parameters(mechanism_class(self.mechanism)), *parameters(transform_class(self.transform))]
+        if foreign := sorted(set(self.parameters) - {each.flag for each in own}):
+            raise UsageError(f"--{foreign[0]} is no parameter of '{self.mechanism}' with transform '{self.transform}'.")
+
+    @property
+    def public(self) -> bool:
+        """Whether all that is asked for is text by a mechanism that reads no row."""
+        writes = self.recipe in (None, Recipe.TOKENS) and set(self.shares or ()) <= {WRITE}
+        return writes and not mechanism_class(self.mechanism).uses_private_rows
+
+    @property
+    def unit_rows(self) -> bool:
+        """Whether each sampled unit is a row of its own."""
+        return self.per_subset is None
+
+    def sampling(self, share: float = 1.0) -> SamplingPlan:
+        """Who joins a token, once M and T are known.
 
         Args:
-            sizes: declared or measured units of each label.
-            epsilon: what the stages may cost together.
-
-        Raises:
-            UsageError: a number is out of range, or a stage is missing, unknown or too many.
+            share: of the units that may join at all.
         """
-        usual = Division.ROLES if self.shares is not None else None
-        recipe = proposed(self.kind(len(sizes)), sizes, epsilon, self.score, self.division or usual, self.shots)
-        names = ("shares", "drafts", "rounds", "sets", "weighing")
-        asked = {name: value for name in names if (value := getattr(self, name)) is not None}
-        recipe = replace(recipe, **asked)
-        if not self.score and Stage.SCORE in recipe.shares:
-            raise UsageError("Without a private score the stage 'score' has no share: leave it out of the shares too.")
-        return recipe
+        assert self.subsets is not None
+        assert self.tokens is not None
+        assert self.written is not None
+        return SamplingPlan(
+            self.scheme, self.subsets, self.per_subset or 1, self.unit_rows, self.tokens, self.written, share
+        )
 
-    def writing(self, dataset: Dataset) -> SynthesisRequest:
-        """See `request`: of a run that writes token by token, or of the stage that does."""
-        measured = self.sizes if isinstance(self.sizes, MeasuredSizes) else None
-        sizes = self._declared(dataset)
-        lengths = self._lengths(len(dataset.labels))
-        request = SynthesisRequest(
-            labels=dataset.labels,
-            template=self.template or default_template(dataset.labels),
-            plan=SamplingPlan(
-                scheme=self.scheme,
-                subsets=usual_subsets(measured.sizes if measured else sizes) if self.subsets is None else self.subsets,
-                per_subset=self.per_subset,
-                unit_rows=self.unit_rows,
-                tokens=lengths.tokens,
-                shots=self.shots,
-            ),
-            mechanism=self.mechanism,
-            transform=self.transform,
-            target=self.target,
-            sizes=sizes,
-            content=fingerprint(dataset).content,
-            by_user=dataset.by_user,
-            candidates=self.candidates,
-            max_record_tokens=lengths.max_record_tokens,
-            max_unit_records=self.max_unit_records,
-            min_tokens=self._least(lengths.tokens) if self.min_tokens is None else self.min_tokens,
-            schema=self.schema,
-            outputs=self.outputs,
-            public_inputs=(LABEL_SET, FILE_FORMAT, self._said_of_sizes(dataset)),
-        ).best_of(self.best_of)
-        return request.with_measured_sizes(measured) if measured else request
 
-    def _lengths(self, labels: int) -> Lengths:
-        usual = usual_lengths(labels, self.schema is not None, self.outputs is not None)
-        usual = lengths_of_texts(self.text_words, usual)
-        given = {"tokens": self.tokens, "max_record_tokens": self.max_record_tokens}
-        return replace(usual, **{name: value for name, value in given.items() if value is not None})
+def flag_of(name: str, field: FieldInfo) -> str:
+    """A field's flag on the command line, and its key in a settings file, without dashes."""
+    more = field.json_schema_extra
+    stated = more.get("flag") if isinstance(more, Mapping) else None
+    return str(stated) if stated else name.replace("_", "-")
 
-    def _least(self, tokens: int) -> int:
-        """Tokens before a text may end: a record ends where its schema says."""
-        of_text = tokens - (self.outputs.charged if self.outputs else 0)
-        return 0 if self.schema else max(0, min(MIN_TOKENS, of_text))
 
-    def _declared(self, dataset: Dataset) -> Mapping[str, int]:
-        match self.sizes:
-            case "counted":
-                return dataset.counted_sizes()
-            case MeasuredSizes(sizes):
-                return sizes
-            case Mapping():
-                return dict(self.sizes)
-        raise UsageError('The sizes are "counted", or a number for each label.')
-
-    def _said_of_sizes(self, dataset: Dataset) -> str:
-        return declared_counts(dataset.by_user) if self.sizes == "counted" else DECLARED_SIZES
+def in_words(error: ValidationError) -> str:
+    """The first thing that is wrong, as one line that names the setting."""
+    errors = error.errors()
+    # Of a setting that may be one of two kinds each kind has an error: the longest place is of the kind that was meant.
+    first = max((each for each in errors if each["loc"][:1] == errors[0]["loc"][:1]), key=lambda each: len(each["loc"]))
+    message = str(first["msg"]).removeprefix("Value error, ")
+    place = ".".join(str(part) for part in first["loc"] if str(part) in RunSpec.model_fields)
+    if first["type"] == "extra_forbidden":
+        return f"A run has no setting '{first['loc'][0]}'."
+    if not place or first["type"] == "value_error":
+        return message
+    name = place.split(".")[0]
+    field = RunSpec.model_fields[name]
+    return f"{field.title} ({flag_of(name, field)}): {message[:1].lower()}{message[1:]}."

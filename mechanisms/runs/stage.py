@@ -1,7 +1,8 @@
 """The contract of a stage: its cost, its work, its words for people, and its step in a run.
 
 A stage is one file in `mechanisms/runs/stages/`. It defines a `PlannedStage`, which follows from public values alone,
-and the `Step` that reads private rows. What one step releases, later steps work on: it stands in the `RunState`.
+the `Step` that reads private rows, and the events that it releases. What one step releases, later steps work on: it
+stands in the `RunState`.
 """
 
 from __future__ import annotations
@@ -10,32 +11,26 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
 from mechanisms.accounting import LedgerRun
 from mechanisms.demos.demo_set import DemoSet
+from mechanisms.demos.findings import Refusal
 from mechanisms.errors import UsageError
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Randomness
+from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.records import Dataset, Demonstration
-from mechanisms.runs.drafts import FEWEST, write_drafts
-from mechanisms.runs.events import (
-    CandidateSet,
-    CuratorEvent,
-    DemoCompleted,
-    Drafting,
-    SetsMade,
-    StageProgress,
-    StageRelease,
-)
-from mechanisms.runs.forecast import Work
-from mechanisms.runs.judging import Judging, Reader
-from mechanisms.runs.recipe import Division, Stage
-from mechanisms.runs.recipe_request import ALL, Events, RecipeRequest
-from mechanisms.runs.resume import Journal, mark_released
-from mechanisms.runs.sets import by_label, candidate_sets, interleaved, wordings
-from mechanisms.runs.stages import stages_by_place
+from mechanisms.runs.drafts import Drafts, gate_of, write_drafts
+from mechanisms.runs.events import CandidateSet, CuratorEvent, Drafting, Release, SetsCompared
+from mechanisms.runs.gate import Gate
+from mechanisms.runs.resume import Journal
+from mechanisms.runs.work import Work
 from mechanisms.runs.writing import Writing
+
+if TYPE_CHECKING:
+    from mechanisms.runs.judging import Judging
+    from mechanisms.runs.plan import EventLists, Plan
 
 Texts = dict[str, tuple[str, ...]]
 """The texts of each label."""
@@ -46,52 +41,50 @@ class PlannedStage(ABC):
     """One stage of a planned run.
 
     Attributes:
-        request: public; the run's.
+        plan: public; the run's.
         name: what shares, certificates and journals call the stage: the name of its file.
         place: its turn in a run, among those of the other stages.
         title: one word for a row of stages.
-        task_title: the same for a form that divides units among tasks.
         question: what is asked of the data, with "{unit}" for a row or a user.
         noun: the stage in a sentence, as in "it had got as far as the vote".
         wanted: how many units its role should have; None: all that the roles of the other stages leave.
         parts: its weight where stages share epsilon: its share is `parts` over the sum of all stages' parts.
         usual: whether it takes part where nobody asks for it; else where it is given a share.
         releases: types of the events that the stage marks as released, all of them public.
+        marks_itself: whether the step charges its parts one by one, each before its first release.
     """
 
-    request: RecipeRequest
+    plan: Plan
 
-    name: ClassVar[Stage]
+    name: ClassVar[str]
     place: ClassVar[float]
     title: ClassVar[str]
-    task_title: ClassVar[str]
     question: ClassVar[str]
     noun: ClassVar[str]
     wanted: ClassVar[int | None]
     parts: ClassVar[int]
     usual: ClassVar[bool] = True
-    reads_sets: ClassVar[bool] = False
-    releases: ClassVar[tuple[type, ...]]
+    releases: ClassVar[tuple[type[Release], ...]]
+    charges_itself: ClassVar[bool] = False
 
     @property
     @abstractmethod
-    def events(self) -> Events:
+    def events(self) -> tuple[PrivacyEvent, ...]:
         """The privacy events of a unit that takes part."""
 
-    def charges(self) -> tuple[tuple[str, Events], ...]:
+    def charges(self) -> EventLists:
         """The stage's events, by event list."""
-        if self.request.recipe.division is Division.ROLES:
-            return ((self.name.value, self.events),)
-        names = (ALL,) if self.request.by_user else self.request.shared_lists
-        return tuple((name, self.events) for name in names)
+        if self.plan.by_roles:
+            return ((self.name, self.events),)
+        return tuple((name, self.events) for name in self.plan.shared_lists)
 
-    def dearest(self) -> Events:
+    def dearest(self) -> tuple[PrivacyEvent, ...]:
         """The events of the unit with the highest cost."""
         return self.events
 
     @abstractmethod
-    def work(self, together: int) -> Work:
-        """The stage's work for the models; see `ModelSpeed.together`."""
+    def work(self) -> Work:
+        """The stage's work for the models, expected from public numbers."""
 
     def warnings(self) -> Iterator[str]:
         """Warnings for the curator before anything is spent, one line each."""
@@ -101,15 +94,15 @@ class PlannedStage(ABC):
     def task(self) -> str:
         """What its units do, as the rest of a sentence that begins with them."""
 
-    def check(self, event: StageRelease, before: Sequence[StageRelease]) -> None:
-        """Refuse an event of the stage's own that its run cannot have told: a file may come from anywhere.
+    def check(self, event: Release, before: Sequence[Release]) -> None:
+        """Refuse a release that its run cannot have told: a file may come from anywhere.
 
         Args:
             event: of one of the types of `releases`.
             before: those of this stage that were told before.
 
         Raises:
-            UsageError: it has not been paid for, or does not fit the request.
+            UsageError: it has not been paid for, or does not fit the plan.
         """
         if any(type(each) is type(event) for each in before):
             raise UsageError("a release that was told before")
@@ -123,14 +116,14 @@ class Step(Protocol):
     """A stage at work. Its state follows from the events that `apply` gets, now or from a journal."""
 
     def events(
-        self, run: LedgerRun, replayed: Sequence[CuratorEvent], journal: Journal | None
+        self, run: LedgerRun | None, replayed: Sequence[CuratorEvent], journal: Journal | None
     ) -> Iterator[Sequence[CuratorEvent]]:
         """What was not applied yet of the stage, which has been charged; what is released together comes together.
 
         The caller applies the events before it asks for the next ones.
 
         Args:
-            run: the ledger's run, in which a release is marked before it is yielded.
+            run: the ledger's run, in which a release is marked before it is yielded; None where nothing is charged.
             replayed: the events that were yielded before the interruption.
             journal: turns events into the lines that the ledger keeps with a mark; without it nothing is marked.
 
@@ -148,17 +141,6 @@ class Step(Protocol):
         ...
 
 
-def stage_class(stage: Stage) -> type[PlannedStage]:
-    """The class of a stage."""
-    found: type[PlannedStage] = stages_by_place()[stage]
-    return found
-
-
-def stage_of(request: RecipeRequest, stage: Stage) -> PlannedStage:
-    """A stage of a request."""
-    return stage_class(stage)(request)
-
-
 # The state that the steps of one run share.
 
 
@@ -167,156 +149,148 @@ class RunState:
     """The state that the steps of one run share. All of it but `parts` is public or released.
 
     Attributes:
-        request: public.
+        plan: public.
         parts: the rows that each stage may read; private.
         held_out: whether the scoring rows took part in nothing else, in this run or another.
-        public: the drafts of each label, before any vote.
-        ballots: drafts of each label that stand in the last ballot.
-        completed: demonstrations that private rows have written.
+        openings: how texts of each label begin, each with its weight; empty where nothing was released or cleared.
+        public: the drafts of each label, before any vote, best first.
+        written: texts of each label that private rows have written, and that passed the gate.
+        refused: what the gate refused.
+        ballots: what stands in each label's ballot.
         winners: texts of each label that private rows have voted for, best first.
-        sets: the sets in the choice, in a public order; empty until they are made.
+        compared: the sets that rows read under, once they are told.
     """
 
-    request: RecipeRequest
-    parts: Mapping[Stage, Dataset]
+    plan: Plan
+    parts: Mapping[str, Dataset]
     model: LanguageModel
-    embedder: Embedder
+    embedder: Embedder | None
     randomness: Randomness
     writing: Writing | None
     held_out: bool
+    openings: dict[str, dict[str, float]] = field(default_factory=dict)
     public: Texts = field(default_factory=dict)
+    written: Texts = field(default_factory=dict)
+    refused: list[Refusal] = field(default_factory=list)
     ballots: Texts = field(default_factory=dict)
-    completed: list[DemoCompleted] = field(default_factory=list)
     winners: Texts = field(default_factory=dict)
-    sets: tuple[CandidateSet, ...] = ()
+    compared: SetsCompared | None = None
 
-    @property
-    def written(self) -> tuple[Demonstration, ...]:
-        """Finished demonstrations, by number: those that are written side by side finish in any order."""
-        return tuple(each.demonstration for each in sorted(self.completed, key=lambda each: each.number))
-
-    @property
-    def written_texts(self) -> Mapping[str, tuple[str, ...]]:
-        """The texts of finished demonstrations, by label."""
-        return by_label(self.written, self.request.labels)
+    @cached_property
+    def gate(self) -> Gate:
+        """What tells a text from what is none."""
+        return gate_of(self.model, self.plan.spec.asked, self.plan.labels[0], self.randomness)
 
     @cached_property
     def judging(self) -> Judging:
-        """What the judging stages share."""
-        return Judging(self.request, self.parts, self.sets, self.model, self.randomness, self.held_out)
+        """What the judging stages share, once the set is made."""
+        from mechanisms.runs.judging import Judging  # knows the stages' events, which know this file
 
-    def check_longest_drafts(self) -> None:
-        """Refuse a task whose longest possible prompt does not fit the model.
+        assert self.compared is not None
+        sets = (
+            CandidateSet("zero-shot", ()),
+            CandidateSet("public-only", self.compared.public),
+            CandidateSet("demonstrations", self.compared.own),
+        )
+        return Judging(self.plan, self.parts, sets, self.model, self.randomness, self.held_out)
 
-        Raises:
-            UsageError: it does not fit.
-        """
-        wanted, tokens = self.request, self.request.tokens
-        words = list(self.model.encode(wanted.template.instruction) or self.model.encode("a"))
-        longest = self.model.decode((words * tokens)[:tokens])
-        self._check_length(dict.fromkeys(wanted.labels, (longest,) * wanted.shots))
-
-    def first_drafts(self) -> Iterator[Drafting]:
-        """Write the first drafts, unless they exist.
+    def first_drafts(self, labels: Sequence[str] | None = None) -> Iterator[Drafting]:
+        """Write the first drafts of some labels, or of all, unless they exist.
 
         Raises:
             UsageError: the model writes no usable drafts, or prompts of them are too long for it.
         """
-        labels, wanted = self.request.labels, self.request
-        count = wanted.recipe.drafts if Stage.VOTE in self.parts else wanted.shots
-        missing = [] if self.sets else [label for label in labels if label not in self.public]
-        for label in missing:
-            yield Drafting(label, labels.index(label) + 1, len(labels))
-            self.public[label] = self.drafts(label, max(FEWEST, count))
-        if missing:
-            self._check_length(self.public)
+        every, spec = self.plan.labels, self.plan.spec
+        assert spec.drafts is not None
+        for label in labels or every:
+            if label not in self.public:
+                yield Drafting(label, every.index(label) + 1, len(every))
+                taken = [text for other, texts in self.public.items() if other != label for text in texts]
+                wanted = Drafts(spec.asked, label, every, spec.drafts, spec.draft_tokens, self.openings.get(label, {}))
+                self.public[label] = write_drafts(self.model, wanted, self.gate, self.randomness, taken, self.embedder)
 
-    def _check_length(self, drafts: Mapping[str, Sequence[str]]) -> None:
-        """Open the prompt of the longest set of these drafts, where a stage reads sets: one that is too long is refused
-        here."""
-        if not any(stage_class(stage).reads_sets for stage in self.parts):
-            return
-        wanted = self.request
-        longest = {label: sorted(texts, key=len)[-wanted.shots :] for label, texts in drafts.items()}
-        reader = Reader(self.model, wanted.labels, wanted.max_record_tokens)
-        _ = reader.under(CandidateSet("longest", interleaved(longest, wanted.labels), wanted.template)).contextual
+    def refuse(self, label: str, reason: str) -> None:
+        """Note what the gate refused."""
+        self.refused.append(Refusal(label, reason))
 
-    def drafts(self, label: str, count: int, examples: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """Drafts of a label from public text, different from those of other labels; see `write_drafts`."""
-        wanted, standing = self.request, self.public | self.ballots
-        return write_drafts(
-            self.model,
-            wanted.template,
-            label,
-            wanted.labels,
-            count,
-            wanted.tokens,
-            self.randomness,
-            examples,
-            [text for other, texts in standing.items() if other != label for text in texts],
-            self.embedder,
-        )
+    def chosen(self, label: str) -> tuple[str, ...]:
+        """The texts of a label's demonstrations as it stands: winners of the vote, else what was written, then drafts.
 
-    def make_sets(self) -> Iterator[Sequence[CuratorEvent]]:
-        """Make the sets for the choice, unless they exist.
+        A set has what was asked for: where the gate refused what rows had written, the likeliest drafts stand in.
+        """
+        standing = self.winners.get(label) or (*self.written.get(label, ()), *self.public.get(label, ()))
+        return tuple(dict.fromkeys(standing))[: self.plan.spec.shots]
+
+    def compare(self) -> Iterator[CuratorEvent]:
+        """Tell the sets that rows read under, unless they were told; the caller applies the event.
 
         Raises:
-            UsageError: nothing is left of a resumed run.
+            UsageError: see `first_drafts`.
         """
-        if self.sets:
-            return
-        if not (self.winners or self.written):
-            raise UsageError("Nothing of this run is left to keep: begin a new one.")
-        wanted = self.request
-        made = candidate_sets(
-            wordings(wanted.template, wanted.labels, wanted.recipe.sets),
-            wanted.labels,
-            wanted.shots,
-            wanted.recipe.sets,
-            self.public,
-            self.winners,
-            self.written,
-        )
-        yield [SetsMade(made)]
+        if self.compared is None:
+            yield from self.first_drafts()
+            labels, shots = self.plan.labels, self.plan.spec.shots
+            yield SetsCompared(
+                public=interleaved({label: self.public[label][:shots] for label in labels}, labels),
+                own=interleaved({label: self.chosen(label) for label in labels}, labels),
+            )
 
     def kept(self, demo_set: DemoSet) -> DemoSet:
-        """The set from what is released so far: the best winners, else the written demonstrations."""
-        if "judging" in self.__dict__:
-            return self.judging.kept(demo_set)
-        labels, shots = self.request.labels, self.request.shots
-        best = {label: texts[:shots] for label, texts in self.winners.items()}
-        return replace(demo_set, demonstrations=interleaved({**self.written_texts, **best}, labels))
+        """The set from what is released so far."""
+        labels = self.plan.labels
+        standing = interleaved({label: self.chosen(label) for label in labels}, labels)
+        made = self.compared.own if self.compared else standing
+        kept = replace(demo_set, demonstrations=made, refused=tuple(self.refused))
+        return self.judging.kept(kept) if "judging" in self.__dict__ else kept
 
 
-def release_name(stage: Stage, event: CuratorEvent) -> str:
+def interleaved(texts: Mapping[str, Sequence[str]], labels: Sequence[str]) -> tuple[Demonstration, ...]:
+    """Demonstrations with the labels taking turns: a small model answers with whatever stands last in a block."""
+    most = max(len(texts[label]) for label in labels)
+    return tuple(
+        Demonstration(texts[label][number], label)
+        for number in range(most)
+        for label in labels
+        if number < len(texts[label])
+    )
+
+
+def release_name(stage: str, event: CuratorEvent) -> str:
     """The name of a release in the ledger. It holds no label: a label may have the name of a stage."""
-    number = f" {event.round}" if hasattr(event, "round") else ""
-    return f"{type(event).__name__} in {stage}{number}"
+    return f"{type(event).__name__} in {stage}"
 
 
 P = TypeVar("P", bound=PlannedStage)
 
 
-class JudgingStep(ABC, Generic[P]):
-    """A step in which units judge the sets of the choice, which it makes first where they do not exist."""
+class OneRelease(ABC, Generic[P]):
+    """A step that asks its units once, and releases once what they say."""
 
     def __init__(self, stage: P, state: RunState) -> None:
         self._stage, self._state = stage, state
+        self._done = False
 
     def events(
-        self, run: LedgerRun, replayed: Sequence[CuratorEvent], journal: Journal | None
+        self, run: LedgerRun | None, replayed: Sequence[CuratorEvent], journal: Journal | None
     ) -> Iterator[Sequence[CuratorEvent]]:
-        """See `Step.events`."""
-        yield from self._state.make_sets()
-        for event in self._events():
-            if not isinstance(event, StageProgress):
-                mark_released(run, journal, release_name(self._stage.name, event), event)
+        if self._done:
+            return
+        for event in self._asked():
+            if isinstance(event, Release) and run is not None and journal is not None:
+                run.mark(release_name(self._stage.name, event), journal.lines(event))
             yield [event]
 
     @abstractmethod
-    def _events(self) -> Iterator[CuratorEvent]:
-        """The stage's events that were not applied yet, one release at a time; not marked yet."""
+    def _asked(self) -> Iterator[CuratorEvent]:
+        """Public events and progress, and last the release."""
+
+    def apply(self, event: CuratorEvent) -> None:
+        if isinstance(event, SetsCompared):
+            self._state.compared = event
+        if isinstance(event, self._stage.releases):
+            self._done = True
+            self._take(event)
 
     @abstractmethod
-    def apply(self, event: CuratorEvent) -> None:
-        """See `Step.apply`."""
+    def _take(self, event: Release) -> None:
+        """Update the state by the release."""

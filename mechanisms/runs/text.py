@@ -6,13 +6,9 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+from mechanisms.asking import Asked
 from mechanisms.inference.prompts import one_line
-from mechanisms.records import PromptTemplate
-
-
-def is_letter(character: str) -> bool:
-    """A letter, or a sign that belongs to one, as the vowels of Hindi and Thai."""
-    return character.isalpha() or unicodedata.category(character).startswith("M")
+from mechanisms.runs.gate import Gate, is_letter
 
 
 def without_labels(text: str, labels: Sequence[str]) -> str:
@@ -44,12 +40,6 @@ def whole_sentences(text: str) -> str:
     return text[: ends[-1]].strip() if ends else ""
 
 
-def without_rest(text: str) -> str:
-    """The whole sentences of a text that broke off; all of it where they are less than half."""
-    whole = whole_sentences(text)
-    return whole if 2 * len(whole) >= len(text) else text
-
-
 # Which drafts are fit to stand in a ballot: rules on public text alone, in any language that has letters.
 
 _LEAST_WORDS, _LEAST_LETTERS = 4, 10
@@ -66,26 +56,35 @@ _FIELD = re.compile(r"\W*\w+:")
 _NUMBERED = re.compile(r"\W*(?:\d+(?:\.\d+)*[.):\]]|\d+\.\d|\d+\s[-–—]\s|\d{4,}-\d|[^\W\d_]\)|[-*•·‣▪–—+](?:\s|$))")
 _ITEMS = re.compile(r"\d+(?:\.\d+){3,}|\s\d+[.)]\s.*\s\d+[.)](?!\S)")
 _MARKUP = re.compile(r"://|www\.|\S@\S|\*\*|__|`|#\w|&\w+;|[\[\]{}<>|\\]")
+_OFFERS = re.compile(
+    r"\b(how (can|may) (i|we) (help|assist)|(here|happy|glad|ready) to (help|assist)|assist you|as an ai\b|"
+    r"i hope this message finds you|feel free to (ask|reach)|don't hesitate to (ask|contact|reach))",
+    re.IGNORECASE,
+)
+"""What a model says that helps, in place of what the person would write whom it was asked to be."""
 _QUOTES = {'"': '"', "“": "”", "„": "“”", "«": "»", "»": "«", "‘": "’", "'": "'", "「": "」", "『": "』"}
 
 
-def cleaned(text: str, template: PromptTemplate, label: str, labels: Sequence[str]) -> str | None:
+def cleaned(text: str, asked: Asked, label: str, labels: Sequence[str], gate: Gate) -> str | None:
     """A draft that can stand as a demonstration, cut back to its last whole sentence; None where it cannot.
 
     Args:
         text: public, as the model wrote it for `label`.
-        template, labels: what the prompt was made of.
+        asked: what the prompt was made of.
+        gate: has to let it pass, too.
     """
     line = one_line(text)
     kept = _unquoted(line if _ENDLESS.search(line) else whole_sentences(line))
     refused = (
         _too_short(kept, (label, *labels))
-        or _repeats_prompt(kept, template, labels)
+        or _repeats_prompt(kept, asked, labels)
         or _is_list(kept)
         or _MARKUP.search(kept)  # addresses, markup and blanks to fill in: the web, not a text of the label
+        or _OFFERS.search(kept)
         or _repeats_itself(kept)
         or _unbalanced(kept)
         or _mostly_other_than_letters(kept)
+        or gate.reason(kept) is not None
     )
     return None if refused else kept
 
@@ -121,12 +120,12 @@ def _words(text: str) -> int:
     return sum(1 if run.upper() != run.lower() else (len(run) + 1) // 2 for run in runs)
 
 
-def _repeats_prompt(text: str, template: PromptTemplate, labels: Sequence[str]) -> bool:
-    # A model that goes on with the prompt writes a field ("Question: ..."), or its instruction, not a text.
-    fields = [f"{each.strip()}:" for each in (template.text, template.label, *labels, "Label", "Text")]
-    instructions = [f"the given {template.label}", template.instruction, f"write one {template.text}"]
+def _repeats_prompt(text: str, asked: Asked, labels: Sequence[str]) -> bool:
+    # A model that goes on with the prompt writes a field ("Question: ..."), or what it was asked for, not a text.
+    fields = [f"{each.strip()}:" for each in (asked.kind, asked.writer, *labels, "Label", "Text")]
     spoken = text.casefold()
-    named = any(each.strip() and each.strip().casefold() in spoken for each in fields + instructions)
+    told = [f"one {asked.kind}", *(f"{a} {asked.kind} {asked.relation}" for a in ("a", "an")), f"the {asked.kind} is"]
+    named = any(each.strip(": ") and each.casefold() in spoken for each in fields + told)
     return named or bool(_FIELD.match(text))
 
 

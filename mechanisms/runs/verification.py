@@ -1,107 +1,25 @@
-"""The check of a demo set: its certificate rebuilt, and its findings against the stages of its run."""
+"""The check of a demo set: its run planned anew from what its certificate states, and held against all it states."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from mechanisms.accounting import AGREEMENT, PURE_SUM, Claim
 from mechanisms.data.sizes import WHETHER_MET, WHETHER_SHOWN
 from mechanisms.demos.demo_set import MEASURED_SIZES, Certificate, DemoSet
-from mechanisms.demos.findings import DEMONSTRATIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, Choice, Score, StageRecord
+from mechanisms.demos.findings import DEMONSTRATIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, Score, StageRecord
 from mechanisms.errors import StudioError
 from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent
-from mechanisms.records import Demonstration, PromptTemplate
-from mechanisms.runs.certificate import Rebuilt, rebuilt
-from mechanisms.runs.judging import Correction
-from mechanisms.runs.recipe import Division, Recipe, Stage
-from mechanisms.runs.request import (
-    DECLARED_COUNTS,
-    DECLARED_SIZES,
-    DECLARED_USERS,
-    LABEL_SET,
-    RECORD_SCHEMA,
-    declared_counts,
-)
-from mechanisms.runs.sets import NONE, candidate_sets
+from mechanisms.runs.certificate import WHERE, implied, plan_of
+from mechanisms.runs.older import CHOOSE
+from mechanisms.runs.plan import DECLARED_COUNTS, DECLARED_SIZES, DECLARED_USERS, LABEL_SET, Plan
+from mechanisms.runs.spec import CALIBRATE, SCORE, WRITE
 
 _ARMS = (ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS, PROTOTYPES)
-
-
-def problems_of_findings(demo_set: DemoSet, recipe: Recipe | None) -> Iterator[str]:
-    """One line for each field that does not fit, its name first.
-
-    A field may be missing although its stage was paid for: a run can be stopped.
-    """
-    found = {
-        "prior": (demo_set.prior, Stage.CALIBRATE),
-        "choice": (demo_set.choice, Stage.CHOOSE),
-        "score": (demo_set.score, Stage.SCORE),
-    }
-    for name, (value, stage) in found.items():
-        if value is not None and (recipe is None or stage not in recipe.shares):
-            yield f"{name}: nobody has paid for it: this run has no stage '{stage}'."
-    yield from _of_labels("prior", demo_set.prior, demo_set.labels)
-    if recipe is not None and demo_set.choice is not None:
-        yield from _of_choice(demo_set.choice, demo_set, recipe)
-    if recipe is not None and demo_set.score is not None:
-        yield from _of_score(demo_set.score, recipe, demo_set.certificate.public_inputs)
-
-
-def _of_labels(field: str, correction: Mapping[str, float] | None, labels: tuple[str, ...]) -> Iterator[str]:
-    if correction is not None and set(correction) != set(labels):
-        yield f"{field}: every label must stand here, and nothing else."
-
-
-def _of_choice(choice: Choice, demo_set: DemoSet, recipe: Recipe) -> Iterator[str]:
-    with_own_words, with_plain = (names_of_sets(recipe, words) for words in (1, 2))
-    most = len(with_plain) * len(Correction)
-    if choice.among > most:
-        yield f"choice/among: this recipe has at most {most} arms."
-    if choice.chosen not in with_own_words + with_plain:
-        yield "choice/chosen: no set of this recipe has that name."
-    if choice.chosen == NONE and demo_set.demonstrations:
-        yield "demonstrations: the choice was to have none."
-    yield from _of_labels("choice/zero_shot_prior", choice.zero_shot, demo_set.labels)
-    if public := choice.public_only:
-        yield from _of_labels("choice/public_only/prior", public.prior, demo_set.labels)
-        if any(each.label not in demo_set.labels for each in public.demonstrations):
-            yield "choice/public_only/demonstrations: every label must be one of the task's."
-
-
-def names_of_sets(recipe: Recipe, words: int) -> list[str]:
-    """Names of the sets in the choice, in their order; they do not depend on the texts.
-
-    Args:
-        recipe: public.
-        words: wordings of the task, 1 or 2.
-    """
-    texts = {"": [""]}
-    voted = texts if Stage.VOTE in recipe.shares else {}
-    written = [Demonstration("", "")] if Stage.WRITE in recipe.shares else []
-    templates = [PromptTemplate("")] * words
-    return [each.name for each in candidate_sets(templates, [""], 1, recipe.sets, texts, voted, written)]
-
-
-def _of_score(score: Score, recipe: Recipe, public_inputs: Sequence[str]) -> Iterator[str]:
-    if score.held_out and recipe.division is not Division.ROLES:
-        yield "score/rows: where every unit takes part in every stage, these rows took part in the choice."
-    elif score.held_out and WHETHER_MET not in public_inputs:
-        yield f"score/rows: '{WHETHER_MET}' must stand among privacy/public_inputs."
-    if score.weighing is not recipe.weighing:
-        yield "score/weighing: the run's parameters state another one."
-    if not set(score.arms) <= set(_ARMS):
-        yield f"score/arms: there are no others than {', '.join(_ARMS)}."
-    for arm in score.arms.values():
-        low, high = arm.interval
-        if not low <= arm.accuracy <= high:
-            yield "score/arms: an accuracy must lie inside its interval."
-
-
-# A certificate's check: the run that it describes is built anew, and held against everything that it states.
 
 # Machines differ in the last digits of Fourier transforms (epsilon), of binomial tails (failure probabilities), and in
 # the last bits of logarithms and powers (noise). Relative tolerances for that, and no other slack.
@@ -129,23 +47,22 @@ def verify(demo_set: DemoSet) -> Verification:
     What no cost depends on (the texts, the number of candidates) cannot contradict anything here: of edits to it
     a signature tells.
     """
-    try:
-        run = rebuilt(demo_set)
-    except StudioError as error:
-        return Verification(None, (str(error),))
     certificate = demo_set.certificate
-    broken = list(_of_event(certificate.event, run))
-    problems = [*_of_parameters(demo_set, run), *broken]
-    problems += [*_of_public_inputs(certificate, run, demo_set.schema is not None), *_of_texts(demo_set, run)]
-    problems += [
-        *_of_stages(demo_set.stages, run),
-        *problems_of_findings(demo_set, run.staged.recipe if run.staged else None),
-    ]
+    try:
+        plan = plan_of(demo_set)
+        event = plan.certified_event()
+        problems = list(_of_parameters(certificate, plan))
+    except StudioError as error:
+        told = str(error)
+        return Verification(None, (told if told.startswith("privacy/") else f"{WHERE}: {told}",))
+    broken = list(_of_event(certificate.event, event))
+    problems += [*broken, *_of_public_inputs(certificate, plan), *_of_texts(demo_set, plan)]
+    problems += [*_of_stages(demo_set.stages, plan), *_of_findings(demo_set, plan)]
     found = None
     if not broken:  # the price of another run's event says nothing, and can be any amount of work
         try:
-            found = run.request.claim_of(_in_order(certificate.event, run))
-            problems += _of_claim(certificate, found, run)
+            found = plan.claim_of(_in_order(certificate.event, event))
+            problems += _of_claim(certificate, found, plan)
         except StudioError as error:
             problems.append(f"privacy/event: {error}")
     return Verification(found, _at_most(problems))
@@ -162,8 +79,17 @@ def _shown(value: object) -> str:
     return shown if len(shown) < 41 else f"{shown[:40]}…"
 
 
-def _of_parameters(demo_set: DemoSet, run: Rebuilt) -> Iterator[str]:
-    yield from _differences("privacy/parameters", demo_set.certificate.parameters, run.request.parameters())
+def _of_parameters(certificate: Certificate, plan: Plan) -> Iterator[str]:
+    names = {"mechanism": plan.name, "transform": plan.transform_name, "scheme": plan.scheme}
+    for name, value in names.items():
+        if getattr(certificate, name) != value:
+            yield f"privacy/{name}: '{value}' must stand here in the file of such a run."
+    stated, wanted = certificate.parameters, plan.parameters()
+    if WRITE in plan.stages:
+        written, found = (each if plan.alone else each["written"] for each in (stated, wanted))
+        for name in implied(written, plan.mechanism, plan.transform):
+            found.pop(name)
+    yield from _differences(WHERE, stated, wanted)
 
 
 def _differences(where: str, stated: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
@@ -178,10 +104,10 @@ def _differences(where: str, stated: Mapping[str, Any], wanted: Mapping[str, Any
     yield from (f"{where}/{_shown(name)}: is missing." for name in wanted if name not in stated)
 
 
-def _of_event(stated: Composed, run: Rebuilt) -> Iterator[str]:
-    if stated.per != run.event.per:
-        yield f"privacy/event/per: {_shown(stated.per)} is stated, {run.event.per} is how this run composes."
-    lists, wanted = dict(stated), dict(run.event)
+def _of_event(stated: Composed, event: Composed) -> Iterator[str]:
+    if stated.per != event.per:
+        yield f"privacy/event/per: {_shown(stated.per)} is stated, {event.per} is how this run composes."
+    lists, wanted = dict(stated), dict(event)
     for name, events in stated:
         field = f"privacy/event/lists/{_shown(name)}"
         if name not in wanted:
@@ -191,10 +117,10 @@ def _of_event(stated: Composed, run: Rebuilt) -> Iterator[str]:
     yield from (f"privacy/event/lists/{_shown(name)}: is missing." for name in wanted if name not in lists)
 
 
-def _in_order(stated: Composed, run: Rebuilt) -> Composed:
+def _in_order(stated: Composed, event: Composed) -> Composed:
     """The stated lists as the run orders them: of two that cost the same, the first one's check is stated."""
     lists = dict(stated)
-    return Composed(stated.per, tuple((name, lists[name]) for name, _ in run.event))
+    return Composed(stated.per, tuple((name, lists[name]) for name, _ in event))
 
 
 def _same_events(stated: tuple[PrivacyEvent, ...], wanted: tuple[PrivacyEvent, ...]) -> bool:
@@ -218,34 +144,32 @@ def _close(stated: Any, wanted: Any, tolerance: float) -> bool:
     return math.isclose(stated, wanted, rel_tol=tolerance)
 
 
-def _of_public_inputs(certificate: Certificate, run: Rebuilt, structured: bool) -> Iterator[str]:
+def _of_public_inputs(certificate: Certificate, plan: Plan) -> Iterator[str]:
     stated = certificate.public_inputs
-    if (MEASURED_SIZES in stated) != (run.request.measured is not None):
+    if (MEASURED_SIZES in stated) != (plan.measured is not None):
         yield "privacy/public_inputs: sizes must be called measured where, and only where, the parameters say how."
     if LABEL_SET not in stated:
         yield "privacy/public_inputs: the label set is public, and must stand here."
-    if (RECORD_SCHEMA in stated) != structured:
-        yield f"privacy/public_inputs: '{RECORD_SCHEMA}' must stand here where, and only where, task/schema is given."
+    counted = DECLARED_USERS if certificate.by_user else DECLARED_COUNTS
     sources = {MEASURED_SIZES, DECLARED_COUNTS, DECLARED_USERS, DECLARED_SIZES} & set(stated)
-    if len(sources) != 1 or not sources <= {MEASURED_SIZES, DECLARED_SIZES, declared_counts(certificate.by_user)}:
+    if len(sources) != 1 or not sources <= {MEASURED_SIZES, DECLARED_SIZES, counted}:
         yield "privacy/public_inputs: where the label sizes come from must stand here, for this unit and once."
-    if (WHETHER_SHOWN in stated) != run.request.reads_rows:
+    if (WHETHER_SHOWN in stated) != plan.reads_rows:
         yield f"privacy/public_inputs: '{WHETHER_SHOWN}' must stand here where, and only where, rows are read."
 
 
-def _of_texts(demo_set: DemoSet, run: Rebuilt) -> Iterator[str]:
+def _of_texts(demo_set: DemoSet, plan: Plan) -> Iterator[str]:
     written = Counter(each.label for each in demo_set.demonstrations)
     if not written.keys() <= set(demo_set.labels):
         yield "demonstrations: a label is not one of the task's."
-    if any(number > run.request.exported for number in written.values()):
-        field = "kept_per_label" if "kept_per_label" in demo_set.certificate.parameters else "shots_per_label"
-        yield f"demonstrations: a label has more of them than privacy/parameters/{field} allows."
-    if demo_set.schema and not all(demo_set.schema.holds(each.text) for each in demo_set.demonstrations):
-        yield "demonstrations: a text is not a record of task/schema."
+    stated = demo_set.certificate.parameters
+    field = next((name for name in ("kept_per_label", "set_per_label") if name in stated), "shots_per_label")
+    if any(number > stated.get("kept_per_label", plan.spec.shots) for number in written.values()):
+        yield f"demonstrations: a label has more of them than {WHERE}/{field} allows."
 
 
-def _of_stages(stated: tuple[StageRecord, ...], run: Rebuilt) -> Iterator[str]:
-    wanted = run.request.stage_records()
+def _of_stages(stated: tuple[StageRecord, ...], plan: Plan) -> Iterator[str]:
+    wanted = plan.stage_records()
     if [each.name for each in stated] != [each.name for each in wanted]:
         yield f"stages: {', '.join(each.name for each in wanted) or 'none'} is what this run has."
         return
@@ -256,7 +180,7 @@ def _of_stages(stated: tuple[StageRecord, ...], run: Rebuilt) -> Iterator[str]:
             yield f"stages/{one.name}/event: is not what the parameters cost."
 
 
-def _of_claim(certificate: Certificate, found: Claim, run: Rebuilt) -> Iterator[str]:
+def _of_claim(certificate: Certificate, found: Claim, plan: Plan) -> Iterator[str]:
     stated = certificate.claim
     earlier = _of_earlier_accountants(stated, found)
     # Both bounds are true, so that who claimed before the larger one was claimed may have claimed the smaller.
@@ -264,7 +188,7 @@ def _of_claim(certificate: Certificate, found: Claim, run: Rebuilt) -> Iterator[
     if cost > stated.epsilon * (1 + _SAME_EPSILON):
         yield f"privacy/epsilon: {stated.epsilon:.6g} is stated, {cost:.6g} is what the event costs."
     yield from _of_earlier_check(stated, cost) if earlier else _of_accountants(stated, found)
-    if certificate.private and run.request.not_private:
+    if certificate.private and plan.not_private:
         yield "privacy/private: nothing that this mechanism writes is private."
     if certificate.private and certificate.reason:
         yield "privacy/private: a reason why it is not private is given."
@@ -299,3 +223,49 @@ def _of_earlier_check(stated: Claim, cost: float) -> Iterator[str]:
     slack = AGREEMENT * stated.epsilon + _EARLIER_ERROR
     if not cost - slack <= stated.check <= stated.epsilon + slack:
         yield f"privacy/accountants/check/epsilon: {stated.check:.6g} is stated, {cost:.6g} is what the event costs."
+
+
+# What stages found.
+
+
+def _of_findings(demo_set: DemoSet, plan: Plan) -> Iterator[str]:
+    """A field may be missing although its stage was paid for: a run can be stopped."""
+    found = {
+        "prior": (demo_set.prior, CALIBRATE),
+        "choice": (demo_set.choice, CHOOSE),
+        "score": (demo_set.score, SCORE),
+    }
+    for name, (value, stage) in found.items():
+        if value is not None and stage not in plan.stages:
+            yield f"{name}: nobody has paid for it: this run has no stage '{stage}'."
+    yield from _of_labels("prior", demo_set.prior, demo_set.labels)
+    if demo_set.baselines is not None:
+        yield from _of_labels("baselines/zero_shot_prior", demo_set.baselines.zero_shot, demo_set.labels)
+        if public := demo_set.baselines.public_only:
+            yield from _of_labels("baselines/public_only/prior", public.prior, demo_set.labels)
+            if any(each.label not in demo_set.labels for each in public.demonstrations):
+                yield "baselines/public_only/demonstrations: every label must be one of the task's."
+    if any(each.label not in demo_set.labels for each in demo_set.refused):
+        yield "refused: every label must be one of the task's."
+    if demo_set.score is not None and SCORE in plan.stages:
+        yield from _of_score(demo_set.score, plan)
+
+
+def _of_labels(field: str, correction: Mapping[str, float] | None, labels: tuple[str, ...]) -> Iterator[str]:
+    if correction is not None and set(correction) != set(labels):
+        yield f"{field}: every label must stand here, and nothing else."
+
+
+def _of_score(score: Score, plan: Plan) -> Iterator[str]:
+    if score.held_out and not plan.by_roles:
+        yield "score/rows: where every unit takes part in every stage, these rows took part in others."
+    elif score.held_out and WHETHER_MET not in plan.public_inputs:
+        yield f"score/rows: '{WHETHER_MET}' must stand among privacy/public_inputs."
+    if score.weighing is not plan.spec.weighing:
+        yield "score/weighing: the run's parameters state another one."
+    if not set(score.arms) <= set(_ARMS):
+        yield f"score/arms: there are no others than {', '.join(_ARMS)}."
+    for arm in score.arms.values():
+        low, high = arm.interval
+        if not low <= arm.accuracy <= high:
+            yield "score/arms: an accuracy must lie inside its interval."

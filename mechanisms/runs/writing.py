@@ -1,41 +1,54 @@
-"""All demonstrations of a run: complete ones, those still to write, and those that a crash interrupted."""
+"""All demonstrations of a run that are written token by token: complete ones, those still to write, and those that a
+crash interrupted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from mechanisms.accounting import BudgetSnapshot, LedgerRun
-from mechanisms.demos.demo_set import without_empty_outputs
+from mechanisms.accounting import LedgerRun
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Randomness
-from mechanisms.records import Dataset, Demonstration
-from mechanisms.runs.events import DemoCompleted, DemoCutOff, DemoStarted, TokenReleased, WritingEvent
+from mechanisms.records import Dataset
+from mechanisms.runs.drafts import allotted
+from mechanisms.runs.events import (
+    DemoCompleted,
+    DemoCutOff,
+    DemoRefused,
+    DemoStarted,
+    TokenReleased,
+    WritingEvent,
+)
+from mechanisms.runs.gate import Gate
 from mechanisms.runs.lockstep import finish_publicly, groups, write_together
-from mechanisms.runs.request import SynthesisRequest
-from mechanisms.runs.resume import DemonstrationKey, Journal, check_replayed, demonstration_key, mark_released, part_of
-from mechanisms.runs.writer import DemonstrationWriter
-from mechanisms.sampling import Scheme
+from mechanisms.runs.resume import Journal, check_replayed, mark_released
+from mechanisms.runs.writer import DemonstrationWriter, Key
 
-_DIVISION_DRAWS = 4
-"""Draws of 52 bits in the secret of a division."""
+if TYPE_CHECKING:
+    from mechanisms.runs.plan import Plan
+
+Charge = Callable[[str, int], object]
+"""Charges the demonstration of a label and a number."""
+NO_SENTENCE = "it has no whole sentence"
 
 
-Charge = Callable[[str, int], BudgetSnapshot | None]
-"""Charges the demonstration of a label and a number; returns the ledger's state after it."""
+def part_of(key: Key) -> str:
+    """The name of a demonstration's part in the ledger."""
+    return f"write {key[0]} {key[1]}"
 
 
 class Writing:
-    """All demonstrations of a run, written label by label. The caller of `events` charges them.
+    """All demonstrations of a run, label by label. The caller of `events` charges them.
 
     Attributes:
-        completed: finished demonstrations.
+        completed: texts of finished demonstrations.
     """
 
     def __init__(
         self,
         dataset: Dataset,
-        request: SynthesisRequest,
+        plan: Plan,
         model: LanguageModel,
         randomness: Randomness,
         curator: bool = False,
@@ -43,35 +56,37 @@ class Writing:
         """Prepare to write; nothing is charged yet.
 
         Raises:
-            UsageError: the model or the device is too small, or no record can be written by the schema.
+            UsageError: the model or the device is too small.
         """
-        plan = request.plan
-        # The secret is drawn for each run, so that earlier releases say nothing about this division of units.
-        division = randomness.uniform(_DIVISION_DRAWS).tobytes() if plan.scheme is Scheme.DISJOINT else b""
-        self._writers = {
-            (label, number): DemonstrationWriter(
-                dataset.units[label], request, model, randomness, label, number, division, curator
-            )
-            for label in request.labels
-            for number in range(1, plan.shots + 1)
-        }
-        self._request, self._model = request, model
-        self._planned = list(groups(list(self._writers.values()), request, model))
-        self._tokens: dict[DemonstrationKey, list[TokenReleased]] = {}
-        self.completed: dict[DemonstrationKey, Demonstration] = {}
-        self._cut_off: dict[DemonstrationKey, DemoCutOff] = {}
+        self._dataset, self._plan, self._model = dataset, plan, model
+        self._randomness, self._curator = randomness, curator
+        self._keys = [(label, n) for label in plan.labels for n in range(1, plan.sampling.shots + 1)]
+        self._openings: dict[Key, str] = {}
+        self._tokens: dict[Key, list[TokenReleased]] = {}
+        self._cut_off: set[Key] = set()
+        self._ended: set[Key] = set()
+        # What does not fit is refused here, before anybody has paid.
+        deque(groups([self._writer(key, "") for key in self._keys], plan, model), maxlen=0)
+
+    def _writer(self, key: Key, opening: str) -> DemonstrationWriter:
+        units = self._dataset.units[key[0]]
+        return DemonstrationWriter(units, self._plan, self._model, self._randomness, key, opening, self._curator)
 
     def events(
         self,
         charge: Charge,
+        openings: Mapping[str, Mapping[str, float]],
+        gate: Gate,
         run: LedgerRun | None = None,
         replayed: Sequence[Any] = (),
         journal: Journal | None = None,
-    ) -> Iterator[WritingEvent]:
-        """Write the demonstrations that are still missing.
+    ) -> Iterator[Sequence[WritingEvent]]:
+        """Write the demonstrations that are still missing; a finished one comes together with what the gate says of it.
 
         Args:
             charge: called before the first token of each demonstration, and again for one that was interrupted.
+            openings: how texts of each label begin, each with its weight.
+            gate: what it refuses is told, and stands in no set.
             run: the ledger's run, in which a demonstration is marked as released before its first token is yielded.
             replayed: the events that were yielded before the interruption.
             journal: turns events into the lines that the ledger keeps with a mark; without it nothing is marked.
@@ -82,79 +97,78 @@ class Writing:
         seen = run.released if run else frozenset()
         for event in replayed:
             self._keep(event)
-        check_replayed(
-            (part_of(each) for each, replayed in self._tokens.items() if replayed or each in self.completed), run
-        )
-        for event in self._written(charge, seen):
-            if (
-                run
-                and isinstance(event, TokenReleased | DemoCompleted)
-                and part_of(demonstration_key(event)) not in seen
-            ):
-                seen |= {part_of(demonstration_key(event))}
-                mark_released(run, journal, part_of(demonstration_key(event)), event)
+        told = (part_of(each) for each, tokens in self._tokens.items() if tokens or each in self._ended)
+        check_replayed(told, run)
+        if replayed and isinstance(replayed[-1], DemoCompleted):  # the interruption came before it was judged
+            yield [*_judged(replayed[-1], gate)]
+        for event in self._written(charge, openings, seen):
+            if run and isinstance(event, TokenReleased | DemoCompleted) and part_of(_key(event)) not in seen:
+                seen |= {part_of(_key(event))}
+                mark_released(run, journal, part_of(_key(event)), event)
             self._keep(event)
-            yield event
+            yield [event, *_judged(event, gate)]
 
     def _keep(self, event: object) -> None:
         match event:
-            case DemoStarted():
-                self._tokens.setdefault(demonstration_key(event), [])
+            case DemoStarted(label, number, opening):
+                self._openings[label, number] = opening
+                self._tokens.setdefault((label, number), [])
             case TokenReleased():
-                self._tokens.setdefault(demonstration_key(event), []).append(event)
-            case DemoCutOff():
-                self._cut_off[event.label, event.number] = event
+                self._tokens.setdefault(_key(event), []).append(event)
+            case DemoCutOff(label, number):
+                self._cut_off.add((label, number))
             case DemoCompleted():
-                self.completed[demonstration_key(event)] = event.demonstration
+                self._ended.add(_key(event))
             case _:
                 pass
 
-    def _written(self, charge: Charge, seen: frozenset[str]) -> Iterator[WritingEvent]:
-        if not seen:
-            for group in self._planned:
-                yield from self._together(group, charge)
-            return
+    def _written(
+        self, charge: Charge, openings: Mapping[str, Mapping[str, float]], seen: frozenset[str]
+    ) -> Iterator[WritingEvent]:
         yield from self._finished(seen)
-        left = [writer for each, writer in self._writers.items() if part_of(each) not in seen]
-        if self._request.plan.scheme is Scheme.DISJOINT:  # with the secret gone a unit could stand in two batches
-            for writer in left:
-                yield from self._dropped(writer)
-            return
-        for group in groups(left, self._request, self._model):
-            yield from self._together(group, charge)
-
-    def _together(self, group: Sequence[DemonstrationWriter], charge: Charge) -> Iterator[WritingEvent]:
-        for writer in group:
-            each = writer.label, writer.number
-            begun, paid = each in self._tokens, charge(*each)
-            if not begun:
-                yield DemoStarted(*each, paid)
-        yield from write_together(group, self._request, self._model)
+        left = [key for key in self._keys if part_of(key) not in seen]
+        for label in dict.fromkeys(label for label, _ in left):
+            mine = [key for key in left if key[0] == label]
+            drawn = allotted(openings.get(label, {}), len(mine), self._randomness)
+            writers = [
+                self._writer(key, self._openings.get(key, opening)) for key, opening in zip(mine, drawn, strict=True)
+            ]
+            for group in groups(writers, self._plan, self._model):
+                for writer in group:
+                    charge(*writer.key)
+                    if writer.key not in self._openings:
+                        yield DemoStarted(*writer.key, writer.opening)
+                yield from write_together(group, self._plan, self._model)
 
     def _finished(self, seen: frozenset[str]) -> Iterator[WritingEvent]:
         """Finish demonstrations that had released tokens before the interruption.
 
         Their sample is lost, and the charge does not cover tokens from a second sample: public text completes them.
         """
-        going = []
-        for each, writer in self._writers.items():
-            if part_of(each) not in seen or each in self.completed:
+        going: list[DemonstrationWriter] = []
+        for key in self._keys:
+            if part_of(key) not in seen or key in self._ended:
                 continue
-            if not self._tokens.get(each):
-                yield from self._dropped(writer)
+            if not self._tokens.get(key):
+                if key not in self._cut_off:
+                    yield DemoCutOff(*key, finished=False)
                 continue
-            writer.restore(self._tokens[each])
-            if not writer.ended and each not in self._cut_off:
-                yield DemoCutOff(*each, finished=True)
+            writer = self._writer(key, self._openings.get(key, ""))
+            writer.restore(self._tokens[key])
+            if not writer.ended and key not in self._cut_off:
+                yield DemoCutOff(*key, finished=True)
             going.append(writer)
-        if going:
-            yield from finish_publicly(going, self._request, self._model)
+        for writer in going:
+            yield from finish_publicly([writer], self._model)
 
-    def _dropped(self, writer: DemonstrationWriter) -> Iterator[DemoCutOff]:
-        if (writer.label, writer.number) not in self._cut_off:
-            yield DemoCutOff(writer.label, writer.number, finished=False)
 
-    @property
-    def demonstrations(self) -> tuple[Demonstration, ...]:
-        """The finished demonstrations."""
-        return without_empty_outputs(self.completed[each] for each in self._writers if each in self.completed)
+def _judged(event: WritingEvent, gate: Gate) -> Iterator[DemoRefused]:
+    if isinstance(event, DemoCompleted):
+        text = event.demonstration.text
+        if reason := gate.reason(text) if text else NO_SENTENCE:
+            yield DemoRefused(*_key(event), reason)
+
+
+def _key(event: TokenReleased | DemoCompleted) -> Key:
+    label = event.demonstration.label if isinstance(event, DemoCompleted) else event.label
+    return label, event.number

@@ -16,7 +16,8 @@ from mechanisms.privacy_events import Gaussian, Poisson, PrivacyEvent
 from mechanisms.sampling import Compose, SamplingPlan, sensitivity
 from mechanisms.steps.ball import GRID, INITIAL_RADIUS, good_radius, on_grid, projected_offsets, searches, within
 from mechanisms.steps.distributions import TokenDistributions, TokenRelease
-from mechanisms.steps.mechanism import Line, Norm, Picture, PublicTokenRecord, Sensitivity, TokenMechanism
+from mechanisms.steps.mechanism import Line, Norm, Picture, PublicTokenRecord, Sensitivity
+from mechanisms.steps.noisy_vector import NoisyVector
 
 BALL_SHARE = 0.8
 """rho: the share of the M rows that the target radius is to cover (Gao et al. 2025, section 4.1)."""
@@ -25,7 +26,7 @@ _SHARE_OF_BUDGET = 0.1
 
 
 @dataclass(frozen=True)
-class AdaDPSyn(TokenMechanism):
+class AdaDPSyn(NoisyVector):
     """Estimate the mean of the rows, then again within a ball around it, whose radius fixes the noise.
 
     Every release is Gaussian with noise of its own sensitivity times its multiplier: `searches` pairs of ball counts
@@ -165,7 +166,7 @@ class AdaDPSyn(TokenMechanism):
             deviation = (1 if distributions.unit_rows else 2) * ball * self.sigma1
             offsets = projected_offsets(points, centre, ball).sum(axis=0)
             scores = (rows * centre + randomness.gaussian(offsets, deviation * GRID)) / GRID
-        return TokenRelease(int(np.argmax(scores)), scores, trail=tuple(tried))
+        return self.read(scores, distributions, deviation, randomness, tuple(tried))
 
     def _taken(self, ball: float, reach: float, covered: float, rows: float) -> bool:
         """Whether the ball shrinks to a radius."""

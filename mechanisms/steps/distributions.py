@@ -85,6 +85,8 @@ class TokenRelease:
         scores: the noisy vector behind the choice, shape (K,), where the mechanism's proof covers it; None where only
             the
             index may be released.
+        values: the shares that decided, shape (K,), which follow from `scores` and from public values; None where there
+            are none.
         free: whether the token follows from public text alone, so that it used nothing of the demonstration's charge.
         trail: pairs of numbers that the step released before `scores`; `event` covers them.
     """
@@ -93,6 +95,7 @@ class TokenRelease:
     scores: Floats | None
     free: bool = False
     trail: tuple[tuple[float, float], ...] = ()
+    values: Floats | None = None
 
 
 # From a released noisy vector to a token: post-processing, so it costs nothing.

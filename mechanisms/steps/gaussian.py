@@ -11,12 +11,13 @@ from mechanisms.discovery import parameter, validate
 from mechanisms.noise import Integers, Randomness
 from mechanisms.privacy_events import Gaussian, Poisson, PrivacyEvent
 from mechanisms.sampling import Compose, SamplingPlan, sensitivity
-from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, choose, lattice_sum
-from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
+from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, lattice_sum
+from mechanisms.steps.mechanism import Norm, Sensitivity
+from mechanisms.steps.noisy_vector import NoisyVector
 
 
 @dataclass(frozen=True)
-class GaussianMechanism(TokenMechanism):
+class GaussianMechanism(NoisyVector):
     """Sum the rows' distributions, add Gaussian noise to every candidate, release the whole noisy vector.
 
     The noise's standard deviation is `sensitivity * noise_multiplier`. Rounding every probability down to the grid
@@ -36,22 +37,6 @@ class GaussianMechanism(TokenMechanism):
         low=1e-3,
         high=1e7,
         citation="Tang et al. 2024, table 9 (sigma)",
-    )
-    temperature: float = parameter(
-        0.0,
-        label="Temperature",
-        help="0 releases the token with the largest noisy value; above 0 draws from the noisy vector.",
-        low=0.0,
-        high=2.0,
-        citation="post-processing of the released vector",
-    )
-    top_p: float = parameter(
-        1.0,
-        label="Nucleus",
-        help="With a temperature, draw only among the likeliest candidates that together hold this share.",
-        low=0.05,
-        high=1.0,
-        citation="Holtzman et al. 2020",
     )
 
     def __post_init__(self) -> None:
@@ -80,11 +65,10 @@ class GaussianMechanism(TokenMechanism):
         return lattice_sum(distributions)
 
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
-        """`scores` is the noisy sum in units of rows."""
-        noise = self.sensitivity(distributions.unit_rows).on_lattice * self.noise_multiplier
-        scores = randomness.gaussian(self.aggregate(distributions), noise) / GRID
-        shares = scores / distributions.expected_rows
-        return TokenRelease(choose(shares, self.temperature, self.top_p, randomness), scores)
+        """See `TokenMechanism.step`; `scores` is the noisy sum in units of rows."""
+        deviation = sensitivity(distributions.unit_rows) * self.noise_multiplier
+        scores = randomness.gaussian(self.aggregate(distributions), deviation * GRID) / GRID
+        return self.read(scores, distributions, deviation, randomness)
 
 
 MECHANISM = GaussianMechanism

@@ -3,8 +3,8 @@
 The proof that all share is in `tally.py`.
 """
 
-from mechanisms.tallies.choice import Choice
 from mechanisms.tallies.label_bias import LabelBias
+from mechanisms.tallies.openings import Beginnings, Openings, distinct
 from mechanisms.tallies.prototypes import Prototypes
 from mechanisms.tallies.score import Estimate, Score
 from mechanisms.tallies.tally import (
@@ -20,14 +20,16 @@ from mechanisms.tallies.tally import (
 from mechanisms.tallies.votes import Votes
 
 __all__ = [
-    "Choice",
+    "Beginnings",
     "Estimate",
     "LabelBias",
+    "Openings",
     "Prototypes",
     "Score",
     "Tally",
     "Votes",
     "Weighing",
+    "distinct",
     "masses",
     "mean_contribution",
     "tally_class",

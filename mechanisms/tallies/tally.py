@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar, Protocol, Self
@@ -151,8 +151,14 @@ class Histogram(Tally):
             contributions: a vector a unit, not negative and of L1 norm at most 1, shape (units, k).
             randomness: where the noise comes from.
         """
-        total = within_one(contributions, self.steps).sum(axis=0)
-        return np.asarray(randomness.laplace(total, self.steps / self.epsilon) / self.steps, dtype=np.float64)
+        return self.release_of([contributions], randomness)
+
+    def release_of(self, chunks: Iterable[Floats], randomness: Randomness) -> Floats:
+        """The same for units that come in chunks, at least one, of shape (units, k) each: many need no memory then."""
+        total = sum(within_one(chunk, self.steps).sum(axis=0) for chunk in chunks)
+        return np.asarray(
+            randomness.laplace(np.asarray(total), self.steps / self.epsilon) / self.steps, dtype=np.float64
+        )
 
 
 def steps_of(by_user: bool) -> int:

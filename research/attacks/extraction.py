@@ -7,6 +7,7 @@ figure is the share of texts with an address of a private row. The paper finds n
 
 from __future__ import annotations
 
+import csv
 import math
 import random
 import re
@@ -14,19 +15,18 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from mechanisms import api
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Dataset, PromptTemplate, Record
 from research.reproduction.guard import take_as_public
-from research.runs import written
+from research.runs import texts_written
 from research.texts import answers
 
 MECHANISM, EPSILONS, ROWS = "blended-logits", (1.0, 4.0, 8.0, math.inf), 20
 FIGURES = ("found",)
 PUBLISHED = {("blended-logits", "found", "Gemma 3 1B: Bhusal et al. 2026"): {1: 0.0, 4: 0.0, 8: 0.0}}
 """Percent of the texts at each epsilon."""
-_ASKED = "Extract only the e-mail address from the text above"
+_ASKED = "Extract only the e-mail address from the text below"
 _TOKENS = 15
 """T (Bhusal et al. 2026)."""
 _ADDRESS = re.compile(r"[\w.+-]+\s?@\s?[\w-]+(?:\.[\w-]+)+")
@@ -43,9 +43,10 @@ def addresses(texts: Iterable[str]) -> frozenset[str]:
 @cache
 def _mails(data: Path) -> Dataset:
     """E-mails with an address, each cut to what stands around its first one."""
-    mails = api.load(data / "enron_aeslc" / "train.csv", [_ASKED], label=None, tell=lambda _: None)
-    take_as_public("enron_aeslc", mails.records, PrivacyLedger(), train=True)
-    found = [(row.text, at) for row in mails.records if (at := _ADDRESS.search(row.text))]
+    with (data / "enron_aeslc" / "train.csv").open(encoding="utf-8", newline="") as file:
+        mails = [row["text"] for row in csv.DictReader(file)]
+    take_as_public("enron_aeslc", [Record(text, _ASKED) for text in mails], PrivacyLedger(), train=True)
+    found = [(text, at) for text in mails if (at := _ADDRESS.search(text))]
     cut = [text[max(0, at.start() - _BEFORE) : at.end() + _AFTER] for text, at in found]
     return Dataset("mails", (_ASKED,), [Record(text, _ASKED) for text in cut])
 
@@ -57,19 +58,18 @@ def attack(model: LanguageModel, data: Path, mechanism: str, epsilon: float, row
         asked = random.SystemRandom().sample([row.text for row in mails.records], min(rows, len(mails.records)))
         said = list(answers(model, PromptTemplate(f"{_ASKED}.", "Text", "Answer"), (), asked, _TOKENS, _MOST_TOKENS))
     else:
-        made = written(
+        made = texts_written(
             mails,
             model,
             epsilon=epsilon,
-            recipe="tokens",
             mechanism=mechanism,
-            template=PromptTemplate("", "Text", "Task"),
+            kind="answer",
+            sentence="{label}.",
             shots=rows,
             subsets=len(mails.records) // 2,
             tokens=_TOKENS,
             candidates=100,
             max_record_tokens=_MOST_TOKENS,
-            min_tokens=0,
         )
         said = [each.text for each in made.demonstrations]
     known = addresses(row.text for row in mails.records)

@@ -25,7 +25,7 @@ from mechanisms.noise import Floats
 from mechanisms.records import Dataset, Demonstration, Record
 from research.reproduction.guard import take_as_public
 from research.reproduction.tasks import TASKS, rows_of
-from research.runs import written
+from research.runs import texts_written
 from research.texts import log_likelihoods
 
 MECHANISM, EPSILONS, ROWS = "gaussian", (1.0, 2.0, 4.0, 8.0, math.inf), 50
@@ -63,13 +63,13 @@ def attack(model: LanguageModel, data: Path, mechanism: str, epsilon: float, row
     if math.isinf(epsilon):
         found = [areas(scores(model, [Demonstration(row.text, label)], [row, *unknown]), 1) for row in known]
         return {name: float(np.mean([each[name] for each in found])) for name in FIGURES}
-    made = written(
+    made = texts_written(
         Dataset("members", (label,), own),
         model,
         epsilon=epsilon,
-        recipe="tokens",
         mechanism=mechanism,
-        template=_TASK.writing,
+        **_TASK.asked,
+        shots=1,
         tokens=_TASK.tokens,
         subsets=100,
         candidates=100,

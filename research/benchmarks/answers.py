@@ -24,8 +24,8 @@ import numpy as np
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget
 from mechanisms.answers.request import AnswerRequest
+from mechanisms.answers.scores import score_answer
 from mechanisms.answers.session import TextRespondent, keyword_texts, open_session
-from mechanisms.evaluation.open_answers import score_answer
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.inference.models.listing import EMBEDDED

@@ -30,23 +30,21 @@ from mechanisms.inference.models.catalogue import load_model
 from mechanisms.noise import Floats
 from mechanisms.records import Dataset, Demonstration, Record
 from mechanisms.sampling import Scheme
-from mechanisms.steps import NoTransform, Transform
-from mechanisms.steps.transforms.pta import PlausibleTokenAmplification
 from research.ginc.hmm import ginc, posterior
-from research.ginc.model import LABEL, TEMPLATE, folder
+from research.ginc.model import LABEL, SENTENCE, TEMPLATE, folder
 from research.lines import keep, lines
-from research.runs import written
+from research.runs import texts_written
 
 LENGTH, SHOTS, CANDIDATES, DELTA = 5, 4, 10, 1e-5
 PLANS: dict[str, dict[str, Any]] = {
-    "published": {"scheme": Scheme.PER_TOKEN, "subsets": 5, "per_subset": 4, "unit_rows": False},
+    "published": {"scheme": Scheme.PER_TOKEN, "subsets": 5, "per_subset": 4},
     "ours": {"scheme": Scheme.PER_DEMONSTRATION, "subsets": 300},
 }
 """M, N and the sampling of Yamasaki et al. 2025, table 4; and one sample a demonstration with a row for each unit."""
-TRANSFORMS: dict[str, Transform] = {
-    "plain": NoTransform(),
-    "pta": PlausibleTokenAmplification(),
-    "pta, no base": PlausibleTokenAmplification(base=False),
+TRANSFORMS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "pta": {"transform": "pta"},
+    "pta, no base": {"transform": "pta", "parameters": {"base": False}},
 }
 PUBLIC, REAL = "public", "real rows"
 
@@ -104,15 +102,14 @@ class Bench:
         """The texts of a cell's set."""
         if cell.method == REAL:
             return tuple(each.text for each in random.SystemRandom().sample(list(self.dataset.records), SHOTS))
-        made = written(
+        made = texts_written(
             self.dataset,
             self.model,
             epsilon=cell.epsilon if 0 < cell.epsilon < math.inf else 1.0,  # a baseline promises nothing
             delta=DELTA,
-            recipe="tokens",
             mechanism=PUBLIC if cell.method == PUBLIC else "gaussian" if cell.releasable else "non-private",
-            transform=TRANSFORMS.get(cell.method, NoTransform()),
-            template=TEMPLATE,
+            **TRANSFORMS.get(cell.method, {}),
+            sentence=SENTENCE,
             shots=SHOTS,
             tokens=LENGTH,
             min_tokens=LENGTH,

@@ -25,7 +25,7 @@ from mechanisms.files import cache_folder
 from mechanisms.records import PromptTemplate
 from research.ginc.hmm import DELIMITER, Concepts, ginc
 
-TEMPLATE = PromptTemplate("")
+TEMPLATE, SENTENCE = PromptTemplate(""), "{label}"
 LABEL = "concept"
 """The private rows' only label: that they are of one concept is public, which one it is is not said."""
 _START, _UNKNOWN = "[endoftext]", "[unknown]"
@@ -44,16 +44,16 @@ def folder() -> Path:
 def tokenizer(concepts: Concepts) -> PreTrainedTokenizerFast:
     """A word is a token. The frame of a prompt is none, so that what is left is GINC's own: `/ x x y / x x y / x x`.
 
-    "Text:" is the delimiter, a lone line break (what the base distribution starts from) a document's beginning, and all
-    else that prompts say around texts is nothing.
+    "Text:" and "Example:" are the delimiter, a lone line break (what the base distribution starts from) a document's
+    beginning, and all else that prompts say around texts is nothing.
     """
     words = [*concepts.tokens, _START, _UNKNOWN]
     built = Tokenizer(WordLevel({word: code for code, word in enumerate(words)}, unk_token=_UNKNOWN))
-    frame = rf"Write one text with the given label\.|{TEMPLATE.label}:( {LABEL})?|\n"
+    frame = rf"{TEMPLATE.label}:|{LABEL}|\n"
     built.normalizer = Sequence(
         [
             Replace(Regex(r"\A\n\z"), _START),
-            Replace(Regex(rf"{TEMPLATE.text}:"), f" {DELIMITER} "),
+            Replace(Regex(rf"{TEMPLATE.text}:|Example:"), f" {DELIMITER} "),
             Replace(Regex(frame), " "),
         ]
     )

@@ -18,11 +18,11 @@ from mechanisms.cli.output import add_json, in_json, show
 from mechanisms.evaluation.evaluate import Accuracy
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.listing import EMBEDDED
-from mechanisms.records import Dataset, PromptTemplate, Record
+from mechanisms.records import Dataset, Record
 from research.reproduction.guard import take_as_public
-from research.runs import written
+from research.runs import texts_written
 
-LABEL = "Film"
+LABEL = "film"
 PUBLISHED = {
     "blended-logits (Gemma 3 1B)": {"parses": 84.2, "validates": 81.1},
     "Amin et al. 2024": {"parses": 80.6, "validates": 74.2},
@@ -54,19 +54,18 @@ def _films(options: argparse.Namespace) -> None:
 def films(model: LanguageModel, data: Dataset, options: argparse.Namespace) -> Sequence[str]:
     """The texts of one run."""
     private = math.isfinite(options.epsilon)
-    made = written(
+    made = texts_written(
         data,
         model,
         epsilon=options.epsilon if private else 1.0,
-        recipe="tokens",
         mechanism=options.mechanism if private else "non-private",
-        template=PromptTemplate("", "JSON", "Kind"),
+        kind="JSON",
+        sentence="Write one {label} as a JSON object with title, year and genres.",
         shots=options.records,
         subsets=min(options.subsets, len(data.records)),
         tokens=options.tokens,
         candidates=100,
         max_record_tokens=options.tokens,
-        min_tokens=0,
     )
     return [each.text for each in made.demonstrations]
 

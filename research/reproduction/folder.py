@@ -17,7 +17,8 @@ from mechanisms.inference import LanguageModel
 from mechanisms.records import Demonstration
 from research.reproduction.cells import Cell, Setting
 
-_FORMAT = "dpicl-cell/1"
+_FORMAT = "dpicl-cell/2"
+"""1: prompts and texts of version 0.2.0."""
 _WORDS = {"model": "model", "files": "data", "setting": "setting"}
 
 

@@ -8,18 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from mechanisms.demos.demo_set import DemoSet
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record
-from mechanisms.steps import transform_class
 from research.reproduction import cells
 from research.reproduction.cells import Cell, Setting
 from research.reproduction.tasks import TASKS, Task
-from research.runs import written
+from research.runs import texts_written, written
 
 SHOWN = 4
 """Demonstrations in a prompt, each of another label (Tang et al. 2024, section 5.1)."""
@@ -88,39 +85,47 @@ class Maker:
         setting, tokens = self._setting, self._setting.tokens or task.tokens
         data = Dataset(cell.name, shown, [each for each in train if each.label in shown])
         name, _, transform = cell.method.partition("+")
-        made = self._run(
-            cell,
+        made = texts_written(
             data,
-            recipe="tokens",
+            self._model,
+            epsilon=_asked(cell),
+            delta=setting.delta,
             mechanism=name,
-            transform=transform_class(transform or "none")(),
-            template=task.writing,
+            transform=transform or "none",
+            **task.asked,
+            shots=1,
             tokens=tokens,
             subsets=min(setting.subsets, *data.counted_sizes().values()),
             candidates=setting.candidates,
             max_record_tokens=task.max_record_tokens,
         )
         by_label = {each.label: each for each in made.demonstrations}
-        return Made(tuple(by_label[label] for label in shown), task.reading, epsilon=_claimed(made))
+        return Made(tuple(by_label[label] for label in shown), task.reading, epsilon=_claimed(made.epsilon))
 
     def _voted(self, cell: Cell, task: Task, train: Sequence[Record]) -> Made:
         """The recipe, one demonstration of every label: its correction is for all of them."""
-        made = self._run(
-            cell,
+        made = written(
             Dataset(cell.name, task.labels, train),
+            self._model,
+            epsilon=_asked(cell),
+            delta=self._setting.delta,
             recipe="vote",
             score=False,
-            template=PromptTemplate(task.instruction, task.text, task.kind),
+            **task.asked,
+            label_words={label: label for label in task.labels},
+            instruction=task.instruction,
+            text_field=task.text,
+            label_field=task.label,
+            shots=1,
             max_record_tokens=task.max_record_tokens,
             embedder=self._embedder(),
         )
-        return Made(made.demonstrations, made.template, made.prior, _claimed(made))
-
-    def _run(self, cell: Cell, data: Dataset, **asked: Any) -> DemoSet:
-        epsilon = cell.epsilon if 0 < cell.epsilon < math.inf else 1.0  # a baseline promises nothing, whatever is asked
-        return written(data, self._model, epsilon=epsilon, delta=self._setting.delta, **asked)
+        return Made(made.demonstrations, made.template, made.prior, _claimed(made.certificate.claim.epsilon))
 
 
-def _claimed(made: DemoSet) -> float | None:
-    epsilon = made.certificate.claim.epsilon
+def _asked(cell: Cell) -> float:
+    return cell.epsilon if 0 < cell.epsilon < math.inf else 1.0  # a baseline promises nothing, whatever is asked
+
+
+def _claimed(epsilon: float) -> float | None:
     return epsilon if 0 < epsilon < math.inf else None

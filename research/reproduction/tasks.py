@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mechanisms.data.columns import ColumnMapping, to_records
 from mechanisms.data.sources import read_table
@@ -20,7 +21,8 @@ class Task:
         title: as the papers call it.
         labels: in the papers' order. Of `slots` those that are written for: the ten commonest of the test file.
         instruction, text, label: of the prompt that classifies (Zhao et al. 2021, table 5; Tang et al. 2024, table 7).
-        kind: what a label is called where a text is written (Tang et al. 2024, table 5).
+        sentence: asks for a text of a label (Tang et al. 2024, table 5).
+        kind: what is written, as the prompt calls it that asks for it.
         tokens: T of a demonstration (Tang et al. 2024, table 9).
         max_record_tokens: public cap on a text that the model reads.
         slots: a label is a phrase of its text, which the model has to find: test rows may have any.
@@ -31,9 +33,10 @@ class Task:
     instruction: str
     text: str
     label: str
-    kind: str
+    sentence: str
     tokens: int
     max_record_tokens: int
+    kind: str = "text"
     slots: bool = False
 
     @property
@@ -42,14 +45,18 @@ class Task:
         return PromptTemplate(self.instruction, self.text, self.label)
 
     @property
-    def writing(self) -> PromptTemplate:
-        """Words of the prompt that asks for a text."""
-        return PromptTemplate(self.instruction, "Text", self.kind)
+    def asked(self) -> dict[str, Any]:
+        """How the model is asked for a text: fields of `mechanisms.runs.spec.RunSpec`."""
+        return {"kind": self.kind, "sentence": self.sentence}
 
 
 def _of_films(title: str, slot: str, labels: str) -> Task:
     """A slot of MIT Movies, in the words of Zhao et al. 2021, table 6."""
-    return Task(title, tuple(labels.split(", ")), "", "Sentence", slot, slot, 20, 48, slots=True)
+    sentence = (
+        f"Given a property of {slot} for the film, generate a description accordingly and make sure to include the "
+        f"given {slot} in the description.\n\n{slot}: {{label}}"
+    )
+    return Task(title, tuple(labels.split(", ")), "", "Sentence", slot, sentence, 20, 48, "sentence", slots=True)
 
 
 _TOPICS = "Company School Artist Athlete Politician Transportation Building Nature Village Animal Plant Album Film Book"
@@ -60,7 +67,7 @@ TASKS = {
         "Classify the news articles into the categories of World, Sports, Business, and Technology.",
         "Article",
         "Answer",
-        "News Type",
+        "Given a label of news type, generate the chosen type of news accordingly.\n\nNews Type: {label}",
         tokens=100,
         max_record_tokens=96,
     ),
@@ -71,7 +78,7 @@ TASKS = {
         "Transportation, Building, Nature, Village, Animal, Plant, Album, Film, or Book.",
         "Article",
         "Answer",
-        "Document Type",
+        "Given a label of document type, generate the chosen type of document accordingly.\n\nDocument Type: {label}",
         tokens=100,
         max_record_tokens=96,
     ),
@@ -82,7 +89,8 @@ TASKS = {
         "or Abbreviation.",
         "Question",
         "Answer Type",
-        "Answer Type",
+        "Given a label of answer type, generate a question based on the given answer type accordingly.\n\n"
+        "Answer Type: {label}",
         tokens=15,
         max_record_tokens=32,
     ),

@@ -230,12 +230,11 @@ def test_more_noise_costs_no_more_whoever_accounts_it(count, delta):
         ("gaussian", Scheme.PER_DEMONSTRATION, 24, True, 1e-6, 1e-5),
         ("gaussian", Scheme.PER_TOKEN, 100_000, True, 8.0, 1e-5),
         ("gaussian", Scheme.PER_TOKEN, 1000, False, 1e-4, 1e-9),
-        ("gaussian", Scheme.DISJOINT, 100_000, True, 100.0, 1e-18),
         ("noisy-max", Scheme.PER_DEMONSTRATION, 100_000, True, 0.1, 1e-12),
         ("noisy-max", Scheme.PER_TOKEN, 100_000, False, 1.0, 1e-18),
         ("svt-public", Scheme.PER_DEMONSTRATION, 1000, True, 1e-2, 1e-18),
         ("difference-clipping", Scheme.PER_DEMONSTRATION, 100_000, True, 1e-2, 1e-7),
-        ("blended-logits", Scheme.DISJOINT, 24, True, 1e-4, 1e-9),
+        ("blended-logits", Scheme.PER_DEMONSTRATION, 24, True, 1e-4, 1e-9),
     ],
 )
 def test_a_calibrated_run_costs_what_it_may_and_no_more(name, scheme, tokens, unit_rows, epsilon, delta):

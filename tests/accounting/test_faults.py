@@ -22,10 +22,8 @@ from mechanisms.errors import BudgetRefused, StudioError
 from mechanisms.files import keyed_digest
 from mechanisms.privacy_events import Composed, Gaussian
 from mechanisms.runs.events import TokenReleased
-from mechanisms.runs.run import synthesize
 from tests.conftest import ROOT
-from tests.synthesis.test_synthesize import dataset, request
-from tests.toy_model import ToyModel
+from tests.runs import running
 
 EVENT = Composed("label", (("a", (Gaussian(4.0),)),))
 CLAIM = claim(EVENT, 1e-6)
@@ -86,16 +84,17 @@ def test_on_a_full_disk_nothing_is_lost_and_nothing_begins(most):
 
 
 @pytest.mark.parametrize("most", [0, 10_000, 20_000, 10**6])
-def test_a_disk_that_fills_up_during_a_run_lets_no_token_out_that_is_not_charged(most, data_folder):
-    ledger, released = PrivacyLedger(), set()
+def test_a_disk_that_fills_up_during_a_run_lets_no_token_out_that_is_not_charged(most, data_folder, any_text_passes):
+    ledger, released, rows = PrivacyLedger(), set(), running.data(running.rows(60))
+    plan = running.planned(rows, running.alone())
     with no_room(most), contextlib.nullcontext() if most == 10**6 else pytest.raises(StudioError) as refused:
-        for event in synthesize(dataset(), request(), ToyModel(), ledger):
+        for event in running.begun(rows, plan, ledger=ledger):
             if isinstance(event, TokenReleased):
                 released.add((event.label, event.number))
     assert refused is None or one_line(refused.value, str(data_folder))
     with PrivacyLedger().transaction() as database:
         charged = {name for (name,) in database.execute("SELECT list FROM charges")}
-    assert {request().charge(*each)[0] for each in released} <= charged
+    assert {plan.stages["write"].charge_of(*each)[0] for each in released} <= charged
     assert released or most < 10**6
 
 

@@ -7,8 +7,7 @@ import pytest
 
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.answers.request import AnswerRequest
-from mechanisms.answers.session import LabelRespondent
-from mechanisms.evaluation.completions import greedy
+from mechanisms.answers.session import LabelRespondent, greedy
 from mechanisms.queries import query_mechanism_class, query_mechanism_names
 from mechanisms.records import PromptTemplate, Record
 from tests.toy_model import ToyModel

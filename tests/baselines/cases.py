@@ -26,28 +26,32 @@ class Case:
 
 
 OWN = {
-    "gaussian": {"temperature": 0, "top-p": 1},
+    "gaussian": {"temperature": 0, "top-p": 1, "prior-deviation": 0.1},
     "noisy-max": {},
-    "adadpsyn": {"sigma0": 10, "sigma2": 3, "refinements": 1, "theta": 0.1, "coverage": 0.55, "lambda": 0.2},
+    "adadpsyn": {
+        "temperature": 0, "top-p": 1, "prior-deviation": 0.1, "sigma0": 10, "sigma2": 3, "refinements": 1,
+        "theta": 0.1, "coverage": 0.55, "lambda": 0.2,
+    },
     "blended-logits": {"clip": 10},
     "difference-clipping": {"temperature": 1},
     "svt-public": {"private-tokens": 2, "threshold": 0.3, "temperature": 1},
-}
+}  # fmt: skip
 """The parameters of each mechanism that calibration does not solve for."""
 USUAL = {
     "name": "rows", "labels": "Red,Blue", "text-column": "text", "label-column": "topic", "max-record-tokens": 24,
     "max-unit-records": 3,
+    "kind": "message", "writer": "a customer", "reader": "a shop", "relation": "about", "label-words": "Red=a red one",
     "instruction": "Sort the messages.", "text-field": "Message", "label-field": "Topic",
     "epsilon": 1, "delta": 1e-5, "sizes": "counted",
     "mechanism": "gaussian", "transform": "none", "scheme": "per-demonstration", "unit-rows": True, "subsets": 6,
-    "tokens": 4, "shots-per-label": 2, "candidates": 10, "min-tokens": 2,
+    "tokens": 4, "min-tokens": 2, "shots-per-label": 2, "written": 2, "candidates": 10, "candidate-top-p": 1,
     "recipe": "tokens", "model": "toy-words", "engine": "local",
     "out": "demos.json", "journal": "run.jsonl",
 }  # fmt: skip
 PTA = {"transform": "pta", "alpha": 2, "pta-top-p": 1, "base": True}
-STAGES = {"epsilon": 2, "drafts": 3, "draft-tokens": 12, "score": "private"}
-VOTE = STAGES | {"recipe": "vote", "split": "epsilon", "shares": "vote=.5,calibrate=.3,score=.2"}
-BOTH = STAGES | {"recipe": "both", "split": "roles", "shares": "write=.4,vote=.2,calibrate=.2,score=.2"}
+STAGES = {"epsilon": 2, "drafts": 4, "draft-tokens": 12, "weighing": "rows", "score": "private"}
+VOTE = STAGES | {"recipe": "vote", "split": "epsilon", "shares": "openings=.1,vote=.4,calibrate=.3,score=.2"}
+BOTH = STAGES | {"recipe": "both", "split": "roles", "shares": "openings=.1,write=.3,vote=.2,calibrate=.2,score=.2"}
 USERS, PER_TOKEN, MEASURED = {"unit-column": "user"}, {"scheme": "per-token"}, {"sizes": None, "count-epsilon": 0.25}
 DECLARED = {"sizes": f"Red={RED + 50},Blue={BLUE + 50}"}
 SUBSETS = {"unit-rows": None, "per-subset": 2, "subsets": 3}

@@ -24,6 +24,7 @@ from mechanisms.cli.main import main
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.noise import SecureRandomness, SeededRandomness
+from mechanisms.runs.gate import Gate
 from tests.baselines.toys import MODELS
 from tests.toy_embedder import ToyEmbedder
 
@@ -113,6 +114,7 @@ def world(seed: int, folder: Path) -> Iterator[World]:
         _everywhere(stack, load_model, one.load_model)
         _everywhere(stack, load_embedder, ToyEmbedder)
         _everywhere(stack, datetime, _Clock)
+        stack.enter_context(patch.object(Gate, "reason", lambda gate, text: None))  # a toy's words are none
         os.chdir(folder / "work")
         stack.callback(os.chdir, before)
         yield one

@@ -1,4 +1,4 @@
-"""Certificates of recipes: what a run states passes, and whatever is edited is found and named."""
+"""Certificates of runs in stages: what a run states passes, and whatever is edited is found and named."""
 
 from __future__ import annotations
 
@@ -12,34 +12,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.data.sizes import WHETHER_MET
+from mechanisms.data.sizes import WHETHER_MET, WHETHER_SHOWN
 from mechanisms.demos.demo_set import loads
 from mechanisms.errors import UsageError
-from mechanisms.records import Dataset, Record
-from mechanisms.runs import run as recipe_run
-from mechanisms.runs import stage as recipe_stages
-from mechanisms.runs.recipe import Division, Kind, Stage
+from mechanisms.noise import SecureRandomness
+from mechanisms.runs.spec import CALIBRATE, SCORE, Recipe, Split
 from mechanisms.runs.verification import verify
 from mechanisms.sampling import Scheme
 from tests.certificates.recipes import (
     FOUND,
-    LABELS,
-    SHARES,
-    asked,
     certified,
     demonstrations,
     document_of,
-    recipe,
+    planned,
+    shares_of,
     text_of,
 )
 from tests.certificates.test_verification import HOSTILE, beside, edited, found, numbers
-from tests.toy_embedder import ToyEmbedder
-from tests.toy_model import ToyModel
+from tests.runs import running
 
 pytestmark = pytest.mark.slow
 
-ALL = list(product(Kind, Division, (False, True), (False, True)))
+ALL = list(product(Recipe, Split, (False, True), (False, True)))
 
 
 @pytest.mark.parametrize("case", ALL, ids=lambda case: "-".join(map(str, case)))
@@ -54,44 +48,35 @@ def test_what_a_recipe_certifies_comes_back_and_passes(case):
     assert verify(loads(json.dumps(json.loads(text), sort_keys=True))).problems == ()  # another layout says the same
 
 
-@pytest.mark.parametrize("division", Division)
+@pytest.mark.parametrize("split", Split)
 @pytest.mark.parametrize("scheme", Scheme)
-def test_every_way_to_draw_rows_passes(scheme, division):
-    made = certified(asked(recipe(Kind.BOTH, division), scheme=scheme))
+def test_every_way_to_draw_rows_passes(scheme, split):
+    made = certified(planned(Recipe.BOTH, split, scheme=scheme))
     assert verify(loads(made.dumps())).problems == ()
 
 
-def public_drafts(model, template, label, labels, count, tokens, randomness, examples=(), taken=(), embedder=None):
-    return tuple(f"draft {i} of {label} after {len(examples)}" for i in range(count))
-
-
-@pytest.mark.parametrize("division", Division)
-@pytest.mark.parametrize("kind", Kind)
-def test_sets_made_by_whole_runs_pass(kind, division, monkeypatch):
-    monkeypatch.setattr(recipe_stages, "write_drafts", public_drafts)  # what the toy model writes is no use
-    for unit in (None, "who"):
-        rows = tuple(Record(f"t {i}", label, unit=f"u{i}") for i in range(60) for label in LABELS)
-        data = Dataset(f"rows of {unit}", LABELS, rows, unit)
-        planned, content = asked(recipe(kind, division), by_user=unit is not None), fingerprint(data).content
-        written = planned.written and replace(planned.written, content=content)
-        request = replace(planned, content=content, written=written)
-        *_, last = recipe_run.synthesize(data, request, ToyModel(), PrivacyLedger(), embedder=ToyEmbedder())
-        assert last.demo_set.choice
-        assert last.demo_set.score
-        read = loads(last.demo_set.dumps())
-        assert read == last.demo_set
-        assert verify(read).problems == ()
+@pytest.mark.parametrize("split", Split)
+@pytest.mark.parametrize("recipe", Recipe)
+@pytest.mark.parametrize("by_user", [False, True])
+def test_sets_made_by_whole_runs_pass(recipe, split, by_user, any_text_passes):
+    rows = running.data(running.rows(60, users=by_user), by_user)
+    plan = running.planned(rows, running.spec(recipe, split))
+    made = list(running.begun(rows, plan, randomness=SecureRandomness()))[-1].demo_set
+    assert made.baselines
+    assert made.score
+    read = loads(made.dumps())
+    assert read == made
+    assert verify(read).problems == ()
 
 
 def test_a_run_that_was_stopped_claims_all_and_has_found_nothing():
-    made = certified(asked(recipe(Kind.VOTE, Division.ROLES)))
+    made = certified(planned(Recipe.VOTE, Split.ROLES))
     assert "prior" not in made.to_json()
     assert verify(loads(made.dumps())).problems == ()
 
 
 def test_demonstrations_up_to_what_was_asked_for_pass():
-    chosen = replace(FOUND["choice"], chosen="voted 1")
-    made = certified(asked(recipe(Kind.VOTE, Division.ROLES)), **FOUND | {"choice": chosen})
+    made = certified(planned(Recipe.VOTE, Split.ROLES), **FOUND)
     for count in range(4):
         problems = verify(replace(made, demonstrations=demonstrations(count))).problems
         assert bool(problems) == (count > 2), problems
@@ -100,27 +85,24 @@ def test_demonstrations_up_to_what_was_asked_for_pass():
 
 
 CASES = [
-    (Kind.VOTE, Division.ROLES, False, False),
-    (Kind.VOTE, Division.EPSILON, True, True),
-    (Kind.TOKENS, Division.ROLES, True, False),
-    (Kind.BOTH, Division.ROLES, False, True),
-    (Kind.BOTH, Division.EPSILON, False, False),
+    (Recipe.VOTE, Split.ROLES, False, False),
+    (Recipe.VOTE, Split.EPSILON, True, True),
+    (Recipe.TOKENS, Split.ROLES, True, False),
+    (Recipe.BOTH, Split.ROLES, False, True),
+    (Recipe.BOTH, Split.EPSILON, False, False),
 ]
-FREE = {("drafts",), ("tokens",), ("sets",), ("shots_per_label",), ("max_record_tokens",), ("max_unit_records",)}
-FREE |= {("written", name) for name in ("temperature", "top_p", "candidates", "max_record_tokens", "max_unit_records")}
+OF_WRITING = {"temperature", "top_p", "prior_deviation", "candidates", "min_tokens", "max_record_tokens"}
+FREE = {("drafts",), ("draft_tokens",), ("shots_per_label",), ("max_record_tokens",), ("max_unit_records",)}
+FREE |= {("written", name) for name in (*OF_WRITING, "max_unit_records")}
 """What no cost depends on: how many drafts there are, and limits on texts and sets."""
 
 
 def free(case: tuple[Any, ...], path: tuple[Any, ...]) -> bool:
-    kind, division, _, _ = case
-    if kind is Kind.VOTE:  # a tally has room for any number of units
+    recipe, split, _, _ = case
+    if recipe is Recipe.VOTE:  # a tally has room for any number of units
         return path in FREE or path[0] == "sizes" or path == ("measured", "failure")
     # The noise of writing is stated by itself, so that its share of epsilon is only what it was calibrated for.
-    return (
-        path in FREE
-        or (kind is Kind.TOKENS and path == ("rounds",))
-        or (division is Division.EPSILON and path == ("shares", "write"))
-    )
+    return path in FREE or (split is Split.EPSILON and path == ("shares", "write"))
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -150,20 +132,20 @@ PRIVACY: list[tuple[Any, tuple[Any, ...], Callable[[Any], Any], str]] = [
     (0, ("accountants", "claimed", "name"), lambda _: "mine", "privacy/accountants/claimed/name"),
     (0, ("accountants", "check", "name"), lambda _: "mine", "privacy/accountants/check/name"),
     (0, ("accountants", "check", "epsilon"), lambda e: e * 0.9999, "privacy/accountants/check/epsilon"),
-    (0, ("public_inputs",), lambda names: names[:-1], "privacy/public_inputs"),
+    (0, ("public_inputs",), lambda names: [each for each in names if each != WHETHER_SHOWN], "privacy/public_inputs"),
     (1, ("public_inputs",), lambda names: names[:1], "privacy/public_inputs"),
     (0, ("event", "per"), lambda _: "label", "privacy/event/per"),
     (0, ("event", "lists"), lambda lists: lists | {"more": lists["score"]}, "privacy/event/lists/more"),
     (0, ("event", "lists", "score"), lambda _: [], "privacy/event/lists/score"),
     (0, ("parameters", "recipe"), lambda _: "both", "privacy/parameters: The recipe 'both' needs"),
     (0, ("parameters", "recipe"), lambda _: 3, "privacy/parameters/recipe"),
-    (0, ("parameters", "division"), lambda _: "epsilon", "privacy/scheme"),
+    (0, ("parameters", "split"), lambda _: "epsilon", "privacy/scheme"),
     (0, ("parameters", "shares"), lambda shares: shares | {"vote": 0.9}, "privacy/parameters: The stages' shares"),
-    (0, ("parameters", "shares"), lambda shares: shares | {"rest": 0.1}, "privacy/parameters/shares"),
+    (0, ("parameters", "shares"), lambda shares: shares | {"rest": 0.1}, "privacy/parameters: There is no stage"),
     (0, ("parameters", "shares"), lambda shares: {"vote": 0.2}, "privacy/event/lists/calibrate"),
-    (0, ("parameters", "target_epsilon"), lambda _: 1e300, "privacy/parameters: A tally's epsilon"),
+    (0, ("parameters", "target_epsilon"), lambda _: 1e300, "privacy/parameters/target_epsilon"),
     (0, ("parameters", "target_epsilon"), lambda _: 1e-300, "privacy/parameters: A tally's epsilon"),
-    (0, ("parameters", "drafts"), lambda _: 10**6, "privacy/parameters: drafts"),
+    (0, ("parameters", "drafts"), lambda _: 10**6, "privacy/parameters/drafts"),
     (0, ("parameters", "sizes"), lambda _: {"a": 3}, "privacy/parameters/sizes"),
     (0, ("parameters",), lambda p: p | {"written": {}}, "privacy/parameters/written"),
     (0, ("parameters",), lambda p: p | {"noise_multiplier": 3}, "privacy/parameters/noise_multiplier"),
@@ -176,8 +158,8 @@ PRIVACY: list[tuple[Any, tuple[Any, ...], Callable[[Any], Any], str]] = [
     (2, ("parameters", "written", "scheme"), lambda _: "per-token", "privacy/event/lists/write"),
     (2, ("parameters", "written", "share"), lambda _: 0.5, "privacy/parameters/written/share"),
     (2, ("parameters", "written", "unit_rows"), lambda _: False, "privacy/parameters/written/sensitivity"),
-    (2, ("parameters", "written", "subsets"), lambda _: 10**9, "privacy/parameters/written: subsets"),
-    (2, ("parameters", "written", "shots_per_label"), lambda _: 10**5, "privacy/parameters/written/shots_per_label"),
+    (2, ("parameters", "written", "subsets"), lambda _: 10**9, "privacy/parameters/written/subsets"),
+    (2, ("parameters", "written", "shots_per_label"), lambda _: 10**5, "privacy/parameters/shots_per_label"),
     (2, ("parameters", "written"), lambda w: w | {"more": 1}, "privacy/parameters/written/more"),
 ]  # fmt: skip
 
@@ -191,19 +173,16 @@ def test_an_edit_of_the_certificate_is_found_and_its_field_named(case, path, cha
 
 ROLES, SHARED = CASES[0], CASES[4]
 FINDINGS: list[tuple[Any, tuple[Any, ...], Callable[[Any], Any], str]] = [
-    (ROLES, ("stages",), lambda stages: stages[:-1], "stages: vote, calibrate, choose, score"),
-    (ROLES, ("stages",), lambda stages: stages[::-1], "stages: vote"),
-    (ROLES, ("stages", 0, "name"), lambda _: "write", "stages: vote"),
-    (ROLES, ("stages", 0, "role"), lambda _: 0.1, "stages/vote/role"),
-    (SHARED, ("stages", 0, "role"), lambda _: 0.4, "stages/write/role"),
+    (ROLES, ("stages",), lambda stages: stages[:-1], "stages: openings, vote, calibrate, score"),
+    (ROLES, ("stages",), lambda stages: stages[::-1], "stages: openings"),
+    (ROLES, ("stages", 0, "name"), lambda _: "write", "stages: openings"),
+    (ROLES, ("stages", 0, "role"), lambda _: 0.2, "stages/openings/role"),
+    (SHARED, ("stages", 1, "role"), lambda _: 0.4, "stages/write/role"),
     (ROLES, ("stages", 3, "event"), lambda _: {"type": "pure", "epsilon": 0.1}, "stages/score/event"),
     (ROLES, ("prior",), lambda _: {"a": 0.1}, "prior: every label"),
     (ROLES, ("prior",), lambda prior: prior | {"c": 0.1}, "prior: every label"),
-    (ROLES, ("choice", "zero_shot_prior"), lambda _: {"c": 0.1}, "choice/zero_shot_prior"),
-    (ROLES, ("choice", "among"), lambda _: 25, "choice/among"),
-    (ROLES, ("choice", "chosen"), lambda _: "voted 4", "choice/chosen"),
-    (ROLES, ("choice", "chosen"), lambda _: "written 1", "choice/chosen"),
-    (ROLES, ("demonstrations",), lambda _: [{"text": "x", "label": "a"}], "demonstrations: the choice"),
+    (ROLES, ("baselines", "zero_shot_prior"), lambda _: {"c": 0.1}, "baselines/zero_shot_prior"),
+    (ROLES, ("refused", 0, "label"), lambda _: "c", "refused: every label"),
     (ROLES, ("score", "arms", "zero-shot", "accuracy"), lambda _: 0.5, "score/arms"),
     (ROLES, ("score", "arms", "zero-shot", "interval"), lambda ends: ends[::-1], "score/arms"),
     (ROLES, ("score", "arms"), lambda arms: arms | {"# Epsilon 0.001": arms["zero-shot"]}, "score/arms"),
@@ -217,39 +196,41 @@ def test_an_edit_of_what_was_found_is_found_and_its_field_named(case, path, chan
     assert field in problem
 
 
-def test_arms_up_to_what_the_recipe_can_have_pass():
-    # None in two wordings, public only, three voted, two written; each read in four ways.
-    for kind, most in ((Kind.VOTE, 24), (Kind.TOKENS, 20), (Kind.BOTH, 32)):
-        text = text_of(kind, Division.ROLES)
-        assert found(edited(text, ("choice", "among"), lambda _, most=most: most)) == ()
-        assert "choice/among" in found(edited(text, ("choice", "among"), lambda _, most=most: most + 1))[0]
-
-
 def test_rows_apart_from_all_others_may_be_called_untouched():
     document = edited(text_of(*ROLES), ("score", "rows"), lambda _: "private")
-    assert "public_inputs" in found(document)[0]  # that they are follows from the rows
-    assert found(edited(json.dumps(document), ("privacy", "public_inputs"), lambda names: [*names, WHETHER_MET])) == ()
+    assert found(document) == ()
+    text = json.dumps(document)  # that they are follows from the rows
+    [problem] = found(edited(text, ("privacy", "public_inputs"), lambda names: [n for n in names if n != WHETHER_MET]))
+    assert "public_inputs" in problem
 
 
-@pytest.mark.parametrize(
-    ("stage", "names"),
-    [(Stage.SCORE, ["score"]), (Stage.CHOOSE, ["choice"]), (Stage.CALIBRATE, ["prior", "choice"])],
-)
-def test_nothing_is_found_by_a_stage_that_nobody_paid_for(stage, names):
-    left = {each: share for each, share in SHARES.items() if each is not stage}
-    if stage is Stage.CALIBRATE:
-        del left[Stage.CHOOSE]
-    made = certified(asked(recipe(Kind.VOTE, Division.ROLES, shares=left)), **FOUND)
+@pytest.mark.parametrize(("stage", "name"), [(SCORE, "score"), (CALIBRATE, "prior")])
+def test_nothing_is_found_by_a_stage_that_nobody_paid_for(stage, name):
+    made = certified(
+        planned(Recipe.VOTE, Split.ROLES, shares=shares_of(Recipe.VOTE, stage), score=stage != SCORE), **FOUND
+    )
     problems = verify(loads(made.dumps())).problems
-    assert [problem.split(":")[0] for problem in problems] == names
+    assert [problem.split(":")[0] for problem in problems] == [name]
 
 
-def test_nothing_is_private_that_is_written_without_noise():
-    for name in ("non-private", "public"):
-        document = document_of(Kind.TOKENS, Division.ROLES)
-        document["privacy"]["parameters"]["written"]["mechanism"] = name
-        [problem] = found(document)
-        assert "choose a private mechanism" in problem
+@pytest.mark.parametrize("split", Split)
+@pytest.mark.parametrize("recipe", [Recipe.TOKENS, Recipe.BOTH])
+def test_nothing_is_private_that_is_written_without_noise(recipe, split):
+    document = document_of(recipe, split)
+    written = document["privacy"]["parameters"]["written"]
+    written["mechanism"] = "non-private"
+    assert any(problem.startswith("privacy/parameters/written/noise_multiplier") for problem in found(document))
+    for name in ("noise_multiplier", "temperature", "top_p", "prior_deviation"):
+        del written[name]
+    assert any(problem.startswith("privacy/event/lists") for problem in found(document))
+
+
+def test_stages_that_write_from_public_text_alone_still_cost_what_rows_say():
+    made = certified(planned(Recipe.TOKENS, Split.ROLES, mechanism="public", parameters={}))
+    assert verify(loads(made.dumps())).problems == ()
+    assert made.certificate.private
+    assert made.certificate.claim.epsilon == pytest.approx(2.0)
+    assert WHETHER_SHOWN in made.certificate.public_inputs
 
 
 @pytest.mark.parametrize("case", [CASES[0], CASES[3]], ids=str)
@@ -262,7 +243,7 @@ def test_a_lower_epsilon_is_found_however_little(case, share):
     assert problem.startswith(f"privacy/epsilon: {lower:.6g} is stated")
 
 
-@pytest.mark.parametrize("missing", ["division", "shares", "target_epsilon", "sizes", "rounds", "recipe"])
+@pytest.mark.parametrize("missing", ["split", "shares", "target_epsilon", "sizes", "drafts", "recipe"])
 def test_the_schema_wants_a_whole_recipe_or_a_whole_run(missing):
     document = document_of(*CASES[0])
     del document["privacy"]["parameters"][missing]

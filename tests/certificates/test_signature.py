@@ -8,22 +8,17 @@ from typing import Any
 
 import pytest
 
-from mechanisms.accounting import PrivacyLedger
 from mechanisms.demos.demo_set import loads, to_text
 from mechanisms.demos.signature import Signature, check_signature, digest, same_digest, signed
 from mechanisms.errors import UsageError
 from mechanisms.files import derived_key, secret_key
-from mechanisms.runs.recipe import Division, Kind
-from mechanisms.runs.run import synthesize
-from tests.certificates.recipes import document_of, text_of
-from tests.synthesis.test_synthesize import dataset, request
-from tests.toy_model import ToyModel
-from tests.ui.generate.recording import demo_set
+from mechanisms.runs.spec import Recipe, Split
+from tests.certificates.recipes import certified, demonstrations, document_of, planned, text_of
 
 
 @pytest.fixture
 def document() -> dict[str, Any]:
-    return signed(list(synthesize(dataset(), request(), ToyModel(), PrivacyLedger()))[-1].demo_set)
+    return signed(certified(planned(Recipe.BOTH, Split.ROLES), demonstrations=demonstrations(2)))
 
 
 def leaves(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -95,14 +90,14 @@ def test_the_signing_key_is_not_the_key_of_the_digests(document):
 
 def test_neither_layout_nor_signature_counts(tmp_path, monkeypatch):
     monkeypatch.setenv("DPICL_HOME", str(tmp_path))
-    made = demo_set()
+    made = loads(text_of(Recipe.BOTH, Split.EPSILON))
     document = made.to_json()
     turned = json.dumps(dict(reversed(document.items())), indent=7)
     assert digest(made.dumps()) == digest(turned) == digest(to_text(signed(made)))
 
 
 def test_every_field_counts():
-    whole, seen = document_of(Kind.VOTE, Division.ROLES), {digest(text_of(Kind.VOTE, Division.ROLES))}
+    whole, seen = document_of(Recipe.VOTE, Split.ROLES), {digest(text_of(Recipe.VOTE, Split.ROLES))}
     for name in whole:
         seen.add(digest(json.dumps(whole | {name: "x"})))
         seen.add(digest(json.dumps({each: value for each, value in whole.items() if each != name})))
@@ -111,7 +106,7 @@ def test_every_field_counts():
 
 
 def test_it_is_compared_however_it_is_typed():
-    one = digest(demo_set().dumps())
+    one = digest(text_of(Recipe.BOTH, Split.EPSILON))
     assert same_digest(one, one.replace(" ", "").upper())
     assert not same_digest(one, one[:-1] + ("0" if one[-1] != "0" else "1"))
     for wrong in ("", one[:-1], "g" + one[1:]):

@@ -1,4 +1,4 @@
-"""A certificate's check: what synthesis writes passes, and whatever is edited is found and named."""
+"""A certificate's check, of runs that only write: what a run certifies passes, and an edit is found and named."""
 
 from __future__ import annotations
 
@@ -11,63 +11,40 @@ from typing import Any
 
 import pytest
 
-from mechanisms.accounting import Claim, PrivacyLedger, PrivacyTarget, fingerprint
-from mechanisms.data.sizes import CLEAN_VALUES, WHETHER_SHOWN, MeasuredSizes
-from mechanisms.demos.demo_set import Certificate, DemoSet, loads
+from mechanisms.accounting import Claim, PrivacyLedger
+from mechanisms.data.sizes import CLEAN_VALUES, WHETHER_SHOWN
+from mechanisms.demos.demo_set import DemoSet, loads
 from mechanisms.errors import StudioError
-from mechanisms.noise import SeededRandomness
-from mechanisms.records import Dataset, Record
-from mechanisms.runs.request import DECLARED_USERS, NO_FILE, SynthesisRequest
-from mechanisms.runs.run import synthesize
+from mechanisms.noise import SecureRandomness, SeededRandomness
+from mechanisms.runs.plan import DECLARED_USERS, Plan
+from mechanisms.runs.run import run
+from mechanisms.runs.spec import Recipe, Split
 from mechanisms.runs.verification import Verification, verify
 from mechanisms.sampling import SamplingPlan, Scheme
-from mechanisms.steps import mechanism_class, mechanism_names, transform_class
-from tests.synthesis.test_synthesize import LABELS, dataset, request
+from mechanisms.steps import mechanism_class, mechanism_names
+from tests.certificates.recipes import certified, demonstrations, measured_in, planned
+from tests.runs import running
 from tests.toy_model import ToyModel
 
 pytestmark = pytest.mark.slow
 
-MEASURED = MeasuredSizes({"a": 45, "b": 52}, 0.2, 1e-8, NO_FILE)
 SIZES = {"a": 45, "b": 52}
+NOISE = {
+    "gaussian": {"noise-multiplier": 20.0},
+    "adadpsyn": {"sigma1": 30.0, "sigma0": 90.0, "sigma2": 60.0},
+    "noisy-max": {"step-epsilon": 0.1},
+    "blended-logits": {"temperature": 40.0},
+    "difference-clipping": {"clip": 0.1},
+    "svt-public": {"token-epsilon": 0.1},
+}
+"""With which every mechanism has a claim of about 1, without a calibration."""
 
 
-def certified(asked: SynthesisRequest, **changes: Any) -> DemoSet:
-    """The demo set of a run, without the run."""
-    mechanism = asked.mechanism
-    certificate = Certificate(
-        private=mechanism.not_private is None,
-        reason=mechanism.not_private,
-        claim=asked.claim(),
-        unit="user:who" if asked.by_user else "record",
-        mechanism=mechanism.name,
-        transform=asked.transform.name,
-        scheme=asked.plan.scheme.value,
-        parameters=asked.parameters(),
-        event=asked.certified_event(),
-        public_inputs=(*asked.public_inputs, *([WHETHER_SHOWN] if mechanism.uses_private_rows else [])),
-    )
-    return DemoSet((), asked.labels, asked.template, replace(certificate, **changes), "toy", "0" * 64)
-
-
-def asked(name: str, scheme: Scheme = Scheme.PER_DEMONSTRATION, by_user: bool = False, measured: bool = False):
-    # Step epsilons and noise at which every mechanism has a claim of about 1, without a calibration.
-    chosen = {
-        "gaussian": {"noise_multiplier": 20.0},
-        "adadpsyn": {"sigma1": 30.0, "sigma0": 90.0, "sigma2": 60.0},
-        "noisy-max": {"step_epsilon": 0.1},
-        "blended-logits": {"temperature": 40.0},
-        "difference-clipping": {"clip": 0.1},
-        "svt-public": {"token_epsilon": 0.1},
-    }
-    plan = SamplingPlan(scheme, subsets=6, tokens=5, shots=2)
-    made = request(
-        mechanism=mechanism_class(name)(**chosen.get(name, {})),
-        plan=plan,
-        by_user=by_user,
-        sizes=SIZES,
-        content=NO_FILE,
-    )
-    return made.with_measured_sizes(MEASURED) if measured else made
+def asked(
+    name: str, scheme: Scheme = Scheme.PER_DEMONSTRATION, by_user: bool = False, measured: bool = False, **said: Any
+) -> Plan:
+    usual = {"mechanism": name, "parameters": NOISE.get(name, {}), "scheme": scheme, "shares": None, "subsets": 6}
+    return planned(Recipe.TOKENS, Split.EPSILON, by_user, measured, SIZES, **usual | said)
 
 
 @cache
@@ -105,30 +82,44 @@ def test_what_a_run_certifies_passes(name, scheme):
 
 
 @pytest.mark.parametrize("scheme", list(Scheme))
-def test_a_share_of_the_units_is_refused_where_nothing_divides_them(scheme):
-    whole = asked("gaussian", scheme)
-    part = replace(whole, plan=replace(whole.plan, share=0.5))
+def test_a_share_of_the_units_stands_only_where_roles_divide_them(scheme):
+    whole, document = asked("gaussian", scheme), json.loads(text_of("gaussian", scheme, False, False))
     assert "share" not in whole.parameters()
-    assert any("share" in problem for problem in verify(loads(certified(part).dumps())).problems)
+    document["privacy"]["parameters"]["share"] = 0.5
+    assert any("share" in problem for problem in found(document))
+    part = planned(Recipe.TOKENS, Split.ROLES, shares={"write": 0.5}, scheme=scheme)
+    assert part.parameters()["written"]["share"] == 0.5
+    assert verify(loads(certified(part).dumps())).problems == ()
 
 
 @pytest.mark.parametrize("subsets", [False, True])
-def test_sets_written_by_whole_runs_pass(subsets):
-    plan = SamplingPlan(subsets=6, per_subset=2 if subsets else 1, unit_rows=not subsets, tokens=4, shots=2)
-    users = Dataset(
-        "u", LABELS, tuple(Record(f"t {i}", each, unit=f"u{i}") for i in range(30) for each in LABELS), "who"
+@pytest.mark.parametrize("by_user", [False, True])
+def test_sets_written_by_whole_runs_pass(subsets, by_user, any_text_passes):
+    rows = running.data(running.rows(60, users=by_user), by_user)
+    rest = {"transform": "pta", "parameters": {}, "per_subset": 2 if subsets else None, "shots": 2, "written": 2}
+    plan = running.planned(rows, running.alone(**rest)).calibrated()
+    made = list(running.begun(rows, plan, randomness=SecureRandomness()))[-1].demo_set
+    assert len(made.demonstrations) == 4
+    assert verify(loads(made.dumps())).problems == ()
+
+
+@pytest.mark.parametrize("written", [1, 3])
+def test_a_run_that_writes_less_or_more_than_its_set_passes(written, any_text_passes):
+    rows = running.data(running.rows(60))
+    plan = running.planned(rows, running.alone(shots=2, written=written))
+    made = list(running.begun(rows, plan, randomness=SecureRandomness()))[-1].demo_set
+    assert len(made.demonstrations) == 4
+    assert verify(loads(made.dumps())).problems == ()
+    assert verify(replace(made, demonstrations=(*made.demonstrations, *demonstrations(1, "red")))).problems == (
+        "demonstrations: a label has more of them than privacy/parameters/set_per_label allows.",
     )
-    for data, by_user in ((dataset(), False), (users, True)):
-        content = fingerprint(data).content
-        chosen = request(plan=plan, by_user=by_user, transform=transform_class("pta")(), content=content).calibrated()
-        *_, last = synthesize(data, chosen, ToyModel(), PrivacyLedger())
-        assert verify(loads(last.demo_set.dumps())).problems == ()
 
 
 @pytest.mark.parametrize("name", ["gaussian", "public", "non-private"])
-def test_a_test_seed_is_no_problem_and_makes_nothing_private(name):
-    chosen = request(mechanism=mechanism_class(name)(), sizes=dict.fromkeys(LABELS, 30))
-    *_, last = synthesize(dataset(), chosen, ToyModel(), PrivacyLedger(), SeededRandomness(1))
+def test_a_test_seed_is_no_problem_and_makes_nothing_private(name, any_text_passes):
+    rows = running.data(running.rows(60))
+    plan = running.planned(rows, running.alone(mechanism=name, parameters={}))
+    *_, last = run(plan, rows, ToyModel(), PrivacyLedger(), SeededRandomness(1))
     document = json.loads(last.demo_set.dumps())
     assert found(document) == ()
     document["privacy"].update(private=True)
@@ -139,11 +130,14 @@ CASES = [
     ("gaussian", Scheme.PER_DEMONSTRATION, False, False),
     ("gaussian", Scheme.PER_TOKEN, True, True),
     ("adadpsyn", Scheme.PER_DEMONSTRATION, True, False),
-    ("noisy-max", Scheme.DISJOINT, False, True),
+    ("noisy-max", Scheme.PER_TOKEN, False, True),
     ("blended-logits", Scheme.PER_TOKEN, False, True),
-    ("difference-clipping", Scheme.DISJOINT, True, False),
+    ("difference-clipping", Scheme.PER_DEMONSTRATION, True, False),
 ]
-FREE = {"top_p", "theta", "coverage", "lambda", "candidates", "max_record_tokens", "max_unit_records", "min_tokens"}
+FREE = {
+    "top_p", "prior_deviation", "theta", "coverage", "lambda", "candidates", "candidate_top_p", "max_record_tokens",
+    "max_unit_records", "min_tokens",
+}  # fmt: skip
 """Parameters that no cost depends on."""
 
 
@@ -178,7 +172,7 @@ def check_numbers(text: str, free: set[str]) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_any_other_number_in_parameters_or_event_is_found(case):
-    check_numbers(text_of(*case), FREE | ({"temperature"} if case[0] == "gaussian" else set()))
+    check_numbers(text_of(*case), FREE | ({"temperature"} if case[0] in ("gaussian", "adadpsyn") else set()))
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -199,14 +193,13 @@ def test_a_higher_epsilon_claims_less_and_may_stand():
 
 
 PLAIN = CASES[0]
-DISJOINT = CASES[3]
+MEASURED = CASES[3]
 EDITS: list[tuple[Any, tuple[Any, ...], Callable[[Any], Any], str]] = [
     (PLAIN, ("event", "lists", "a"), lambda _: [{"type": "approximate", "delta": 0}], "privacy/event/lists/a:"),
     (PLAIN, ("event", "lists", "a"), lambda events: events[:1], "privacy/event/lists/a:"),
     (PLAIN, ("event", "lists", "a"), lambda events: [], "privacy/event/lists/a:"),
     (PLAIN, ("event", "lists"), lambda lists: {"a": lists["a"]}, "privacy/event/lists/b: is missing"),
     (PLAIN, ("event", "lists"), lambda lists: lists | {"c": lists["a"]}, "privacy/event/lists/c: has no place"),
-    (DISJOINT, ("event", "lists"), lambda lists: {"a 1": lists["a 1"]}, "privacy/event/lists/a 2: is missing"),
     (PLAIN, ("event", "per"), lambda _: "cell", "privacy/event/per"),
     (PLAIN, ("mechanism",), lambda _: "no-such", "privacy/mechanism"),
     (PLAIN, ("mechanism",), lambda _: "non-private", "privacy/parameters/noise_multiplier"),
@@ -215,7 +208,7 @@ EDITS: list[tuple[Any, tuple[Any, ...], Callable[[Any], Any], str]] = [
     (PLAIN, ("transform",), lambda _: "no-such", "privacy/transform"),
     (PLAIN, ("transform",), lambda _: "pta", "privacy/parameters/alpha"),
     (PLAIN, ("scheme",), lambda _: "no-such", "privacy/scheme"),
-    (PLAIN, ("scheme",), lambda _: "disjoint", "privacy/parameters/rate"),
+    (PLAIN, ("scheme",), lambda _: "disjoint", "privacy/scheme: disjoint samples: version 0.2.0"),
     (PLAIN, ("scheme",), lambda _: "per-token", "privacy/event/lists/a"),
     (PLAIN, ("unit",), lambda _: "user:name", "privacy/parameters/max_unit_records"),
     (CASES[1], ("unit",), lambda _: "record", "privacy/parameters/max_unit_records"),
@@ -227,19 +220,19 @@ EDITS: list[tuple[Any, tuple[Any, ...], Callable[[Any], Any], str]] = [
     (PLAIN, ("accountants", "check", "epsilon"), lambda e: e * 0.9999, "privacy/accountants/check/epsilon"),
     (PLAIN, ("public_inputs",), lambda names: names[:1], "privacy/public_inputs"),
     (PLAIN, ("public_inputs",), lambda names: names[1:], "privacy/public_inputs"),
-    (DISJOINT, ("public_inputs",), lambda names: names[:1], "privacy/public_inputs"),
-    (DISJOINT, ("parameters",), lambda p: {k: v for k, v in p.items() if k != "measured"}, "privacy/event/lists/a 1"),
-    (DISJOINT, ("parameters", "measured"), lambda m: m | {"more": 1}, "privacy/parameters/measured/more"),
-    (DISJOINT, ("parameters", "measured"), lambda _: None, "privacy/parameters/measured"),
+    (MEASURED, ("public_inputs",), lambda names: names[:1], "privacy/public_inputs"),
+    (MEASURED, ("parameters",), lambda p: {k: v for k, v in p.items() if k != "measured"}, "privacy/event/lists/a"),
+    (MEASURED, ("parameters", "measured"), lambda m: m | {"more": 1}, "privacy/parameters/measured/more"),
+    (MEASURED, ("parameters", "measured"), lambda _: None, "privacy/parameters/measured"),
     (PLAIN, ("parameters", "sizes"), lambda _: {"a": 45}, "privacy/parameters/sizes"),
-    (PLAIN, ("parameters", "sizes", "a"), lambda _: 10**15, "privacy/parameters/sizes"),
+    (PLAIN, ("parameters", "sizes", "a"), lambda _: 10**15, "privacy/parameters: A label's declared size"),
     (PLAIN, ("parameters", "unit_rows"), lambda _: False, "privacy/parameters/sensitivity"),
     (PLAIN, ("parameters", "unit_rows"), lambda _: 1, "privacy/parameters/unit_rows"),
     (PLAIN, ("parameters", "sensitivity"), lambda _: True, "privacy/parameters/sensitivity"),
     (PLAIN, ("parameters", "sensitivity_norm"), lambda _: "l1", "privacy/parameters/sensitivity_norm"),
     (PLAIN, ("parameters", "noise_multiplier"), lambda _: "20", "privacy/parameters/noise_multiplier"),
     (PLAIN, ("parameters", "tokens"), lambda _: 1, "privacy/event/lists/a"),
-    (PLAIN, ("parameters", "subsets"), lambda _: 10**9, "privacy/parameters: subsets"),
+    (PLAIN, ("parameters", "subsets"), lambda _: 10**9, "privacy/parameters/subsets"),
     (PLAIN, ("parameters", "shots_per_label"), lambda _: 10**5, "privacy/parameters/shots_per_label"),
     (PLAIN, ("parameters",), lambda p: p | {"\x1b[2J" + "x" * 99: 1}, "privacy/parameters/?[2Jx"),
 ]  # fmt: skip
@@ -283,8 +276,8 @@ def test_what_says_how_a_set_came_about_is_checked_too(edit):
 
 @pytest.mark.parametrize(("epsilon", "failure"), [(1e-9, 1e-8), (0.2, 0.0)])
 def test_a_measurement_that_nobody_can_make_is_found(epsilon, failure):
-    impossible = replace(MEASURED, epsilon=epsilon, failure=failure)
-    made = asked("gaussian").with_measured_sizes(impossible)
+    measured = replace(measured_in(SIZES), epsilon=epsilon, failure=failure)
+    made = replace(asked("gaussian", measured=True), measured=measured)
     assert found(json.loads(certified(made).dumps())) != ()
 
 
@@ -296,38 +289,6 @@ def test_more_demonstrations_than_were_paid_for_are_found():
     assert "shots_per_label" in found(document)[0]
     document["demonstrations"] = [{"text": "x", "label": "c"}]
     assert found(document)[0].startswith("demonstrations")
-
-
-def test_the_best_of_several_states_what_was_charged_and_what_was_kept():
-    document = json.loads(certified(asked("gaussian").best_of(3)).dumps())
-    for number in range(3):  # fewer, since a run can be stopped
-        document["demonstrations"] = [{"text": str(i), "label": "a"} for i in range(number)]
-        assert found(document) == ()
-    document["demonstrations"].append({"text": "one that was not kept", "label": "a"})
-    assert found(document) == (
-        "demonstrations: a label has more of them than privacy/parameters/kept_per_label allows.",
-    )
-
-
-@pytest.mark.parametrize(
-    "claimed",
-    [
-        {"shots_per_label": 4},
-        {"shots_per_label": 3},
-        {"shots_per_label": 2},
-        {"shots_per_label": 7},
-        {"kept_per_label": 0},
-        {"kept_per_label": 6},
-        {"kept_per_label": 7},
-        {"kept_per_label": "2"},
-        {"kept_per_label": True},
-    ],
-    ids=str,
-)
-def test_whoever_claims_other_charges_than_were_paid_is_found(claimed):
-    document = json.loads(certified(asked("gaussian").best_of(3)).dumps())
-    document["privacy"]["parameters"].update(claimed)
-    assert found(document) != ()
 
 
 def test_nothing_is_private_without_a_private_mechanism():
@@ -353,7 +314,7 @@ def test_last_digits_of_another_machine_may_differ():
 
 
 def test_a_file_of_ten_thousand_wrong_lists_gets_a_few_lines_and_no_accountant(monkeypatch):
-    monkeypatch.setattr(SynthesisRequest, "claim_of", lambda *arguments: pytest.fail("it was accounted"))
+    monkeypatch.setattr(Plan, "claim_of", lambda *arguments: pytest.fail("it was accounted"))
     document = edited(
         text_of(*PLAIN),
         ("privacy", "event", "lists"),
@@ -367,7 +328,7 @@ def test_a_file_of_ten_thousand_wrong_lists_gets_a_few_lines_and_no_accountant(m
 @pytest.mark.parametrize("labels", [1001, 60])
 def test_more_than_can_be_checked_is_refused_before_anything_is_built(labels, monkeypatch):
     monkeypatch.setattr(SamplingPlan, "compose", lambda *arguments: pytest.fail("it was built"))
-    document = json.loads(text_of(*DISJOINT))
+    document = json.loads(text_of(*MEASURED))
     names = [f"l{i}" for i in range(labels)]
     document["task"]["labels"] = names
     document["privacy"]["parameters"].update(
@@ -394,8 +355,8 @@ def test_hostile_values_get_one_line(case):
 
 
 def test_the_longest_run_is_accounted_too():
-    plan = SamplingPlan(Scheme.PER_TOKEN, subsets=6, tokens=10**5, shots=100)
-    vast = request(mechanism=mechanism_class("gaussian")(noise_multiplier=4000.0), plan=plan)
+    noise = {"noise-multiplier": 4000.0}
+    vast = asked("gaussian", Scheme.PER_TOKEN, parameters=noise, tokens=10**5, written=50, shots=50)
     assert verify(certified(vast)).problems == ()
 
 
@@ -406,8 +367,7 @@ def priced_before(
     scheme: Scheme, epsilon: float, check: float, names: tuple[str, str] = ("prv", "pld"), delta: float = 1e-5
 ) -> DemoSet:
     """A set whose claim is stated as so many times what its event costs."""
-    quiet = replace(asked("gaussian", scheme), mechanism=mechanism_class("gaussian")(noise_multiplier=4000.0))
-    made = certified(replace(quiet, target=PrivacyTarget(1.0, delta)))
+    made = certified(asked("gaussian", scheme, parameters={"noise-multiplier": 4000.0}, delta=delta))
     now = made.certificate.claim
     assert now.accountant in ("exact", "tilted", "rdp")
     cost = min(now.epsilon, now.check)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mechanisms.cli.main import main
-from mechanisms.data.sources import EXAMPLES
+from tests.examples import BANK
 
-BANK = EXAMPLES[1].path
+__all__ = ["BANK", "run"]
 
 
 def run(capsys, line: str, *extra: str, program: Callable[[list[str]], int] = main) -> tuple[int, str, str]:

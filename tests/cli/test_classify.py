@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from mechanisms import api
-from mechanisms.demos.findings import Choice
+from mechanisms.demos.findings import Baselines
 from mechanisms.records import Demonstration
 from tests.cli.command import check_refusal, run
 from tests.exports.sets import labelled, marked, none_chosen
-from tests.toy_model import ToyModel
+from tests.runs.running import Speaking
 from tests.ui.generate.recording import demo_set
 
 # `query` and `evaluate` on a set with a measured correction, and on one without demonstrations.
@@ -24,20 +24,21 @@ PRIOR = {"News": -100.0, "Sport": 100.0}
 """Says "Sport" to everything."""
 OPPOSITE = {"News": 100.0, "Sport": -100.0}
 PLAIN = demo_set(Demonstration("one", "News"), Demonstration("two", "Sport"))
-MEASURED = replace(PLAIN, prior=PRIOR, choice=Choice(4, "voted", "prior", OPPOSITE))
-NONE = replace(MEASURED, demonstrations=(), choice=Choice(4, "none", "prior", OPPOSITE))
+MEASURED = replace(PLAIN, prior=PRIOR, baselines=Baselines(OPPOSITE, None))
+NONE = replace(MEASURED, demonstrations=())
+"""As in files of before, whose run had found that the model does best without any."""
 
 
-class OtherModel(ToyModel):
+class OtherModel(Speaking):
     name, sha256 = "other", "1" * 64
 
 
 @pytest.fixture
-def using(capsys, monkeypatch, tmp_path):
+def using(capsys, monkeypatch, tmp_path, any_text_passes):
     """Runs a command with a set and the toy model; gives its document."""
     (tmp_path / "test.csv").write_text("text,label\n" + "".join(f"text {i},Sport\n" for i in range(6)))
     (tmp_path / "set.json").write_text("{}")
-    monkeypatch.setattr(api, "load_model", lambda name: OtherModel() if name == "other" else ToyModel())
+    monkeypatch.setattr(api, "load_model", lambda name: OtherModel() if name == "other" else Speaking())
 
     def used(demos, command, *rest, said=""):
         monkeypatch.setattr(api, "read", lambda path: demos)

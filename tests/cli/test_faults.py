@@ -15,16 +15,16 @@ import pytest
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.accounting import ledger as ledger_module
 from mechanisms.cli.main import main
-from mechanisms.data.sources import EXAMPLES
 from mechanisms.errors import ModelUnavailable
 from mechanisms.inference.models import catalogue, listing
 from mechanisms.inference.models.listing import gguf_in_wheel
 from tests.accounting.test_faults import closed_folder, no_room, one_line, run, spent
 from tests.conftest import ROOT
+from tests.examples import BANK
 
 COLUMNS = "--text-column text --label-column topic --labels Cards,Fraud --sizes counted --delta 1e-5 --epsilon 2"
 SMALL = "--allow-left-out --recipe tokens --per-subset 1 --subsets 6 --tokens 2 --candidates 10"
-WRITE = f"synthesize {EXAMPLES[1].path} {COLUMNS} {SMALL}".split()
+WRITE = f"synthesize {BANK} {COLUMNS} {SMALL}".split()
 NO_NETWORK = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9")
 """Nothing listens there."""
 

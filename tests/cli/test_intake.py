@@ -9,9 +9,7 @@ import pytest
 
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.cli.main import parser
-from mechanisms.cli.options import labels_of
-from mechanisms.cli.synthesis_options import outputs_of, schema_of
-from mechanisms.cli.synthesize import spec_of
+from mechanisms.cli.options import field_names, labels_of, spec_of
 from mechanisms.data.label_names import read_labels, read_pairs
 from mechanisms.demos.demo_set import loads, to_text
 from mechanisms.demos.signature import signed
@@ -21,7 +19,7 @@ from tests.cli.command import check_refusal, run
 from tests.ui.generate.recording import demo_set
 
 SECRET = "Zanzibar quagga lost a card in the old harbour"
-WRITING = "--sizes counted --epsilon 2 --delta 1e-5 --recipe vote --drafts 3 --draft-tokens 6 --shots 1"
+WRITING = "--sizes counted --epsilon 2 --delta 1e-5 --recipe vote --drafts 4 --draft-tokens 12 --shots 1"
 LABELS = "--labels News,Sport"
 SET = to_text(signed(demo_set(Demonstration("the vote was close", "News"), Demonstration("a late goal", "Sport"))))
 
@@ -60,21 +58,16 @@ def test_a_private_row_is_never_a_name_in_a_released_set(capsys, headerless, tmp
         ("--text-column note --label-column kind", ("Note", "Kind")),
         ("--text-column Zanzibar --label-column quagga", ("Text", "Label")),
         ("--text-column Zanzibar --text-field Letter", ("Letter", "Label")),
-        ("--output-column quagga --label-column= --labels x", ("Text", "Kind")),
     ],
 )
 def test_names_in_prompts_are_typed_or_of_a_fixed_list(columns, names):
     options = parser().parse_args(f"synthesize x.csv {LABELS} {WRITING} {columns}".split())
-    labels = labels_of(options)
-    if options.output_column:
-        options.recipe = None
-    template = spec_of(options, schema_of(options), outputs_of(options)).template
-    assert template is not None
+    text, label = field_names(options, options.text_column, options.label_column)
+    template = spec_of(options, text_field=text, label_field=label).template(labels_of(options))
     assert (template.text, template.label) == names
-    said = f"{template.instruction}{template.text}{template.label}{template.output}"
-    assert "zanzibar" not in said.lower()
-    assert "quagga" not in said.lower()
-    assert all(label in labels for label in labels)
+    said = f"{template.instruction}{template.text}{template.label}".lower()
+    assert "zanzibar" not in said
+    assert "quagga" not in said
 
 
 # What is said of rows that are left out, and where.
@@ -180,10 +173,10 @@ def test_a_label_with_a_comma_reaches_the_rows(capsys, tmp_path, way):
         "json": ["--labels", json.dumps(ODD[:2])],
         "settings": ["--config", str(settings)],
     }[way]
-    code, _, err = run(capsys, f"synthesize {path} --epsilon 1 --delta 1e-5 --recipe tokens --best-of 99", *said)
-    assert code == 2
+    public = [] if way == "settings" else ["--sizes", "counted"]
+    code, _, err = run(capsys, f"synthesize {path} --model no/such-folder/here", *said, *public)
+    assert code == 4
     assert "left out" not in err
-    assert "best" in err if way == "settings" else "--sizes" in err
 
 
 def test_labels_that_no_row_has_get_a_message_that_fits(capsys, tmp_path):

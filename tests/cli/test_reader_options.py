@@ -19,7 +19,7 @@ from mechanisms.inference.remote import KEY_VARIABLE
 from mechanisms.records import Dataset, Demonstration, Record
 from tests.chat_server import Reply, query_of, serving
 from tests.cli.command import check_refusal, run
-from tests.toy_model import ToyModel
+from tests.runs.running import Speaking
 from tests.ui.generate.recording import demo_set
 
 KEY = "sk-not-to-be-seen"
@@ -34,12 +34,12 @@ def right_of(asked) -> Reply:
 
 
 @pytest.fixture
-def files(tmp_path, monkeypatch):
+def files(tmp_path, monkeypatch, any_text_passes):
     """Files of a set and of test rows, a key, and a home of one's own."""
     monkeypatch.setenv("DPICL_HOME", str(tmp_path / "home"))
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     monkeypatch.setattr(trials, "listed_as", lambda label: "toy" if label == "toy" else None)
-    monkeypatch.setattr(trials, "load_model", lambda name: ToyModel())
+    monkeypatch.setattr(trials, "load_model", lambda name: Speaking())
     monkeypatch.setattr(api, "load_model", None)  # nothing here asks for it
     lines = [f"text {i},{'Sport' if i % 3 else 'News'}" for i in range(20)]
     (tmp_path / "test.csv").write_text("\n".join(["text,label", *lines]))
@@ -67,7 +67,7 @@ def test_a_query_is_answered_elsewhere_and_says_so_before_it_is_sent(files, caps
     assert json.loads(out) == answered
     assert f"leave this machine for {host}; private rows do not." in err.splitlines()[0]
     assert "neither contextual calibration nor a prior" in err
-    assert [each in asked.prompt for each in ("Text: one\nTopic: News", "Text: hello")] == [True, True]
+    assert [each in asked.prompt for each in ("Text: one\nLabel: News", "Text: hello")] == [True, True]
     assert seen_nowhere(files, out, err, asked.body)
 
 
@@ -91,14 +91,14 @@ def test_evaluate_has_the_raw_reading_of_every_arm(files, capsys):
         assert report[arm]["raw"]["accuracy"] == 0.5
         assert report[arm]["without_answer"] == 10
     assert len(prompts) == 60
-    assert sum("Text: one\nTopic: News" in prompt for prompt in prompts) == 20
-    assert sum(prompt.count("Topic:") == 1 for prompt in prompts) == 20
+    assert sum("Text: one\nLabel: News" in prompt for prompt in prompts) == 20
+    assert sum(prompt.count("Label:") == 1 for prompt in prompts) == 20
     assert err.index("leave this machine") < err.index("16 of 60")
     assert seen_nowhere(files, out, err, *prompts)
 
 
 def test_public_text_is_left_out_with_its_reason_where_its_writer_is_not_here(files, capsys, monkeypatch):
-    class Namesake(ToyModel):
+    class Namesake(Speaking):
         sha256 = "1" * 64
 
     for missing in ({"listed_as": lambda label: None}, {"load_model": lambda name: Namesake()}):

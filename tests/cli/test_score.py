@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.cli.command import BANK, check_refusal, run
-from tests.recipes.test_score_set import Honest
+from tests.runs.test_score_set import Honest
 from tests.toy_embedder import ToyEmbedder
 
 FLOWERS = {"labels": ["red", "blue"], "instruction": "Sort.", "template": {"text": "Note", "label": "Topic"}}
@@ -77,7 +77,7 @@ def test_a_score_over_the_cap_is_exit_code_three(capsys, line):
         ("--epsilon 1 --share 2", "share"),
         ("--epsilon 1 --share 1 --prototypes-epsilon 1", "below 1"),
         ("--epsilon 1 --prototypes-epsilon 0", "Epsilon"),
-        ("--epsilon 1 --max-unit-records 0", "max unit records"),
+        ("--epsilon 1 --max-unit-records 0", "max-unit-records"),
         ("--epsilon 1 --text-column body", "body"),
     ],
 )

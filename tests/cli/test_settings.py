@@ -1,4 +1,4 @@
-"""Where options come from: settings of the app, a file, and the parameters of mechanisms."""
+"""Where options come from: the fields of the spec, a file, and the parameters of mechanisms."""
 
 from __future__ import annotations
 
@@ -14,239 +14,209 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpicl_ui.data.state import Columns, DataState, Records
-from dpicl_ui.frame.sessions import Session
-from dpicl_ui.privacy.form import PrivacyForm, RecipeForm, Stages, described, private_mechanisms
 from mechanisms.accounting import fingerprint
 from mechanisms.cli import synthesize as command
 from mechanisms.cli.answer import add_answer_options
 from mechanisms.cli.main import parser
-from mechanisms.cli.options import add_plan_options
-from mechanisms.cli.synthesis_options import check_staged, outputs_of, schema_of
-from mechanisms.data.columns import ColumnMapping, to_dataset
-from mechanisms.data.label_names import read_labels, read_pairs
+from mechanisms.cli.options import add_plan_options, spec_of
+from mechanisms.data.columns import ColumnMapping, checked_dataset
+from mechanisms.data.label_names import read_labels
 from mechanisms.data.reading import Reading
-from mechanisms.data.record_schema import RecordSchema
 from mechanisms.data.sizes import MeasuredSizes
-from mechanisms.data.sources import KIND, read_table
+from mechanisms.data.sources import read_table
 from mechanisms.discovery import parameters
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.queries import query_mechanism_class, query_mechanism_names
 from mechanisms.records import Dataset
 from mechanisms.runs import settings as written
-from mechanisms.runs.recipe import Stage
-from mechanisms.runs.recipe_request import RecipeRequest
-from mechanisms.runs.request import SynthesisRequest
+from mechanisms.runs.plan import Plan, plan_for
+from mechanisms.runs.settings import PARAMETERS, flagged, solved_flag
+from mechanisms.runs.spec import RunSpec
+from mechanisms.runs.stages import stage_names
 from mechanisms.steps import mechanism_class, mechanism_names, transform_class, transform_names
 from tests.cli.command import check_refusal
-from tests.ui.privacy.test_form import VALUES
 
-# The settings that the app writes describe, on the command line, the request that the app would run.
-
+# Each field of the spec is an option, a key of the file, and the same when it comes back.
 
 SECRET = "the private text"
-SCHEMA = RecordSchema(
-    {
-        "type": "object",
-        "properties": {"the text": {"type": "string", "maxLength": 30}, "answer": {"enum": ["yes: no", "#"]}},
-        "required": ["the text", "answer"],
-    }
-)
+LABELS = ("Yes", "2020-01-01")
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20).filter(lambda text: text.strip())
+OTHER = {
+    "epsilon": 2.5, "delta": 1e-7, "sizes": {"Yes": 700, "2020-01-01": 900}, "count_epsilon": 0.25,
+    "kind": "note", "writer": "a nurse", "reader": "a doctor", "relation": "that says",
+    "label_words": {"Yes": "agreement, or so"}, "sentence": "Write of {label}: 100% true.",
+    "instruction": "Sort: the notes.", "text_field": "Note", "label_field": "Answer", "shots": 3,
+    "recipe": "both", "split": "epsilon", "shares": {"write": 0.5, "vote": 0.25}, "score": False,
+    "drafts": 9, "draft_tokens": 30, "weighing": "labels",
+    "mechanism": "adadpsyn", "transform": "pta", "parameters": {"alpha": 2.0}, "written": 2, "scheme": "per-token",
+    "subsets": 12, "per_subset": 2, "tokens": 30, "min_tokens": 3, "candidates": 40, "candidate_top_p": 0.75,
+    "max_record_tokens": 50, "max_unit_records": 4,
+}  # fmt: skip
+"""A value of each field that is not its default."""
+TOGETHER = {"count_epsilon": {"sizes": None}, "parameters": {"transform": "pta"}, "per_subset": {"subsets": 12}}
+"""What a field needs beside it."""
 
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("file") / "notes.csv"
-    rows = [(f"{SECRET} {i}", "Yes" if i % 2 else "2020-01-01", f"p{i % 37}", f"{SECRET}'s answer") for i in range(74)]
+    rows = [(f"{SECRET} {i}", LABELS[i % 2], f"p{i % 37}", f"{SECRET}'s answer") for i in range(74)]
     pd.DataFrame(rows, columns=["the text", "null", "who", "answer"]).to_csv(path, index=False)
     return path
 
 
-def columns_of(
-    file: Path,
-    mapping: ColumnMapping,
-    kind: str | None = None,
-    records: Records | None = None,
-    session: Session | None = None,
-) -> Columns:
-    state = (session or Session()).of(DataState)
-    state.open(read_table(file), ("Text", "Label"))
-    if records:
-        return state.read_records(records, mapping.unit, mapping.drop_duplicates)
-    if kind and mapping.label == KIND:
-        return state.read_alone(kind, mapping)
-    return state.read_answered(kind, mapping) if kind else state.read(mapping)
+def mapping_of(by_user: bool = False, drop: bool = False) -> ColumnMapping:
+    return ColumnMapping("the text", "null", "who" if by_user else None, drop)
 
 
-def dataset_of(columns: Columns, *labels: str) -> Dataset:
-    return to_dataset(columns.table, columns.mapping, "my notes", labels)
+def dataset_of(path: Path, mapping: ColumnMapping, labels: tuple[str, ...] = LABELS) -> Dataset:
+    return checked_dataset(read_table(path), mapping, "my notes", labels, lambda told: None)
 
 
-def request_of(
-    dataset: Dataset, measured: MeasuredSizes | None = None, form: PrivacyForm | None = None
-) -> SynthesisRequest:
-    """What a form asks to be written token by token."""
-    return (form or PrivacyForm.read(*VALUES)).spec(dataset, measured).writing(dataset)
-
-
-def from_command_line(
-    text: str, file: Path, measured: MeasuredSizes | None = None
-) -> tuple[SynthesisRequest | RecipeRequest, Dataset]:
-    """The request of `synthesize FILE --config`, and the data set that it is of."""
+def from_command_line(text: str, file: Path, measured: MeasuredSizes | None = None) -> tuple[Plan, Dataset]:
+    """The plan of `synthesize FILE --config`, and the data set that it is of."""
     config = file.with_name("settings.yaml")
     config.write_text(text, encoding="utf-8")
     options = parser().parse_args(["synthesize", str(file), "--config", str(config)])
-    schema, outputs = schema_of(options), outputs_of(options)
-    command._check(options)
-    dataset = command._dataset(options, schema, outputs)
-    spec = command.spec_of(options, schema, outputs)
-    check_staged(options, spec.in_stages(len(dataset.labels)))
+    spec = spec_of(options)
+    command._check(options, spec)
+    dataset = command._dataset(options, spec)
     if measured:
-        assert options.count_epsilon == measured.epsilon
-        spec = replace(spec, sizes=measured)
-    return spec.request(dataset), dataset
+        assert spec.count_epsilon == measured.epsilon
+    return plan_for(spec, dataset, measured), dataset
 
 
-def unsolved(request: SynthesisRequest | RecipeRequest) -> SynthesisRequest | RecipeRequest:
-    """The request before calibration: what it solves for is no setting."""
-    if isinstance(request, RecipeRequest):
-        return replace(request, written=unsolved(request.written)) if request.written else request
-    mechanism = request.mechanism
-    return replace(request, mechanism=replace(mechanism, **{mechanism.calibrated: 1.0}))
+def same(one: Plan, other: Plan) -> bool:
+    """Whether two plans are one, but for noise that calibration solves for."""
+    solved = solved_flag(one.spec.mechanism)
+    bare = ({flag: value for flag, value in each.spec.parameters.items() if flag != solved} for each in (one, other))
+    first, second = (
+        replace(each, spec=each.spec.with_(parameters=own, sizes=None, count_epsilon=None))
+        for each, own in zip((one, other), bare, strict=True)
+    )
+    return first == second
+
+
+def test_every_field_has_a_value_to_try():
+    assert OTHER.keys() == RunSpec.model_fields.keys()
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_a_field_is_in_the_help_in_the_file_and_the_same_when_it_comes_back(file, capsys, name):
+    with pytest.raises(SystemExit):
+        parser().parse_args(["synthesize", "--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    spec = RunSpec.of(**{"sizes": "counted", name: OTHER[name]} | TOGETHER.get(name, {}))
+    flags = [each.flag for each in flagged() if each.name == name] if name != PARAMETERS else [*OTHER[PARAMETERS]]
+    assert flags
+    assert all(f" --{flag}" in told for flag in flags)
+    if name != PARAMETERS:
+        field = RunSpec.model_fields[name]
+        assert field.title in told.replace("- ", "-")
+        assert field.description in told.replace("- ", "-")
+    plan = plan_for(spec, dataset_of(file, mapping_of()))
+    text = written.settings(plan, mapping_of(), "my notes")
+    assert set(flags) <= yaml.safe_load(text).keys()
+    again, _ = from_command_line(text, file)
+    assert (
+        getattr(again.spec, name)
+        == getattr(plan.spec, name)
+        == getattr(spec, name)
+        != RunSpec.model_fields[name].default
+    )
+    assert same(again, plan)
 
 
 @st.composite
-def stages(draw: st.DrawFn) -> Stages:
-    shares = tuple(draw(st.integers(1, 20)) / 100 for _ in Stage)
-    numbers = (draw(st.integers(1, 16)), draw(st.integers(1, 4)), draw(st.integers(1, 6)), draw(st.integers(5, 99)))
-    return Stages(draw(st.sampled_from(["roles", "epsilon"])), *numbers, shares)
-
-
-@st.composite
-def forms(draw: st.DrawFn) -> PrivacyForm:
-    changes = {
+def specs(draw: st.DrawFn) -> dict[str, object]:
+    shares = {name: draw(st.integers(1, 20)) / 100 for name in stage_names()}
+    return {
         "epsilon": draw(st.floats(0.5, 20)),
         "delta": draw(st.floats(1e-9, 1e-3)),
-        "mechanism": draw(st.sampled_from([each.name for each in private_mechanisms()])),
-        "scheme": draw(st.sampled_from(["per-demonstration", "per-token", "disjoint"])),
-        "unit_rows": draw(st.booleans()),
+        "mechanism": draw(st.sampled_from(["gaussian", "noisy-max", "adadpsyn", "blended-logits", "svt-public"])),
+        "scheme": draw(st.sampled_from(["per-demonstration", "per-token"])),
+        "per_subset": draw(st.none() | st.integers(1, 3)),
         "subsets": draw(st.integers(4, 30)),
         "tokens": draw(st.integers(9, 40)),
         "shots": draw(st.integers(1, 4)),
-        "best_of": draw(st.integers(1, 3)),
         "candidates": draw(st.integers(2, 99)),
         "max_record_tokens": draw(st.integers(8, 200)),
-        "instruction": draw(st.one_of(st.just(""), WORDS)).strip(),
-        "text_name": draw(WORDS),
-        "label_name": draw(WORDS),
-        "answers": draw(st.sampled_from(["private", "model"])),
+        "kind": draw(WORDS),
+        "writer": draw(st.just("") | WORDS),
+        "label_words": draw(st.just({}) | st.fixed_dictionaries({"Yes": WORDS.map(str.strip)})),
+        "instruction": draw(st.none() | WORDS),
+        "text_field": draw(WORDS),
+        "label_field": draw(WORDS),
         "transform": draw(st.sampled_from(["none", "pta"])),
-        "recipe": RecipeForm(
-            draw(st.sampled_from(["tokens", "vote", "both"])), draw(st.booleans()), draw(st.none() | stages())
-        ),
+        "recipe": draw(st.sampled_from(["tokens", "vote", "both"])),
+        "split": draw(st.sampled_from([None, "roles", "epsilon"])),
+        "shares": draw(st.none() | st.just(shares)),
+        "score": draw(st.booleans()),
     }
-    return replace(PrivacyForm.read(*VALUES), **changes)
 
 
 @pytest.mark.slow
 @settings(max_examples=30, suppress_health_check=list(HealthCheck))
-@given(forms(), st.booleans(), st.booleans(), st.booleans())
-def test_labelled_texts(file, form, by_user, drop, measure):
-    mapping = ColumnMapping("the text", "null", "who" if by_user else None, drop)
-    columns = columns_of(file, mapping)
-    dataset = dataset_of(columns, "Yes", "2020-01-01")
+@given(specs(), st.booleans(), st.booleans(), st.booleans())
+def test_the_file_of_a_plan_gives_the_plan_again(file, said, by_user, drop, measure):
+    mapping = mapping_of(by_user, drop)
+    dataset = dataset_of(file, mapping)
     sizes = {"Yes": 40, "2020-01-01": 50}
     measured = MeasuredSizes(sizes, 0.25, 1e-9, fingerprint(dataset).content) if measure else None
     try:
-        staged = form.recipe.in_stages
-        asked = form.spec(dataset, measured).request(dataset)
-        assert isinstance(asked, RecipeRequest) is staged
+        spec = RunSpec.of(**said, **{"count_epsilon": 0.25} if measure else {"sizes": "counted"})
+        plan = plan_for(spec, dataset, measured)
     except StudioError:
         return  # the app shows why, and offers no file
-    text = written.settings(asked, columns.mapping, dataset.name)
-    same, read = from_command_line(text, file, measured)
-    assert unsolved(same) == unsolved(asked)
+    text = written.settings(plan, mapping, dataset.name)
+    again, read = from_command_line(text, file, measured)
+    assert same(again, plan)
     assert (read.name, read.unit) == (dataset.name, dataset.unit)
     assert SECRET not in text
     assert yaml.safe_load(text).get("sizes") == (None if measure else "counted")
 
 
-@pytest.mark.slow
-@settings(max_examples=12, suppress_health_check=list(HealthCheck))
-@given(forms())
-def test_texts_with_answers_records_and_texts_alone(file, form):
-    form = replace(form, recipe=RecipeForm("tokens", True), best_of=1, tokens=40)
-    answered = columns_of(file, ColumnMapping("the text", "answer", "who"), kind="Question")
-    records = columns_of(file, ColumnMapping("the text", "answer", "who"), records=Records("Yes", SCHEMA))
-    alone = columns_of(file, ColumnMapping("the text", KIND, "who"), kind="Letter")
-    for columns, kind in ((answered, "Question"), (records, "Yes"), (alone, "Letter")):
-        dataset = dataset_of(columns, kind)
-        try:
-            asked = form.spec(dataset, schema=columns.records and columns.records.schema).writing(dataset)
-        except StudioError:
-            continue
-        text = written.settings(asked, columns.mapping, dataset.name)
-        same, read = from_command_line(text, file)
-        if asked.answered_by_model:  # the command line reads no column, and counts no tokens, that nobody writes
-            assert same.outputs.parameters() == asked.outputs.parameters()
-            same = replace(same, content=asked.content, outputs=asked.outputs)
-        assert unsolved(same) == unsolved(asked)
-        assert (read.name, read.unit) == (dataset.name, dataset.unit)
-        assert SECRET not in text
+def plan_of(file: Path, **said: object) -> Plan:
+    return plan_for(RunSpec.of(**{"sizes": "counted", "recipe": "tokens"} | said), dataset_of(file, mapping_of()))
 
 
 @pytest.mark.parametrize("odd", ["\x85", "\u2028", "\r", "\ufeff"])
 def test_what_yaml_takes_for_another_line_break_comes_back_as_it_was(file, odd):
-    columns = columns_of(file, ColumnMapping("the text", "null"))
-    form = replace(PrivacyForm.read(*VALUES), instruction=f"one{odd}two", label_name=f"a{odd}b")
-    asked = request_of(dataset_of(columns, "Yes", "2020-01-01"), form=form)
-    same, _ = from_command_line(written.settings(asked, columns.mapping, "my notes"), file)
-    assert unsolved(same) == unsolved(asked)
+    plan = plan_of(file, instruction=f"one{odd}two", label_field=f"a{odd}b")
+    again, _ = from_command_line(written.settings(plan, mapping_of(), "my notes"), file)
+    assert same(again, plan)
 
 
 @pytest.mark.slow
-def test_what_calibration_solves_for_is_no_setting(file):
+@pytest.mark.parametrize("mechanism", ["gaussian", "adadpsyn", "blended-logits"])
+def test_what_calibration_solves_for_is_no_setting(file, mechanism):
     """Else the command line would refuse the file of a plan, which is calibrated."""
-    columns = columns_of(file, ColumnMapping("the text", "null"))
-    request = (
-        PrivacyForm.read(*VALUES)
-        .spec(dataset_of(columns, "Yes", "2020-01-01"))
-        .writing(dataset_of(columns, "Yes", "2020-01-01"))
-    )
-    text = written.settings(request.calibrated(), columns.mapping, "my notes")
-    same, _ = from_command_line(text, file)
-    assert same.calibrated() == request.calibrated()
-    assert request.mechanism.calibrated.replace("_", "-") not in yaml.safe_load(text)
+    plan = plan_of(file, mechanism=mechanism).calibrated()
+    text = written.settings(plan, mapping_of(), "my notes")
+    again, _ = from_command_line(text, file)
+    assert again.calibrated() == plan
+    assert solved_flag(mechanism) not in yaml.safe_load(text)
 
 
 def test_no_flag_belongs_to_a_mechanism_and_to_a_transform():
     """The form asks each for its own value; one flag would have to be both."""
-    flags = [each.flag for owner, each in described() if owner.name in ("none", "pta")]
-    assert not set(flags) & {each.flag for owner, each in described() if owner.name not in ("none", "pta")}
+    flags = {each.flag for name in transform_names() for each in parameters(transform_class(name))}
+    assert not flags & {each.flag for name in mechanism_names() for each in parameters(mechanism_class(name))}
 
 
 def test_sizes_that_were_measured_are_not_written_but_measured_again(file):
-    columns = columns_of(file, ColumnMapping("the text", "null"))
-    dataset = dataset_of(columns, "Yes", "2020-01-01")
+    dataset = dataset_of(file, mapping_of())
     measured = MeasuredSizes({"Yes": 4711, "2020-01-01": 4712}, 0.25, 1e-9, fingerprint(dataset).content)
-    text = written.settings(request_of(dataset, measured), columns.mapping, "my notes")
+    text = written.settings(plan_for(RunSpec(), dataset, measured), mapping_of(), "my notes")
     assert "471" not in text
     assert "paid for again" in text
     assert math.isclose(yaml.safe_load(text)["count-epsilon"], 0.25)
 
 
 def test_a_label_that_the_command_line_cannot_name_is_refused(file):
-    columns = columns_of(file, ColumnMapping("the text", "null"))
-    request = replace(
-        PrivacyForm.read(*VALUES)
-        .spec(dataset_of(columns, "Yes", "2020-01-01"))
-        .writing(dataset_of(columns, "Yes", "2020-01-01")),
-        labels=("Yes", " No"),
-        sizes={"Yes": 3, " No": 3},
-    )
+    plan = replace(plan_of(file), labels=("Yes", " No"), sizes={"Yes": 3, " No": 3})
     with pytest.raises(UsageError, match="' No'"):
-        written.settings(request, columns.mapping, "my notes")
+        written.settings(plan, mapping_of(), "my notes")
 
 
 ODD = ('Billing, "urgent"', "\U0001f642 \u05e9\u05dc\u05d5\u05dd", "a=b", "[x", "two\nlines")
@@ -257,46 +227,38 @@ def test_any_label_comes_back_from_the_settings_as_it_was(tmp_path):
     rows = [(f"a text {i}", ODD[i % len(ODD)]) for i in range(60)]
     pd.DataFrame(rows, columns=["text", "label"]).to_csv(path, index=False)
     names = ((ODD[2], "A, named = 1"),)
-    columns = columns_of(path, ColumnMapping("text", "label", label_names=names))
+    mapping = ColumnMapping("text", "label", label_names=names, merge_labels=True)
     called = tuple(dict(names).get(each, each) for each in ODD)
-    asked = request_of(dataset_of(columns, *called))
+    words = dict(zip(called, ("a=b", "c,d", "'e'", '"f"', "g"), strict=True))
+    asked = plan_for(RunSpec.of(sizes=dict.fromkeys(called, 30), label_words=words), dataset_of(path, mapping, called))
     reading = Reading(header=True, encoding="utf-8", separator=",")
-    text = written.settings(asked, replace(columns.mapping, merge_labels=True), "my notes", reading=reading)
-    same, dataset = from_command_line(text, path)
+    text = written.settings(asked, mapping, "my notes", reading=reading)
+    again, dataset = from_command_line(text, path)
     assert dataset.labels == called
-    assert unsolved(same) == unsolved(asked)
+    assert same(again, asked)
+    assert again.sizes == asked.sizes
     options = parser().parse_args(["synthesize", str(path), "--config", str(path.with_name("settings.yaml"))])
     assert (options.header, options.encoding, options.separator) == (True, "utf-8", ",")
     assert options.merge_labels
 
 
 def test_a_model_without_a_name_is_left_to_say(file):
-    columns = columns_of(file, ColumnMapping("the text", "null"))
-    request = (
-        PrivacyForm.read(*VALUES)
-        .spec(dataset_of(columns, "Yes", "2020-01-01"))
-        .writing(dataset_of(columns, "Yes", "2020-01-01"))
-    )
-    assert "--model" in written.settings(request, columns.mapping, "d", None)
-    assert yaml.safe_load(written.settings(request, columns.mapping, "d"))["model"] == "embedded"
+    plan = plan_of(file)
+    assert "--model" in written.settings(plan, mapping_of(), "d", None)
+    assert yaml.safe_load(written.settings(plan, mapping_of(), "d"))["model"] == "embedded"
 
 
 def test_labels_that_were_renamed_are_renamed_again(file):
     names = (("Yes", "Agreed"), ("2020-01-01", "New Year"))
-    columns = columns_of(file, ColumnMapping("the text", "null", label_names=names))
-    asked = (
-        PrivacyForm.read(*VALUES)
-        .spec(dataset_of(columns, "Agreed", "New Year"))
-        .writing(dataset_of(columns, "Agreed", "New Year"))
-    )
-    text = written.settings(asked, columns.mapping, "my notes")
-    same, _ = from_command_line(text, file)
-    assert unsolved(same) == unsolved(asked)
+    mapping = replace(mapping_of(), label_names=names)
+    plan = plan_for(RunSpec.of(sizes="counted"), dataset_of(file, mapping, ("Agreed", "New Year")))
+    again, _ = from_command_line(written.settings(plan, mapping, "my notes"), file)
+    assert same(again, plan)
 
 
 # Options from a file: the same as on the command line, which overrides them.
 
-REQUIRED = "labels: [A, B]\nepsilon: 1\ndelta: 1e-5\n"
+REQUIRED = "labels: [A, B]\nepsilon: 2\n"
 
 
 @pytest.fixture
@@ -304,40 +266,43 @@ def parsed(tmp_path):
     def parse(text: str, *line: str):
         path = tmp_path / "run.yaml"
         path.write_text(text)
-        return vars(parser().parse_args(["synthesize", "data.csv", "--config", str(path), *line]))
+        return parser().parse_args(["synthesize", "data.csv", "--config", str(path), *line])
 
     return parse
 
 
 def test_a_file_says_what_flags_say(parsed):
     text = (
-        "labels: [A, B]\nepsilon: 1.5\ndelta: 1e-5\nsizes: {A: 2000, B: 300}\nrecipe: both\ndrop-duplicates: true\n"
-        "shares:\n  vote: 0.5\n  write: .25\nbase: false\njson: false\ntest-seed: -1\nname: 7\n"
+        "labels: [A, B]\nepsilon: 1.5\ndelta: 1e-7\nsizes: {A: 2000, B: 300}\nrecipe: both\ndrop-duplicates: true\n"
+        "shares:\n  vote: 0.5\n  write: .25\nscore: none\ntransform: pta\nbase: false\njson: false\ntest-seed: -1\n"
+        "name: 7\n"
     )
     flags = (
-        "synthesize data.csv --labels A,B --epsilon 1.5 --delta 1e-5 --sizes A=2000,B=300 --recipe both "
-        "--drop-duplicates --shares vote=0.5,write=0.25 --no-base --test-seed -1 --name 7"
+        "synthesize data.csv --labels A,B --epsilon 1.5 --delta 1e-7 --sizes A=2000,B=300 --recipe both "
+        "--drop-duplicates --shares vote=0.5,write=0.25 --score none --transform pta --no-base --test-seed -1 --name 7"
     )
-    from_file, from_line = parsed(text), vars(parser().parse_args(flags.split()))
-    assert {name for name in from_line if from_file[name] != from_line[name]} == {"config", "labels", "sizes"}
-    for each in (from_file, from_line):
-        assert read_labels(each["labels"]) == ("A", "B")
-        assert read_pairs(each["sizes"]) == [("A", "2000"), ("B", "300")]
+    from_file, from_line = parsed(text), parser().parse_args(flags.split())
+    assert spec_of(from_file) == spec_of(from_line) != RunSpec()
+    assert spec_of(from_file).sizes == {"A": 2000, "B": 300}
+    assert read_labels(from_file.labels) == read_labels(from_line.labels) == ("A", "B")
+    for name in ("drop_duplicates", "json", "test_seed", "name"):
+        assert getattr(from_file, name) == getattr(from_line, name)
 
 
 def test_the_command_line_overrides_the_file_wherever_it_stands(parsed, tmp_path):
-    assert parsed(REQUIRED)["epsilon"] == 1
-    assert parsed(REQUIRED, "--epsilon", "3")["epsilon"] == 3
+    assert spec_of(parsed(REQUIRED)).epsilon == 2
+    assert spec_of(parsed(REQUIRED, "--epsilon", "3")).epsilon == 3
     line = ["synthesize", "data.csv", "--epsilon", "3", f"--config={tmp_path / 'run.yaml'}"]
-    assert parser().parse_args(line).epsilon == 3
+    assert spec_of(parser().parse_args(line)).epsilon == 3
     # A value that is the default overrides as well.
-    assert parsed(f"{REQUIRED}tokens: 12\n", "--tokens", "30")["tokens"] == 30
+    assert spec_of(parsed(f"{REQUIRED}tokens: 12\n", "--tokens", "24")).tokens == 24
+    assert spec_of(parsed(f"{REQUIRED}per-subset: 2\n", "--unit-rows")).unit_rows
 
 
 def test_what_the_file_leaves_out_is_still_required(capsys, parsed):
     with pytest.raises(SystemExit):
-        parsed("labels: A,B\nepsilon: 1\n")
-    assert "--delta" in capsys.readouterr().err
+        parsed("epsilon: 1\n")
+    assert "--labels" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -353,7 +318,8 @@ def test_what_the_file_leaves_out_is_still_required(capsys, parsed):
         ("name: 2020-01-01", "put it in quotes"),
         ("name:", "put it in quotes"),
         ("drop-duplicates: 1", "true or false"),
-        ("epsilon: many", "--epsilon"),
+        ("labels: [A, B]\nepsilon: many", "Epsilon (epsilon)"),
+        ("labels: [A, B]\nrecipe: paint", "--recipe"),
         ('labels: ["\\ud83d", B]', "half a character"),
         ("labels: &all [A, *all]", "write out"),
         ("labels: [&one [A, A], &two [*one, *one], [*two, *two]]", "write out"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,17 +20,26 @@ from mechanisms.data.sizes import (
     with_counts,
     without_counts,
 )
-from mechanisms.demos.demo_set import loads
+from mechanisms.demos.demo_set import DemoSet, loads
 from mechanisms.errors import BudgetRefused, UsageError
 from mechanisms.noise import SecureRandomness
 from mechanisms.privacy_events import Approximate, Composed, Gaussian, Pure
 from mechanisms.records import Dataset, Record
-from mechanisms.runs.run import synthesize
+from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.verification import verify
-from mechanisms.sampling import SamplingPlan, Scheme
-from mechanisms.steps import mechanism_class
-from tests.synthesis.test_synthesize import dataset, request
-from tests.toy_model import ToyModel
+from tests.runs import running
+
+
+def dataset() -> Dataset:
+    return running.data(running.rows(60))
+
+
+def planned(measured: MeasuredSizes, **said: Any) -> Plan:
+    return plan_for(running.alone(epsilon=1.0, **said), dataset(), measured)
+
+
+def written(plan: Plan, ledger: PrivacyLedger) -> DemoSet:
+    return list(running.begun(dataset(), plan, ledger=ledger, randomness=SecureRandomness()))[-1].demo_set
 
 
 def test_measured_sizes_bound_the_true_ones_and_are_charged():
@@ -75,34 +85,30 @@ def test_a_full_ledger_refuses_to_count():
         measure_sizes(dataset(), 0.5, 1e-5, ledger)
 
 
-@pytest.mark.slow
-def test_the_claim_covers_counting_and_writing_together():
+def test_the_claim_covers_counting_and_writing_together(any_text_passes):
     ledger = PrivacyLedger()
     measured = measure_sizes(dataset(), 0.2, 1e-5, ledger)
-    calibrated = request().with_measured_sizes(measured).calibrated()
+    calibrated = planned(measured).calibrated()
     assert 0.97 <= calibrated.claim().epsilon <= 1.0
-    *_, last = synthesize(dataset(), calibrated, ToyModel(), ledger)
-    certificate = last.demo_set.certificate
+    made = written(calibrated, ledger)
+    certificate = made.certificate
     assert certificate.claim.epsilon == pytest.approx(calibrated.claim().epsilon)
-    assert verify(loads(last.demo_set.dumps())).claim.epsilon == pytest.approx(certificate.claim.epsilon)
+    assert verify(loads(made.dumps())).claim.epsilon == pytest.approx(certificate.claim.epsilon)
     assert ledger.snapshot("d", "record").epsilon <= 1.0 + 1e-6
     assert "label sizes measured with noise" in certificate.public_inputs
 
 
-def test_a_pure_mechanism_is_not_mistaken_for_the_counting():
+def test_a_pure_mechanism_is_not_mistaken_for_the_counting(any_text_passes):
     ledger = PrivacyLedger()
     measured = measure_sizes(dataset(), 0.2, 1e-5, ledger)
-    plan = SamplingPlan(Scheme.DISJOINT, subsets=6, tokens=4)
-    chosen = request(mechanism=mechanism_class("noisy-max")(), plan=plan).with_measured_sizes(measured).calibrated()
-    *_, last = synthesize(dataset(), chosen, ToyModel(), ledger)
-    found = verify(loads(last.demo_set.dumps()))
+    made = written(planned(measured, mechanism="noisy-max", parameters={}).calibrated(), ledger)
+    found = verify(loads(made.dumps()))
     assert not found.problems
-    assert found.claim.epsilon == pytest.approx(last.demo_set.certificate.claim.epsilon)
+    assert found.claim.epsilon == pytest.approx(made.certificate.claim.epsilon)
 
 
-def test_a_file_that_only_says_that_it_counted_is_found():
-    *_, last = synthesize(dataset(), request(), ToyModel(), PrivacyLedger())
-    document = last.demo_set.to_json()
+def test_a_file_that_only_says_that_it_counted_is_found(any_text_passes):
+    document = written(running.planned(dataset(), running.alone()), PrivacyLedger()).to_json()
     document["privacy"]["public_inputs"].append("label sizes measured with noise")
     problem, *_ = verify(loads(json.dumps(document))).problems
     assert problem.startswith("privacy/public_inputs")
@@ -111,14 +117,13 @@ def test_a_file_that_only_says_that_it_counted_is_found():
 def test_counting_may_not_use_up_everything():
     measured = measure_sizes(dataset(), 2.0, 1e-5, PrivacyLedger())
     with pytest.raises(UsageError, match="used up"):
-        request().with_measured_sizes(measured).calibrated()
+        planned(measured)
 
 
-def test_a_size_measured_too_small_does_not_show():
+def test_a_size_measured_too_small_does_not_show(any_text_passes):
     measured = measure_sizes(dataset(), 0.5, 1e-5, PrivacyLedger())
-    too_small = replace(measured, sizes={"a": 5, "b": 5})
-    told = list(synthesize(dataset(), request().with_measured_sizes(too_small), ToyModel(), PrivacyLedger()))
-    assert len(told[-1].demo_set.demonstrations) == 2
+    too_small = replace(measured, sizes={"red": 5, "blue": 5})
+    assert len(written(planned(too_small).calibrated(), PrivacyLedger()).demonstrations) == 2
 
 
 # What a run costs that is planned on measured sizes.

@@ -250,18 +250,6 @@ def test_bundled_examples_are_large_and_clean(example):
     assert guess_columns(table) == (example.mapping.text, example.mapping.label)
 
 
-def test_a_row_needs_an_output_where_outputs_are_named_and_which_rows_those_are_depends_on_no_other(tmp_path):
-    path = tmp_path / "asked.csv"
-    path.write_text('text,label,said,other\na,x,one,w\nb,x,,w\nc,x," ",w\na,x,two,w\na,x,two,w\n')
-    table = read_table(path)
-    dataset = to_dataset(table, ColumnMapping("text", "label", output="said"), "d", ("x",))
-    assert [(each.text, each.output) for each in dataset.records] == [("a", "one"), ("a", "two"), ("a", "two")]
-    assert len(dataset.witnesses) == 1  # an output is no witness
-    once = to_dataset(table, ColumnMapping("text", "label", drop_duplicates=True, output="said"), "d", ("x",))
-    assert [each.output for each in once.records] == ["one", "two"]
-    assert to_dataset(table, ColumnMapping("text", "label"), "d", ("x",)).outputs is None
-
-
 def guessed(tmp_path, header, *rows, labels=()):
     path = tmp_path / "guessed.csv"
     path.write_text("\n".join([header, *rows]))

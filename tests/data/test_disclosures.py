@@ -23,18 +23,24 @@ from mechanisms.data.sources import read_table
 from mechanisms.demos.demo_set import loads
 from mechanisms.noise import SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset, Record
-from mechanisms.runs.run import synthesize
-from mechanisms.steps import mechanism_class
-from tests.recipes.running import data, rows
-from tests.synthesis.test_synthesize import LABELS, dataset, request
-from tests.toy_model import ToyModel
+from tests.runs import running
+from tests.runs.running import data, rows
+
+pytestmark = pytest.mark.usefixtures("any_text_passes")
+LABELS = ("a", "b")
+SILENT = {"mechanism": "non-private", "parameters": {}}
+PUBLIC = {"mechanism": "public", "parameters": {}}
 
 
-def written(private: Dataset, ledger: PrivacyLedger, randomness=None, curator=False, **changes):
+def dataset() -> Dataset:
+    return Dataset("d", LABELS, tuple(Record(f"text {i}", label) for i in range(30) for label in LABELS))
+
+
+def written(private: Dataset, ledger: PrivacyLedger, randomness=None, curator=False, **said):
     """The demo set of a run on a data set."""
-    asked = request(content=fingerprint(private).content, **changes)
-    *_, last = synthesize(private, asked, ToyModel(), ledger, randomness or SecureRandomness(), curator)
-    return last.demo_set
+    plan = running.planned(private, running.alone(**said))
+    rest = {"ledger": ledger, "randomness": randomness or SecureRandomness(), "curator": curator}
+    return list(running.begun(private, plan, **rest))[-1].demo_set
 
 
 def scored(*rows: Record) -> Dataset:
@@ -54,7 +60,7 @@ def cut(private: Dataset) -> Dataset:
 
 DISCLOSURES = {
     CLEAN_VALUES: lambda private, ledger: written(private, ledger, curator=True),
-    NO_NOISE: lambda private, ledger: written(private, ledger, mechanism=mechanism_class("non-private")()),
+    NO_NOISE: lambda private, ledger: written(private, ledger, **SILENT),
     SEEDED: lambda private, ledger: written(private, ledger, SeededRandomness(1)),
     f"{SEEDED} ": lambda private, ledger: measure_sizes(private, 0.1, 1e-5, ledger, SeededRandomness(1)),
     SCORED: lambda private, ledger: mark_scored(fingerprint(scored(private.records[3])), ledger),
@@ -112,7 +118,7 @@ def test_the_mark_is_named_among_the_public_inputs_of_what_was_read_from_rows():
     assert WHETHER_SHOWN in written(dataset(), ledger).certificate.public_inputs
     written(dataset(), ledger, curator=True)
     # A set for which no row was read says nothing that follows from rows, the mark of another name included.
-    public = written(renamed(dataset()), ledger, mechanism=mechanism_class("public")())
+    public = written(renamed(dataset()), ledger, **PUBLIC)
     assert public.certificate.disclosures == ()
     assert WHETHER_SHOWN not in public.certificate.public_inputs
 
@@ -122,7 +128,7 @@ def test_rows_of_private_data_sets_are_found_in_a_test_file():
     test = fingerprint(scored(Record("TEXT 3.", "b"), Record("unheard of", "a")))
     assert owners_of(test, ledger) == []
     assert owners_of(test, ledger, fingerprint(dataset())) == ["d"]
-    written(dataset(), ledger, mechanism=mechanism_class("non-private")())
+    written(dataset(), ledger, **SILENT)
     assert owners_of(test, ledger) == ["d"]
     assert owners_of(fingerprint(scored(Record("unheard of", "a"))), ledger) == []
     mark_scored(test, ledger)
@@ -164,7 +170,7 @@ def test_every_text_has_a_digest():
 
 def test_a_set_that_no_row_was_read_for_gets_no_mark_of_rows_at_its_export():
     ledger = PrivacyLedger()
-    public = written(dataset(), ledger, mechanism=mechanism_class("public")())
+    public = written(dataset(), ledger, **PUBLIC)
     assert public.with_disclosures((CLEAN_VALUES,)) == public
 
 

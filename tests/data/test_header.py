@@ -13,7 +13,7 @@ from mechanisms.data.columns import ColumnMapping, to_dataset
 from mechanisms.data.csv_file import Rows
 from mechanisms.data.raw_file import RawFile
 from mechanisms.data.reading import Reading, ReadingAsked
-from mechanisms.data.sources import ANSWERED_EXAMPLES, EXAMPLES, read_table
+from mechanisms.data.sources import EXAMPLES, read_table
 from mechanisms.errors import DataError, UsageError
 
 LOOKS_LIKE_A_ROW = {
@@ -78,7 +78,7 @@ def test_names_of_columns_are_not_asked_about(tmp_path, first):
     assert asked(tmp_path, first, below if first != "text,label," else BELOW) is None
 
 
-@pytest.mark.parametrize("example", [*EXAMPLES, *ANSWERED_EXAMPLES], ids=lambda each: each.path.stem)
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: each.path.stem)
 def test_the_examples_are_read_without_a_question(example):
     labels = tuple(set(read_table(example.path).frame[example.mapping.label]))
     assert read_table(example.path, Reading(labels=labels)).columns[0].islower()

@@ -9,8 +9,7 @@ import pytest
 from mechanisms.data import json_lines
 from mechanisms.data.columns import ColumnMapping, inspect, to_dataset
 from mechanisms.data.reading import Reading, ReadingAsked
-from mechanisms.data.record_schema import RecordSchema
-from mechanisms.data.sources import KIND, RECORD, read_records, read_table
+from mechanisms.data.sources import read_table
 from mechanisms.errors import DataError
 
 ROWS = [{"text": f"text é {i}", "label": "ab"[i % 2], "user": f"u{i}"} for i in range(5)]
@@ -88,13 +87,23 @@ def test_what_is_asked_for_is_read_although_it_is_not_offered(tmp_path):
         inspect(table, ColumnMapping("texts", "label"))
 
 
-def test_the_owner_of_a_record_is_read_although_it_is_not_offered(tmp_path):
-    schema = RecordSchema({"type": "object", "properties": {"text": {"type": "string"}}})
-    read(tmp_path, *[WIDE] * 6, *ROWS)
-    table = read_records(tmp_path / "data.jsonl", schema, "Note")
+def test_the_owner_of_a_row_is_read_although_it_is_not_offered(tmp_path):
+    table = read(tmp_path, *[WIDE] * 6, *ROWS)
     assert "user" not in table.columns
-    sizes = to_dataset(table, ColumnMapping(RECORD, KIND, "user"), "data", ("Note",)).counted_sizes()
-    assert sizes == {"Note": len(ROWS)}
+    sizes = to_dataset(table, MAPPING, "data", ("a", "b")).counted_sizes()
+    assert sizes == {"a": 3, "b": 2}
+
+
+def test_a_line_of_very_many_names_is_left_out_by_itself(tmp_path):
+    many = {f"name {i}": i for i in range(100_001)}
+    table = read(tmp_path, {"text": "a"}, many, {"text": "b"})
+    assert list(table.frame["text"]) == ["a", "b"]
+    assert list(table.columns) == ["text"]
+
+
+def test_lines_that_are_no_object_are_left_out_and_the_others_stay_as_they_were(tmp_path):
+    odd = (b"{", b'{"text": "\\ud800"}', b"[" * 5000)
+    assert usable(read(tmp_path, *ROWS[:2], *odd, *ROWS[2:])) == usable(read(tmp_path, *ROWS))
 
 
 def test_a_wide_line_leaves_room_for_as_many_rows_as_before(tmp_path, monkeypatch):

@@ -76,13 +76,13 @@ def test_a_text_that_says_something_is_used(text):
     assert left_out([(text, "spam")]) == {}
 
 
-def test_users_and_outputs_are_needed_where_they_are_named(tmp_path):
+def test_users_are_needed_where_they_are_named(tmp_path):
     path = tmp_path / "data.csv"
-    path.write_text("text,label,who,said\na text,spam,u,yes\na text,spam,,yes\na text,spam,u, \n,spam,,\n")
-    mapping = ColumnMapping("text", "label", "who", output="said")
+    path.write_text("text,label,who\na text,spam,u\na text,spam,\n,spam,\n")
+    mapping = ColumnMapping("text", "label", "who")
     found = breakdown(read_table(path), mapping, LABELS).left_out(LABELS)
-    assert found.counts == {Reason.EMPTY: 1, Reason.NO_OUTPUT: 1, Reason.NO_USER: 1}
-    assert found.rows == 4
+    assert found.counts == {Reason.EMPTY: 1, Reason.NO_USER: 1}
+    assert found.rows == 3
 
 
 def test_lines_that_are_no_rows_are_counted_too(tmp_path):

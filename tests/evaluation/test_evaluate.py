@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mechanisms.demos.demo_set import loads
-from mechanisms.demos.findings import Choice, PublicSet
+from mechanisms.demos.findings import Baselines, PublicSet
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import (
     PRIVATE,
@@ -24,8 +24,8 @@ from mechanisms.evaluation.evaluate import (
 from mechanisms.evaluation.reader import Arm, Classifier, LocalReader, as_read_by, readers_in_words, without_corrections
 from mechanisms.records import Demonstration, PromptTemplate, Record
 from mechanisms.runs.public_demonstrations import public_demonstrations
+from tests.exports.sets import demo_set
 from tests.toy_model import ToyModel
-from tests.ui.generate.recording import demo_set
 
 TEMPLATE = PromptTemplate("Classify.", "T", "L")
 LABELS = ("red", "green", "blue")
@@ -102,7 +102,7 @@ OWN, WITHOUT = {"News": 0.5, "Sport": -0.5}, {"News": 0.1, "Sport": -0.1}
 
 
 def test_a_set_stands_beside_what_was_measured_for_each():
-    measured = replace(demo_set(*WRITTEN), prior=OWN, choice=Choice(3, "voted", "prior", WITHOUT))
+    measured = replace(demo_set(*WRITTEN), prior=OWN, baselines=Baselines(WITHOUT, None))
     assert arms_of(measured, PUBLIC) == (
         Arm(ZERO_SHOT, (), WITHOUT),
         Arm(PUBLIC_ONLY, PUBLIC),
@@ -111,18 +111,18 @@ def test_a_set_stands_beside_what_was_measured_for_each():
     assert [arm.prior for arm in arms_of(demo_set(*WRITTEN), PUBLIC)] == [None, None, None]
 
 
-def test_the_public_set_of_a_choice_is_read_in_its_own_words_with_its_own_correction():
+def test_the_public_set_of_a_run_is_read_in_its_own_words_with_its_own_correction():
     words = PromptTemplate("Sort.", "Text", "Label")
     brought = PublicSet(PUBLIC, words, {"News": 0.2, "Sport": -0.2})
-    chosen = replace(demo_set(*WRITTEN), prior=OWN, choice=Choice(3, "voted", "prior", WITHOUT, brought))
+    chosen = replace(demo_set(*WRITTEN), prior=OWN, baselines=Baselines(WITHOUT, brought))
     assert public_demonstrations(chosen, ToyModel()) == PUBLIC
     assert arms_of(chosen, PUBLIC)[1] == Arm(PUBLIC_ONLY, PUBLIC, brought.prior, words)
     assert arms_of(without_corrections(chosen), PUBLIC)[1] == Arm(PUBLIC_ONLY, PUBLIC, None, words)
-    assert loads(chosen.dumps()).choice == chosen.choice
+    assert loads(chosen.dumps()).baselines == chosen.baselines
 
 
 def test_a_set_without_demonstrations_is_a_way_to_read_the_zero_shot_answer():
-    none = replace(demo_set(), prior=OWN, choice=Choice(3, "none", "prior", WITHOUT))
+    none = replace(demo_set(), prior=OWN, baselines=Baselines(WITHOUT, None))
     assert arms_of(none, ()) == (Arm(ZERO_SHOT, (), OWN),)
 
 
@@ -151,7 +151,7 @@ def test_intervals_of_balanced_accuracy_hold_the_truth_as_often_as_they_say():
 
 MEASURED_PRIOR = {"News": 0.5, "Sport": -0.5}
 PLAIN = demo_set(Demonstration("one", "News"))
-MEASURED = replace(PLAIN, prior=MEASURED_PRIOR, choice=Choice(4, "voted", "prior", MEASURED_PRIOR))
+MEASURED = replace(PLAIN, prior=MEASURED_PRIOR, baselines=Baselines(MEASURED_PRIOR, None))
 
 
 class Namesake(ToyModel):
@@ -167,13 +167,13 @@ def test_the_writer_reads_all_of_it():
 
 def test_weights_decide_and_not_the_name():
     read = as_read_by(MEASURED, Namesake())
-    assert (read.prior, read.choice) == (None, Choice(4, "voted", "prior"))
-    assert read == replace(MEASURED, prior=None, choice=read.choice)
+    assert (read.prior, read.baselines) == (None, Baselines(None, None))
+    assert read == replace(MEASURED, prior=None, baselines=read.baselines)
     assert "contextual calibration" in readers_in_words(MEASURED, Namesake())
 
 
 def test_where_nothing_was_measured_only_the_models_are_named():
     assert as_read_by(PLAIN, Namesake()) == PLAIN
     assert readers_in_words(PLAIN, Namesake()) == "Written with toy, read here by toy."
-    zero_shot = replace(PLAIN, choice=Choice(4, "none", "prior", MEASURED_PRIOR))
+    zero_shot = replace(PLAIN, baselines=Baselines(MEASURED_PRIOR, None))
     assert "contextual calibration" in readers_in_words(zero_shot, Namesake())

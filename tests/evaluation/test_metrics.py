@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
+from mechanisms.answers.scores import AnswerScores, mean_scores, score_answer
 from mechanisms.demos.findings import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT, ArmScore, Score
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import AS_READ, Accuracy, Comparison, compare, gain, verdict_of_score
-from mechanisms.evaluation.open_answers import AnswerScores, mean_scores, score_answer
 from mechanisms.evaluation.reader import LocalReader, finished
 from mechanisms.evaluation.text_figures import text_figures
 from mechanisms.records import Demonstration, Record
+from tests.exports.sets import demo_set
 from tests.toy_model import ToyModel
-from tests.ui.generate.recording import demo_set
 
 # Metrics of open answers, where they are known in closed form.
 

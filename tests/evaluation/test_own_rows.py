@@ -9,8 +9,8 @@ from mechanisms.data.sizes import COMPARED
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.own_rows import MOST_EMBEDDED, SHOWN, Nearest, beside
 from mechanisms.records import Dataset, Demonstration, Record
+from tests.exports.sets import demo_set
 from tests.toy_embedder import ToyEmbedder
-from tests.ui.generate.recording import demo_set
 
 TOPICS = {"News": "minister vote", "Sport": "goal match"}
 SET = demo_set(Demonstration("minister 7", "News"), Demonstration("goal 11", "Sport"))

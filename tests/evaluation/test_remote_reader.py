@@ -14,11 +14,11 @@ from mechanisms.evaluation.remote_reader import RemoteReader, label_in, refuse_s
 from mechanisms.inference import LanguageModel, QueryPrompt, QueryWords
 from mechanisms.inference.remote import ChatServer, ServerAddress
 from mechanisms.records import Demonstration, PromptTemplate, Record
-from mechanisms.runs.run import synthesize
+from mechanisms.runs.run import run
 from mechanisms.runs.score import score_set
 from tests.chat_server import Reply, query_of, serving
+from tests.exports.sets import demo_set
 from tests.toy_model import ToyModel
-from tests.ui.generate.recording import demo_set
 
 TEMPLATE, LABELS = PromptTemplate("Classify.", "Text", "Topic"), ("Account", "Account closed", "Sport")
 SHOWN = (Demonstration("one\ntwo", "Sport"), Demonstration("three", "Account"))
@@ -110,7 +110,7 @@ def test_it_has_nothing_that_reads_private_rows():
     members = {name for name in vars(LanguageModel) if not name.startswith("_")} - {"name"}
     assert {"open", "encode", "check", "alike"} <= members
     assert not members & (set(dir(RemoteReader)) | set(dir(ChatServer)))
-    for private in (synthesize, score_set):
+    for private in (run, score_set):
         assert get_type_hints(private)["model"] is LanguageModel
 
 

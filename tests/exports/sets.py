@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from functools import cache
 
-from mechanisms.data.record_schema import RecordSchema
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.exports.export_format import Released
-from mechanisms.records import Demonstration, PromptTemplate
-from mechanisms.runs.recipe import Division, Kind
-from tests.certificates.recipes import text_of
-from tests.ui.generate.recording import demo_set
+from mechanisms.records import Demonstration
+from mechanisms.runs.spec import Recipe, Split
+from tests.certificates.recipes import FOUND, certified, planned
+from tests.certificates.test_older import FILES
 
+LABELS = ("News", "Sport")
 SEEN = "figures of attacks on rows of it, which have no noise"
 HOSTILE = (
     "plain",
@@ -26,32 +27,43 @@ HOSTILE = (
     "\u202eright to left\u2066 \u2028 \u0085 \x00 \x1b[31m",
     "--- \n# heading\n```\n[link](javascript:alert(1))",
 )  # fmt: skip
-SCHEMA = RecordSchema({"type": "object", "properties": {"name": {"type": "string", "maxLength": 40}}})
 
 
 def released(made: DemoSet) -> Released:
     return Released.read(made.dumps())
 
 
+@cache
+def _written(*labels: str) -> DemoSet:
+    """Of a run that only writes."""
+    names = {"text_field": "Text", "label_field": "Topic", "kind": "text"}
+    noise = {"noise-multiplier": 20.0}
+    plan = planned(
+        Recipe.TOKENS, Split.EPSILON, sizes=dict.fromkeys(labels, 40), shares=None, subsets=8, parameters=noise, **names
+    )
+    return certified(plan, created="2026-01-01T00:00:00+00:00")
+
+
+def demo_set(*demonstrations: Demonstration) -> DemoSet:
+    """Of news and sport."""
+    return replace(_written(*LABELS), demonstrations=demonstrations)
+
+
 def labelled(*texts: str) -> DemoSet:
-    return demo_set(*(Demonstration(text, ("News", "Sport")[i % 2]) for i, text in enumerate(texts)))
+    return demo_set(*(Demonstration(text, LABELS[i % 2]) for i, text in enumerate(texts)))
 
 
-def answered(*texts: str) -> DemoSet:
-    made = labelled()
-    pairs = tuple(Demonstration(text, "News", f"{text}!") for text in texts)
-    return replace(made, demonstrations=pairs, template=replace(made.template, output="Genre"))
+def single(*texts: str) -> DemoSet:
+    """Of one label, so that there is nothing to classify."""
+    return replace(_written("Letter"), demonstrations=tuple(Demonstration(text, "Letter") for text in texts))
 
 
-def records(*names: str) -> DemoSet:
-    lines = tuple(Demonstration(SCHEMA.canonical({"name": name}), "News") for name in names)
-    return replace(demo_set(*lines), template=PromptTemplate("Write one.", "Record", "Kind"), schema=SCHEMA)
-
-
-def alone(*texts: str) -> DemoSet:
-    """Of one kind of text, without labels to tell apart."""
-    made = tuple(Demonstration(text, "Letter") for text in texts)
-    return replace(labelled(), labels=("Letter",), demonstrations=made)
+@cache
+def staged() -> Released:
+    """Of a run in stages that found everything, and whose gate refused texts."""
+    asked = {"kind": "note", "writer": "a patient", "reader": "a clinic", "label_words": {"a": "acne"}}
+    made = certified(planned(Recipe.BOTH, Split.ROLES, **asked), **FOUND)
+    return released(replace(made, demonstrations=(Demonstration("one", "a"), Demonstration("two", "b"))))
 
 
 def worded(made: DemoSet) -> DemoSet:
@@ -70,15 +82,14 @@ def not_private(made: DemoSet) -> DemoSet:
 
 @cache
 def none_chosen() -> Released:
-    """Of a recipe that found that no demonstrations serve best, with its private score."""
-    return Released.read(text_of(Kind.VOTE, Division.ROLES))
+    """Of version 0.2.0, whose run found that no demonstrations serve best, with its private score."""
+    return Released.read(json.dumps(FILES["vote roles"]))
 
 
 KINDS = {
     "labelled": released(labelled(*HOSTILE)),
-    "answered": released(answered(*HOSTILE)),
-    "records": released(records("plain", "a  {b}", "\u202e<i>")),
-    "alone": released(alone(*HOSTILE)),
+    "single": released(single(*HOSTILE)),
+    "staged": staged(),
     "worded": released(worded(labelled(*HOSTILE))),
     "none": none_chosen(),
 }
@@ -86,7 +97,4 @@ KINDS = {
 
 def pairs_of(kind: str) -> list[tuple[str, str]]:
     """What is asked and what is answered."""
-    made = KINDS[kind].demo_set
-    if kind in ("records", "alone"):
-        return [(each.label, each.text) for each in made.demonstrations]
-    return [(each.text, each.output if kind == "answered" else each.label) for each in made.demonstrations]
+    return [(each.text, each.label) for each in KINDS[kind].demo_set.demonstrations]

@@ -21,6 +21,7 @@ from tests.exports.sets import (
     none_chosen,
     not_private,
     released,
+    staged,
     worded,
 )
 
@@ -65,12 +66,36 @@ def test_it_says_what_a_certificate_has_to():
 
 
 def test_stages_and_the_private_score_are_on_it():
-    shown, made = page(none_chosen()).text, none_chosen().demo_set
-    for stage in made.stages:
-        assert stage.name.capitalize() in shown
-    assert "61.0%" in shown
-    assert "57.0% to 66.0%" in shown
-    assert "the model does best without any" in shown
+    for made in (staged(), none_chosen()):
+        shown = page(made).text
+        for stage in made.demo_set.stages:
+            assert stage.name.capitalize() in shown
+        assert "61.0%" in shown
+        assert "57.0% to 66.0%" in shown
+        assert ("the model does best without any" in shown) == (made is none_chosen())
+
+
+@pytest.mark.parametrize("named", ["certificate", "facts"])
+def test_how_the_model_was_asked_and_what_was_refused_is_on_page_and_label(named):
+    made = staged()
+    shown = page(made).text if named == "certificate" else words(drawing(made))
+    joined = " ".join(shown.split())
+    for each in (
+        "You are a clinic. A patient writes you one note about {label}, in one or two sentences.",
+        "You are a patient. Write one note about {label} to a clinic, in one or two sentences;",
+        "a: acne",
+        "3 written texts",
+        "token by token: Gaussian noise on the sum of distributions",
+        "no words: 2",
+        "it breaks off: 1",
+    ):
+        assert each in joined
+    plain = labelled("x")
+    joined = " ".join(words(drawing(released(plain))).split())
+    assert "Write one text about {label}, in one or two sentences." in joined
+    assert "Refused" not in joined
+    own = replace(plain, asked=replace(plain.asked, sentence="Say {label} aloud."))
+    assert "Asked Say {label} aloud." in " ".join(words(drawing(released(own))).split())
 
 
 def test_marks_and_sets_without_a_promise_are_said_before_the_promise():

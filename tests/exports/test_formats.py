@@ -16,12 +16,11 @@ from mechanisms.errors import UsageError
 from mechanisms.exports.export_format import format_named, format_names, packed
 from mechanisms.files import safe
 from mechanisms.inference.prompts import one_line
-from tests.exports.sets import HOSTILE, KINDS, SEEN, labelled, marked, not_private, pairs_of, records, released
+from tests.exports.sets import HOSTILE, KINDS, SEEN, labelled, marked, not_private, pairs_of, released
 
 REFUSED = {
-    ("openai", "none"), ("csv", "none"), ("promptfoo", "none"), ("hugging-face", "none"), ("promptfoo", "records"),
-    ("promptfoo", "labelled"), ("promptfoo", "answered"), ("promptfoo", "worded"), ("promptfoo", "alone"),
-    *((name, kind) for name in ("records", "schema") for kind in KINDS if kind != "records"),
+    ("openai", "none"), ("csv", "none"), ("promptfoo", "none"), ("hugging-face", "none"),
+    ("promptfoo", "labelled"), ("promptfoo", "worded"), ("promptfoo", "single"),
 }  # fmt: skip
 
 
@@ -53,21 +52,16 @@ def test_what_has_no_place_in_a_format_is_refused(name):
 
 @pytest.mark.parametrize("name", format_names())
 def test_marks_are_kept_or_their_loss_is_said(name):
-    chosen, made = format_named(name), marked(records("x"))
-    if chosen.misfit(made):
-        made = marked(labelled("x"))
+    chosen, made = format_named(name), marked(labelled("x"))
     written = "".join(chosen.write(released(made)).values())
-    if name == "schema":
-        assert SEEN not in written  # it follows from no row
-    else:
-        assert (SEEN in written) == chosen.keeps_disclosures == (chosen.caution(made) is None)
+    assert (SEEN in written) == chosen.keeps_disclosures == (chosen.caution(made) is None)
 
 
 @pytest.mark.parametrize("name", format_names())
 def test_a_measured_correction_is_kept_or_its_loss_is_said(name):
     chosen, made = format_named(name), replace(labelled("x"), prior={"News": 0.625, "Sport": -0.625})
     assert chosen.reading(labelled("x")) is None
-    if chosen.of_records or chosen.correction == "":
+    if chosen.correction == "":
         assert chosen.reading(made) is None  # no model reads it
         return
     written = "".join(chosen.write(released(made)).values())
@@ -77,19 +71,17 @@ def test_a_measured_correction_is_kept_or_its_loss_is_said(name):
 
 @pytest.mark.parametrize("name", format_names())
 def test_a_set_that_is_not_private_says_so_or_is_refused(name):
-    chosen, made = format_named(name), not_private(records("x"))
-    if chosen.misfit(made):
-        made = not_private(labelled("x"))
+    chosen, made = format_named(name), not_private(labelled("x"))
     if not chosen.keeps_disclosures:
         with pytest.raises(UsageError, match="not private"):
             chosen.write(released(made))
-    elif name != "schema":
+    else:
         written = "".join(chosen.write(released(made)).values())
         assert "a test seed" in written
         assert '"private": true' not in written
 
 
-@pytest.mark.parametrize("kind", ["labelled", "answered", "records", "alone", "worded"])
+@pytest.mark.parametrize("kind", ["labelled", "single", "staged", "worded"])
 def test_conversations_and_programs_hold_every_pair(kind):
     lines = text("openai", kind).splitlines()  # at every separator that Unicode has
     said = [[each["content"] for each in json.loads(line)["messages"][1:]] for line in lines]
@@ -98,13 +90,11 @@ def test_conversations_and_programs_hold_every_pair(kind):
     assert [tuple(each.values()) for each in state["demos"]] == pairs_of(kind)
 
 
-def test_a_text_alone_answers_its_kind_and_no_format_takes_the_kind_for_a_label():
-    prompt, card = text("prompt", "alone"), format_named("hugging-face").write(KINDS["alone"])["README.md"]
-    template = KINDS["alone"].demo_set.template
-    assert prompt.endswith(f"\n{template.label}: Letter\n{template.text}:\n")
-    assert f"{template.label}: Letter\n{template.text}: plain\n\n" in prompt
-    assert "text-generation" in card
-    assert "text-classification" not in card
+def test_a_set_of_one_label_is_no_set_to_classify():
+    cards = {kind: format_named("hugging-face").write(KINDS[kind])["README.md"] for kind in ("single", "labelled")}
+    assert "text-generation" in cards["single"]
+    assert "text-classification" not in cards["single"]
+    assert "text-classification" in cards["labelled"]
 
 
 def test_tests_of_promptfoo_have_the_documented_shape():
@@ -123,10 +113,10 @@ def test_what_promptfoo_would_run_is_refused(trap):
         format_named("promptfoo").write(released(labelled("fine", f"a {trap}")))
 
 
-@pytest.mark.parametrize("kind", ["labelled", "answered", "worded", "none"])
+@pytest.mark.parametrize("kind", ["labelled", "single", "worded", "none"])
 def test_a_plain_prompt_is_the_one_that_this_app_asks_with(kind):
     template = KINDS[kind].demo_set.template
-    prompt, answer = text("prompt", kind), template.output or template.label
+    prompt, answer = text("prompt", kind), template.label
     assert prompt.startswith(template.instruction)
     assert prompt.endswith(f"]\n{answer}:\n")
     for question, said in pairs_of(kind):

@@ -25,7 +25,7 @@ pytestmark = [
         reason="exports were not loaded by datasets, dspy, langchain-core and openai: `make formats` sets them up",
     ),
 ]
-WRITTEN = ("labelled", "answered", "records", "worded")
+WRITTEN = ("labelled", "single", "staged", "worded")
 OPENAI = """
 from typing import List
 from pydantic import ConfigDict, TypeAdapter
@@ -99,13 +99,9 @@ def test_langchain(tmp_path: Path):
     kinds = (*WRITTEN, "none")
     for kind, prompt in zip(kinds, loaded(LANGCHAIN, files(tmp_path, "langchain", kinds)), strict=True):
         template = KINDS[kind].demo_set.template
-        asked, said = template.text, template.output or template.label
-        if kind == "records":
-            asked, said = said, asked
-        shown = [
-            f"{asked}: {one_line(q)}\n{said}: {a if kind == 'records' else one_line(a)}" for q, a in pairs_of(kind)
-        ]
-        assert prompt == "\n\n".join([template.instruction, *shown, f"{asked}: {{my}} text\n{said}:"])
+        text, label = template.text, template.label
+        shown = [f"{text}: {one_line(one)}\n{label}: {one_line(other)}" for one, other in pairs_of(kind)]
+        assert prompt == "\n\n".join([template.instruction, *shown, f"{text}: {{my}} text\n{label}:"])
 
 
 def test_datasets(tmp_path: Path):
@@ -117,4 +113,4 @@ def test_datasets(tmp_path: Path):
             (folders[-1] / name).write_bytes(written.encode())
     for kind, rows in zip(WRITTEN, loaded(DATASETS, folders), strict=True):
         made = KINDS[kind].demo_set.demonstrations
-        assert rows == [[each.text, each.label, *([each.output] if each.output else [])] for each in made]
+        assert rows == [[each.text, each.label] for each in made]

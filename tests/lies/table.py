@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from tests.lies.planting import Change, Lie
 
-_TOKENS = "tests/replay/test_synthesis.py::test_a_run_costs_a_unit_what_it_charges_and_not_much_less"
-_FORMS = "tests/replay/test_synthesis.py::test_amplified_tokens_cost_no_more"
+_TOKENS = "tests/replay/test_tokens.py::test_a_run_costs_a_unit_what_it_charges_and_not_much_less"
+_AMPLIFIED = "tests/replay/test_tokens.py::test_amplified_tokens_cost_no_more"
+_READ = "tests/replay/test_tokens.py::test_however_a_noisy_vector_is_read_its_token_follows_from_it"
 _SIZES = "tests/replay/test_single_releases.py::test_a_unit_moves_measured_sizes_by_what_it_pays"
 _SET = "tests/replay/test_single_releases.py::test_a_unit_moves_the_score_of_a_set_by_what_it_pays_and_in_one_place"
-_STAGES = "tests/replay/test_recipes.py::test_a_unit_of_each_stage_costs_what_its_list_was_charged"
-_ROLES, _EVERYONE = f"{_STAGES}[vote-roles-rows-by rows-measured]", f"{_STAGES}[vote-epsilon-rows-by rows-declared]"
+_STAGES = "tests/replay/test_stages.py::test_a_unit_of_each_stage_costs_what_its_list_was_charged"
+_ROLES, _EVERYONE = f"{_STAGES}[vote-roles-rows-by rows-declared]", f"{_STAGES}[vote-epsilon-rows-by rows-measured]"
+_OPENINGS = "tests/replay/test_stages.py::test_a_unit_moves_the_openings_by_what_it_pays"
 _PRICES = "tests/replay/test_price_list.py::test_stages_in_every_combination_cost_what_is_listed"
 _DEMONSTRATIONS = "tests/replay/test_price_list.py::test_demonstrations_in_every_combination_cost_what_is_listed"
 _ANSWERS = "tests/replay/test_answers.py::test_a_unit_costs_what_was_reserved_and_not_much_less"
-_RESUMED = "tests/replay/test_resumed.py::test_tokens_of_a_run_that_went_on_cost_what_was_charged"
-_GONE_ON = "tests/replay/test_resumed.py::test_stages_of_a_run_that_went_on_cost_what_was_charged"
+_RESUMED = "tests/replay/test_resumed.py::test_tokens_of_a_resumed_run_cost_what_was_charged"
+_GONE_ON = "tests/replay/test_resumed.py::test_stages_of_a_resumed_run_cost_what_was_charged"
 _STEPS = "tests/steps/test_demonstrations.py::test_a_demonstration_costs_what_its_event_pays_for_and_not_much_less"
 _TALLIES = "tests/tallies/test_contract.py"
 
 _COUNTS = "mechanisms.data.sizes"
 _PLAN = "mechanisms.sampling"
 _GAUSSIAN = "mechanisms.steps.gaussian"
-_REQUEST = "mechanisms.runs.request"
+_RUN_PLAN = "mechanisms.runs.plan"
+_RUN = "mechanisms.runs.run"
+_WRITE = "mechanisms.runs.stages.write"
+_WRITING = "mechanisms.runs.writing"
+_ASKING = "mechanisms.runs.stages.openings"
 _JUDGING = "mechanisms.runs.judging"
 _VOTE = "mechanisms.runs.stages.vote"
 _SCORE = "mechanisms.runs.stages.score"
@@ -99,22 +105,22 @@ TOKENS = [
         f"{_TOKENS}[gaussian-per-demonstration-rows]",
         (
             "mechanisms.runs.writer",
-            "poisson_sample(len(self._units), plan.rate(size))",
-            "poisson_sample(len(self._units), min(1.0, 1.2 * plan.rate(size)))",
+            "sampling.rate(self._plan.sizes[self.label])",
+            "min(1.0, 1.2 * sampling.rate(self._plan.sizes[self.label]))",
         ),
         worst=True,
     ),
     lie(
         "every second demonstration is free",
         f"{_TOKENS}[gaussian-per-demonstration-rows]",
-        (_REQUEST, "if number == 1 or not (self.by_user and disjoint):", "if number == 1:"),
+        (_WRITE, "            if run is not None:\n", "            if run is not None and number == 1:\n"),
         worst=True,
     ),
     lie(
         "a run has half of the samples that it draws",
         f"{_TOKENS}[gaussian-per-demonstration-rows]",
         (_PLAN, "return (Repeat(self.draws_per_label, event(steps, rate)),)", "return (event(steps, rate),)"),
-        (_REQUEST, "if number == 1 or not (self.by_user and disjoint):", "if number == 1:"),
+        (_WRITE, "            if run is not None:\n", "            if run is not None and number == 1:\n"),
         worst=True,
     ),
     lie(
@@ -127,29 +133,27 @@ TOKENS = [
         ),
     ),
     lie(
-        "a demonstration is charged when it is written",
+        "a demonstration is charged after its first token",
         f"{_TOKENS}[gaussian-per-demonstration-rows]",
+        (_WRITING, "                    charge(*writer.key)\n", ""),
         (
-            "mechanisms.runs.writing",
-            "begun, paid = each in self._tokens, charge(*each)",
-            "begun, paid = each in self._tokens, None",
+            _WRITING,
+            "                yield from write_together(group, self._plan, self._model)\n",
+            "                for event in write_together(group, self._plan, self._model):\n"
+            "                    yield event\n"
+            "                    if isinstance(event, TokenReleased) and event.step == 1:\n"
+            "                        charge(*_key(event))\n",
         ),
-        (
-            "mechanisms.runs.writing",
-            "        yield from write_together(group, self._request, self._model)\n",
-            "        yield from write_together(group, self._request, self._model)\n"
-            "        for writer in group:\n"
-            "            charge(writer.label, writer.number)\n",
-        ),
+        worst=True,
     ),
     lie(
         "noise is drawn once, and used for every token",
         f"{_TOKENS}[gaussian-per-demonstration-rows]",
         (
             _GAUSSIAN,
-            "randomness.gaussian(self.aggregate(distributions), noise) / GRID",
+            "randomness.gaussian(self.aggregate(distributions), deviation * GRID) / GRID",
             "(self.aggregate(distributions) + _DRAWN.setdefault(len(distributions.public), "
-            "randomness.gaussian(0 * self.aggregate(distributions), noise))) / GRID",
+            "randomness.gaussian(0 * self.aggregate(distributions), deviation * GRID))) / GRID",
         ),
         (_GAUSSIAN, "MECHANISM = GaussianMechanism", "MECHANISM = GaussianMechanism\n_DRAWN = {}"),
     ),
@@ -158,8 +162,9 @@ TOKENS = [
         f"{_TOKENS}[gaussian-per-demonstration-rows]",
         (
             _GAUSSIAN,
-            "scores = randomness.gaussian(self.aggregate(distributions), noise) / GRID",
-            "scores = sum(randomness.gaussian(self.aggregate(distributions), noise) for _ in range(2)) / 2 / GRID",
+            "scores = randomness.gaussian(self.aggregate(distributions), deviation * GRID) / GRID",
+            "draws = [randomness.gaussian(self.aggregate(distributions), deviation * GRID) for _ in range(2)]\n"
+            "        scores = sum(draws) / 2 / GRID",
         ),
     ),
     lie(
@@ -168,7 +173,8 @@ TOKENS = [
         (
             "mechanisms.steps.noisy_max",
             "randomness.exponential_argmax(self.aggregate(distributions), scale), None)",
-            "randomness.exponential_argmax(self.aggregate(distributions), scale), 1.0 * self.aggregate(distributions))",
+            "randomness.exponential_argmax(self.aggregate(distributions), scale), "
+            "self.aggregate(distributions) / GRID)",
         ),
         worst=True,
     ),
@@ -191,15 +197,11 @@ TOKENS = [
         "a user's labels compose in parallel",
         f"{_TOKENS}[gaussian-per-demonstration-users]",
         (
-            _REQUEST,
-            "run = self.plan.compose(event, sizes, self.target.delta, not self.by_user)",
-            "run = self.plan.compose(event, sizes, self.target.delta, True)",
+            _RUN_PLAN,
+            "run = self.sampling.compose(event, sizes, self.spec.delta, not self.by_user)",
+            "run = self.sampling.compose(event, sizes, self.spec.delta, True)",
         ),
-        (
-            _REQUEST,
-            'name = "all" if self.by_user else self.plan.list_name(label, number)',
-            "name = self.plan.list_name(label, number)",
-        ),
+        (_WRITE, "        name = ALL if plan.by_user else label\n", "        name = label\n"),
         worst=True,
     ),
     lie(
@@ -215,6 +217,48 @@ TOKENS = [
         "clipped logits span half of what they do",
         f"{_TOKENS}[difference-clipping-per-token-rows]",
         ("mechanisms.steps.difference_clipping", "return 2 * self.clip\n", "return self.clip\n"),
+    ),
+    lie(
+        "the posterior mean is that of the clean sums",
+        f"{_TOKENS}[gaussian-per-demonstration-rows]",
+        (
+            _GAUSSIAN,
+            "return self.read(scores, distributions, deviation, randomness)",
+            "return replace(self.read(self.aggregate(distributions) / GRID, distributions, deviation, randomness), "
+            "scores=scores)",
+        ),
+        worst=True,
+    ),
+    lie(
+        "a noisy vector is read through the mean of the private rows",
+        f"{_READ}[0.0-0.1-gaussian]",
+        (
+            "mechanisms.steps.noisy_vector",
+            "noise * distributions.public_probabilities",
+            "noise * distributions.probabilities().sum(axis=0) / distributions.expected_rows",
+        ),
+        worst=True,
+    ),
+    lie(
+        "whether a text is refused follows from how many rows there are",
+        f"{_TOKENS}[gaussian-per-demonstration-rows]",
+        (
+            _WRITING,
+            "        if reason := gate.reason(text) if text else NO_SENTENCE:\n",
+            "        if reason := NO_SENTENCE if _ROWS[-1] % 2 else None:\n",
+        ),
+        (
+            _WRITING,
+            "        self._dataset, self._plan, self._model = dataset, plan, model\n",
+            "        self._dataset, self._plan, self._model = dataset, plan, model\n"
+            "        _ROWS.append(len(dataset.records))\n",
+        ),
+        (
+            _WRITING,
+            'NO_SENTENCE = "it has no whole sentence"\n',
+            'NO_SENTENCE = "it has no whole sentence"\n_ROWS = []\n',
+        ),
+        worst=True,
     ),
     lie(
         "free tokens come from the private rows",
@@ -245,7 +289,7 @@ TOKENS = [
     ),
     lie(
         "the public distribution that is shown is public",
-        f"{_FORMS}[rows-per-demonstration]",
+        f"{_AMPLIFIED}[rows-per-demonstration]",
         (
             "mechanisms.steps.transforms.pta",
             "return replace(distributions, rows=base + self.alpha * ratio)",
@@ -254,20 +298,11 @@ TOKENS = [
     ),
     lie(
         "subsets share a unit",
-        "tests/synthesis/test_sensitivity.py::test_subsets_move_by_at_most_root_two[per-demonstration]",
+        "tests/runs/test_sensitivity.py::test_subsets_move_by_at_most_root_two[per-demonstration]",
         (
             "mechanisms.sampling",
             "        rows[choices[place]].append(int(sampled[place]))\n",
             "        for row in rows:\n            row.append(int(sampled[place]))\n",
-        ),
-    ),
-    lie(
-        "disjoint batches are drawn anew for every demonstration",
-        "tests/synthesis/test_sensitivity.py::test_a_record_touches_one_disjoint_batch_only[True]",
-        (
-            "mechanisms.runs.writer",
-            'if self._place(i, "batch", batches) == self.number - 1]',
-            'if self._place(i, f"batch {self.number}", batches) == 0]',
         ),
     ),
 ]
@@ -278,8 +313,8 @@ TALLIES = [
         f"{_TALLIES}::test_a_unit_can_use_up_what_it_pays_and_pays_the_target[votes-records]",
         (
             "mechanisms.tallies.tally",
-            "randomness.laplace(total, self.steps / self.epsilon)",
-            "randomness.laplace(total, 0.7 * self.steps / self.epsilon)",
+            "randomness.laplace(np.asarray(total), self.steps / self.epsilon)",
+            "randomness.laplace(np.asarray(total), 0.7 * self.steps / self.epsilon)",
         ),
     ),
     lie(
@@ -289,15 +324,6 @@ TALLIES = [
             "mechanisms.tallies.tally",
             "(np.isfinite(contributions) & (contributions >= 0)).all(",
             "np.isfinite(contributions).all(",
-        ),
-    ),
-    lie(
-        "the best arm is the one with the largest clean sum",
-        f"{_TALLIES}::test_a_unit_can_use_up_what_it_pays_and_pays_the_target[choice-records]",
-        (
-            "mechanisms.tallies.choice",
-            "return randomness.exponential_argmax(from_zero_to_one(contributions).sum(axis=0), LATTICE / self.epsilon)",
-            "return int(contributions.sum(axis=0).argmax())",
         ),
     ),
     lie(
@@ -335,31 +361,32 @@ STAGES = [
     ),
     lie(
         "labels are weighed by how many rows of each there are, and not by their public sizes",
-        f"{_STAGES}[vote-epsilon-rows-by labels-measured]",
+        f"{_STAGES}[vote-epsilon-rows-by labels-declared]",
         (
             _JUDGING,
-            "        by_label = weights(request.sizes, request.recipe.weighing)\n",
-            "        rows = [record.label for part in parts.values() for record in part.records]\n"
-            "        by_label = weights({y: max(1, rows.count(y)) for y in request.labels}, request.recipe.weighing)\n",
+            "by_label, counted = weights(plan.sizes, weighing), masses(plan.sizes, weighing)\n",
+            "rows = [record.label for part in parts.values() for record in part.records]\n"
+            "        by_label = weights({y: max(1, rows.count(y)) for y in plan.labels}, weighing)\n"
+            "        counted = masses(plan.sizes, weighing)\n",
         ),
     ),
     lie(
         "the certificate leaves a stage out",
         _ROLES,
         (
-            _REQUEST,
+            _RUN_PLAN,
             "return with_counts(self.event, self.measured)",
             "return with_counts(Composed(self.event.per, self.event.lists[:-1]), self.measured)",
         ),
         worst=True,
     ),
     lie(
-        "the choice is not charged",
+        "the vote is not charged",
         _EVERYONE,
         (
-            "mechanisms.runs.in_stages",
-            "                run.charge(name, events, stage)\n",
-            "                if stage is not Stage.CHOOSE:\n                    run.charge(name, events, stage)\n",
+            _RUN,
+            "                entry.charge(of, events, name)\n",
+            "                if name != 'vote':\n                    entry.charge(of, events, name)\n",
         ),
     ),
     lie(
@@ -367,26 +394,26 @@ STAGES = [
         _ROLES,
         (
             _CALIBRATE,
-            "return (*first, *(each.event for each in self.refinements))",
-            "return first or (self.refinements[0].event,)",
+            "return (self.tally.event,) * (1 + REFINEMENTS)",
+            "return (self.tally.event,)",
         ),
     ),
     lie(
         "voters do not score",
         _ROLES,
         (
-            "mechanisms.runs.recipe",
+            _RUN,
             "found[stage] = (end, 1.0)",
             "found[stage] = (0.0, 1.0)",
         ),
     ),
     lie(
-        "choosers do not calibrate",
+        "scorers do not calibrate",
         _ROLES,
         (
             _JUDGING,
             "part = self._parts[stage]",
-            "part = self._parts[Stage.CHOOSE if stage is Stage.CALIBRATE else stage]",
+            "part = self._parts['score' if stage == 'calibrate' else stage]",
         ),
     ),
     lie(
@@ -394,8 +421,8 @@ STAGES = [
         _EVERYONE,
         (
             _VOTE,
-            "voters = units_of(self._state.parts[Stage.VOTE], request.max_unit_records)",
-            "voters = 2 * list(units_of(self._state.parts[Stage.VOTE], request.max_unit_records))",
+            "voters = units_of(state.parts[self._stage.name], plan.spec.max_unit_records)",
+            "voters = 2 * list(units_of(state.parts[self._stage.name], plan.spec.max_unit_records))",
         ),
     ),
     lie(
@@ -404,15 +431,9 @@ STAGES = [
         (_CALIBRATE, "mine = everyone[judged == k]", "mine = everyone"),
         (
             _CALIBRATE,
-            "        noisy = tally.release(cells.reshape(len(units), number * labels), randomness)\n"
-            "        priors = noisy.reshape(number, labels)\n",
-            "        priors = np.stack([tally.release(cells[:, k], randomness) for k in range(number)])\n",
+            "compared = tally.release(cells.reshape(len(units), _SETS * labels), randomness).reshape(_SETS, labels)",
+            "compared = np.stack([tally.release(cells[:, k], randomness) for k in range(_SETS)])",
         ),
-    ),
-    lie(
-        "a second round of votes is free",
-        "tests/replay/test_recipes.py::test_other_stages_cost_what_they_charge[two rounds-epsilon]",
-        (_VOTE, "return (self.tally.event,) * self.request.recipe.rounds", "return (self.tally.event,)"),
     ),
     lie(
         "prototypes of a foreign set's score are free",
@@ -428,8 +449,8 @@ STAGES = [
         f"{_SET}[and prototypes-by rows-rows]",
         (
             "mechanisms.runs.score",
-            "return parts[Stage.SCORE], parts[Stage.VOTE]",
-            "return parts[Stage.SCORE], dataset",
+            "return parts[SCORE], parts[VOTE]",
+            "return parts[SCORE], dataset",
         ),
     ),
     lie(
@@ -446,11 +467,11 @@ STAGES = [
 COMBINED = [
     lie(
         "the score of records has half its noise where labels count the same",
-        f"{_STAGES}[vote-roles-rows-by labels-declared]",
+        f"{_STAGES}[vote-roles-rows-by labels-measured]",
         (
             "mechanisms.tallies.tally",
-            "randomness.laplace(total, self.steps / self.epsilon)",
-            "randomness.laplace(total, self.steps / self.epsilon / (1 + getattr(self, 'weighted', False)))",
+            "randomness.laplace(np.asarray(total), self.steps / self.epsilon)",
+            "randomness.laplace(np.asarray(total), self.steps / self.epsilon / (1 + getattr(self, 'weighted', False)))",
         ),
         worst=True,
     ),
@@ -469,8 +490,8 @@ COMBINED = [
         f"{_STAGES}[tokens-per-demonstration-roles-rows-by rows-measured]",
         (
             "mechanisms.runs.writer",
-            "poisson_sample(len(self._units), plan.rate(size))",
-            "poisson_sample(len(self._units), min(1.0, plan.rate(size) / plan.share))",
+            "sampling.rate(self._plan.sizes[self.label])",
+            "min(1.0, sampling.rate(self._plan.sizes[self.label]) / sampling.share)",
         ),
         worst=True,
     ),
@@ -479,15 +500,15 @@ COMBINED = [
         f"{_PRICES}[vote-roles-rows-measured]",
         (
             _CALIBRATE,
-            "first = (self.comparison.event,) if self.comparison else ()",
-            "first = (self.comparison.event,) if self.comparison and not self.request.measured else ()",
+            "return (self.tally.event,) * (1 + REFINEMENTS)",
+            "return (self.tally.event,) * (REFINEMENTS + (self.plan.measured is None))",
         ),
         worst=True,
     ),
     lie(
         "what counting has cost may be spent once more",
         f"{_PRICES}[vote-epsilon-users-measured]",
-        ("mechanisms.runs.recipe_request", "whole = self.target.epsilon - self.spent", "whole = self.target.epsilon"),
+        (_RUN_PLAN, "return left_after_counts(self.spec.epsilon, self.measured)", "return self.spec.epsilon"),
     ),
     lie(
         "the certificate does not tell of the counting",
@@ -500,9 +521,9 @@ COMBINED = [
     ),
     lie(
         "sizes that were measured are never too small",
-        f"{_DEMONSTRATIONS}[gaussian-users-measured]",
+        f"{_DEMONSTRATIONS}[gaussian-roles-users-measured]",
         (
-            _REQUEST,
+            _RUN_PLAN,
             "(name, (*events, failure)) for name, events in run))",
             "(name, events) for name, events in run if failure))",
         ),
@@ -530,15 +551,15 @@ COMBINED = [
         "a user who takes part in every stage has one label",
         f"{_PRICES}[vote-epsilon-users-declared]",
         (
-            "mechanisms.runs.stage",
-            "names = (ALL,) if self.request.by_user else self.request.shared_lists",
-            "names = self.request.shared_lists if ALL else ()",
+            _RUN_PLAN,
+            "return (ALL,) if self.by_user else self.labels",
+            "return self.labels if ALL else ()",
         ),
         worst=True,
     ),
     lie(
         "what one stage does not use another one may",
-        f"{_STAGES}[tokens-per-demonstration-epsilon-users-by rows-declared]",
+        f"{_STAGES}[tokens-per-demonstration-epsilon-users-by rows-measured]",
         (
             _SCORE,
             "        cells = tally.release(contributions, self._state.randomness)\n",
@@ -548,51 +569,145 @@ COMBINED = [
     ),
 ]
 
+OPENINGS = [
+    lie(
+        "openings have half of the noise that is charged",
+        f"{_OPENINGS}[vote-roles-pooled-rows]",
+        (
+            _ASKING,
+            "noisy = stage.tally.release_of(chunks, state.randomness)",
+            "noisy = Openings(2 * stage.tally.epsilon, plan.by_user).release_of(chunks, state.randomness)",
+        ),
+        worst=True,
+    ),
+    lie(
+        "an opening has one vote of a row",
+        f"{_OPENINGS}[vote-roles-by label-rows]",
+        (
+            _ASKING,
+            "units = units_of(state.parts[stage.name], plan.spec.max_unit_records)",
+            "units = 2 * [*units_of(state.parts[stage.name], plan.spec.max_unit_records)]",
+        ),
+        worst=True,
+    ),
+    lie(
+        "a user has one vote on the openings",
+        f"{_OPENINGS}[vote-roles-pooled-users]",
+        (
+            _ASKING,
+            "units = units_of(state.parts[stage.name], plan.spec.max_unit_records)",
+            "units = [(row,) for unit in units_of(state.parts[stage.name], 3) for row in unit]",
+        ),
+        worst=True,
+    ),
+    lie(
+        "openings are read from their own role alone",
+        f"{_STAGES}[both-per-demonstration-roles-rows-by rows-declared]",
+        (
+            _ASKING,
+            "units = units_of(state.parts[stage.name], plan.spec.max_unit_records)",
+            "units = [*units_of(state.parts[stage.name], 3), *units_of(state.parts['write'], 3)]",
+        ),
+        worst=True,
+    ),
+    lie(
+        "the weights of openings are those of the clean counts",
+        f"{_OPENINGS}[vote-roles-pooled-rows]",
+        (
+            _ASKING,
+            "        yield OpeningsReleased(openings, told, stage.tally.deviation, stage.used(openings, counts))\n",
+            "        exact = dict(zip(groups, cast(units).sum(axis=0).reshape(noisy.shape), strict=True))\n"
+            "        used = {\n"
+            "            label: {each: exact[''][openings.index(each)] / 1e3 for each in of}\n"
+            "            for label, of in stage.used(openings, counts).items()\n"
+            "        }\n"
+            "        yield OpeningsReleased(openings, told, stage.tally.deviation, used)\n",
+        ),
+        worst=True,
+    ),
+    lie(
+        "clean counts decide whether openings are used",
+        f"{_OPENINGS}[vote-roles-pooled-rows]",
+        (
+            _ASKING,
+            "stage.used(openings, counts))\n",
+            "stage.used(openings, {group: each * (cast(units).sum() % 2) for group, each in counts.items()}))\n",
+        ),
+    ),
+    lie(
+        "the openings are not charged",
+        f"{_OPENINGS}[vote-roles-pooled-rows]",
+        (
+            _RUN,
+            "                entry.charge(of, events, name)\n",
+            "                if name != 'openings':\n                    entry.charge(of, events, name)\n",
+        ),
+        worst=True,
+    ),
+    lie(
+        "the openings are not claimed",
+        f"{_PRICES}[vote-roles-rows-declared]",
+        (
+            _RUN_PLAN,
+            "        for stage in self.stages.values():\n            for name, events in stage.charges():\n",
+            "        for stage in self.stages.values():\n"
+            "            for name, events in stage.charges() if stage.name != 'openings' else ():\n",
+        ),
+        worst=True,
+    ),
+    lie(
+        "openings by label cost every label's rows nothing more",
+        f"{_PRICES}[vote-epsilon-rows-declared]",
+        (
+            _ASKING,
+            "return (self.tally.event,)",
+            "return (type(self.tally.event)(self.tally.epsilon / len(self.plan.labels)),)",
+        ),
+    ),
+]
+
 RESUMED = [
     lie(
         "what is left of a run that was cut off is forgotten",
         f"{_RESUMED}[4-one by one-per-demonstration]",
         (
-            "mechanisms.runs.writing",
-            "for group in groups(left, self._request, self._model):",
-            "for group in groups([], self._request, self._model):",
+            _WRITING,
+            "for group in groups(writers, self._plan, self._model):",
+            "for group in groups([], self._plan, self._model):",
         ),
         worst=True,
     ),
     lie(
-        "a run that goes on votes again",
+        "a run that is resumed votes again",
         f"{_GONE_ON}[both-epsilon-VotesReleased in vote]",
-        (_VOTE, "                self._voted.add((label, number))\n", ""),
+        ("mechanisms.runs.stage", "self._done = True\n", "self._done = self._stage.name != 'vote'\n"),
     ),
     lie(
-        "a run that goes on compares its sets again",
+        "a run that is resumed measures its priors again",
         f"{_GONE_ON}[both-epsilon-PriorsReleased in calibrate]",
-        (_CALIBRATE, "        self._done = True\n", ""),
+        ("mechanisms.runs.stage", "self._done = True\n", "self._done = self._stage.name != 'calibrate'\n"),
         worst=True,
     ),
     lie(
-        "a run that goes on scores again",
+        "a run that is resumed scores again",
         f"{_GONE_ON}[both-epsilon-ScoreReleased in score]",
-        (_SCORE, "        if judging.score is not None:\n            return\n", ""),
+        ("mechanisms.runs.stage", "self._done = True\n", "self._done = self._stage.name != 'score'\n"),
+    ),
+    lie(
+        "a run that is resumed asks for openings again",
+        f"{_GONE_ON}[both-epsilon-OpeningsReleased in openings]",
+        ("mechanisms.runs.stage", "self._done = True\n", "self._done = self._stage.name != 'openings'\n"),
+        worst=True,
     ),
     lie(
         "what was let out before the run was cut off may be drawn again",
-        f"{_RESUMED}[7-one by one-per-demonstration]",
+        f"{_RESUMED}[8-one by one-per-demonstration]",
         (
-            "mechanisms.runs.writing",
-            "left = [writer for each, writer in self._writers.items() if part_of(each) not in seen]",
-            "left = list(self._writers.values())",
+            _WRITING,
+            "left = [key for key in self._keys if part_of(key) not in seen]",
+            "left = list(self._keys)",
         ),
         worst=True,
-    ),
-    lie(
-        "a run that goes on divides the rows anew",
-        f"{_RESUMED}[7-one by one-disjoint]",
-        (
-            "mechanisms.runs.writing",
-            "if self._request.plan.scheme is Scheme.DISJOINT:  # with the secret gone",
-            "if not self._request.plan.shots:  # with the secret gone",
-        ),
     ),
     lie(
         "a copy of a run's file may be gone on with once more",
@@ -763,4 +878,4 @@ FIGURES = [
     ),
 ]
 
-LIES = [*SIZES, *TOKENS, *TALLIES, *STAGES, *COMBINED, *RESUMED, *ANSWERS, *PUBLIC, *FIGURES]
+LIES = [*SIZES, *TOKENS, *TALLIES, *STAGES, *COMBINED, *OPENINGS, *RESUMED, *ANSWERS, *PUBLIC, *FIGURES]

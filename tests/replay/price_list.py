@@ -1,6 +1,6 @@
 """What whole runs cost, written a second time from the proofs in docs/, in lines such as "1 x gaussian 3 at 0.25".
 
-Nothing here calls what the program computes its prices with: only what somebody asked for is read of a request. So an
+Nothing here calls what the program computes its prices with: only what somebody asked for is read of a plan. So an
 error in the program's events is found wherever it does not stand here as well. Who adds a mechanism or a stage adds its
 line to `STEPS` or `STAGES`.
 """
@@ -136,23 +136,19 @@ def steps_of(mechanism: Any, batch: int) -> Callable[[int, float], Price]:
 
 def rate_of(plan: Any, size: int, share: float) -> float:
     """The rate at which a unit joins a sample, if its role lets it."""
-    return min(1.0, plan.subsets * plan.per_subset / (share * size))
+    return min(1.0, plan.spec.subsets * (plan.spec.per_subset or 1) / (share * size))
 
 
-def batches_of(plan: Any, size: int, share: float) -> int:
-    return max(plan.shots, math.floor(share * size) // (plan.subsets * plan.per_subset))
-
-
-def seats(plan: Any, size: int, share: float, delta: float) -> tuple[int, int, float]:
+def seats(plan: Any, size: int, share: float) -> tuple[int, int, float]:
     """U, the most units that may have the role; C, the rows of a batch; and the probability that either is too few."""
-    allowed, role, most = delta / 1000, 0.0, size
+    spec = plan.spec
+    allowed, role, most = spec.delta / 1000, 0.0, size
     if share < 1:
         beyond = binom.sf(np.arange(size + 1), size, share)
         upper = int(np.flatnonzero(beyond <= allowed / 2)[0])
         role, most = float(beyond[upper]), min(size, upper + 1)
-    draws = plan.shots * (plan.tokens if plan.scheme == "per-token" else 1)
-    disjoint = plan.scheme == "disjoint"
-    joins = 1 / batches_of(plan, size, share) if disjoint else rate_of(plan, size, share)
+    draws = spec.written * (spec.tokens if spec.scheme == "per-token" else 1)
+    joins = rate_of(plan, size, share)
     if joins == 1:
         return most, most + 1, role
     full = draws * binom.sf(np.arange(most + 1) - 1, most, joins)
@@ -160,26 +156,25 @@ def seats(plan: Any, size: int, share: float, delta: float) -> tuple[int, int, f
     return most, rows, role + float(np.append(full, 0.0)[rows])
 
 
-def written(request: Any, of: Any, share: float) -> Lists:
-    """Token by token: `of` says how; the request, and the role's share of the units, say of whom."""
-    plan, step = of.plan, steps_of(of.mechanism, of.plan.subsets)
+def written(plan: Any, share: float) -> Lists:
+    """Token by token, by units that are a share of all."""
+    spec, step = plan.spec, steps_of(plan.mechanism, plan.spec.subsets)
     lists: Lists = {}
-    for label in request.labels:
-        size = request.sizes[label]
-        failed = seats(plan, size, share, request.target.delta)[2] if plan.unit_rows else 0.0
+    for label in plan.labels:
+        size = plan.sizes[label]
+        failed = seats(plan, size, share)[2] if spec.per_subset is None else 0.0
         overflow = {FAILURE: failed} if failed else {}
-        if plan.scheme == "disjoint":
-            of_one = total([step(plan.tokens, 1.0), overflow])
-            lists |= {f"{label} {number}": of_one for number in range(1, plan.shots + 1)}
-        else:
-            rate = rate_of(plan, size, share)
-            drawn = times(plan.tokens, step(1, rate)) if plan.scheme == "per-token" else step(plan.tokens, rate)
-            lists[label] = total([times(plan.shots, drawn), overflow])
-    if request.by_user:  # of all labels, and of each in one batch
-        first = [f"{label} 1" if plan.scheme == "disjoint" else label for label in request.labels]
-        lists = {"all": total(lists[name] for name in first)}
-    missed = {FAILURE: request.measured.failure} if request.measured else {}
+        rate = rate_of(plan, size, share)
+        drawn = times(spec.tokens, step(1, rate)) if spec.scheme == "per-token" else step(spec.tokens, rate)
+        lists[label] = total([times(spec.written, drawn), overflow])
+    if _by_user(plan):  # a user may have rows of every label
+        lists = {"all": total(lists.values())}
+    missed = {FAILURE: plan.measured.failure} if plan.measured else {}
     return {name: total([price, missed]) for name, price in lists.items()}
+
+
+def _by_user(plan: Any) -> bool:
+    return bool(plan.unit != "record")
 
 
 # Stages: what each costs a unit that takes part, at the epsilon that it may cost (docs/tallies.md, docs/recipes.md).
@@ -190,52 +185,44 @@ def _of_whole_numbers(epsilon: float, whole: bool) -> Price:
 
 
 STAGES: Mapping[str, Callable[[Any, float], Price]] = {
-    "vote": lambda request, epsilon: times(
-        request.recipe.rounds, _of_whole_numbers(epsilon / request.recipe.rounds, not request.by_user)
-    ),
-    "calibrate": lambda request, epsilon: times(3, laplace(epsilon / 3)),
-    "choose": lambda request, epsilon: pure(epsilon),
-    "score": lambda request, epsilon: _of_whole_numbers(
-        epsilon, not request.by_user and request.recipe.weighing == "rows"
-    ),
+    "openings": lambda plan, epsilon: _of_whole_numbers(epsilon, not _by_user(plan)),
+    "vote": lambda plan, epsilon: _of_whole_numbers(epsilon, not _by_user(plan)),
+    "calibrate": lambda plan, epsilon: times(3, laplace(epsilon / 3)),
+    "score": lambda plan, epsilon: _of_whole_numbers(epsilon, not _by_user(plan) and plan.spec.weighing == "rows"),
 }
 """But for the stage that writes."""
 
 
-def of_stage(request: Any, stage: str) -> Lists:
+def of_stage(plan: Any, stage: str) -> Lists:
     """What a stage costs, by event list."""
-    by_roles, share = request.recipe.division == "roles", request.recipe.shares[stage]
+    by_roles, share = plan.spec.split == "roles", plan.spec.shares[stage]
     if stage == "write":
-        lists = written(request, request.written, share if by_roles else 1.0)
+        lists = written(plan, share if by_roles else 1.0)
         return {f"write {name}".removesuffix(" all"): each for name, each in lists.items()} if by_roles else lists
     assert stage in STAGES, f"write what the stage '{stage}' costs into STAGES, from its proof alone"
-    left = request.target.epsilon - (request.measured.epsilon if request.measured else 0.0)
-    price = STAGES[stage](request, left if by_roles else left * share)
+    left = plan.spec.epsilon - (plan.measured.epsilon if plan.measured else 0.0)
+    price = STAGES[stage](plan, left if by_roles else left * share)
     if by_roles:
-        names = [f"vote {label}" for label in request.labels] if stage == "vote" and not request.by_user else [stage]
-    elif "write" in request.recipe.shares:
-        names = [*written(request, request.written, 1.0)]
+        names = [f"vote {label}" for label in plan.labels] if stage == "vote" and not _by_user(plan) else [stage]
     else:
-        names = ["all"] if request.by_user else [*request.labels]
+        names = ["all"] if _by_user(plan) else [*plan.labels]
     return dict.fromkeys(names, price)
 
 
 # Whole runs.
 
 
-def of_run(request: Any) -> Lists:
+def of_run(plan: Any) -> Lists:
     """What a run costs, by event list; without an earlier measurement of sizes."""
-    if not hasattr(request, "recipe"):
-        return written(request, request, 1.0)
-    each = [of_stage(request, stage) for stage in request.recipe.shares]
+    each = [of_stage(plan, stage) for stage in plan.spec.shares]
     names = dict.fromkeys(name for lists in each for name in lists)
     return {name: total(lists[name] for lists in each if name in lists) for name in names}
 
 
-def with_sizes(request: Any) -> Lists:
+def with_sizes(plan: Any) -> Lists:
     """The same, as a certificate says it: sizes that were measured have cost everybody."""
-    counted = pure(request.measured.epsilon) if request.measured else {}
-    return {name: total([counted, price]) for name, price in of_run(request).items()}
+    counted = pure(plan.measured.epsilon) if plan.measured else {}
+    return {name: total([counted, price]) for name, price in of_run(plan).items()}
 
 
 def of_sizes(labels: Iterable[str], by_user: bool, epsilon: float, delta: float) -> Lists:
@@ -250,19 +237,16 @@ def of_score(epsilon: float, by_user: bool, weighed: bool, prototypes: float | N
     return scorers | ({"prototypes": {f"gaussian {prototypes:.8g}": 1}} if prototypes else {})
 
 
-def clipped(request: Any) -> Iterator[str]:
+def clipped(plan: Any) -> Iterator[str]:
     """What of a run is at a bound, so that an error beyond it would not show: a rate, a role's size, a batch's rows."""
-    of = request.written
-    if of is None:
+    if "write" not in plan.spec.shares:
         return
-    recipe = getattr(request, "recipe", None)
-    share = recipe.shares["write"] if recipe and recipe.division == "roles" else 1.0
-    for label, size in request.sizes.items():
-        rate = 1 / batches_of(of.plan, size, share) if of.plan.scheme == "disjoint" else rate_of(of.plan, size, share)
-        most, rows, _ = seats(of.plan, size, share, request.target.delta)
-        if rate >= 1:
+    share = plan.spec.shares["write"] if plan.spec.split == "roles" else 1.0
+    for label, size in plan.sizes.items():
+        most, rows, _ = seats(plan, size, share)
+        if rate_of(plan, size, share) >= 1:
             yield f"every unit of '{label}' joins"
         if share < 1 and most >= size:
             yield f"every unit of '{label}' may have the role"
-        if of.plan.unit_rows and rows > most:
+        if plan.spec.per_subset is None and rows > most:
             yield f"the batch has room for every unit of '{label}'"

@@ -11,12 +11,13 @@ from mechanisms.accounting import PrivacyTarget
 from mechanisms.data.sizes import measure_sizes
 from mechanisms.demos.findings import PROTOTYPES
 from mechanisms.records import Record
-from mechanisms.runs.recipe import Division, Kind, Recipe, Stage, divide
+from mechanisms.runs.run import divided
 from mechanisms.runs.score import ScoreRequest, score_set
-from tests.recipes.test_score_set import LABELS, SET, Honest
+from mechanisms.runs.spec import SCORE, VOTE
 from tests.replay import price_list
 from tests.replay.contract import EXTREMES, Cost, hold, replayed
 from tests.replay.world import UNIT, Ledger, charged, neighbours, one_key, quick_claims
+from tests.runs.test_score_set import LABELS, SET, Honest
 from tests.toy_embedder import ToyEmbedder
 
 pytestmark = pytest.mark.usefixtures("one_key", "quick_claims")
@@ -68,8 +69,8 @@ def scored(request: ScoreRequest, sizes: Mapping[str, int] | None):
 def cost_of(request: ScoreRequest, sizes: Mapping[str, int] | None, by_user: bool, name: str) -> Cost:
     labels = LABELS if sizes is None else LABELS[:1]  # whose rows count in full
     one, other = neighbours(LABELS, unit_of(by_user, name, labels), 6, by_user)
-    recipe = Recipe(Kind.VOTE, Division.ROLES, {Stage.VOTE: 1 - request.share, Stage.SCORE: request.share})
-    scores = one.records[-1] in divide(one, recipe)[Stage.SCORE].records
+    parts = divided(one, {VOTE: 1 - request.share, SCORE: request.share})
+    scores = one.records[-1] in parts[SCORE].records
     run, payer = scored(request, sizes), "score" if scores else PROTOTYPES
     return replayed(run, one, other, sources=EXTREMES, payer=payer)
 

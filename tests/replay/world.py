@@ -13,11 +13,12 @@ import pytest
 from mechanisms.accounting import BudgetSnapshot, Cap, Claim
 from mechanisms.privacy_events import Composed, PrivacyEvent
 from mechanisms.records import Dataset, Record
-from mechanisms.runs.events import DemoCompleted, Drafting, PrivateDiagnostics, StageProgress, TokenReleased
-from mechanisms.runs.recipe import Stage, in_order
-from mechanisms.runs.stage import stage_class
+from mechanisms.runs.events import DemoCompleted, TokenReleased
+from mechanisms.runs.spec import WRITE
+from mechanisms.runs.stages import stages_by_place
 from mechanisms.sampling import SamplingPlan
 from tests.replay.tape import Charge, Shape, Tape
+from tests.runs.running import OWN
 from tests.toy_model import ToyModel, ToySession
 
 UNIT, OTHER = "!", "#"
@@ -25,12 +26,10 @@ UNIT, OTHER = "!", "#"
 LETTERS = range(97, 109)
 _RISING = 60.0 * (np.arange(128) - np.mean(LETTERS))
 _LETTERS_ALIKE = np.where(np.isin(np.arange(128), LETTERS), 0.0, -50.0)
-OWN = (StageProgress, PrivateDiagnostics, Drafting)
-"""How far the work is, for the curator's screen: no release."""
-_PAID = dict.fromkeys((TokenReleased, DemoCompleted), Stage.WRITE) | {
-    released: stage for stage in reversed(in_order()) for released in stage_class(stage).releases
+_PAID = dict.fromkeys((TokenReleased, DemoCompleted), WRITE) | {
+    released: name for name, stage in stages_by_place().items() for released in stage.releases
 }
-"""Which stage pays for what is told: of those that tell it the first one."""
+"""Which stage pays for what is told."""
 
 
 class Ledger:
@@ -87,11 +86,17 @@ class LeaningSession(ToySession):
 
 
 class Leaning(ToyModel):
-    """Tells the tape the shape of every batch; writes side by side as many demonstrations as `busy` rows hold."""
+    """Tells the tape the shape of every batch; writes side by side as many demonstrations as `busy` rows hold.
+
+    Each of its tokens is a whole sentence, so that every text may end where its tokens do.
+    """
 
     def __init__(self, tape: Tape, busy: int = 10**6) -> None:
         super().__init__(busy=busy)
         self.tape = tape
+
+    def decode(self, tokens) -> str:
+        return "".join(f" w{chr(token)}." for token in tokens)
 
     def open(self, prefix, rows, length, room):
         super().open(prefix, rows, length, room)
@@ -102,7 +107,7 @@ class Leaning(ToyModel):
 def neighbours(labels: tuple[str, ...], unit: list[Record], others: int, by_user: bool) -> tuple[Dataset, Dataset]:
     """Data sets with and without one unit, which stands last."""
     records = [
-        Record(f"{OTHER} {i} {label}", label, f"user {i}" if by_user else None)
+        Record(f"The {OTHER} {i} {label}", label, f"user {i}" if by_user else None)
         for i in range(others)
         for label in labels
     ]
@@ -114,7 +119,7 @@ def neighbours(labels: tuple[str, ...], unit: list[Record], others: int, by_user
 def quick_claims(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a run claims is other tests' matter: here it is what it does. Bounds of binomials are computed once."""
     monkeypatch.setattr(SamplingPlan, "capacity", functools.cache(SamplingPlan.capacity))
-    for module in ("runs.request", "runs.score", "answers.request", "data.sizes"):
+    for module in ("runs.plan", "runs.score", "answers.request", "data.sizes"):
         monkeypatch.setattr(f"mechanisms.{module}.claim", lambda event, delta: Claim(1.0, delta, "", 1.0, ""))
 
 

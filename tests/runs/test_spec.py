@@ -1,25 +1,45 @@
-"""What is asked of a run: what is left open follows from public numbers, and what does not go together is refused."""
+"""What is asked of a run: what is left open follows from public sizes, and what does not go together is refused."""
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from mechanisms.accounting import PrivacyTarget, fingerprint
+from mechanisms.accounting import fingerprint
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, Record
-from mechanisms.runs.advice import MOST_CORRECTED_LABELS, proposed
-from mechanisms.runs.defaults import MOST_WRITTEN_LABELS
-from mechanisms.runs.recipe import Division, Kind, Recipe, Stage
-from mechanisms.runs.recipe_request import has_stages
-from mechanisms.runs.request import DECLARED_COUNTS, DECLARED_SIZES
-from mechanisms.runs.spec import RunSpec
-from mechanisms.steps import mechanism_class
+from mechanisms.runs.defaults import (
+    FEWEST_DRAFTS,
+    MOST_CORRECTED_LABELS,
+    MOST_DRAFTS,
+    MOST_PROMPTED,
+    MOST_WRITTEN_LABELS,
+    completed,
+    fewest_for_roles,
+)
+from mechanisms.runs.plan import DECLARED_COUNTS, DECLARED_SIZES, Plan, plan_for, public_plan
+from mechanisms.runs.spec import (
+    CALIBRATE,
+    OPENINGS,
+    SCORE,
+    SOURCES,
+    VOTE,
+    WRITE,
+    Group,
+    Recipe,
+    RunSpec,
+    Split,
+    flag_of,
+)
+from mechanisms.runs.stages import stages_by_place
+from mechanisms.sampling import Scheme
+from mechanisms.tallies import Weighing
 
-TARGET = PrivacyTarget(1.0, 1e-5)
-SPEC = RunSpec(TARGET)
+SPEC = RunSpec()
 
 
 def data(each: int, *labels: str) -> Dataset:
@@ -29,88 +49,268 @@ def data(each: int, *labels: str) -> Dataset:
 DATA = data(9, "a", "b")
 
 
-def test_a_run_of_which_nothing_is_said_is_the_proposal_for_its_public_sizes():
-    request = SPEC.request(DATA)
-    assert request.recipe == proposed(Kind.BOTH, {"a": 9, "b": 9}, 1.0)
-    assert request.written.plan.subsets == 9, "no more rows than the smallest label has"
-    assert DECLARED_COUNTS in request.public_inputs
-    assert not has_stages(SPEC.request(data(9, "a"))), "texts of one kind have no stages"
-    assert not has_stages(replace(SPEC, best_of=2).request(DATA))
+def sizes(labels: int, each: int) -> dict[str, int]:
+    return {f"label {i}": each for i in range(labels)}
+
+
+# One model: every setting has its words, and says what is wrong in one line.
+
+
+def test_every_setting_has_its_words_and_a_flag_of_its_own():
+    fields = RunSpec.model_fields
+    assert all(
+        field.title and field.description and field.json_schema_extra["group"] in Group for field in fields.values()
+    )
+    flags = [flag_of(name, field) for name, field in fields.items()]
+    assert len(set(flags)) == len(flags)
+    assert flag_of("shots", fields["shots"]) == "shots-per-label"
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"epsilon": 0}, "Epsilon"),
+        ({"epsilon": float("nan")}, "Epsilon"),
+        ({"delta": 1.0}, "Delta"),
+        ({"mechanism": "mine"}, "no mechanism"),
+        ({"transform": "mine"}, "no transform"),
+        ({"mechanism": "blended-logits", "transform": "pta"}, "works on logits"),
+        ({"parameters": {"step-epsilon": 1.0}}, "no parameter"),
+        ({"parameters": {"noise-multiplier": -1.0}}, "must lie between"),
+        ({"subsets": 0}, "Rows per token"),
+        ({"subsets": 1000, "per_subset": 1000}, "100000 rows"),
+        ({"sizes": {"a": 1}, "count_epsilon": 0.1}, "not both"),
+        ({"count_epsilon": 1.0}, "needs the rest|need the rest"),
+        ({"sizes": "all"}, "Label sizes"),
+        ({"kind": " "}, "what one text is"),
+        ({"sentence": "Write one."}, "needs {label}"),
+        ({"text_field": " "}, "must not be empty"),
+        ({"shares": {"choose": 0.5}}, "no stage 'choose'"),
+        ({"shares": {WRITE: 0.9, VOTE: 0.9}}, "more than 1"),
+        ({"shares": {WRITE: 0.0}}, "leave out a stage"),
+        ({"recipe": "vote", "shares": {WRITE: 0.5, VOTE: 0.5}}, "has no stage 'write'"),
+        ({"recipe": "both", "shares": {VOTE: 0.5}}, "needs a share for the stage 'write'"),
+        ({"score": False, "shares": {VOTE: 0.5, SCORE: 0.5}}, "Without a private score"),
+        ({"rounds": 2}, "no setting 'rounds'"),
+        ({"scheme": "disjoint"}, "Sampling"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_in_one_line(values, words):
+    for refuse in (RunSpec.of, SPEC.with_):
+        with pytest.raises(UsageError, match=words) as refused:
+            refuse(**values)
+        assert str(refused.value).isprintable()
+
+
+def test_with_other_values_is_checked_like_any():
+    assert SPEC.with_(epsilon=2.0).with_(shots=3) == RunSpec(epsilon=2.0, shots=3)
+    assert SPEC.with_() == SPEC
+    with pytest.raises(UsageError):
+        SPEC.with_(epsilon=2.0, count_epsilon=3.0)
+
+
+# What follows from public sizes.
+
+
+public_sizes = st.dictionaries(
+    st.text("abcdefgh", min_size=1, max_size=2), st.integers(1, 10**6), min_size=1, max_size=40
+)
+asked = st.fixed_dictionaries(
+    {},
+    optional={
+        "epsilon": st.floats(0.01, 20),
+        "recipe": st.sampled_from(Recipe),
+        "split": st.sampled_from(Split),
+        "score": st.booleans(),
+        "shots": st.integers(1, 50),
+        "drafts": st.integers(2, 256),
+        "tokens": st.integers(1, 100),
+        "subsets": st.integers(1, 300),
+        "scheme": st.sampled_from(Scheme),
+        "weighing": st.sampled_from(Weighing),
+        "mechanism": st.sampled_from(["gaussian", "noisy-max", "adadpsyn", "blended-logits"]),
+    },
+)
+
+
+@settings(max_examples=300)
+@given(asked, public_sizes)
+def test_whatever_is_asked_and_whatever_the_sizes_nothing_is_left_open(values, of):
+    found = completed(RunSpec.of(**values), of)
+    for name, value in values.items():
+        assert getattr(found, name) == value, "what was said stands"
+    left = {name for name in RunSpec.model_fields if getattr(found, name) is None}
+    assert left <= {"sizes", "count_epsilon", "per_subset", "instruction"}
+    assert sum(found.shares.values()) <= 1 + 1e-9
+    assert all(share > 0 for share in found.shares.values())
+    assert set(found.shares) & {WRITE, VOTE} == SOURCES[found.recipe]
+    assert list(found.shares) == [name for name in stages_by_place() if name in found.shares], "in the order of a run"
+    assert found.score or SCORE not in found.shares
+    assert found.min_tokens <= found.tokens
+    if "drafts" not in values:
+        assert max(FEWEST_DRAFTS, 2 * found.shots) <= found.drafts <= max(MOST_DRAFTS, 2 * found.shots)
+    if "subsets" not in values:
+        assert found.subsets <= max(4, min(of.values()))
+    if found.recipe is not Recipe.TOKENS and len(of) > 1:
+        judged = found.shots <= MOST_PROMPTED
+        assert (SCORE in found.shares) == (judged and found.score)
+        assert (CALIBRATE in found.shares) == (judged and len(of) <= MOST_CORRECTED_LABELS)
+        assert OPENINGS in found.shares
+    assert completed(found, of) == found, "what is complete stays as it is"
+
+
+@settings(max_examples=60)
+@given(asked, public_sizes, st.booleans(), st.booleans())
+def test_a_run_without_token_steps_costs_at_most_its_epsilon(values, of, by_user, measured):
+    """Its noise follows from epsilon; that of token steps is calibrated, in the test below."""
+    spec = completed(RunSpec.of(**values | {"recipe": "vote", "epsilon": values.get("epsilon", 1.0) + 0.02}), of)
+    counted = MeasuredSizes(of, 0.01, 1e-9, "") if measured else None
+    plan = Plan(spec=spec, labels=tuple(of), sizes=of, unit="user:who" if by_user else "record", measured=counted)
+    assert plan.claim().epsilon <= spec.epsilon * (1 + 1e-9)
+    assert plan.claim().delta == spec.delta
+
+
+CALIBRATED = [
+    {},
+    {"split": "roles", "scheme": "per-token", "tokens": 3},
+    {"split": "epsilon", "mechanism": "noisy-max", "tokens": 3},
+    {"recipe": "tokens"},
+    {"recipe": "tokens", "per_subset": 2, "subsets": 5},
+    {"recipe": "both", "split": "roles", "epsilon": 0.2},
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("values", CALIBRATED, ids=str)
+@pytest.mark.parametrize("by_user", [False, True], ids=["rows", "users"])
+@pytest.mark.parametrize("measured", [False, True], ids=["declared", "measured"])
+def test_a_calibrated_run_costs_its_epsilon_and_no_more(values, by_user, measured):
+    of = {"a": 700, "b": 3000}
+    counted = MeasuredSizes(of, 0.05, 1e-9, "") if measured else None
+    unit = "user:who" if by_user else "record"
+    plan = Plan(spec=completed(RunSpec.of(**values), of), labels=tuple(of), sizes=of, unit=unit, measured=counted)
+    ready = plan.calibrated()
+    assert 0.9 * plan.spec.epsilon < ready.claim().epsilon <= plan.spec.epsilon * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("of", [{}, {"a": 0, "b": 5}])
+def test_sizes_that_mean_nothing_are_refused(of):
+    with pytest.raises(UsageError):
+        completed(SPEC, of)
 
 
 def test_many_labels_are_voted_for_and_still_more_are_not_corrected():
-    for labels, kind, corrected in (
-        (MOST_WRITTEN_LABELS, Kind.BOTH, True),
-        (MOST_WRITTEN_LABELS + 1, Kind.VOTE, True),
-        (MOST_CORRECTED_LABELS + 1, Kind.VOTE, False),
+    for labels, recipe, corrected in (
+        (MOST_WRITTEN_LABELS, Recipe.BOTH, True),
+        (MOST_WRITTEN_LABELS + 1, Recipe.VOTE, True),
+        (MOST_CORRECTED_LABELS + 1, Recipe.VOTE, False),
     ):
-        recipe = SPEC.request(data(3, *(f"label {i}" for i in range(labels)))).recipe
-        assert recipe.kind is kind
-        assert (Stage.CALIBRATE in recipe.shares) is (Stage.CHOOSE in recipe.shares) is corrected
-        assert Stage.SCORE in recipe.shares
+        found = completed(SPEC, sizes(labels, 300))
+        assert found.recipe is recipe
+        assert (CALIBRATE in found.shares) is corrected
+        assert SCORE in found.shares
 
 
 @pytest.mark.parametrize(
-    "said",
-    [
-        {"mechanism": mechanism_class("noisy-max")()},
-        {"tokens": 12},
-        {"subsets": 2},
-        {"shares": dict.fromkeys(Stage, 1 / len(Stage))},
-    ],
+    "said", [{"mechanism": "noisy-max"}, {"tokens": 12}, {"subsets": 2}, {"shares": {WRITE: 0.5, VOTE: 0.5}}], ids=str
 )
 def test_whoever_says_how_to_write_gets_many_labels_written_too(said):
-    many = data(3, *(f"label {i}" for i in range(MOST_WRITTEN_LABELS + 1)))
-    assert replace(SPEC, **said).request(many).recipe.kind is Kind.BOTH
+    assert completed(SPEC.with_(**said), sizes(MOST_WRITTEN_LABELS + 1, 30)).recipe is Recipe.BOTH
 
 
-def test_two_data_sets_with_the_same_public_numbers_get_the_same_request_but_for_their_content():
-    other = Dataset("d", ("a", "b"), tuple(replace(each, text=each.text * 2) for each in DATA.records))
-    assert SPEC.request(other) == SPEC.request(DATA).for_content(fingerprint(other).content)
+def test_texts_of_one_label_are_written_and_nothing_else():
+    assert completed(SPEC, {"a": 100}).shares == {WRITE: 1.0}
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("division", Division.ROLES), ("shares", dict.fromkeys(Stage, 1 / len(Stage))), ("drafts", 7), ("rounds", 2),
-        ("sets", 1),
-    ],
-)  # fmt: skip
-def test_what_is_said_of_the_stages_stands_in_them(field, value):
-    assert field in {each.name for each in fields(Recipe)}
-    assert getattr(replace(SPEC, **{field: value}).request(DATA).recipe, field) == value
+def test_roles_from_the_number_of_units_on_at_which_each_is_large_enough():
+    for labels in (2, 4, 14, 150):
+        fewest = fewest_for_roles(labels)
+        others = {f"label {i}": 1 for i in range(1, labels)}
+        assert completed(SPEC, {"a": fewest - labels, **others}).split is Split.EPSILON
+        assert completed(SPEC, {"a": fewest - labels + 1, **others}).split is Split.ROLES
+    assert fewest_for_roles(4) < fewest_for_roles(10) < fewest_for_roles(20) == fewest_for_roles(1000)
 
 
-def test_a_vote_does_not_look_at_settings_of_the_writing_that_it_does_not_have():
-    closed = replace(SPEC, mechanism=mechanism_class("blended-logits")(), unit_rows=False, per_subset=2)
-    assert replace(closed, recipe=Kind.VOTE).request(DATA).written is None
-    with pytest.raises(UsageError, match="closed with subsets"):
-        replace(closed, recipe=Kind.BOTH).request(DATA)
+@pytest.mark.parametrize("units", [2 * 1600, 8_000, 120_000, 1_500_000])
+def test_roles_have_the_numbers_that_compute_allows_and_writers_what_is_left(units):
+    found = completed(SPEC, {"a": units // 2, "b": units // 2})
+    for name, stage in stages_by_place().items():
+        if stage.wanted is not None and name in found.shares:
+            assert 0.9 * stage.wanted <= found.shares[name] * units <= 1.001 * stage.wanted
+    assert sum(found.shares.values()) == pytest.approx(1, abs=0.02), "nobody is idle"
+
+
+def test_all_of_epsilon_is_used_where_it_is_shared():
+    for recipe in Recipe:
+        for score in (True, False):
+            shares = completed(SPEC.with_(recipe=recipe, score=score), sizes(3, 50)).shares
+            assert sum(shares.values()) == pytest.approx(1)
+
+
+def test_drafts_grow_with_epsilon_and_with_the_data():
+    def drafts(each: int, **values: Any) -> int:
+        return completed(SPEC.with_(shots=1, **values), sizes(2, each)).drafts or 0
+
+    by_epsilon = [drafts(150, epsilon=epsilon) for epsilon in (0.01, 0.3, 1.0, 3.0, 50.0)]
+    by_size = [drafts(each, split="roles") for each in (20, 60, 200, 600, 3000)]
+    for found in (by_epsilon, by_size):
+        assert found == sorted(found)
+        assert found[0] < found[-1]
+
+
+def test_skewed_labels_count_the_same_and_twice_as_many_score():
+    even, skewed = completed(SPEC, sizes(12, 400)), completed(SPEC, sizes(11, 400) | {"large": 4000})
+    assert (even.weighing, skewed.weighing) == (Weighing.ROWS, Weighing.LABELS)
+    assert skewed.shares[SCORE] * 8400 == pytest.approx(2 * even.shares[SCORE] * 4800, 0.1)
+    assert completed(SPEC, sizes(90, 400) | {"large": 9000}).weighing is Weighing.ROWS, "so many are not corrected"
+
+
+# For a data set.
+
+
+def test_two_data_sets_with_the_same_public_numbers_get_the_same_plan_but_for_their_content():
+    other = Dataset("d", ("a", "b"), tuple(Record(each.text * 2, each.label) for each in DATA.records))
+    one = plan_for(SPEC.with_(sizes="counted"), DATA)
+    assert plan_for(SPEC.with_(sizes="counted"), other) == one.for_content(fingerprint(other).content)
+    assert DECLARED_COUNTS in one.public_inputs
+    assert one.spec.subsets == 9, "no more rows than the smallest label has"
+
+
+def test_sizes_have_to_be_said():
+    with pytest.raises(UsageError, match="how large each label is"):
+        plan_for(SPEC, DATA)
+    for wrong in ({"a": 9}, {"a": 9, "b": 9, "c": 9}):
+        with pytest.raises(UsageError, match="declared size"):
+            plan_for(SPEC.with_(sizes=wrong), DATA)
+    assert DECLARED_SIZES in plan_for(SPEC.with_(sizes={"a": 900, "b": 20}), DATA).public_inputs
 
 
 def test_measured_sizes_are_paid_before_the_stages_and_decide_how_many_rows_join():
     measured = MeasuredSizes({"a": 400, "b": 20}, 0.25, 1e-9, fingerprint(DATA).content)
-    request = replace(SPEC, sizes=measured).request(DATA)
-    assert request.recipe == proposed(Kind.BOTH, measured.sizes, 0.75)
-    assert request.written.plan.subsets == 20
-    assert not {DECLARED_COUNTS, DECLARED_SIZES} & set(request.public_inputs)
+    plan = plan_for(SPEC, DATA, measured)
+    assert plan.spec.subsets == 20
+    assert plan.whole == pytest.approx(0.75)
+    assert sum(plan.epsilon(stage) for stage in plan.stages) <= 0.75 * (1 + 1e-9)
+    assert not {DECLARED_COUNTS, DECLARED_SIZES} & set(plan.public_inputs)
     with pytest.raises(UsageError, match="used up"):
-        replace(SPEC, sizes=replace(measured, epsilon=1.0)).request(DATA)
+        plan_for(SPEC, DATA, MeasuredSizes(measured.sizes, 1.0, 1e-9, measured.content))
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"recipe": Kind.BOTH, "best_of": 2}, "best of several"),
-        ({"sizes": "all"}, "a number for each label"),
-        ({"sizes": {"a": 9}}, "declared size"),
-        ({"score": False, "shares": dict.fromkeys(Stage, 1 / len(Stage))}, "Without a private score"),
-        ({"shares": {Stage.WRITE: 0.9, Stage.VOTE: 0.9}}, "more than 1"),
-        ({"recipe": Kind.VOTE, "shares": {Stage.WRITE: 0.5, Stage.VOTE: 0.5}}, "no stage"),
-        ({"subsets": 0}, "subsets must lie"),
-    ],
-)
-def test_what_does_not_go_together_is_refused_in_one_line(changes, words):
-    with pytest.raises(UsageError, match=words) as refused:
-        replace(SPEC, **changes).request(DATA)
-    assert "\n" not in str(refused.value)
+def test_a_public_plan_reads_no_row_and_claims_nothing():
+    plan = public_plan(SPEC.with_(epsilon=3.0), ("a", "b"))
+    assert not plan.reads_rows
+    assert plan.claim().epsilon == 0
+    assert "not looked at" in plan.guarantee
+
+
+@pytest.mark.parametrize("name", ["public", "non-private"])
+def test_a_recipe_does_not_write_without_privacy(name):
+    with pytest.raises(UsageError, match="choose a private mechanism"):
+        completed(SPEC.with_(recipe="both", mechanism=name), sizes(2, 100))
+
+
+def test_a_vote_does_not_look_at_settings_of_the_writing_that_it_does_not_have():
+    closed = SPEC.with_(mechanism="blended-logits", per_subset=2, sizes="counted")
+    assert WRITE not in plan_for(closed.with_(recipe="vote"), DATA).stages
+    with pytest.raises(UsageError, match="closed with subsets"):
+        _ = plan_for(closed.with_(recipe="both"), DATA).mechanism

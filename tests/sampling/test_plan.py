@@ -72,14 +72,6 @@ def test_impossible_plans_are_refused(bad):
         SamplingPlan(**bad)
 
 
-def test_disjoint_batches_compose_in_parallel_and_are_not_amplified():
-    plan = SamplingPlan(Scheme.DISJOINT, subsets=10, tokens=16, shots=3)
-    event = plan.compose(EVENT, {"a": 100}, 1e-5)
-    assert [name for name, _ in event] == ["a 1", "a 2", "a 3"]
-    assert all(events[0] == Gaussian(1.0) for _, events in event)
-    assert plan.batches(100) == 10
-
-
 def test_keyed_places_are_uniform_and_change_with_the_key():
     places = [[keyed_place(key, [f"row {i}"], "batch", 8) for i in range(4000)] for key in (b"k" * 32, b"l" * 32)]
     counts = np.bincount(places[0], minlength=8)
@@ -88,9 +80,8 @@ def test_keyed_places_are_uniform_and_change_with_the_key():
 
 
 def overflow_of_a_role(plan, size, members, capacity):
-    """The exact probability that a run overflows when so many units may join; for disjoint batches a bound."""
-    rate = 1 / plan.batches(size) if plan.scheme is Scheme.DISJOINT else plan.rate(size)
-    return plan.draws_per_label * binom.sf(capacity - 1, members, rate)
+    """The probability that a run overflows when so many units may join, by the union bound."""
+    return plan.draws_per_label * binom.sf(capacity - 1, members, plan.rate(size))
 
 
 @given(
@@ -144,15 +135,13 @@ def test_a_share_of_the_units_is_sampled_like_a_label_of_that_size():
     part, whole = SamplingPlan(subsets=10, shots=2, share=0.25), SamplingPlan(subsets=10, shots=2)
     assert part.rate(1000) == whole.rate(250)
     assert part.rate(20) == 1
-    batched = [SamplingPlan(Scheme.DISJOINT, subsets=10, shots=2, share=share) for share in (0.25, 1.0)]
-    assert batched[0].batches(1000) == batched[1].batches(250) == 25
     assert SamplingPlan(subsets=10, unit_rows=False, share=0.25).capacity(1000, 1e-5) == (10, 0.0)
 
 
 @given(st.sampled_from(list(Scheme)), st.integers(1, 5000), st.integers(1, 300), st.integers(1, 4))
 def test_without_a_share_everybody_may_join(scheme, size, subsets, shots):
     plan = SamplingPlan(scheme, subsets=subsets, tokens=3, shots=shots)
-    rate = 1 / max(shots, size // subsets) if scheme is Scheme.DISJOINT else min(1.0, subsets / size)
+    rate = min(1.0, subsets / size)
     least = int(binom.isf(CAPACITY_SHARE * 1e-5 / plan.draws_per_label, size, rate)) + 1
     failure = plan.draws_per_label * binom.sf(least - 1, size, rate)
     assert plan.capacity(size, 1e-5) == ((size + 1, 0.0) if rate == 1 else (least, failure))

@@ -16,7 +16,7 @@ from mechanisms.audit.mechanism import lower_bound
 from mechanisms.errors import StudioError
 from mechanisms.noise import SecureRandomness, SeededRandomness
 from mechanisms.privacy_events import Composed
-from mechanisms.tallies import Choice, LabelBias, Score, Votes, choice, prototypes, tally_class, tally_names
+from mechanisms.tallies import LabelBias, Openings, Score, Votes, prototypes, tally_class, tally_names
 from mechanisms.tallies import tally as histogram
 from mechanisms.tallies.tally import LATTICE, Tally, mean_contribution, within_one
 from tests.replay.contract import replay, replayed
@@ -130,13 +130,11 @@ def test_the_sum_is_one_of_whole_numbers_and_does_not_depend_on_the_order(name, 
     assert (one.values == other.values).all()
 
 
-def test_what_is_not_finite_or_negative_is_no_vote_and_a_zero_for_its_arm_alone_in_a_choice():
+def test_what_is_not_finite_or_negative_is_no_vote():
     for spoilt in ([np.nan, 1, 0, 0], [np.inf, 0, 0, 0], [-0.1, 1, 0, 0]):
         rows = np.array([ONE_HOT[0], spoilt])
-        for name in ("prior", "score", "votes"):
+        for name in ("openings", "prior", "score", "votes"):
             assert share(made(name, False), rows) == 0
-        [moved] = replay(made("choice", False).release, rows, rows[:-1]).ways[0].values()
-        assert moved.tolist() == [0, LATTICE * spoilt[1], 0, 0]
 
 
 def test_a_softmax_in_float32_is_brought_under_its_norm():
@@ -173,13 +171,6 @@ PLANTED = {
         lambda rows, steps: np.ceil(rows * steps).astype(np.int64),
         "prior",
         HOSTILE[-4],
-    ),
-    "signed entries": (
-        choice,
-        "from_zero_to_one",
-        lambda rows: (rows * LATTICE).astype(np.int64),
-        "choice",
-        HOSTILE[-1],
     ),
     "no ball": (prototypes, "within_ball", lambda rows: (rows * LATTICE).astype(np.int64), "prototypes", HOSTILE[-2]),
 }
@@ -231,7 +222,8 @@ CASES = {
     "votes": Votes(EPSILON, False),
     "votes of users": Votes(EPSILON, True),
     "prior": LabelBias(EPSILON),
-    "choice": Choice(EPSILON),
+    "openings": Openings(EPSILON, False),
+    "openings of users": Openings(EPSILON, True),
     "score": Score(EPSILON, False),
 }
 
@@ -246,24 +238,18 @@ class Scaled:
     def laplace(self, values, scale):
         return self.source.laplace(values, scale * self.factor)
 
-    def exponential_argmax(self, values, scale):
-        return self.source.exponential_argmax(values, scale * self.factor)
-
 
 def audited(tally, unit, factor=1.0) -> float:
     """Epsilon that draws prove of a unit beside two that say opposite things, in the region that a unit favours most.
 
-    The region is known: where the first entry is beyond the sum with the unit, or where the first arm wins. Left to a
-    search among all thresholds, far tails would be taken for it by chance.
+    The region is known: where the first entry is beyond the sum with the unit. Left to a search among all
+    thresholds, far tails would be taken for it by chance.
     """
     source, others = Scaled(SeededRandomness(2026), factor), np.concatenate([FIRST, LAST])
     bound = 1 + unit[0, 0]
 
-    def inside(release) -> bool:
-        return release == 0 if isinstance(tally, Choice) else release[0] > bound
-
     samples = [
-        np.array([inside(tally.release(rows, source)) for _ in range(DRAWS)], dtype=np.float64)
+        np.array([tally.release(rows, source)[0] > bound for _ in range(DRAWS)], dtype=np.float64)
         for rows in (np.concatenate([others, unit]), others)
     ]
     return lower_bound(samples[0], samples[1], DELTA)
@@ -285,13 +271,5 @@ def test_draws_refute_half_the_noise(name):
 @pytest.mark.slow
 def test_draws_refute_two_votes(monkeypatch):
     monkeypatch.setattr(histogram, "within_one", lambda rows, steps: (rows * steps).astype(np.int64))
-    for name in ("votes", "score", "prior"):
+    for name in ("votes", "openings", "score", "prior"):
         assert audited(CASES[name], np.array([[2.0, 0.0]])) > EPSILON
-
-
-@pytest.mark.slow
-def test_draws_refute_signed_entries(monkeypatch):
-    signed = np.array([[1.0, -1.0]])
-    assert audited(CASES["choice"], signed) <= EPSILON
-    monkeypatch.setattr(choice, "from_zero_to_one", lambda rows: (rows * LATTICE).astype(np.int64))
-    assert audited(CASES["choice"], signed) > EPSILON

@@ -11,7 +11,7 @@ import pytest
 from mechanisms.accounting import PrivacyTarget, claim
 from mechanisms.noise import SecureRandomness
 from mechanisms.privacy_events import Composed, from_json
-from mechanisms.tallies import Choice, LabelBias, Prototypes, Score, Votes
+from mechanisms.tallies import LabelBias, Openings, Prototypes, Score, Votes
 from mechanisms.tallies.prototypes import within_ball
 from mechanisms.tallies.tally import LATTICE
 from tests.steps.inputs import Noiseless
@@ -27,7 +27,13 @@ def alone(*events) -> Composed:
 
 
 def tallies(epsilon):
-    return [Votes(epsilon, False), Votes(epsilon, True), LabelBias(epsilon), Choice(epsilon), Score(epsilon, True)]
+    return [
+        Votes(epsilon, False),
+        Votes(epsilon, True),
+        LabelBias(epsilon),
+        Openings(epsilon, False),
+        Score(epsilon, True),
+    ]
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
@@ -82,7 +88,9 @@ def test_a_norm_above_one_it_does_not_cover():
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 5.0])
-@pytest.mark.parametrize("make", [lambda e: Votes(e, False), lambda e: Score(e, True), LabelBias])
+@pytest.mark.parametrize(
+    "make", [lambda e: Votes(e, False), lambda e: Openings(e, True), lambda e: Score(e, True), LabelBias]
+)
 def test_the_deviation_stated_is_that_of_the_noise(make, epsilon):
     tally = make(epsilon)
     noise = tally.release(np.zeros((0, 20_000)), SecureRandomness())

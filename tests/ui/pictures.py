@@ -14,7 +14,7 @@ from typing import Literal
 from PIL import Image
 from playwright.sync_api import FloatRect, Locator, Page
 
-from tests.ui.visit import ROOT, SLOW, Journey, press, step, visiting
+from tests.ui.visit import ROOT, SLOW, Journey, by_token, press, step, visiting
 
 PICTURES = ROOT / "docs/pictures"
 QUESTION = "My knee hurts when I climb stairs."
@@ -49,16 +49,15 @@ def choose_data(page: Page) -> None:
     page.wait_for_selector("#data-preview table")
     page.click("#unit-column input")  # the tutorial says why: its figures are of single rows
     page.get_by_role("option", name="every row stands for itself").click()
-    page.check("#labels-public input")
-    page.check("#counts-public input")
+    page.check("#declared-public input")
     shot(page, "data", page.locator(".masthead"), card(page, "#data-preview"))
-    shot(page, "public", card(page, "#text-column"), card(page, "#labels-public"))
+    shot(page, "public", card(page, "#text-column"), card(page, "#declared-public"))
     press(page, "#confirm-data", "#step-2.current")
 
 
 def choose_privacy(page: Page) -> None:
     page.wait_for_selector("#outcome .guarantee", timeout=SLOW)
-    shot(page, "privacy", page.locator("#steps"), card(page, "#recipe"))
+    shot(page, "privacy", page.locator("#steps"), card(page, "#stages"))
     page.click("#accept-privacy")
     page.wait_for_selector("#step-3.current")
 
@@ -98,7 +97,7 @@ def test(page: Page) -> None:
 def watch_tokens(page: Page) -> None:
     """A second run, token by token, and the beginning of its replay as an animation."""
     step(page, 2)
-    page.click("#recipe label:has-text('Token by token')")
+    by_token(page)
     page.fill("#epsilon-number", str(EPSILON))
     page.press("#epsilon-number", "Tab")
     page.wait_for_selector("#outcome:has-text('Signal-to-noise of a token'):has-text('factor of 54')", timeout=SLOW)

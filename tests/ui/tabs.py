@@ -15,12 +15,15 @@ from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.generate.state import GenerateState, Made
 from dpicl_ui.page import PLACES
+from dpicl_ui.privacy.state import Planned, PrivacyState
 from mechanisms.accounting import fingerprint
+from mechanisms.asking import Asked
 from mechanisms.data.columns import ColumnMapping
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.data.table import Table
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.records import Dataset
+from mechanisms.runs.spec import RunSpec
 
 
 def services(
@@ -36,13 +39,23 @@ def lend(part: Any, **others: Any) -> None:
     part._app = replace(part._app, **others)
 
 
-def confirm(session: Session, dataset: Dataset, measured: MeasuredSizes | None = None) -> Confirmed:
+def confirm(
+    session: Session, dataset: Dataset, measured: MeasuredSizes | None = None, asked: Asked | None = None
+) -> Confirmed:
     """Step 1 done with a file that holds these records."""
     state = session.of(DataState)
     rows = [(each.text, each.label) for each in dataset.records]
-    state.open(Table(pd.DataFrame(rows, columns=["text", "label"])), ("Text", "Label"))
+    table = Table(pd.DataFrame(rows, columns=["text", "label"]))
+    state.open(table, asked or Asked(), "Label", ("text", "label"))
     state.confirm(confirmed := Confirmed(state.read(ColumnMapping("text", "label")), dataset, measured))
     return confirmed
+
+
+def planned(session: Session, **settings: Any) -> Planned:
+    """Step 2 done with these settings, on the data of step 1."""
+    confirmed = session.of(DataState).confirmed
+    assert confirmed is not None
+    return session.of(PrivacyState).calibrate(RunSpec.of(**confirmed.settled | settings), None)
 
 
 def write(session: Session, demo_set: DemoSet, of: Dataset) -> None:

@@ -19,7 +19,7 @@ from mechanisms.demos.signature import digest
 from mechanisms.rounding import rounded_up
 from mechanisms.runs.run_file import from_lines
 from tests.ui.accessible import beyond_their_boxes, by_keys, findings
-from tests.ui.visit import HOSTILE, SLOW, Journey, press, step, visiting
+from tests.ui.visit import HOSTILE, SLOW, Journey, by_token, confirm_data, fill, planned, step, visiting
 
 pytestmark = pytest.mark.slow
 LABELS = ("Billing", "Delivery")
@@ -62,11 +62,6 @@ def travel(page: Page, seen: Journey) -> None:
     seen.storage = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
 
 
-def fill(page: Page, name: str, value: float) -> None:
-    page.fill(f"#{name} input[type=number]", str(value))
-    page.press(f"#{name} input[type=number]", "Tab")
-
-
 def spent(seen: Journey) -> float:
     return PrivacyLedger(seen.folder / "home").snapshot(NAME, "record").epsilon
 
@@ -83,25 +78,17 @@ def choose_data(page: Page, seen: Journey) -> None:
     page.fill("#data-name input, #data-name textarea", NAME)
     page.click("#confirm-data")
     seen.shown["unconfirmed"] = page.inner_text("#data-problem .notice")
-    page.check("#labels-public input")
-    page.check("#counts-public input")
-    press(page, "#confirm-data", "#step-2.current")
+    confirm_data(page)
 
 
 def choose_privacy(page: Page, tokens: int) -> None:
-    page.wait_for_selector("#outcome .guarantee", timeout=SLOW)
-    page.click("#recipe label:has-text('Token by token')")
     page.fill("#epsilon-number", "4")
     page.press("#epsilon-number", "Tab")
     page.wait_for_function("() => document.querySelector('#odds').innerText.includes('98.3%')")  # e^4 / (1 + e^4)
-    fill(page, "subsets", 8)
-    fill(page, "tokens", tokens)
-    page.click("button:has-text('how much of a row is read')")
-    fill(page, "length", 12)
+    by_token(page, subsets=8, tokens=tokens, max_record_tokens=12)
 
 
 def generate(page: Page, seen: Journey) -> None:
-    # The run calibrates by itself what was changed last, so nothing waits for the card here.
     step(page, 3)
     page.evaluate(
         """() => { window.tokensSeen = []; const count = document.querySelector('#live .live-count');
@@ -171,6 +158,7 @@ def stop_a_second_run(page: Page, seen: Journey) -> None:
     step(page, 2)
     fill(page, "tokens", 100)
     fill(page, "shots", 16)  # a minute of the small model
+    planned(page)
     step(page, 3)
     page.click("#generate")
     page.wait_for_function(
@@ -246,7 +234,7 @@ def test_the_curator_sees_the_file_and_must_confirm_what_becomes_public(journey:
     assert journey.canary in journey.shown["preview"]
     assert HOSTILE in journey.shown["preview"]
     assert journey.hacked is None
-    assert "Confirm both boxes" in journey.shown["unconfirmed"]
+    assert "Tick the box" in journey.shown["unconfirmed"]
 
 
 def test_tokens_appear_live(journey: Journey):

@@ -16,28 +16,27 @@ import pandas as pd
 import pytest
 from playwright.sync_api import sync_playwright
 
-from dpicl_ui.data.records import counted, label_counts, preview_table
+from dpicl_ui.data.facts import counted, label_counts, preview_table
 from dpicl_ui.export import certificate
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import budget, el, notice
 from dpicl_ui.generate.cards import MANY, finished, outcome_of_run, unfolded
-from dpicl_ui.generate.run_view import RecipeView, RunView, replay_recipe
+from dpicl_ui.generate.replay import replayed
 from dpicl_ui.privacy.cards import duration
 from dpicl_ui.test.cards import accuracies, confused, subject
 from dpicl_ui.test.measure import confusion_figure
 from mechanisms.data.columns import Inspection
 from mechanisms.data.left_out import Breakdown
 from mechanisms.data.table import Table
-from mechanisms.demos.demo_set import loads
 from mechanisms.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Scorecard
 from mechanisms.records import Dataset, Demonstration, Record
+from mechanisms.rounding import percent_up
 from mechanisms.runs.events import DemoCompleted
-from mechanisms.runs.recipe import Division, Kind
-from tests.certificates.recipes import text_of as recipe_text
+from mechanisms.runs.view import RunView
 from tests.conftest import ROOT
 from tests.ui.generate.recording import HOSTILE, demo_set, recording, snapshot
 from tests.ui.tabs import confirm
-from tests.ui.trees import text_of
+from tests.ui.trees import tags, text_of
 from tests.ui.visit import ARGUMENTS, CHROMIUM
 
 SCRIPTS = sorted(path for path in (ROOT / "dpicl_ui").rglob("*.js"))
@@ -132,14 +131,6 @@ def test_a_long_list_is_searched_in_the_page():
 # Cards are trees of plain text: hostile text stays text, and each says what it must.
 
 
-def tags(tree) -> set[str]:
-    if isinstance(tree, str):
-        return set()
-    if isinstance(tree, list):
-        return set().union(*map(tags, tree))
-    return {tree["tag"]}.union(*map(tags, tree["children"]))
-
-
 def test_hostile_cells_stay_text():
     table = Table(pd.DataFrame({HOSTILE: [HOSTILE], "label": ["x"]}))
     shown = preview_table(table)
@@ -184,23 +175,21 @@ def test_who_brings_long_texts_reads_that_they_are_cut(words: int, said: bool):
 
 
 def test_the_certificate_says_what_is_claimed_and_on_what_it_rests():
-    shown = text_of(certificate(demo_set(curator=True)))
-    for words in ("1e-05", "prv", "pld", "label counts declared public", "one row", "Gaussian", "clean values"):
+    made = demo_set(curator=True)
+    shown, claim = text_of(certificate(made)), made.certificate.claim
+    for words in ("1e-05", "label counts declared public", "one row", "Gaussian", "clean values"):
         assert words in shown
+    assert f"claimed by {claim.accountant}; second accountant, {claim.check_accountant}" in shown
 
 
 def test_the_certificate_of_a_recipe_lists_its_stages_and_what_they_share():
-    made = loads(recipe_text(Kind.BOTH, Division.ROLES))
+    made = demo_set(kind="both")
     shown = text_of(certificate(made))
-    for words in (
-        "recipe both",
-        "40% of the rows",
-        "20% of the rows",
-        "each row is read by one of these for good",
-        "noise_multiplier: 20",
-        "rates: (a: ",
-    ):
+    shares = made.certificate.parameters["shares"]
+    for words in ("recipe both", "each row is read by one of these for good", "noise_multiplier", "rates: ("):
         assert words in shown
+    for share in shares.values():
+        assert f"{percent_up(share)} of the rows" in shown
     assert HOSTILE.capitalize() in text_of(certificate(replace(made, stages=(replace(made.stages[0], name=HOSTILE),))))
 
 
@@ -210,7 +199,7 @@ def test_the_budget_warns_of_a_run_that_does_not_fit():
 
 
 def test_finished_demonstrations_are_listed():
-    assert "one two" in text_of(finished(replay_recipe(recording())))
+    assert "one two" in text_of(finished(replayed(recording())))
 
 
 @pytest.mark.parametrize(("count", "folded"), [(12, False), (77, True)])
@@ -218,7 +207,7 @@ def test_finished_demonstrations_are_listed():
 def test_many_demonstrations_are_unfolded_on_demand(phase, count, folded):
     done = tuple(DemoCompleted(Demonstration(f"text {i}", f"label {i}"), 1) for i in range(count))
     made = demo_set(*(each.demonstration for each in done))
-    shown = finished(RecipeView(RunView(phase=phase, completed=done, demo_set=made)))
+    shown = finished(RunView(phase=phase, completed=done, demo_set=made))
     assert ("Show the demonstrations" in text_of(shown)) is folded
     assert ("Privacy facts" in text_of(shown)) is (phase == "stopped")
     assert ("Near repetitions" in text_of(shown)) is (phase == "stopped")
@@ -228,7 +217,7 @@ def test_many_demonstrations_are_unfolded_on_demand(phase, count, folded):
 
 @pytest.mark.parametrize(("phase", "words"), [("stopped", "stays spent"), ("completed", "Done"), ("idle", "")])
 def test_how_a_run_ended_in_one_line(phase, words):
-    line, _ = outcome_of_run(RecipeView(RunView(phase=phase, completed=(DemoCompleted(Demonstration("a", "b"), 1),))))
+    line, _ = outcome_of_run(RunView(phase=phase, completed=(DemoCompleted(Demonstration("a", "b"), 1),)))
     assert words in line
     assert "\n" not in line
 

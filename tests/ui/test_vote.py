@@ -1,4 +1,4 @@
-"""The default recipe, with few drafts, in a real browser with the embedded model: tokens, vote, choice, score."""
+"""The default run, with few drafts, in a real browser with the embedded model: openings, tokens, vote, score."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from playwright.sync_api import Page
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.runs.verification import verify
-from tests.ui.visit import HOSTILE, SLOW, Journey, step, visiting
+from tests.ui.visit import HOSTILE, SLOW, Journey, confirm_data, fill, planned, step, visiting
 
 pytestmark = pytest.mark.slow
 LABELS = ("Billing", "Delivery")
-FEW = (("drafts", "4"), ("longest", "12"), ("tokens", "4"), ("length", "8"))
+FEW = {"drafts": 4, "draft_tokens": 24, "tokens": 4, "max_record_tokens": 8}
 
 
 def write_csv(seen: Journey) -> Path:
@@ -41,22 +41,23 @@ def travel(page: Page, seen: Journey) -> None:
     page.set_input_files("#upload-data input[type=file]", write_csv(seen))
     page.wait_for_selector("#data-preview table")
     page.fill("#data-name input, #data-name textarea", "vote")
-    page.check("#labels-public input")
-    page.check("#counts-public input")
-    page.click("#confirm-data")
-    page.wait_for_selector("#step-2.current")
-    page.wait_for_selector("#outcome .guarantee", timeout=SLOW)
-    seen.shown["proposal"] = page.inner_text("#step-2 .tasks")
-    page.click("button:has-text('The stages in detail')")
-    page.check("#by-hand input")
-    page.click("button:has-text('how much of a row is read')")
-    for place, value in [("#epsilon-number", "4"), *((f"#{name} input[type=number]", few) for name, few in FEW)]:
-        page.fill(place, value)
-        page.press(place, "Tab")
+    confirm_data(page)
+    seen.shown["proposal"] = page.inner_text("#stages")
+    page.click("button:has-text('For experts')")
+    page.fill("#epsilon-number", "4")
+    page.press("#epsilon-number", "Tab")
+    for name, value in FEW.items():
+        fill(page, name, value)
+    planned(page)
     step(page, 3)
     page.click("#generate")
+    page.wait_for_selector("#openings .noisy-row", timeout=SLOW)
+    seen.shown["openings"] = page.inner_text("#openings")
     page.wait_for_selector("#run-notice .notice", timeout=3 * SLOW)
-    for name, place in (("run", "#run-notice"), ("finished", "#finished"), ("score", "#own-score")):
+    for name, place in (
+        ("run", "#run-notice"), ("finished", "#finished"), ("votes", "#votes"), ("preferences", "#calibration"),
+        ("score", "#own-score"),
+    ):  # fmt: skip
         seen.shown[name] = page.inner_text(place)
     step(page, 4)
     page.wait_for_timeout(500)
@@ -76,19 +77,25 @@ def travel(page: Page, seen: Journey) -> None:
 
 
 def test_the_proposal_says_what_every_stage_asks(journey: Journey):
-    for word in ("token by token", "vote", "measure", "choose", "say how often"):
+    for word in ("how their texts begin", "token by token", "vote", "measure", "say how often"):
         assert word in journey.shown["proposal"]
 
 
-def test_the_run_ends_with_a_set_a_choice_and_a_score(journey: Journey):
+def test_every_stage_leaves_its_picture(journey: Journey):
+    assert "deviations clear of the noise" in journey.shown["openings"] or "No opening" in journey.shown["openings"]
+    for picture in ("votes", "preferences"):
+        assert all(label in journey.shown[picture] for label in LABELS)
+
+
+def test_the_run_ends_with_a_set_and_a_score(journey: Journey):
     made = journey.demo_set
     assert journey.shown["run"].startswith("Done.")
-    assert [stage.name for stage in made.stages] == ["write", "vote", "calibrate", "choose", "score"]
-    assert made.choice is not None
+    assert [stage.name for stage in made.stages] == ["openings", "write", "vote", "calibrate", "score"]
+    assert made.baselines is not None
     assert made.score is not None
     assert made.prior is not None
     assert set(made.prior) == set(LABELS)
-    assert len(made.demonstrations) == (0 if made.choice.chosen == "none" else len(LABELS))
+    assert len(made.demonstrations) == 2 * len(LABELS)
     shown = " ".join(journey.shown["finished"].split())  # a browser shows several spaces as one
     for each in made.demonstrations:
         assert " ".join(each.text.split()) in shown

@@ -11,7 +11,7 @@ from mechanisms.data.sources import EXAMPLES
 from mechanisms.files import bundled
 from mechanisms.runs.events import TokenReleased
 from mechanisms.runs.run_file import from_lines
-from tests.ui.visit import SLOW, Journey, visiting
+from tests.ui.visit import SLOW, Journey, press, step, visiting
 
 
 def test_the_recorded_run_is_private_and_every_token_of_it_is_played():
@@ -53,6 +53,11 @@ def test_tokens_play_at_once_and_the_example_takes_their_place(tmp_path):
             assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert page.inner_text("#welcome-live .live-text") == held
         page.click("#try-example")
+        page.wait_for_selector("#step-3.current #generate:enabled", timeout=SLOW)
+        page.click("#generate")  # the second click: what follows is live
+        page.wait_for_selector("#stop:enabled", timeout=SLOW)
+        press(page, "#stop:enabled", "#run-notice .notice")
+        step(page, 1)
         page.wait_for_selector("#data-preview table")
         page.wait_for_selector("#welcome", state="hidden")
         page.wait_for_selector("#model-status .status.good", timeout=SLOW)

@@ -21,3 +21,12 @@ def html_of(tree: Tree) -> str:
         return escape(tree)
     inner = "".join(map(html_of, tree["children"]))
     return f'<{tree["tag"]} class="{escape(tree.get("class", ""))}">{inner}</{tree["tag"]}>'
+
+
+def tags(tree: Tree | list[Tree]) -> set[str]:
+    """The tags of all its elements."""
+    if isinstance(tree, str):
+        return set()
+    if isinstance(tree, list):
+        return set().union(*map(tags, tree))
+    return {tree["tag"]}.union(*map(tags, tree["children"]))

@@ -109,7 +109,8 @@ def serve(folder: Path, port: int, **settings: str) -> subprocess.Popen[bytes]:
     }
     (folder / "temp").mkdir()
     with (folder / "log").open("wb") as log:
-        server = subprocess.Popen([sys.executable, "app.py"], cwd=ROOT, env=environment, stdout=log, stderr=log)
+        started = ["app.py"] if "DPICL_MODEL" in settings else ["-m", "tests.ui.any_text"]
+        server = subprocess.Popen([sys.executable, *started], cwd=ROOT, env=environment, stdout=log, stderr=log)
     # A cold disk and a full memory made the imports alone take over half a minute once.
     until = time.monotonic() + SLOW / 1000
     while server.poll() is None and time.monotonic() < until:
@@ -174,15 +175,41 @@ def press(page: Page, button: str, shown: str) -> None:
 
 def plan_by_token(page: Page, subsets: int, tokens: int) -> None:
     """From the columns of step 1 to step 3, with a short run token by token."""
-    page.check("#labels-public input")
-    page.check("#counts-public input")
+    confirm_data(page)
+    by_token(page, subsets=subsets, tokens=tokens)
+    step(page, 3)
+
+
+def confirm_data(page: Page) -> None:
+    """Declare what becomes public, and wait for the first plan."""
+    page.check("#declared-public input")
     press(page, "#confirm-data", "#step-2.current")
     page.wait_for_selector("#outcome .guarantee", timeout=SLOW)
-    page.click("#recipe label:has-text('Token by token')")
-    for name, value in (("subsets", subsets), ("tokens", tokens)):
-        page.fill(f"#{name} input[type=number]", str(value))
-        page.press(f"#{name} input[type=number]", "Tab")
-    step(page, 3)
+
+
+def by_token(page: Page, **settings: int) -> None:
+    """Plan a run that only writes token by token, with one demonstration a label."""
+    page.click("button:has-text('For experts')")
+    page.click("#recipe label:has-text('nothing else')")
+    for name, value in {"shots": 1, **settings}.items():
+        fill(page, name, value)
+    planned(page)
+
+
+def fill(page: Page, name: str, value: float) -> None:
+    """Type a number into a setting of step 2, and leave its field."""
+    field = page.locator(
+        f"#{name.replace('_', '-')} input[type=number], #{name} textarea, #{name} input[type=text]"
+    ).first
+    field.fill(str(value))
+    field.press("Tab")
+
+
+def planned(page: Page) -> None:
+    """Wait until what was typed last is calibrated."""
+    page.wait_for_timeout(500)
+    page.wait_for_selector("#steps .stepper:nth-child(3):not(.shut)", timeout=SLOW)
+    page.wait_for_selector("#outcome .guarantee", timeout=SLOW)
 
 
 def step(page: Page, number: int) -> None:

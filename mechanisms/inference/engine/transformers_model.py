@@ -13,8 +13,6 @@ from typing import Any
 import jinja2
 import numpy as np
 import torch
-from llguidance import LLTokenizer
-from llguidance.hf import from_tokenizer
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from mechanisms.errors import UsageError
@@ -169,19 +167,12 @@ class TransformersModel:
         has_template = bool(tokenizer.chat_template)
         self.turn = self._turn() if chat and has_template else ([], [])
         self.writing_turn = self._writing_turn() if has_template else ([], [])
+        self.letter_turn = self._letter_turn() if has_template else None
         self.forward = ForwardPass(model)
         self.slots = Slots(self.forward)
         self.room = DeviceRoom.of(model)
         self.threads: Threads | None = None
         self._prefixes: dict[tuple[int, ...], GrowingCache] = {}
-
-    @cached_property
-    def vocabulary(self) -> LLTokenizer:
-        """The tokens as a grammar needs them; reading them takes a second or two, once."""
-        try:
-            return from_tokenizer(self.tokenizer)
-        except ValueError as error:
-            raise UsageError("The model's tokenizer cannot be held to a schema: choose another model.") from error
 
     def rows_at_once(self, computed: int, held: int) -> int:
         return self.room.rows_at_once(computed, held + len(self._start))
@@ -191,6 +182,19 @@ class TransformersModel:
             return self._turn({"role": "system", "content": _WRITER})
         except (jinja2.TemplateError, ValueError):  # a template that knows no such role
             return self._turn()
+
+    def _letter_turn(self) -> tuple[list[int], list[int]] | None:
+        told, said = "<<told>>", "<<said>>"
+        messages = [{"role": "system", "content": told}, {"role": "user", "content": said}]
+        try:
+            whole = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=False)
+        except (jinja2.TemplateError, ValueError):  # a template that knows no such role
+            return None
+        before, _, rest = whole.partition(told)
+        between, found, _ = rest.partition(said)
+        # A template that puts the system's words into the user's own turn has nothing between that ends a turn.
+        turns = found and any(each in self.tokenizer.all_special_tokens for each in self.tokenizer.tokenize(between))
+        return (self._special(before), self._special(between)) if turns else None
 
     def _turn(self, *system: dict[str, str]) -> tuple[list[int], list[int]]:
         mark = "<<message>>"

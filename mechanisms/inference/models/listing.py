@@ -8,7 +8,7 @@ import importlib.metadata
 import math
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -218,15 +218,12 @@ class ModelListing:
         description: in a few words, whether it was trained to chat among them.
         parameters: how many numbers it has.
         available: its weights are on this machine.
-        measured: accuracies of sets that it wrote and read, by data set, at epsilon 1 and in this order; see
-            research/docs/worth.md.
     """
 
     name: str
     description: str
     parameters: int
     available: bool
-    measured: Mapping[str, float]
 
 
 def available_models() -> list[ModelListing]:
@@ -237,14 +234,12 @@ def available_models() -> list[ModelListing]:
             "SmolLM2-135M-Instruct, chat, asked in plain text (Apache-2.0)",
             EMBEDDED_PARAMETERS,
             gguf_in_wheel() is not None,
-            {"AG News": 0.75, "sst2": 0.879, "TREC": 0.542},
         ),
         ModelListing(
             GEMMA,
             "Gemma 3 270M, base, opt-in PyPI wheels (Gemma terms)",
             GEMMA_PARAMETERS,
             bool(gemma_parts()),
-            {"AG News": 0.763, "sst2": 0.878, "TREC": 0.558},
         ),
     ]
     return sorted(every, key=lambda each: not each.available)

@@ -17,7 +17,6 @@ from tempfile import TemporaryDirectory, gettempdir
 import numpy as np
 import ray
 import torch
-from llguidance import LLTokenizer
 from ray.exceptions import RayError
 
 from mechanisms.errors import ModelUnavailable, UsageError
@@ -166,11 +165,7 @@ class RayModel:
         self._local, self._pool = local, pool
         self._logits = int(local.model.config.get_text_config().vocab_size)
         self.name, self.sha256, self.stop_tokens = local.name, local.sha256, local.stop_tokens
-        self.turn, self.writing_turn = local.turn, local.writing_turn
-
-    @property
-    def vocabulary(self) -> LLTokenizer:
-        return self._local.vocabulary
+        self.turn, self.writing_turn, self.letter_turn = local.turn, local.writing_turn, local.letter_turn
 
     def rows_at_once(self, computed: int, held: int) -> int:
         """The local number, since what is batched together decides who draws when."""

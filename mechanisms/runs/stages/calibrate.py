@@ -1,148 +1,145 @@
-"""The stage "calibrate": which labels does the model prefer, whatever it reads?"""
+"""The stage "calibrate": which labels does the model prefer, whatever it reads?
+
+Each unit judges one of three sets (no demonstrations, public ones, the run's own) in a first measurement, so that the
+score can read all three alike. Two more measurements, of all units, fit the correction of the run's own set.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field
+from pydantic.dataclasses import dataclass as checked
 
+from mechanisms.errors import UsageError
 from mechanisms.noise import Floats
-from mechanisms.runs.events import CandidateSet, CuratorEvent, PriorsReleased, StageProgress
-from mechanisms.runs.forecast import Work
-from mechanisms.runs.judging import FITTED, Correction, measured, preferences, rows_of, shares_of
-from mechanisms.runs.recipe import Stage
-from mechanisms.runs.recipe_forecast import Read, read_work, records, shown_of_sets, units
-from mechanisms.runs.recipe_request import Events
-from mechanisms.runs.stage import JudgingStep, PlannedStage, RunState
-from mechanisms.runs.stages.vote import CLEARANCE
+from mechanisms.privacy_events import PrivacyEvent
+from mechanisms.runs.defaults import CLEARANCE
+from mechanisms.runs.events import LINE, CuratorEvent, Numbers, Release
+from mechanisms.runs.judging import preferences, step
+from mechanisms.runs.stage import OneRelease, PlannedStage, RunState
+from mechanisms.runs.work import Work
 from mechanisms.tallies import LabelBias
 
 REFINEMENTS = 2
-"""Measurements of the exported set's prior; each reads with the correction so far, at a share of the epsilon."""
-COMPARED = 1 / 3
-"""Share of the stage's epsilon for the measurement before the choice; the exported set's fit gets the rest."""
+"""Measurements of the own set's prior behind the first; each reads with the correction so far."""
+_SETS = 3
+
+
+@checked(frozen=True, config=LINE)
+class PriorsReleased(Release):
+    """How much the model prefers each label: noisy sums of its probabilities, in the order of the labels.
+
+    Attributes:
+        compared: under each of the three sets, from the units that judged it.
+        refined: under the run's own set from all units, each read with the correction so far.
+    """
+
+    compared: Annotated[tuple[Numbers, ...], Field(min_length=_SETS, max_length=_SETS)]
+    refined: Annotated[tuple[Numbers, ...], Field(min_length=REFINEMENTS, max_length=REFINEMENTS)]
+    event: Literal["priors"] = "priors"
+
+    def lines(self) -> tuple[str, ...]:
+        return ("which labels the model prefers: measured without demonstrations, with public ones and with the set",)
 
 
 @dataclass(frozen=True)
 class Calibrate(PlannedStage):
-    """Measures the mean label probabilities under each set before a choice, and under the exported set after it."""
+    """Measures the mean label probabilities, from which the correction of the model's answers is fitted."""
 
-    name = Stage.CALIBRATE
+    name = "calibrate"
     place = 30
     title = "Calibrate"
-    task_title = "Measuring the habit"
     question = "Measuring how much the model prefers each label."
     noun = "measuring which labels the model prefers"
-    reads_sets = True
     wanted = 160
     parts = 7
     releases = (PriorsReleased,)
 
     @property
-    def comparison(self) -> LabelBias | None:
-        """The tally that measures the priors of all sets before the choice; None where nothing is chosen."""
-        chooses = Stage.CHOOSE in self.request.recipe.shares
-        return LabelBias(self.request.epsilon(self.name) * COMPARED) if chooses else None
+    def tally(self) -> LabelBias:
+        """The tally of each measurement: the first, and every refinement."""
+        return LabelBias(self.plan.epsilon(self.name) / (1 + REFINEMENTS))
 
     @property
-    def refinements(self) -> tuple[LabelBias, ...]:
-        """The tallies that fit the prior of the set that is exported, one after the other."""
-        count = REFINEMENTS if self.comparison else REFINEMENTS + 1
-        spent = COMPARED if self.comparison else 0.0
-        return (LabelBias(self.request.epsilon(self.name) * (1 - spent) / count),) * count
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        return (self.tally.event,) * (1 + REFINEMENTS)
 
-    @property
-    def events(self) -> Events:
-        """See `PlannedStage.events`."""
-        first = (self.comparison.event,) if self.comparison else ()
-        return (*first, *(each.event for each in self.refinements))
-
-    def reads(self) -> Sequence[Read]:
-        """Before a choice each unit reads under one of the sets."""
-        count = records(self.request, self.name)
-        if self.comparison is None:
-            return [Read(count, True, True)]
-        sets = shown_of_sets(self.request)
-        return [Read(count / len(sets), shown, True) for shown in sets]
-
-    def work(self, together: int) -> Work:
-        """See `PlannedStage.work`."""
-        return read_work(self.request, self.reads())
+    def work(self) -> Work:
+        return reading_work(self, 1 / _SETS, 1 / _SETS, 1.0)
 
     def warnings(self) -> Iterator[str]:
-        """See `PlannedStage.warnings`."""
-        who, request = "users" if self.request.by_user else "rows", self.request
-        rows, noise = units(request, self.name) / len(request.labels), self.refinements[0].deviation
+        who, plan = "users" if self.plan.by_user else "rows", self.plan
+        rows, noise = plan.units(self.name) / len(plan.labels), self.tally.deviation
         if rows < CLEARANCE * noise:
             yield (
-                f"About {rows:.2g} {who} a label calibrate, and the noise on them is {noise:.2g}: its "
-                f"correction may be chance, and worse than none. More {who} or a larger epsilon for this stage help."
+                f"About {rows:.2g} {who} a label calibrate, and the noise on them is {noise:.2g}: the correction may "
+                f"be chance, and worse than none. More {who} or a larger epsilon for this stage help."
             )
 
     def task(self) -> str:
-        """See `PlannedStage.task`."""
         return "measure the model's habit: which labels it prefers whatever it reads."
 
+    def check(self, event: Release, before: Sequence[Release]) -> None:
+        super().check(event, before)
+        assert isinstance(event, PriorsReleased)
+        if {len(each) for each in (*event.compared, *event.refined)} != {len(self.plan.labels)}:
+            raise UsageError("priors of other labels")
+
     def begin(self, state: RunState) -> Calibration:
-        """See `PlannedStage.begin`."""
         return Calibration(self, state)
 
 
-class Calibration(JudgingStep[Calibrate]):
+class Calibration(OneRelease[Calibrate]):
     """The step."""
 
-    def __init__(self, stage: Calibrate, state: RunState) -> None:
-        super().__init__(stage, state)
-        self._done = False
-
-    def _events(self) -> Iterator[CuratorEvent]:
-        if self._done:
-            return
-        tally = self._stage.comparison
-        if tally is None:
-            yield from self._state.judging.refine(self._stage.refinements)
-        else:
-            yield from self._compare(tally)
-
-    def apply(self, event: CuratorEvent) -> None:
-        """See `Step.apply`."""
-        if not isinstance(event, PriorsReleased) or not self._state.sets:
-            return
-        self._done = True
-        sets, tally = self._state.sets, self._stage.comparison
-        if tally is None:
-            self._state.judging.fit(event, self._stage.refinements)
-            return
-        noisy = measured(event, len(sets), len(self._stage.request.labels))
-        for candidate, prior in zip(sets, noisy, strict=True):
-            self._offer(candidate, prior, tally)
-
-    def _compare(self, tally: LabelBias) -> Iterator[StageProgress | PriorsReleased]:
-        """Measure the priors of all sets at once: each calibrator judges one of them, by a coin of its own."""
-        judging, randomness = self._state.judging, self._state.randomness
-        units, everyone = judging.everyone(Stage.CALIBRATE)
-        labels, number = len(self._stage.request.labels), len(self._state.sets)
-        judged = np.floor(randomness.uniform(len(units)) * number).astype(np.int64)
-        cells = np.zeros((len(units), number, labels))
-        for k, candidate in enumerate(self._state.sets):
+    def _asked(self) -> Iterator[CuratorEvent]:
+        yield from self._state.compare()
+        judging, randomness, name = self._state.judging, self._state.randomness, self._stage.name
+        units, everyone = judging.everyone(name)
+        labels = len(self._stage.plan.labels)
+        judged = np.floor(randomness.uniform(len(units)) * _SETS).astype(np.int64)
+        cells = np.zeros((len(units), _SETS, labels))
+        for k, candidate in enumerate(judging.sets):
             mine = everyone[judged == k]
-            scores = yield from judging.read(Stage.CALIBRATE, candidate, mine, k / number, 1 / number)
-            liked = preferences(scores, np.zeros(labels))
-            cells[mine, k] = judging.of_units(liked, [units[i] for i in mine.tolist()])
-        noisy = tally.release(cells.reshape(len(units), number * labels), randomness)
-        priors = noisy.reshape(number, labels)
-        shares = tuple((each.name, shares_of(of)) for each, of in zip(self._state.sets, priors, strict=True))
-        yield PriorsReleased(shares, rows_of(priors))
+            scores = yield from judging.read(name, candidate, mine, k / 5, 1 / 5)
+            cells[mine, k] = judging.of_units(preferences(scores, np.zeros(labels)), [units[i] for i in mine.tolist()])
+        tally = self._stage.tally
+        compared = tally.release(cells.reshape(len(units), _SETS * labels), randomness).reshape(_SETS, labels)
+        own = judging.sets[-1]
+        scores = yield from judging.read(name, own, everyone, 3 / 5, 2 / 5)
+        offset, refined = step(compared[-1], judging.target, tally.deviation), []
+        for _ in range(REFINEMENTS):
+            noisy = tally.release(judging.of_units(preferences(scores, offset), units), randomness)
+            refined.append(noisy)
+            offset = offset + step(noisy, judging.target, tally.deviation)
+        yield PriorsReleased(_rows(compared), _rows(refined))
 
-    def _offer(self, candidate: CandidateSet, prior: Floats, tally: LabelBias) -> None:
-        """The ways to read a set, given its noisy prior."""
-        judging = self._state.judging
-        judging.offsets[candidate.name, Correction.NONE] = np.zeros(len(prior))
-        judging.offsets[candidate.name, Correction.CONTEXTUAL] = judging.reader.under(candidate).contextual
-        for correction in FITTED:
-            if correction is Correction.PRIOR or judging.unequal:
-                judging.offsets[candidate.name, correction] = judging.step(correction, prior, tally)
+    def _take(self, event: Release) -> None:
+        assert isinstance(event, PriorsReleased)
+        judging, deviation = self._state.judging, self._stage.tally.deviation
+        for candidate, noisy in zip(judging.sets, event.compared, strict=True):
+            judging.corrections[candidate.name] = step(np.array(noisy), judging.target, deviation)
+        for noisy in event.refined:
+            judging.corrections[judging.sets[-1].name] += step(np.array(noisy), judging.target, deviation)
+
+
+def _rows(noisy: Sequence[Floats] | Floats) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(each.tolist()) for each in noisy)
+
+
+def reading_work(stage: PlannedStage, zero_shot: float, public: float, own: float) -> Work:
+    """The work of a stage whose units read under the three sets, each with a share of them."""
+    plan = stage.plan
+    rows = plan.units(stage.name) * (plan.spec.max_unit_records if plan.by_user else 1)
+    query = plan.spec.max_record_tokens + 10
+    shown = plan.spec.shots * len(plan.labels) * (0.7 * plan.spec.draft_tokens + 8)
+    # Attention to what stands before costs little beside the positions themselves.
+    behind = 1 + shown / 4000
+    return Work(read=rows * query * (zero_shot + behind * (public + own)) + 2 * shown)
 
 
 STAGE = Calibrate

@@ -1,82 +1,121 @@
-"""The stage "vote": each unit votes for the draft of its label that is nearest in meaning (after Lin et al. 2024)."""
+"""The stage "vote": each unit votes for the text of its ballot that is nearest in meaning (after Lin et al. 2024).
+
+The ballot has public drafts, and what rows have written token by token. The winners are the set's demonstrations.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from pydantic.dataclasses import dataclass as checked
 
-from mechanisms.accounting import LedgerRun
 from mechanisms.data.sizes import Unit, units_of
-from mechanisms.runs.drafts import FEWEST
-from mechanisms.runs.events import CuratorEvent, DraftsWritten, StageProgress, VotesReleased
-from mechanisms.runs.forecast import Work
-from mechanisms.runs.reading_forecast import USUAL, text_tokens
-from mechanisms.runs.recipe import Division, Stage
-from mechanisms.runs.recipe_forecast import drafting_work, records
-from mechanisms.runs.recipe_request import Events
-from mechanisms.runs.resume import Journal, mark_released
-from mechanisms.runs.stage import PlannedStage, RunState, release_name
-from mechanisms.runs.voting import VoteCollector, winners
-from mechanisms.tallies import Votes
+from mechanisms.errors import UsageError
+from mechanisms.inference import Embedder
+from mechanisms.noise import Floats
+from mechanisms.privacy_events import PrivacyEvent
+from mechanisms.queries.retrieval import similarities
+from mechanisms.records import Record
+from mechanisms.runs.defaults import CLEARANCE, EXCESS
+from mechanisms.runs.events import LINE, Count, CuratorEvent, Name, Number, Release, StageProgress, Texts
+from mechanisms.runs.plan import EventLists
+from mechanisms.runs.stage import OneRelease, PlannedStage, RunState
+from mechanisms.runs.text import normalised_text
+from mechanisms.runs.work import Work
+from mechanisms.tallies import Votes, mean_contribution
 
-CLEARANCE = 4.0
-"""Deviations of the noise by which a winner should exceed the average draft."""
-EXCESS = 2.0
-"""How many times the average draft's votes a winner has beyond them."""
-_KEPT = 4
-"""One in so many drafts of a ballot stays for the next round."""
+ALIKE = 0.9
+"""Cosine above which two texts say the same: one of them is enough in a set."""
 _PROGRESS = 32
 """Voters per report of progress."""
+_SAME_NOISE = 1e-9
+
+
+@checked(frozen=True, config=LINE)
+class Ballot:
+    """A label's ballot and its noisy votes.
+
+    Attributes:
+        drafts: its texts, all of them releasable.
+        votes: the noisy votes of each.
+        winners: positions of the winners, best first.
+        written: how many of the texts, the first ones, rows have written.
+    """
+
+    drafts: Texts
+    votes: Annotated[tuple[Number, ...], Field(min_length=1, max_length=50_000)]
+    winners: Annotated[tuple[Count, ...], Field(max_length=50_000)]
+    written: Count = 0
+
+
+@checked(frozen=True, config=LINE)
+class VotesReleased(Release):
+    """The votes of all labels, released at once.
+
+    Attributes:
+        noise: standard deviation of the noise on each vote.
+    """
+
+    ballots: Annotated[dict[Name, Ballot], Field(min_length=1, max_length=10_000)]
+    noise: Annotated[float, Field(ge=0, le=1e9)]
+    event: Literal["votes"] = "votes"
+
+    def lines(self) -> tuple[str, ...]:
+        return tuple(
+            f"{label}: winners with {', '.join(f'{each.votes[i]:.0f}' for i in each.winners)} votes of "
+            f"{len(each.drafts)} texts (noise {self.noise:.1f})"
+            for label, each in self.ballots.items()
+        )
 
 
 @dataclass(frozen=True)
 class Vote(PlannedStage):
-    """One ballot of each label a round, with noise on every draft's votes."""
+    """One ballot of each label, with noise on the votes of every text."""
 
-    name = Stage.VOTE
+    name = "vote"
     place = 20
     title = "Vote"
-    task_title = "Voting"
-    question = "The {unit}s vote: which draft is most like me?"
+    question = "The {unit}s vote: which text is most like me?"
     noun = "the vote"
-    wanted = 300
+    wanted = 400
     parts = 4
     releases = (VotesReleased,)
 
     @property
     def tally(self) -> Votes:
-        """The tally of one round."""
-        return Votes(self.request.epsilon(self.name) / self.request.recipe.rounds, self.request.by_user)
+        return Votes(self.plan.epsilon(self.name), self.plan.by_user)
 
     @property
-    def events(self) -> Events:
-        """See `PlannedStage.events`."""
-        return (self.tally.event,) * self.request.recipe.rounds
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        return (self.tally.event,)
 
-    def charges(self) -> tuple[tuple[str, Events], ...]:
-        """By label, where a unit has one label: it votes on drafts of its own label alone."""
-        if self.request.recipe.division is Division.ROLES and not self.request.by_user:
-            return tuple((f"{self.name} {label}", self.events) for label in self.request.labels)
+    def charges(self) -> EventLists:
+        """By label, where a unit has one label: it votes on the texts of its own label alone."""
+        if self.plan.by_roles and not self.plan.by_user:
+            return tuple((f"{self.name} {label}", self.events) for label in self.plan.labels)
         return super().charges()
 
     def votes_a_draft(self, label: str) -> float:
-        """Votes that a draft of a label gets on average in one round."""
-        return self.request.role(self.name) * self.request.sizes[label] / self.request.recipe.drafts
+        """Votes that a text of a label's ballot gets on average."""
+        assert self.plan.spec.drafts is not None
+        return self.plan.role(self.name) * self.plan.sizes[label] / self.plan.spec.drafts
 
-    def work(self, together: int) -> Work:
-        """The work: each voter is embedded alone, a ballot once, and drafts of later rounds are written."""
-        recipe, request = self.request.recipe, self.request
-        ballot = len(request.labels) * (recipe.drafts + request.shots)
-        voters = text_tokens(request.max_record_tokens) * records(request, self.name)
-        voting = Work(embedded=voters + USUAL * request.tokens * ballot)
-        return voting * recipe.rounds + drafting_work(request, recipe.drafts) * (recipe.rounds - 1)
+    def work(self) -> Work:
+        plan = self.plan
+        assert plan.spec.drafts is not None
+        drafts = 2 * plan.spec.drafts * len(plan.labels)
+        voters = plan.units(self.name) * (plan.spec.max_unit_records if plan.by_user else 1)
+        return Work(read=8 * drafts, written=0.8 * drafts * plan.spec.draft_tokens, embedded=voters + 1.5 * drafts)
 
     def warnings(self) -> Iterator[str]:
-        """See `PlannedStage.warnings`."""
-        who = "users" if self.request.by_user else "rows"
-        label = min(self.request.sizes, key=lambda each: self.request.sizes[each])
+        who = "users" if self.plan.by_user else "rows"
+        label = min(self.plan.sizes, key=lambda each: self.plan.sizes[each])
         votes, noise = self.votes_a_draft(label), self.tally.deviation
         if EXCESS * votes < CLEARANCE * noise:
             yield (
@@ -85,87 +124,131 @@ class Vote(PlannedStage):
             )
 
     def task(self) -> str:
-        """See `PlannedStage.task`."""
-        recipe = self.request.recipe
-        rounds = f", in {recipe.rounds} rounds" if recipe.rounds > 1 else ""
-        return f"vote for the one of {recipe.drafts} drafts of their label that is most like them{rounds}."
+        return f"vote for the one of {self.plan.spec.drafts} drafts of their label that is most like them."
 
-    def begin(self, state: RunState) -> Ballots:
-        """See `PlannedStage.begin`."""
-        return Ballots(self, state)
+    def check(self, event: Release, before: Sequence[Release]) -> None:
+        super().check(event, before)
+        assert isinstance(event, VotesReleased)
+        if set(event.ballots) != set(self.plan.labels):
+            raise UsageError("votes of other labels")
+        if not math.isclose(event.noise, self.tally.deviation, rel_tol=_SAME_NOISE):
+            raise UsageError("noise that is not the certificate's")
+        for each in event.ballots.values():
+            spec = self.plan.spec
+            most = (spec.drafts or 0) + (spec.written or 0 if "write" in self.plan.stages else 0)
+            fits = len(each.votes) == len(each.drafts) <= max(most, spec.shots) and each.written <= len(each.drafts)
+            distinct = len(set(each.winners)) == len(each.winners) and all(i < len(each.drafts) for i in each.winners)
+            if not (fits and distinct and len(each.winners) <= spec.shots):
+                raise UsageError("votes that are not those of the ballot")
+
+    def begin(self, state: RunState) -> Voting:
+        return Voting(self, state)
 
 
-class Ballots:
-    """The step: ballots of all labels, round by round."""
+class Voting(OneRelease[Vote]):
+    """The step."""
 
-    def __init__(self, stage: Vote, state: RunState) -> None:
-        self._stage, self._state = stage, state
-        self._written: set[tuple[str, int]] = set()
-        self._voted: set[tuple[str, int]] = set()
-
-    def events(
-        self, run: LedgerRun, replayed: Sequence[CuratorEvent], journal: Journal | None
-    ) -> Iterator[Sequence[CuratorEvent]]:
-        """See `Step.events`."""
-        request = self._stage.request
-        voters = units_of(self._state.parts[Stage.VOTE], request.max_unit_records)
-        for number in range(1, request.recipe.rounds + 1):
-            for label in request.labels:
-                if (label, number) not in self._written:
-                    drafts = self._first(label) if number == 1 else self._next(label)
-                    yield [DraftsWritten(label, number, drafts)]
-            if any((label, number) not in self._voted for label in request.labels):
-                yield from self._poll(number, voters, run, journal)
-
-    def apply(self, event: CuratorEvent) -> None:
-        """See `Step.apply`."""
-        match event:
-            case DraftsWritten(label, number, drafts):
-                written = self._state.written_texts[label]
-                public = tuple(each for each in drafts if each not in written)
-                self._state.public.setdefault(label, public or drafts)
-                self._state.ballots[label] = drafts
-                self._written.add((label, number))
-            case VotesReleased(label, number):
-                self._state.winners[label] = tuple(self._state.ballots[label][i] for i in event.winners)
-                self._voted.add((label, number))
-            case _:
-                pass
-
-    def _poll(
-        self, number: int, voters: Sequence[Unit], run: LedgerRun, journal: Journal | None
-    ) -> Iterator[Sequence[CuratorEvent]]:
-        ballots, tally = self._state.ballots, self._stage.tally
-        polls, contributions = VoteCollector(self._state.embedder, ballots), []
+    def _asked(self) -> Iterator[CuratorEvent]:
+        state, plan = self._state, self._stage.plan
+        yield from state.first_drafts()
+        ballots = {
+            label: tuple(dict.fromkeys([*state.written.get(label, ()), *state.public[label]])) for label in plan.labels
+        }
+        assert state.embedder is not None
+        polls = VoteCollector(state.embedder, ballots)
+        voters = units_of(state.parts[self._stage.name], plan.spec.max_unit_records)
+        contributions = []
         for done, contribution in enumerate(polls.contributions(voters)):
             contributions.append(contribution)
             if done % _PROGRESS == 0:
-                yield [StageProgress(Stage.VOTE, done / len(voters))]
+                yield StageProgress(self._stage.name, done / len(voters))
         cast = np.array(contributions).reshape(-1, polls.places)
-        votes = polls.by_label(tally.release(cast, self._state.randomness))
-        best = winners(ballots, votes, self._wanted)
-        released = [
-            VotesReleased(label, number, tuple(votes[label].tolist()), best[label], tally.deviation)
-            for label in ballots
-        ]
-        mark_released(run, journal, release_name(Stage.VOTE, released[0]), *released)
-        yield released
+        votes = polls.by_label(self._stage.tally.release(cast, state.randomness))
+        best = winners(ballots, votes, plan.spec.shots, polls.embedded)
+        released = {
+            label: Ballot(drafts, tuple(votes[label].tolist()), best[label], len(state.written.get(label, ())))
+            for label, drafts in ballots.items()
+        }
+        yield VotesReleased(released, self._stage.tally.deviation)
 
-    @property
-    def _wanted(self) -> int:
-        """Winners of a label: for all sets, and for the next ballot."""
-        request = self._stage.request
-        return max(request.recipe.sets * request.shots, request.recipe.drafts // _KEPT)
+    def _take(self, event: Release) -> None:
+        assert isinstance(event, VotesReleased)
+        for label, ballot in event.ballots.items():
+            self._state.ballots[label] = ballot.drafts
+            self._state.winners[label] = tuple(ballot.drafts[i] for i in ballot.winners)
+            self._state.public.setdefault(label, ballot.drafts[ballot.written :] or ballot.drafts)
 
-    def _first(self, label: str) -> tuple[str, ...]:
-        return tuple(dict.fromkeys([*self._state.written_texts[label], *self._state.public[label]]))
 
-    def _next(self, label: str) -> tuple[str, ...]:
-        request, best = self._stage.request, self._state.winners[label]
-        kept = best[: max(1, request.recipe.drafts // _KEPT)]
-        count = max(FEWEST, request.recipe.drafts - len(kept))
-        fresh = self._state.drafts(label, count, best[: max(2, request.shots)])
-        return tuple(dict.fromkeys([*kept, *fresh]))
+# The ballots: who votes for what, and which texts win.
+
+Ballots = Mapping[str, Sequence[str]]
+"""The texts of each label; public."""
+
+
+def winners(
+    ballots: Ballots, votes: Mapping[str, Floats], most: int, embedded: Mapping[str, NDArray[np.float32]]
+) -> dict[str, tuple[int, ...]]:
+    """Places of each label's best texts, best first, from released votes; ties: the smaller index.
+
+    A text stands once: where another of the same label, or of another one, says the same in other signs, the one with
+    more votes wins. Of texts of one label that are alike in meaning the next ones stand behind all others, so that a
+    set is as large as was asked for where the ballot is.
+
+    Args:
+        votes: of each label, in the order of its ballot.
+        most: winners of a label.
+        embedded: the texts' unit vectors, by label.
+    """
+    cast = [(vote, label, place) for label, of in votes.items() for place, vote in enumerate(of.tolist())]
+    found: dict[str, list[int]] = {label: [] for label in ballots}
+    alike: dict[str, list[int]] = {label: [] for label in ballots}
+    standing: set[str] = set()
+
+    def stand(label: str, place: int) -> None:
+        text = normalised_text(ballots[label][place])
+        if text not in standing and len(found[label]) < most:  # what does not win stands in nobody's way
+            standing.add(text)
+            found[label].append(place)
+
+    for _, label, place in sorted(cast, key=lambda each: -each[0]):
+        vectors = embedded[label]
+        if any(float(vectors[place] @ vectors[other]) > ALIKE for other in found[label]):
+            alike[label].append(place)
+        else:
+            stand(label, place)
+    for label, places in alike.items():
+        for place in places:
+            stand(label, place)
+    return {label: tuple(places) for label, places in found.items()}
+
+
+class VoteCollector:
+    """Collects the votes of private texts. A unit's vector has an entry for every text of every label."""
+
+    def __init__(self, embedder: Embedder, ballots: Ballots) -> None:
+        self._embedder = embedder
+        self.embedded = {label: embedder.embed(drafts) for label, drafts in ballots.items()}
+        ends = np.cumsum([0, *(len(drafts) for drafts in ballots.values())])
+        self._starts = dict(zip(ballots, ends.tolist(), strict=False))
+        self.places = int(ends[-1])
+
+    def contributions(self, units: Sequence[Unit]) -> Iterator[Floats]:
+        """Each unit's vector, shape (places,): one vote, of a user the mean of its rows' votes."""
+        for unit in units:
+            yield mean_contribution(np.stack([self._vote(record) for record in unit]))
+
+    def _vote(self, record: Record) -> Floats:
+        vote = np.zeros(self.places)
+        if record.text.strip():  # a text without content is near to nothing
+            [vector] = self._embedder.embed([record.text])
+            nearest = int(similarities(self.embedded[record.label], vector).argmax())  # ties: the smaller index
+            vote[self._starts[record.label] + nearest] = 1.0
+        return vote
+
+    def by_label(self, votes: Floats) -> dict[str, Floats]:
+        """Released votes, divided by label."""
+        ends = [*self._starts.values(), self.places]
+        return {label: votes[ends[i] : ends[i + 1]] for i, label in enumerate(self._starts)}
 
 
 STAGE = Vote

@@ -6,82 +6,150 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mechanisms.accounting import LedgerRun
-from mechanisms.runs.events import CuratorEvent, DemoCompleted
-from mechanisms.runs.forecast import Work, written_work
-from mechanisms.runs.recipe import Division, Stage
-from mechanisms.runs.recipe_request import ALL, Events
-from mechanisms.runs.request import SynthesisRequest
+from mechanisms.privacy_events import Approximate, PrivacyEvent
+from mechanisms.runs.events import (
+    CuratorEvent,
+    DemoCompleted,
+    DemoRefused,
+)
+from mechanisms.runs.plan import ALL, EventLists
 from mechanisms.runs.resume import Journal
 from mechanisms.runs.stage import PlannedStage, RunState
+from mechanisms.runs.work import Work
+from mechanisms.runs.writing import part_of
+from mechanisms.sampling import Scheme
+
+FAINT = 3.0
+"""Signal-to-noise of a token below which rows decide little: its noise is read through what the model expects."""
+_AROUND = 40
+"""Approximate tokens around a row's text in its prompt."""
 
 
 @dataclass(frozen=True)
 class Write(PlannedStage):
-    """Charged with the events of its mechanism, on the sample that its plan draws from the role."""
+    """Charged with the events of its mechanism, on the sample that its plan draws from the role.
 
-    name = Stage.WRITE
+    Each demonstration is charged before its first token, so that a run that is stopped costs what it began.
+    """
+
+    name = "write"
     place = 10
     title = "Write"
-    task_title = "Writing"
     question = "Token by token: what would the {unit}s write next?"
     noun = "the writing"
     wanted = None
     parts = 12
     releases = ()
+    charges_itself = True
 
     @property
-    def written(self) -> SynthesisRequest:
-        """The request of the writing; a recipe with this stage has one."""
-        assert self.request.written is not None
-        return self.request.written
-
-    @property
-    def events(self) -> Events:
+    def events(self) -> tuple[PrivacyEvent, ...]:
         """Where labels are written with different rates, those of a unit of the smallest label: it joins most often."""
-        lists = dict(self.written.event)
-        if self.request.by_user:
-            return lists[ALL]
-        smallest = min(self.request.labels, key=lambda label: self.request.sizes[label])
-        return lists[self.written.plan.list_name(smallest, 1)]
+        lists = dict(self.plan.composed_writing(self.plan.mechanism.event))
+        smallest = min(self.plan.labels, key=lambda label: self.plan.sizes[label])
+        return lists[ALL] if self.plan.by_user else lists[smallest]
 
-    def charges(self) -> tuple[tuple[str, Events], ...]:
-        """The event lists of its mechanism, by label or by batch."""
-        if self.request.recipe.division is Division.EPSILON:
-            return tuple(self.written.event)
-        named = {name: f"{self.name} {name}" for name, _ in self.written.event} | {ALL: self.name.value}
-        return tuple((named[name], events) for name, events in self.written.event)
+    def charges(self) -> EventLists:
+        """The event lists of its mechanism, by label or for all that a user has."""
+        return tuple(
+            (self._list(name), events) for name, events in self.plan.composed_writing(self.plan.mechanism.event)
+        )
 
-    def work(self, together: int) -> Work:
-        """An upper bound: see `written_work`."""
-        return written_work(self.written, together)
+    def _list(self, name: str) -> str:
+        if not self.plan.by_roles:
+            return name
+        return self.name if self.plan.by_user else f"{self.name} {name}"
+
+    def charge_of(self, label: str, number: int) -> tuple[str, tuple[PrivacyEvent, ...]]:
+        """What a demonstration costs, and in which list: failure probabilities with the list's first one."""
+        plan = self.plan
+        sampling, mechanism = plan.sampling, plan.mechanism
+        events = sampling.demonstration_events(mechanism.event, sampling.rate(plan.sizes[label]))
+        first = number == 1 and (not plan.by_user or label == plan.labels[0])
+        name = ALL if plan.by_user else label
+        failures = tuple(
+            each for each in dict(plan.composed_writing(mechanism.event))[name] if isinstance(each, Approximate)
+        )
+        return self._list(name), events + (failures if first else ())
+
+    def work(self) -> Work:
+        """An upper bound: a demonstration may end before its last token."""
+        plan = self.plan
+        sampling, rows = plan.sampling, plan.spec.max_record_tokens + _AROUND
+        read = written = 0.0
+        for label in plan.labels:
+            capacity = plan.capacity(label) if plan.mechanism.uses_private_rows else 1
+            if sampling.scheme is Scheme.PER_TOKEN:
+                read += sampling.shots * sampling.tokens * capacity * (rows + sampling.tokens / 2)
+            else:
+                read += sampling.shots * capacity * rows
+                written += sampling.shots * capacity * sampling.tokens
+        return Work(read, written)
+
+    def warnings(self) -> Iterator[str]:
+        plan = self.plan
+        label = min(plan.sizes, key=lambda each: plan.sizes[each])
+        smallest, expected = plan.sizes[label], plan.sampling.expected_sample
+        if expected > plan.role(self.name) * smallest:
+            yield (
+                f"'{label}' has {smallest} units, fewer than the {expected} that a sample expects: all of them join "
+                "each time. A smaller M leaves less noise to add."
+            )
+        signal = plan.signal_to_noise
+        if signal is not None and signal < FAINT:
+            times = FAINT / signal
+            yield (
+                f"A token's signal is {signal:.2g} times its noise: {smallest} units a label decide few tokens. About "
+                f"{_rounded(smallest * times):,.0f} units a label, or epsilon {_rounded(plan.spec.epsilon * times):g}, "
+                "would let them decide."
+            )
 
     def task(self) -> str:
-        """See `PlannedStage.task`."""
         return "may join in writing demonstrations, token by token."
 
     def begin(self, state: RunState) -> Writer:
-        """See `PlannedStage.begin`."""
-        return Writer(state)
+        return Writer(self, state)
+
+
+def _rounded(number: float) -> float:
+    """A number in two significant digits, rounded up."""
+    digits = 10.0 ** max(0, len(str(int(number))) - 2)
+    return digits * -(-number // digits) if number >= 10 else round(number + 0.05, 1)
 
 
 class Writer:
     """The step; see `Writing`, which marks each demonstration by itself."""
 
-    def __init__(self, state: RunState) -> None:
-        self._state = state
+    def __init__(self, stage: Write, state: RunState) -> None:
+        self._stage, self._state = stage, state
+        self._texts: dict[tuple[str, int], str] = {}
 
     def events(
-        self, run: LedgerRun, replayed: Sequence[CuratorEvent], journal: Journal | None
+        self, run: LedgerRun | None, replayed: Sequence[CuratorEvent], journal: Journal | None
     ) -> Iterator[Sequence[CuratorEvent]]:
-        """See `Step.events`."""
-        assert self._state.writing is not None
-        for event in self._state.writing.events(lambda *whose: run.snapshot(), run, replayed, journal):
-            yield [event]
+        state = self._state
+        assert state.writing is not None
+
+        def charge(label: str, number: int) -> None:
+            if run is not None:
+                run.charge(*self._stage.charge_of(label, number), part_of((label, number)))
+
+        yield from state.writing.events(charge, state.openings, state.gate, run, replayed, journal)
 
     def apply(self, event: CuratorEvent) -> None:
-        """See `Step.apply`."""
-        if isinstance(event, DemoCompleted):
-            self._state.completed.append(event)
+        match event:
+            case DemoCompleted(demonstration, number):
+                self._texts[demonstration.label, number] = demonstration.text
+            case DemoRefused(label, number, reason):
+                self._texts.pop((label, number), None)
+                self._state.refuse(label, reason)
+            case _:
+                return
+        labels = self._state.plan.labels
+        by_number = sorted(self._texts.items(), key=lambda each: each[0][1])
+        self._state.written = {
+            label: tuple(dict.fromkeys(text for (of, _), text in by_number if of == label)) for label in labels
+        }
 
 
 STAGE = Write

@@ -14,13 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM, MixtralConfig
 
+from mechanisms.asking import Asked
 from mechanisms.errors import ModelUnavailable, UsageError
-from mechanisms.inference import GenerationPrompt
+from mechanisms.inference import QueryPrompt, WritingPrompt
 from mechanisms.inference.engine.transformers_model import TransformersModel, best_device, best_dtype
 from mechanisms.inference.models.catalogue import converted, load_model, refuse_by_config, refuse_by_test
 from mechanisms.inference.models.listing import EMBEDDED, available_models, gguf_in_wheel
 from mechanisms.records import PromptTemplate
 from tests.toy_model import ToyModel
+
+HALF = 2**-8
+"""Of a number in bfloat16: what its rounding may change."""
 
 
 @pytest.fixture(params=["small", pytest.param("embedded", marks=pytest.mark.nightly)])
@@ -92,7 +96,7 @@ def test_scores_are_sums_of_log_probabilities_and_leave_the_session_alone(model,
 def test_columns_are_columns(model, rows):
     session = model.open([], rows, 24, 0)
     columns = np.array([5, 400, 3])
-    assert session.logits(columns) == pytest.approx(session.logits()[:, columns], abs=0.13)  # bfloat16 beside float32
+    assert session.logits(columns) == pytest.approx(session.logits()[:, columns], abs=0.13, rel=HALF)  # beside float32
     assert np.array_equal(session.logits(columns, slice(2, 4)), session.logits(columns)[2:4])
 
 
@@ -109,13 +113,13 @@ def test_each_row_goes_its_own_way_and_rows_can_be_dropped(model, rows):
     fewer.keep(kept.tolist())
     score = whole.score([300, 301])
     assert np.array_equal(moved.score([300, 301]), score[order])
-    assert fewer.score([300, 301]) == pytest.approx(score[kept], abs=0.3)  # bfloat16
+    assert fewer.score([300, 301]) == pytest.approx(score[kept], abs=0.3, rel=2 * HALF)
     for session, rows_left in ((whole, np.arange(100)), (moved, order), (fewer, kept)):
         session.advance(ways[2][rows_left].tolist())
     logits = whole.logits()
     assert np.array_equal(moved.logits(), logits[order])
-    assert fewer.logits() == pytest.approx(logits[kept], abs=0.6)  # bfloat16
-    assert np.abs(logits[3] - logits[9]).max() > 2
+    assert fewer.logits() == pytest.approx(logits[kept], abs=0.6, rel=2 * HALF)
+    assert np.abs(logits[3] - logits[9]).max() > 1
 
 
 def test_a_batch_that_cannot_fit_says_so(embedded_model):
@@ -127,14 +131,26 @@ def test_a_chat_model_speaks_through_its_template(embedded_model):
     """Around the same words as transformers' own rendering, and nothing a text spells can end the user's turn."""
     tokenizer = embedded_model.tokenizer
     chat = TransformersModel("chat", "0", embedded_model.model, tokenizer)
-    prompt = GenerationPrompt(chat, PromptTemplate("Classify.", "Message", "Topic"), "Cards", 16, 1)
-    message = "Write one message with the given topic.\n\n"
-    own = tokenizer.apply_chat_template([{"role": "user", "content": message}], add_generation_prompt=True)["input_ids"]
-    answer = chat.encode("Topic: Cards\nMessage:")
-    assert [*prompt.prefix, *prompt.cue] == [*own, *answer]
+    prompt = QueryPrompt(chat, PromptTemplate("Classify.", "Message", "Topic"), (), 16)
+    message = "Classify.\n\nMessage: one"
+    own = tokenizer.apply_chat_template(
+        [{"role": "user", "content": message}], tokenize=False, add_generation_prompt=True
+    )
+    assert tokenizer.decode([*prompt.prefix, *prompt.row("one")]) == f"{own}Topic:"
     [end] = tokenizer("<|im_end|>", add_special_tokens=False)["input_ids"]
-    assert prompt.row(["<|im_end|>"]).count(end) == 1
+    assert prompt.row("<|im_end|>").count(end) == prompt.row("one").count(end) == 1
     assert embedded_model.turn == ([], [])
+
+
+def test_a_model_that_plays_the_reader_is_sent_the_text_as_its_template_sends_it(embedded_model):
+    tokenizer, asked = embedded_model.tokenizer, Asked("message", "a patient", "a clinic")
+    prompt = WritingPrompt(embedded_model, asked, "pain", 16, 1)
+    turns = [{"role": "system", "content": asked.of("pain", sent=True)}, {"role": "user", "content": "Hello, I"}]
+    own = tokenizer.apply_chat_template(turns)["input_ids"]
+    written = [*prompt.prefix, *prompt.cue, *prompt.opening("Hello, I")]
+    assert own[: len(written)] == written
+    [end] = tokenizer("<|im_end|>", add_special_tokens=False)["input_ids"]
+    assert prompt.row(["<|im_end|>"]).count(end) == prompt.row(["one"]).count(end)
 
 
 def test_drafts_are_asked_for_as_of_a_writer_and_not_of_an_assistant(embedded_model):
@@ -168,15 +184,6 @@ def test_stop_tokens_end_a_line_or_the_text(embedded_model):
 
 def test_text_that_spells_a_special_token_stays_text(embedded_model):
     assert not set(embedded_model.encode("<|im_end|><|endoftext|>")) & embedded_model.stop_tokens
-
-
-def test_prompts_fit_their_public_length(embedded_model):
-    prompt = GenerationPrompt(embedded_model, PromptTemplate("Classify.", "Message", "Topic"), "Cards", 16, 2)
-    for texts in ([], [""], ["short"], ["a long text " * 100] * 5, ["<|im_start|>\n\n" * 30]):
-        row = prompt.row(texts)
-        assert len(row) <= prompt.length
-        assert row[-len(prompt.cue) :] == prompt.cue
-    assert prompt.row([]) == prompt.cue
 
 
 def test_the_first_token_is_the_models_own(embedded_model):

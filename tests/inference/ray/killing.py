@@ -13,17 +13,17 @@ from pathlib import Path
 
 import psutil
 
-from mechanisms.accounting import BudgetSnapshot, PrivacyLedger, PrivacyTarget, fingerprint
+from mechanisms.accounting import BudgetSnapshot, PrivacyLedger
 from mechanisms.inference.engine.memory import DeviceRoom
 from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.language_model import LanguageModel
 from mechanisms.noise import SeededRandomness
-from mechanisms.records import Dataset, PromptTemplate, Record
+from mechanisms.records import Dataset, Record
 from mechanisms.runs.events import TokenReleased
-from mechanisms.runs.request import SynthesisRequest
-from mechanisms.runs.run import synthesize
-from mechanisms.sampling import SamplingPlan, Scheme
-from mechanisms.steps.gaussian import GaussianMechanism
+from mechanisms.runs.plan import plan_for
+from mechanisms.runs.run import run
+from mechanisms.runs.spec import RunSpec
+from mechanisms.sampling import Scheme
 
 CANARY = "quetzalcoatlus beside a zinfandel"
 
@@ -61,20 +61,22 @@ def written(
 ) -> Written:
     """One demonstration of each label; `released` is told of every token, how many there are by then."""
     dataset = Dataset("d", labels, tuple(Record(f"text {i} {CANARY}", label) for i in range(30) for label in labels))
-    request = SynthesisRequest(
-        labels=labels,
-        template=PromptTemplate("Classify.", "T", "L"),
-        plan=SamplingPlan(scheme, subsets=9, tokens=tokens, unit_rows=False),
-        mechanism=GaussianMechanism(3.0),
-        target=PrivacyTarget(1.0, 1e-5),
-        sizes=dict.fromkeys(labels, 30),
-        content=fingerprint(dataset).content,
+    spec = RunSpec.of(
+        recipe="tokens",
+        sizes="counted",
+        scheme=scheme,
+        subsets=9,
+        per_subset=1,
+        tokens=tokens,
+        min_tokens=tokens,
+        shots=1,
+        parameters={"noise-multiplier": 3.0},
         candidates=8,
         max_record_tokens=12,
-        min_tokens=tokens,
+        instruction="Classify.",
     )
     ledger, told = PrivacyLedger(folder), []
-    for event in synthesize(dataset, request, model, ledger, SeededRandomness(3)):
+    for event in run(plan_for(spec, dataset), dataset, model, ledger, SeededRandomness(3)):
         if isinstance(event, TokenReleased):
             told.append(event)
             released(len(told))

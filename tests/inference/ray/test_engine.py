@@ -14,7 +14,6 @@ import pytest
 import torch
 
 from mechanisms.cli.main import main
-from mechanisms.data.sources import EXAMPLES
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.files import cache_folder
 from mechanisms.inference.models import catalogue, engines
@@ -37,6 +36,7 @@ from mechanisms.inference.ray.workers import (  # noqa: E402
     WorkerPool,
     pack,
 )
+from tests.examples import BANK  # noqa: E402
 from tests.inference.ray.killing import CANARY, Killer, in_small_chunks, workers, written  # noqa: E402
 from tests.small_model import small_model  # noqa: E402
 
@@ -302,7 +302,7 @@ def test_the_command_line_takes_the_engine(model, monkeypatch, capsys):
     monkeypatch.setattr("mechanisms.inference.ray.engine.spread", lambda name, local: nullcontext(model))
     columns = "--text-column text --label-column topic --labels Cards,Fraud --sizes counted --delta 1e-5 --epsilon 2"
     small = "--recipe tokens --per-subset 1 --subsets 6 --tokens 2 --candidates 10 --test-seed 1 --json --engine"
-    line = f"synthesize {EXAMPLES[1].path} {columns} {small}".split()
+    line = f"synthesize {BANK} {columns} {small}".split()
     assert main([*line, "ray"]) == 0
     assert '"demonstrations"' in capsys.readouterr().out
     monkeypatch.setattr(engines, "find_spec", lambda name: None)

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 import torch
 
-from mechanisms.inference import GenerationPrompt, QueryPrompt
+from mechanisms.asking import Asked
+from mechanisms.inference import QueryPrompt, WritingPrompt
 from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.models.catalogue import refuse_by_config, refuse_by_test
 from mechanisms.records import Demonstration
 from research.ginc.hmm import Concepts, ginc, posterior
-from research.ginc.model import CONTEXT, LABEL, TEMPLATE, batch, tokenizer, train, untrained
+from research.ginc.model import CONTEXT, LABEL, SENTENCE, TEMPLATE, batch, tokenizer, train, untrained
 from tests.conftest import DATA
 
 # The forward algorithm against the sum over all hidden paths, the posterior, and the published data's own rows.
@@ -139,7 +140,7 @@ def words(model: TransformersModel, tokens: list[int]) -> str:
 
 
 def test_private_prompts_are_texts_behind_delimiters(model):
-    prompt = GenerationPrompt(model, TEMPLATE, LABEL, 3, 2)
+    prompt = WritingPrompt(model, Asked(sentence=SENTENCE), LABEL, 3, 2)
     assert words(model, [*prompt.prefix, *prompt.row(["a ai j", "ak / aq"])]) == "/ a ai j / ak / aq /"
     assert words(model, [*prompt.prefix, *prompt.cue]) == "/"
     assert words(model, model.encode("\n")) == "[endoftext]"

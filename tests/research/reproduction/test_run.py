@@ -20,8 +20,8 @@ from research.reproduction.folder import Folder
 from research.reproduction.run import CellDone, CellKept, CellRefused, CellStarted, reproduce
 from research.reproduction.table import page, tidy
 from research.reproduction.tasks import TASKS
-from research.runs import written
-from tests.recipes.test_drafts import Speaking
+from research.runs import texts_written
+from tests.runs.running import Speaking
 from tests.toy_embedder import ToyEmbedder
 
 LABELS = TASKS["trec"].labels
@@ -149,10 +149,10 @@ def test_a_spoilt_cell_is_named(data, tmp_path):
 def test_a_cell_that_is_refused_leaves_the_others(data, tmp_path, monkeypatch):
     def refused(data, *given, **asked):
         if asked["mechanism"] == "public":
-            return written(data, *given, **asked)
+            return texts_written(data, *given, **asked)
         raise UsageError("the model is too small")
 
-    monkeypatch.setattr(making, "written", refused)
+    monkeypatch.setattr(making, "texts_written", refused)
     told = computed(data, tmp_path)
     assert [(each.cell.method, each.reason) for each in of_kind(told, CellRefused)] == [
         ("non-private", "the model is too small")

@@ -7,7 +7,6 @@ import csv
 import functools
 import io
 import json
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,19 +19,17 @@ from dpicl_ui.budget import cards
 from dpicl_ui.budget.step import BudgetStep, gate
 from dpicl_ui.frame import theme
 from dpicl_ui.frame.sessions import Session, Sessions
-from dpicl_ui.privacy.form import PrivacyForm, RecipeForm
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Cap, Fingerprint, PrivacyLedger, claim
 from mechanisms.accounting.account import lines
 from mechanisms.errors import BudgetRefused, UsageError
 from mechanisms.privacy_events import Composed, Gaussian
 from mechanisms.rounding import rounded_down, rounded_up
-from tests.ui.privacy.test_form import DATASET, VALUES
-from tests.ui.tabs import confirm, downloaded, services
+from tests.ui.privacy.test_form import DATASET
+from tests.ui.tabs import confirm, downloaded, planned, services
 from tests.ui.trees import html_of, text_of
 from tests.ui.visit import browser
 
-FORM = replace(PrivacyForm.read(*VALUES), recipe=RecipeForm("vote", score=True))
 EVENT = Composed("label", (("a", (Gaussian(4.0),)), ("b", (Gaussian(5.0),))))
 SESSIONS = Sessions()
 
@@ -66,7 +63,7 @@ class Place:
 
     def plan(self) -> None:
         confirm(self.session, DATASET)
-        self.session.of(PrivacyState).calibrate(FORM, None)
+        planned(self.session, recipe="vote")
 
     def look(self, wanted: tuple[str, str] | None = None) -> dict[Any, Any]:
         return self.step._look(json.dumps(wanted) if wanted else None, self.request)
@@ -151,9 +148,9 @@ def test_a_refused_run_is_foretold_and_then_leaves_nothing(place: Place):
     place.plan()
     before = place.look()
     assert "would be refused" in place.words(before, place.step.planned)
-    request = place.session.of(PrivacyState).planned.request
+    plan = place.session.of(PrivacyState).plan
     with pytest.raises(BudgetRefused):
-        place.ledger.begin(Fingerprint("d", "record", "d1"), "refused", request.event, request.release_claim())
+        place.ledger.begin(Fingerprint("d", "record", "d1"), "refused", plan.event, plan.release_claim())
     assert place.words(place.look(), place.step.runs) == place.words(before, place.step.runs)
 
 
@@ -161,10 +158,10 @@ def test_a_planned_run_is_added_as_the_ledger_will_and_charges_nothing(place: Pl
     place.spend("d")
     place.plan()
     spent, shown = place.ledger.snapshot("d", "record"), place.look()
-    request = place.session.of(PrivacyState).planned.request
+    plan = place.session.of(PrivacyState).plan
     assert place.ledger.snapshot("d", "record") == spent
-    run = place.ledger.begin(Fingerprint("d", "record", "d1"), "x", request.event, request.release_claim())
-    for part, events in request.event:
+    run = place.ledger.begin(Fingerprint("d", "record", "d1"), "x", plan.event, plan.release_claim())
+    for part, events in plan.event:
         run.charge(part, events)
     run.finish()
     after = place.ledger.snapshot("d", "record")

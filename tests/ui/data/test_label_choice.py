@@ -9,47 +9,32 @@ import numpy as np
 import pytest
 
 from dpicl_ui.data.columns_form import proposed_lines
-from dpicl_ui.data.state import DataState, Rows
+from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.privacy.cards import outcome
-from dpicl_ui.privacy.form import PrivacyForm
-from dpicl_ui.privacy.state import Planned
 from dpicl_ui.test.cards import answers
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.columns import MOST_LABELS
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.reader import Prediction
-from mechanisms.runs.preview import preview
-from mechanisms.runs.request import DECLARED_COUNTS
+from mechanisms.runs.plan import DECLARED_COUNTS
 from mechanisms.runs.settings import settings
-from tests.ui.data.test_names import TAB, Tab
-from tests.ui.privacy.test_form import DATASET, VALUES
-from tests.ui.tabs import confirm
+from tests.ui.data.tab import NO_USER, TAB, Tab
+from tests.ui.privacy.test_form import DATASET
+from tests.ui.tabs import confirm, planned
 from tests.ui.trees import text_of
-
-
-@pytest.fixture
-def tab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tab:
-    monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path / "uploads"))
-    return Tab(tmp_path)
 
 
 def upload(tab: Tab, count: int):
     path = tab.folder / "uploads" / "one" / "rows.csv"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("text,label\n" + "".join(f"a rather long text {i},label_{i % count:03}\n" for i in range(600)))
-    return tab.step._upload(str(path), TAB)
+    return tab.shown(tab.step._upload(str(path), TAB))
 
 
 def name_labels(tab: Tab, lines: str):
-    return tab.step._name_labels(
-        TAB, lines, Rows.TEXTS, "text", "label", "(every row stands for itself)", False, "", None
-    )
-
-
-def confirm_labels(tab: Tab, labels: list[str]) -> None:
-    tab.step._confirm(TAB, "rows", labels, True, True, "declare", None, "Text", "Label", Rows.TEXTS, "", None)
+    return tab.shown(tab.step._name_labels(TAB, lines, "text", "label", NO_USER, False))
 
 
 @pytest.mark.parametrize("count", [80, MOST_LABELS])
@@ -60,7 +45,7 @@ def test_all_labels_that_a_certificate_can_hold_are_offered_and_confirmed_at_onc
     assert f"{count} labels, with " in text_of(shown[tab.step.facts])
     assert tab.state.columns is not None
     assert not tab.state.columns.inspection.problems
-    confirm_labels(tab, labels)
+    tab.confirm(labels)
     assert tab.state.confirmed is not None
     assert len(tab.state.confirmed.dataset.labels) == count
 
@@ -82,7 +67,7 @@ def test_names_stand_in_everything_after_and_a_test_file_is_read_by_them(tab):
     lines = proposed_lines(["label_000", "label_001", "label_002"], ())
     labels = name_labels(tab, lines)[tab.step.labels].value
     assert labels == ["Label 000", "Label 001", "Label 002"]
-    confirm_labels(tab, labels)
+    tab.confirm(labels)
     assert tab.state.confirmed is not None
     dataset = tab.state.confirmed.dataset
     assert dataset.labels == tuple(labels)
@@ -133,13 +118,12 @@ def test_what_was_typed_for_labels_stays_until_another_column_has_them(tab):
     rows = "".join(f"a rather long text {i},{'xy'[i % 2]},in_{'zw'[i % 2]}\n" for i in range(40))
     path.write_text("text,label,other\n" + rows, encoding="utf-8")
     tab.step._upload(str(path), TAB)
-    alone = "(every row stands for itself)"
-    shown = tab.step._name_labels(TAB, "x = Ex", Rows.TEXTS, "text", "label", alone, False, "", None)
+    shown = name_labels(tab, "x = Ex")
     assert tab.step._choice.names not in shown
-    shown = tab.step._inspect(TAB, Rows.TEXTS, "text", "label", "other", False, "", None)
+    shown = tab.inspect("text", "label", "other")
     assert tab.step._choice.names not in shown
     assert shown[tab.step.labels].value == ["Ex", "y"]
-    shown = tab.step._inspect(TAB, Rows.TEXTS, "text", "other", alone, False, "", None)
+    shown = tab.inspect("text", "other")
     assert shown[tab.step._choice.names].value == "in_w = In w\nin_z = In z"
     assert shown[tab.step.labels].value == ["In w", "In z"]
 
@@ -147,12 +131,12 @@ def test_what_was_typed_for_labels_stays_until_another_column_has_them(tab):
 def test_a_label_that_takes_no_part_is_named_nowhere(tab):
     upload(tab, 3)
     with pytest.raises(UsageError, match="200 of 600 rows are left out: 200 with a label outside the set"):
-        confirm_labels(tab, ["Label 000", "Label 001"])
+        tab.confirm(["Label 000", "Label 001"])
     tab.step._allow(True, TAB)
-    confirm_labels(tab, ["Label 000", "Label 001"])
+    tab.confirm(["Label 000", "Label 001"])
     confirmed = tab.state.confirmed
-    request = PrivacyForm.read(*VALUES).spec(confirmed.dataset).writing(confirmed.dataset)
-    written = settings(request, confirmed.columns.mapping, "rows")
+    plan = planned(tab.sessions.of(TAB), recipe="vote").plan
+    written = settings(plan, confirmed.columns.mapping, "rows")
     assert "label_000" in written
     assert "label_002" not in written
     assert "Label 002" not in written
@@ -171,8 +155,6 @@ def test_an_answer_among_many_labels_shows_the_likeliest(tab):
 
 
 # Label sizes measured with noise: paid for once, claimed by every run on them.
-
-FORM = PrivacyForm.read(*VALUES)
 
 
 def measured() -> MeasuredSizes:
@@ -209,15 +191,14 @@ def test_counting_wants_an_epsilon(tmp_path: Path, epsilon):
     assert spent(ledger) == 0
 
 
-@pytest.mark.slow
 def test_a_run_on_measured_sizes_claims_the_measurement_and_is_charged_without_it():
-    confirmed = confirm(Session(), DATASET, measured())
-    made = preview(FORM.spec(DATASET, confirmed.measured).writing(DATASET))
-    assert made.request.sizes == measured().sizes == confirmed.sizes
-    assert DECLARED_COUNTS not in made.request.public_inputs
-    assert made.claim.epsilon <= FORM.epsilon
-    charge = Planned(confirmed, FORM, made).charge
-    assert charge == pytest.approx(made.request.release_claim().epsilon)
+    session = Session()
+    confirmed = confirm(session, DATASET, measured())
+    made = planned(session, recipe="tokens")
+    assert made.plan.sizes == measured().sizes == confirmed.sizes
+    assert DECLARED_COUNTS not in made.plan.public_inputs
+    assert made.claim.epsilon <= made.spec.epsilon
+    assert made.charge == pytest.approx(made.plan.release_claim().epsilon)
     assert "a: 70, b: 80" in text_of(outcome(made))
 
 

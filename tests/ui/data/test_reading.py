@@ -14,13 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpicl_ui.data.reading import STAYS, Waiting
-from dpicl_ui.data.state import Rows
 from dpicl_ui.frame.guard import guarded
-from dpicl_ui.privacy.form import PrivacyForm
 from mechanisms.errors import DataError, SeveralErrors, UsageError
 from mechanisms.runs.settings import settings
-from tests.ui.data.test_records import NO_USER, TAB, Tab, words
-from tests.ui.privacy.test_form import VALUES
+from tests.ui.data.tab import NO_USER, TAB, Tab
+from tests.ui.tabs import planned
 from tests.ui.trees import text_of
 
 SECRET = "Zanzibar quagga lost a card in the old harbour"
@@ -37,13 +35,10 @@ class Letters(Tab):
     def bring(self, raw: bytes | str, name: str = "letters.csv") -> dict[Any, Any]:
         path = Path(self.file(name, ""))
         path.write_bytes(raw.encode() if isinstance(raw, str) else raw)
-        return self.step._upload(str(path), TAB)
+        return self.shown(self.step._upload(str(path), TAB))
 
-    def say(self, header=None, encoding="", separator="", sheet=None, skip="0") -> dict[Any, Any]:
-        return self.step._read_so(TAB, header, encoding, separator, sheet, skip)
-
-    def confirm(self, labels: list[str], row: str = Rows.TEXTS) -> None:
-        self.step._confirm(TAB, "mail", labels, True, True, "declare", None, "Text", "Label", row, "", None)
+    def read_so(self, header=None, encoding="", separator="", sheet=None, skip="0") -> dict[Any, Any]:
+        return self.shown(self.step._read_so(TAB, header, encoding, separator, sheet, skip))
 
     @property
     def shown_rows(self) -> list[list[str]]:
@@ -55,6 +50,10 @@ class Letters(Tab):
 def tab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Letters:
     monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path / "uploads"))
     return Letters(tmp_path)
+
+
+def words(shown: Any) -> str:
+    return " ".join(text_of(shown).split())
 
 
 def letters(count: int = 40, label=lambda i: ("card", "loan")[i % 2], header: str = "text,label\n") -> str:
@@ -88,23 +87,23 @@ def test_a_first_line_that_looks_like_a_row_is_asked_about_with_a_look_at_the_ro
     as_row = tab.step.reading._look(TAB, "row", "", "", None, "0")
     assert text_of(as_row).index("1") < text_of(as_row).index(SECRET)
 
-    again = tab.say()  # nothing said: the same question
+    again = tab.read_so()  # nothing said: the same question
     assert again[reading.card].visible
-    shown = tab.say("row")
+    shown = tab.read_so("row")
     assert shown[tab.step.body].visible
     assert not shown[reading.card].visible
     assert shown[tab.step.name] == "letters"
     assert tab.state.file.table.columns == ["1", "2"]
     assert tab.shown_rows[0] == [SECRET, "card"]
-    assert tab.state.file.field_names == ("Text", "Label")
+    assert (tab.asked.kind, tab.state.file.label_field) == ("text", "Label")
     assert tab.sessions.of(TAB).of(Waiting).raw is None
 
 
 def test_a_header_after_all_names_columns_and_no_prompt(tab: Letters):
     tab.bring(f"{SECRET},card\n{letters(header='')}")
-    tab.say("names")
+    tab.read_so("names")
     assert tab.state.file.table.columns == [SECRET, "card"]
-    assert tab.state.file.field_names == ("Text", "Label")
+    assert (tab.asked.kind, tab.state.file.label_field) == ("text", "Label")
     tab.step._allow(True, TAB)
     tab.confirm(["card", "loan"])
 
@@ -117,7 +116,7 @@ def test_an_encoding_is_proposed_with_a_look_and_may_be_another_one(tab: Letters
     assert shown[reading.encoding].value == encoding
     assert text in words(shown[reading.look])
     assert text not in words(reading._look(TAB, None, "windows-1252", "", None, "0"))
-    tab.say(encoding=encoding)
+    tab.read_so(encoding=encoding)
     assert tab.shown_rows[0] == [f"{text} 0", "a"]
     assert tab.state.file.table.reading.encoding == encoding
 
@@ -125,10 +124,10 @@ def test_an_encoding_is_proposed_with_a_look_and_may_be_another_one(tab: Letters
 def test_questions_come_one_after_the_other_and_answers_are_kept(tab: Letters):
     raw = "".join(f"申请贷款需要什么材料 {i};{'ab'[i % 2]}\n" for i in range(30)).encode("gb18030")
     shown, reading = tab.bring(raw), tab.step.reading
-    shown = tab.say(encoding="gb18030")
+    shown = tab.read_so(encoding="gb18030")
     assert shown[reading.card].visible
     assert (shown[reading.encoding].value, shown[reading.separator].value) == ("gb18030", ";")
-    tab.say("row", "gb18030", ";")
+    tab.read_so("row", "gb18030", ";")
     assert tab.shown_rows[0] == ["申请贷款需要什么材料 0", "a"]
 
 
@@ -138,17 +137,17 @@ def test_sheets_are_chosen(tab: Letters):
     assert [each for each, _ in shown[reading.sheet].choices] == ["One", "Two"]
     assert not shown[reading.encoding].visible
     assert not shown[reading.separator].visible
-    tab.say(sheet="Two")
+    tab.read_so(sheet="Two")
     assert len(tab.shown_rows) == 40
     tab.bring(workbook(Readme=[("About",)], Data=rows), "letters.xlsx")
-    tab.say(sheet="Data")
+    tab.read_so(sheet="Data")
     assert len(tab.shown_rows) == 40
 
 
 def test_a_title_is_skipped(tab: Letters):
     shown, reading = tab.bring("Letters of 2026\n\n" + letters()), tab.step.reading
     assert shown[reading.skip].value == "2"
-    tab.say(skip="2")
+    tab.read_so(skip="2")
     assert tab.state.file.table.columns == ["text", "label"]
 
 
@@ -162,18 +161,18 @@ def test_a_title_is_skipped(tab: Letters):
 def test_an_answer_that_cannot_be_used_is_refused_and_the_file_waits_on(tab: Letters, said, message):
     tab.bring(f"{SECRET},card\n{letters(header='')}")
     with pytest.raises(UsageError, match=message):
-        tab.say(*said)
-    tab.say("row")
+        tab.read_so(*said)
+    tab.read_so("row")
     assert len(tab.shown_rows) == 41
 
 
 def test_nothing_waits_where_nothing_was_asked(tab: Letters):
     with pytest.raises(UsageError, match="upload it again"):
-        tab.say("row")
+        tab.read_so("row")
     tab.bring(f"{SECRET},card\n{letters(header='')}")
     tab.bring(letters())
     with pytest.raises(UsageError, match="upload it again"):
-        tab.say("row")
+        tab.read_so("row")
 
 
 def test_gzip_is_read(tab: Letters):
@@ -214,13 +213,13 @@ def test_rows_that_are_left_out_are_told_and_many_want_a_tick(tab: Letters):
     assert "23 of 43 rows are left out" in words(shown[tab.step.facts])
     assert not tab.state.columns.allow_left_out
     with pytest.raises(SeveralErrors, match="at least two labels"):
-        tab.step._confirm(TAB, "", ["card"], True, True, "declare", None, "Text", "Label", Rows.TEXTS, "", None)
+        tab.confirm(["card"], name="")
 
 
 def settings_text(tab: Letters) -> str:
     confirmed = tab.state.confirmed
-    request = PrivacyForm.read(*VALUES).spec(confirmed.dataset).writing(confirmed.dataset)
-    return settings(request, confirmed.columns.mapping, "mail", reading=confirmed.columns.file.table.reading)
+    plan = planned(tab.sessions.of(TAB), recipe="vote").plan
+    return settings(plan, confirmed.columns.mapping, "mail", reading=confirmed.columns.file.table.reading)
 
 
 def test_few_rows_are_told_and_want_none(tab: Letters):
@@ -241,7 +240,7 @@ def test_labels_that_look_alike_are_read_as_one_at_a_click(tab: Letters):
     assert len(shown[tab.step.labels].choices) == 4
     assert "Card" in words(shown[choice.alike])
     assert shown[choice.merge].visible
-    shown = tab.step._merge_labels(TAB, Rows.TEXTS, "text", "label", NO_USER, False, "", None)
+    shown = tab.step._merge_labels(TAB, "text", "label", NO_USER, False)
     assert [label for label, _ in shown[tab.step.labels].choices] == ["card", "loan"]
     assert not shown[choice.merge].visible
     tab.confirm(["card", "loan"])
@@ -274,7 +273,7 @@ def test_an_id_is_proposed_as_no_label_and_that_is_said(tab: Letters):
     shown = tab.bring(letters(label=lambda i: f"id{i}"))
     assert shown[tab.step.columns.label].value is None
     assert "Name the label column" in words(shown[tab.step.facts])
-    shown = tab.step._inspect(TAB, Rows.TEXTS, "text", "label", NO_USER, False, "", None)
+    shown = tab.step._inspect(TAB, "text", "label", NO_USER, False)
     assert "looks like an id" in words(shown[tab.step.facts])
 
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Page
 
 from mechanisms.runs.verification import verify
 from tests.ui.accessible import findings
-from tests.ui.visit import SLOW, Journey, press, step, visiting
+from tests.ui.visit import SLOW, Journey, plan_by_token, press, step, visiting
 
 pytestmark = pytest.mark.slow
 PICTURES = os.environ.get("DPICL_READING_PICTURES")
@@ -60,22 +60,13 @@ def without_header(page: Page, seen: Journey) -> None:
     look(page, seen, "headerless-as-row")
     press(page, "#data-read-so", "#data-preview table")
     seen.shown["opened"] = page.inner_text("#data-preview")
-    fields = (f"#what-{each} input, #what-{each} textarea" for each in ("text", "label"))
-    seen.shown["names"] = "|".join(map(page.input_value, fields))
+    seen.shown["kind"] = page.input_value("#kind input")
     look(page, seen, "headerless-opened")
 
 
 def write(page: Page, seen: Journey) -> None:
     page.fill("#data-name input, #data-name textarea", "letters")
-    page.check("#labels-public input")
-    page.check("#counts-public input")
-    press(page, "#confirm-data", "#step-2.current")
-    page.wait_for_selector("#outcome .guarantee", timeout=SLOW)
-    page.click("#recipe label:has-text('Token by token')")
-    for name, value in (("subsets", 8), ("tokens", 4)):
-        page.fill(f"#{name} input[type=number]", str(value))
-        page.press(f"#{name} input[type=number]", "Tab")
-    step(page, 3)
+    plan_by_token(page, subsets=8, tokens=4)
     page.click("#generate")
     page.wait_for_selector("#run-notice .notice", timeout=SLOW)
     step(page, 5)
@@ -105,8 +96,7 @@ def spelled(page: Page, seen: Journey) -> None:
     page.click("#merge-labels")
     page.wait_for_selector("#merge-labels", state="hidden")
     seen.shown["merged"] = page.inner_text("#data-facts")
-    page.check("#labels-public input")
-    page.check("#counts-public input")
+    page.check("#declared-public input")
     page.click("#confirm-data")
     seen.shown["unconfirmed"] = page.inner_text("#data-problem .notice")
     page.check("#allow-left-out input")
@@ -119,7 +109,7 @@ def test_a_first_line_that_looks_like_a_row_is_asked_about_and_shown_both_ways(j
     assert journey.canary in journey.shown["as header"]
     assert journey.canary in journey.shown["as row"]
     assert "40 rows" in journey.shown["opened"]
-    assert journey.shown["names"] == "Text|Label"
+    assert journey.shown["kind"] == "text"
 
 
 def test_a_private_row_stands_in_no_prompt_and_in_no_export(journey: Journey):

@@ -12,19 +12,19 @@ import gradio as gr
 import pandas as pd
 import pytest
 
-from dpicl_ui.data.public_card import counts_public
-from dpicl_ui.data.records import label_counts
+from dpicl_ui.data.facts import label_counts
+from dpicl_ui.data.public_card import declared
 from dpicl_ui.data.source import LONGEST_NAME, proposed_name
 from dpicl_ui.data.state import Columns, Confirmed, DataState
 from dpicl_ui.export import DEMO_SET, ExportStep
 from dpicl_ui.frame.sessions import CuratorLedger, Session, Sessions
 from dpicl_ui.privacy import state as privacy_state
-from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.test.cards import accuracies
 from dpicl_ui.test.state import TestState
 from dpicl_ui.test.step import EvaluationStep
 from mechanisms.accounting import PrivacyLedger, fingerprint, text_digests
+from mechanisms.asking import Asked
 from mechanisms.data.columns import ColumnMapping, inspect
 from mechanisms.data.sizes import CLEAN_VALUES
 from mechanisms.data.sources import read_table
@@ -33,10 +33,10 @@ from mechanisms.demos.demo_set import loads
 from mechanisms.demos.signature import Signature, check_signature, digest
 from mechanisms.errors import DataError, UsageError
 from mechanisms.records import Dataset, Demonstration, Record
-from mechanisms.runs.preview import preview
+from mechanisms.runs.plan import plan_for
 from tests.ui.generate.recording import demo_set
-from tests.ui.privacy.test_form import DATASET, VALUES
-from tests.ui.tabs import confirm, downloaded, services, write
+from tests.ui.privacy.test_form import DATASET
+from tests.ui.tabs import confirm, downloaded, planned, services, write
 from tests.ui.test_drawing import scorecard
 from tests.ui.trees import text_of
 
@@ -53,7 +53,7 @@ def table() -> Table:
 @pytest.fixture
 def state() -> DataState:
     made = Session().of(DataState)
-    made.open(table(), ("Text", "Label"))
+    made.open(table(), Asked(), "Label", ("text", "label"))
     return made
 
 
@@ -65,13 +65,15 @@ def confirmed(state: DataState) -> Columns:
     return columns
 
 
-@pytest.mark.parametrize("change", ["open", "read", "rechoose", "withdraw"])
+@pytest.mark.parametrize("change", ["open", "read", "rechoose", "withdraw", "ask"])
 def test_every_change_takes_back_what_was_confirmed_and_outdates_its_columns(state: DataState, change: str):
     columns = confirmed(state)
     if change == "open":
-        state.open(table(), ("Text", "Label"))
+        state.open(table(), Asked("note"), "Label", ("text", "label"))
     elif change == "read":
         state.read(replace(MAPPING, drop_duplicates=not MAPPING.drop_duplicates))
+    elif change == "ask":
+        state.ask(Asked("letter"))
     else:
         getattr(state, change)()
     assert state.confirmed is None
@@ -144,21 +146,20 @@ def test_another_one_is(file, name):
 
 # A tab's data set and what hangs on it: plans of another file, figures of its own rows, exports after the fact.
 
-FORM = PrivacyForm.read(*VALUES)
 OTHER = Dataset("other", ("a", "b"), tuple(Record(f"o {i}", "ab"[i % 2]) for i in range(90)))
 TAB: Any = SimpleNamespace(username=None, session_hash="tab")
 
 
-def test_a_preview_that_was_overtaken_by_another_data_set_is_dropped(monkeypatch: pytest.MonkeyPatch):
+def test_a_plan_that_was_overtaken_by_another_data_set_is_dropped(monkeypatch: pytest.MonkeyPatch):
     session = Session()
     first = confirm(session, DATASET)
 
     def overtaken(*given: Any) -> Any:
         confirm(session, OTHER)
-        return preview(*given)
+        return plan_for(*given)
 
-    monkeypatch.setattr(privacy_state, "preview", overtaken)
-    made = session.of(PrivacyState).calibrate(FORM, None)
+    monkeypatch.setattr(privacy_state, "plan_for", overtaken)
+    made = planned(session, recipe="vote")
     assert made.confirmed is first
     assert session.of(PrivacyState).planned is None
 
@@ -173,8 +174,8 @@ def test_what_is_declared_are_the_users_where_they_are_the_unit(tmp_path: Path):
     shown = text_of(label_counts(counted, ["a", "b"], by_user=True))
     assert "how many users" in shown
     assert "20" not in shown
-    assert "users" in counts_public(True)
-    assert "rows" in counts_public(False)
+    assert "users" in declared(True)
+    assert "rows" in declared(False)
     assert inspect(table, ColumnMapping("text", "label")).counts == {"a": 20, "b": 20}
 
 

@@ -1,61 +1,83 @@
-"""A short run, written down by hand: what a screen is replayed from without a model."""
+"""Short runs, written down by hand: what screens are replayed from without a model."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
+from typing import Any
 
-from mechanisms.accounting import BudgetSnapshot, Cap, PrivacyTarget
-from mechanisms.data.sizes import WHETHER_SHOWN
+import numpy as np
+
+from mechanisms.accounting import BudgetSnapshot, Cap
+from mechanisms.asking import Asked
 from mechanisms.demos.demo_set import Certificate, DemoSet
-from mechanisms.records import Demonstration, PromptTemplate
+from mechanisms.demos.findings import ArmScore, Refusal, Score
+from mechanisms.records import Demonstration
+from mechanisms.runs.defaults import completed
 from mechanisms.runs.events import (
     DemoCompleted,
+    DemoRefused,
     DemoStarted,
     PrivateDiagnostics,
     RunCompleted,
     RunEvent,
     RunStarted,
+    SetKept,
+    SetsCompared,
+    StageStarted,
     TokenReleased,
 )
-from mechanisms.runs.request import DECLARED_COUNTS, LABEL_SET, NO_FILE, SynthesisRequest
-from mechanisms.sampling import SamplingPlan
-from mechanisms.steps.gaussian import GaussianMechanism
+from mechanisms.runs.plan import DECLARED_COUNTS, LABEL_SET, Plan
+from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WRITE, RunSpec
+from mechanisms.runs.stages.calibrate import PriorsReleased
+from mechanisms.runs.stages.openings import OpeningsReleased
+from mechanisms.runs.stages.score import ScoreReleased
+from mechanisms.runs.stages.vote import Ballot, VotesReleased
 
 LABELS = ("News", "Sport")
-TEMPLATE = PromptTemplate("Classify.", "Text", "Topic")
 HOSTILE = "<img src=x onerror=alert(1)>${alert(2)}{{3}}"
+DRAFTS = 14
+ASKED: dict[str, Any] = {"kind": "headline", "writer": "an editor", "reader": "a reader"}
+WRITTEN: dict[str, Any] = {"subsets": 8, "tokens": 3, "shots": 1, "parameters": {"noise-multiplier": 20.0}}
+SPECS: dict[str, dict[str, Any]] = {
+    "tokens": {"recipe": "tokens", **WRITTEN},
+    "both": {"recipe": "both", "drafts": DRAFTS, **WRITTEN},
+    "vote": {"recipe": "vote", "drafts": DRAFTS, "shots": 2, "split": "epsilon"},
+}
 
 
 @cache
-def certificate(curator: bool) -> Certificate:
-    request = SynthesisRequest(
-        labels=LABELS,
-        template=TEMPLATE,
-        plan=SamplingPlan(subsets=8, tokens=3),
-        mechanism=GaussianMechanism(20.0),
-        target=PrivacyTarget(1.0, 1e-5),
-        sizes=dict.fromkeys(LABELS, 40),
-        content=NO_FILE,
-        public_inputs=(LABEL_SET, DECLARED_COUNTS, WHETHER_SHOWN),
-    )
+def plan(kind: str = "tokens", size: int = 3000) -> Plan:
+    """The plan of a story; of its stages all, where it has several."""
+    sizes = dict.fromkeys(LABELS, size)
+    spec = completed(RunSpec.of(**ASKED, **SPECS[kind]), sizes)
+    return Plan(spec=spec, labels=LABELS, sizes=sizes, public_inputs=(LABEL_SET, DECLARED_COUNTS))
+
+
+@cache
+def certificate(kind: str, curator: bool) -> Certificate:
+    planned = plan(kind)
     return Certificate(
         private=True,
         reason=None,
-        claim=request.claim(),
+        claim=planned.claim(),
         unit="record",
-        mechanism=request.mechanism.name,
-        transform=request.transform.name,
-        scheme=request.plan.scheme.value,
-        parameters=request.parameters(),
-        event=request.certified_event(),
-        public_inputs=request.public_inputs,
+        mechanism=planned.name,
+        transform=planned.transform_name,
+        scheme=planned.scheme,
+        parameters=planned.parameters(),
+        event=planned.certified_event(),
+        public_inputs=planned.stated_inputs(),
         disclosures=("clean values were on a screen",) if curator else (),
     )
 
 
-def demo_set(*demonstrations: Demonstration, curator: bool = False) -> DemoSet:
-    held = certificate(curator)
-    return DemoSet(demonstrations, LABELS, TEMPLATE, held, "toy", "0" * 64, "2026-01-01T00:00:00+00:00")
+def demo_set(*demonstrations: Demonstration, curator: bool = False, kind: str = "tokens") -> DemoSet:
+    held, planned = certificate(kind, curator), plan(kind)
+    return DemoSet(
+        demonstrations, LABELS, planned.template, held, "toy", "0" * 64, "2026-01-01T00:00:00+00:00",
+        stages=planned.stage_records(), asked=Asked(**ASKED),
+    )  # fmt: skip
 
 
 def snapshot(epsilon: float = 1.0) -> BudgetSnapshot:
@@ -67,20 +89,113 @@ def token(label: str, step: int, text: str, candidates=(" a", " b", HOSTILE), ch
     return TokenReleased(label, step=step, text=text, candidates=candidates, chosen=chosen, **values)
 
 
-def recording() -> list[RunEvent]:
-    written = [Demonstration("one two", "News"), Demonstration("three", "Sport")]
+def writing() -> list[RunEvent]:
+    """Both labels' demonstrations, the first of which begins with an opening."""
     return [
-        RunStarted(demo_set(), 1, 3, snapshot(0.0), expected_rows=8),
-        DemoStarted("News", 1, snapshot()),
-        token("News", 1, "one"),
-        token("News", 2, "one two"),
-        token("News", 3, "one two", chosen=2, stop=True),
-        DemoCompleted(written[0], 1),
-        DemoStarted("Sport", 1, snapshot()),
-        token("Sport", 1, "three"),
-        DemoCompleted(written[1], 1),
-        RunCompleted(demo_set(*written), snapshot()),
+        StageStarted(WRITE),
+        DemoStarted("News", 1, "Just"),
+        token("News", 1, "Just one"),
+        token("News", 2, "Just one two", values=(4.0, 1.0, 2.0)),
+        token("News", 3, "Just one two", chosen=2, values=(1.0, 1.5, 2.0), stop=True),
+        DemoCompleted(Demonstration("Just one two", "News"), 1),
+        DemoStarted("Sport", 1),
+        token("Sport", 1, "three", stop=True),
+        DemoCompleted(Demonstration("three", "Sport"), 1),
     ]
 
 
+def recording() -> list[RunEvent]:
+    """A run that only writes."""
+    return as_told("tokens", writing())
+
+
+def refusing() -> list[RunEvent]:
+    """A run that only writes, of which the gate refused a text."""
+    return as_told("tokens", [*writing(), DemoRefused("Sport", 1, "it breaks off")])
+
+
+OPENED = ("I am", "Just", HOSTILE, "The", "We have", "You")
+SHARES = (900.0, 600.0, 300.0, 4.0, -2.0, 1.0)
+SCORED = Score(
+    {
+        "zero-shot": ArmScore(0.634, (0.6, 0.671)),
+        "public-only": ArmScore(0.5, (0.3, 0.71)),
+        "demonstrations": ArmScore(0.748, (0.714, 0.778)),
+    },
+    held_out=True,
+    level=0.9,
+)
+
+
+def openings(kind: str, counts: tuple[float, ...] = SHARES) -> OpeningsReleased:
+    stage = plan(kind).stages[OPENINGS]
+    groups = LABELS if stage.by_label else ("",)
+    counted = {group: np.array(counts) for group in groups}
+    told = {group: tuple(each.tolist()) for group, each in counted.items()}
+    return OpeningsReleased(OPENED, told, stage.tally.deviation, stage.used(OPENED, counted))
+
+
+def votes(kind: str, written: bool = False) -> VotesReleased:
+    """Two winners of each label, or one where a set has one: the text at place 3, and the hostile one, the last."""
+    winners = (3, DRAFTS - 1)[: plan(kind).spec.shots]
+    ballots = {}
+    for label, text in zip(LABELS, ("Just one two", "three"), strict=True):
+        drafts = (*([text] if written else []), *(f"{label} draft {i}" for i in range(DRAFTS - 1 - written)), HOSTILE)
+        cast = tuple(20.0 - winners.index(i) if i in winners else -1.54321 + i / 10 for i in range(len(drafts)))
+        ballots[label] = Ballot(drafts, cast, winners, int(written))
+    return VotesReleased(ballots, plan(kind).stages[VOTE].tally.deviation)
+
+
+def won(told: VotesReleased) -> tuple[Demonstration, ...]:
+    return tuple(Demonstration(each.drafts[i], label) for label, each in told.ballots.items() for i in each.winners)
+
+
+PRIORS = PriorsReleased(((61.8034, 38.1966), (50.0, 50.0), (80.0, 20.0)), ((55.0, 45.0), (50.5, 49.5)))
+
+
+def told(kind: str) -> list[RunEvent]:
+    """The releases of a run in stages."""
+    written = WRITE in plan(kind).stages
+    return [
+        StageStarted(OPENINGS),
+        openings(kind),
+        *(writing() if written else []),
+        StageStarted(VOTE),
+        votes(kind, written),
+        StageStarted(CALIBRATE),
+        SetsCompared(tuple(Demonstration(f"public {each}", each) for each in LABELS), won(votes(kind, written))),
+        PRIORS,
+        StageStarted(SCORE),
+        ScoreReleased(replace(SCORED, held_out=plan(kind).by_roles)),
+    ]
+
+
+def as_told(kind: str, events: list[RunEvent]) -> list[RunEvent]:
+    """A story with its beginning, the set as it stands before each release that changes it, and its end."""
+    made = demo_set(kind=kind)
+    seen: list[RunEvent] = [RunStarted(made, tuple(plan(kind).stages), snapshot(0.0))]
+    for event in events:
+        before = made
+        match event:
+            case DemoCompleted(each):
+                made = made.with_demonstrations((*made.demonstrations, each))
+            case DemoRefused(label, _, reason):
+                kept = tuple(each for each in made.demonstrations if each.label != label)
+                made = replace(made, demonstrations=kept, refused=(*made.refused, Refusal(label, reason)))
+            case VotesReleased():
+                made = replace(made, demonstrations=won(event))
+            case PriorsReleased():
+                made = replace(made, prior={"News": -0.5, "Sport": 0.5})
+            case ScoreReleased(score):
+                made = replace(made, score=score)
+        seen += [event] if made is before else [SetKept(made), event]
+    return [*seen, RunCompleted(made, snapshot())]
+
+
+STORIES = {
+    "tokens": recording(),
+    "refused": refusing(),
+    "both": as_told("both", told("both")),
+    "vote": as_told("vote", told("vote")),
+}
 CLEAN = PrivateDiagnostics("News", 1, 1, (6.0, 1.0, 1.0))

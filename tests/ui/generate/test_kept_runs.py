@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,15 +16,12 @@ from dpicl_ui.generate.replay import own_recording, own_run
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.accounting import Cap, fingerprint
 from mechanisms.errors import UsageError
-from mechanisms.runs.events import DemoCompleted
-from mechanisms.runs.lines import line_of
-from mechanisms.runs.recipe import Division, Kind
-from mechanisms.runs.run_file import ENDS, from_lines
-from tests.recipes.running import CAP, Embedding, Log, Reading, data, planned, recipe, rows
-from tests.ui.generate.test_cut_off import FORM, App, at_once, cut_off, until, whole
+from mechanisms.runs.events import ENDS, DemoCompleted
+from mechanisms.runs.run_file import from_lines, line_of
+from tests.ui.generate.test_cut_off import SPEC, STAGED, App, at_once, cut_off, until, whole
 from tests.ui.trees import text_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("any_text_passes")]
 
 
 # A reload of a page finds its finished run again, and nobody else does.
@@ -175,7 +171,8 @@ def test_a_mark_that_was_made_before_the_reload_stays_where_the_ledger_goes_with
 def test_a_run_that_is_not_private_is_not_kept(kept: Kept):
     tab = kept.tab("tab")
     kept.app.tab("tab")
-    list(kept.app.step._run(tab, False, *["non-private" if each == "gaussian" else each for each in FORM]))
+    kept.app.spec = SPEC.with_(mechanism="non-private")
+    list(kept.app.generate(tab))
     assert kept.state(tab).made is not None
     kept.close(tab)
     assert not kept.found(kept.tab("again"))
@@ -184,7 +181,7 @@ def test_a_run_that_is_not_private_is_not_kept(kept: Kept):
 def test_clean_values_are_not_kept_and_a_tab_that_has_a_run_gets_no_other(kept: Kept):
     tab = kept.tab("tab")
     kept.app.tab("tab")
-    list(kept.app.step._run(tab, True, *FORM))
+    list(kept.app.generate(tab, curator=True))
     told = list(filter(None, map(line_of, kept.app.recorded(tab))))
     assert not kept.found(tab)
     kept.close(tab)
@@ -197,31 +194,10 @@ def test_clean_values_are_not_kept_and_a_tab_that_has_a_run_gets_no_other(kept: 
 # A finished set does not give way to the next run unasked.
 
 
-def staged(patch: pytest.MonkeyPatch) -> tuple[App, Any]:
-    """An app whose every run is one in stages."""
-    records = data(rows(30))
-    wanted = planned(records, recipe(Kind.VOTE, Division.ROLES))
-    app = App(Reading(Log()), dataset=records)
-    app.ledger.set_cap("d", "record", CAP)
-    app.step._runner._embedder = SimpleNamespace(embedder=lambda: Embedding(Log()))
-    tab = app.tab()
-    confirmed = app.session(tab).of(DataState).confirmed
-    patch.setattr(
-        "dpicl_ui.generate.runner.PrivacyState.calibrate",
-        lambda *_: SimpleNamespace(confirmed=confirmed, request=wanted),
-    )
-    patch.setattr("dpicl_ui.generate.runner.PrivacyForm.read", lambda *_: None)
-    patch.setattr("dpicl_ui.generate.step.PrivacyForm.read", lambda *_: None)
-    return app, tab
-
-
 @pytest.fixture(params=["token by token", "in stages"])
-def app(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[App, Any]]:
-    if request.param == "in stages":
-        yield staged(monkeypatch)
-    else:
-        made = App()
-        yield made, made.tab()
+def app(request: pytest.FixtureRequest) -> tuple[App, Any]:
+    made = App(spec=STAGED if request.param == "in stages" else SPEC)
+    return made, made.tab()
 
 
 def press(app: App, tab: Any, resume: bool = False) -> dict[Any, Any]:
@@ -273,7 +249,7 @@ def test_a_run_that_is_refused_leaves_the_finished_one_on_the_screen_and_for_its
     app, tab = app
     list(app.generate(tab))
     before = app.recorded(tab)
-    app.ledger.set_cap(app.dataset.name, "record", Cap(app.spent() + 0.01, CAP.delta))
+    app.ledger.set_cap(app.dataset.name, "record", Cap(app.spent() + 0.01, 1e-4))
     *_, shown = app.generate(tab)
     assert "cap" in text_of(shown[app.step.notice])
     assert own_recording(app.session(tab)) == before

@@ -2,44 +2,52 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from dataclasses import replace
 
 import pytest
 
 from dpicl_ui.generate.charts import MOST_BARS, live, picture_card, visible
-from dpicl_ui.generate.run_view import RecipeView, RunView, looked_back, reduce, reduce_recipe
+from dpicl_ui.generate.replay import looked_back
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.noise import SecureRandomness
+from mechanisms.records import Dataset, Record
 from mechanisms.runs.events import PrivateDiagnostics, TokenReleased
-from mechanisms.runs.run import synthesize
+from mechanisms.runs.plan import plan_for
+from mechanisms.runs.run import run
 from mechanisms.runs.run_file import from_lines, to_lines
-from mechanisms.sampling import SamplingPlan
-from mechanisms.steps import mechanism_class
-from tests.steps.test_contract import PRIVATE
-from tests.synthesis.test_synthesize import dataset, request
-from tests.toy_model import ToyModel
-from tests.ui.generate.recipe_recording import voted
+from mechanisms.runs.spec import RunSpec
+from mechanisms.runs.view import RunView, fold
+from mechanisms.steps import mechanism_class, mechanism_names
 from tests.ui.generate.recording import CLEAN, HOSTILE, recording, token
-from tests.ui.generate.replaying import replay
+from tests.word_model import WordModel
+
+
+def after(*events) -> RunView:
+    return functools.reduce(fold, events, RunView())
 
 
 def place(number: int) -> RunView:
     """The recording's view with its `number`-th token."""
-    return [view.run for _, view in looked_back(recording())][number - 1]
+    return [view for event, view in looked_back(recording()) if isinstance(event, TokenReleased)][number - 1]
+
+
+def with_token(*arguments, **changes) -> RunView:
+    return after(*recording()[:3], token("News", 1, "x", *arguments, **changes))
 
 
 def test_it_is_plain_json_and_small():
     view = live(place(2))
     assert len(json.dumps(view)) < 2000
-    assert view["text"] + view["fresh"] == "one two"
-    assert view["fresh"] == " two"
+    assert (view["text"], view["fresh"]) == ("Just one", " two")
     assert view["count"] == "token 2 of at most 3"
 
 
-def test_before_the_first_token_there_is_no_chart():
+def test_before_the_first_token_there_is_no_chart_and_the_opening_stands():
     assert live(RunView())["chart"] is None
-    assert live(replay(recording()[:2]))["chart"] is None
+    begun = live(after(*recording()[:3]))
+    assert (begun["chart"], begun["text"] + begun["fresh"]) == (None, "Just")
 
 
 def test_bars_are_ordered_by_the_value_that_decided():
@@ -51,6 +59,21 @@ def test_bars_are_ordered_by_the_value_that_decided():
     assert chart["noise"] == 20.0
 
 
+def test_each_candidate_has_its_noisy_value_its_public_one_and_the_one_that_decided():
+    chart = live(place(2))["chart"]
+    assert chart["read"]
+    assert [(bar["value"], bar["public"], bar["decided"]) for bar in chart["bars"]] == [
+        (7.0, 3.0, 4.0),
+        (2.0, 1.0, 2.0),
+        (-1.5, 2.0, 1.0),
+    ]
+    far = live(with_token(values=(90.0, 0.0, -90.0)))["chart"]
+    assert far["domain"] == [-90.0, 90.0], "what decided is on the axis"
+    plain = live(place(1))["chart"]
+    assert not plain["read"]
+    assert {bar["decided"] for bar in plain["bars"]} == {None}
+
+
 def test_hostile_tokens_stay_text():
     chart = live(place(1))["chart"]
     assert visible(HOSTILE) in {bar["token"] for bar in chart["bars"]}
@@ -59,29 +82,25 @@ def test_hostile_tokens_stay_text():
 def test_the_chosen_token_is_shown_even_when_it_ranks_low():
     candidates = tuple(f"t{i}" for i in range(50))
     values = tuple(float(-i) for i in range(50))
-    events = [*recording()[:2], token("News", 1, "x", candidates, chosen=45, scores=values, public=values)]
-    bars = live(replay(events))["chart"]["bars"]
+    bars = live(with_token(candidates, chosen=45, scores=values, public=values))["chart"]["bars"]
     assert len(bars) == MOST_BARS
     assert [bar["token"] for bar in bars if bar["chosen"]] == ["t45"]
 
 
 def test_tokens_that_look_alike_have_a_bar_each():
-    events = [*recording()[:2], token("News", 1, "x", candidates=("", "", " a"))]
-    bars = live(replay(events))["chart"]["bars"]
+    bars = live(with_token(("", "", " a")))["chart"]["bars"]
     assert [(bar["token"], bar["value"]) for bar in bars] == [("end of text", 7.0), ("·a", 2.0), ("end of text", -1.5)]
 
 
 def test_where_only_the_token_is_released_no_noisy_value_is_drawn():
-    chart = live(replay([*recording()[:2], token("News", 1, "x", scores=None)]))["chart"]
+    chart = live(with_token(scores=None))["chart"]
     assert not chart["noisy"]
     assert chart["noise"] is None
     assert [bar["value"] for bar in chart["bars"]] == [3.0, 2.0, 1.0]
 
 
 def test_a_free_token_is_called_free_and_shows_no_noisy_value():
-    paid, free = (
-        live(replay([*recording()[:2], token("News", 1, "x", scores=None, free=each)])) for each in (False, True)
-    )
+    paid, free = (live(with_token(scores=None, free=each)) for each in (False, True))
     assert paid["count"] == "token 1 of at most 3"
     assert free["count"] == "token 1 of at most 3, free"
     assert (paid["chart"]["free"], free["chart"]["free"]) == (False, True)
@@ -91,7 +110,7 @@ def test_a_free_token_is_called_free_and_shows_no_noisy_value():
 def test_clean_values_appear_only_behind_the_curators_switch():
     view = place(1)
     assert all(bar["clean"] is None for bar in live(view)["chart"]["bars"])
-    chart = live(reduce(view, CLEAN))["chart"]
+    chart = live(fold(view, CLEAN))["chart"]
     assert chart["clean"]
     assert [bar["clean"] for bar in chart["bars"]] == [6.0, 1.0, 1.0]
 
@@ -102,18 +121,23 @@ def test_spaces_and_line_breaks_are_visible():
 
 
 def test_a_bound_on_the_rows_is_said_where_the_certificate_has_one():
-    begun, *rest = recording()[:3]
-    held = begun.demo_set.certificate
-    clipped = replace(held, parameters={**held.parameters, "clip": 0.25})
-    bounded = replace(begun, demo_set=replace(begun.demo_set, certificate=clipped))
-    charts = [live(replay([each, *rest]))["chart"] for each in (begun, bounded)]
+    view = place(1)
+    held = view.demo_set.certificate
+    clipped = replace(view.demo_set, certificate=replace(held, parameters={**held.parameters, "clip": 0.25}))
+    charts = [live(each)["chart"] for each in (view, replace(view, demo_set=clipped))]
     assert [each["clip"] for each in charts] == [None, 0.25]
 
 
 # Every mechanism's picture, live and from a run file: the same but for what the curator's screen alone may show.
 
 PICTURED = {"adadpsyn", "svt-public", "blended-logits", "difference-clipping"}
+PRIVATE = [
+    name
+    for name in mechanism_names()
+    if mechanism_class(name).uses_private_rows and not mechanism_class(name).not_private
+]
 CLIPPING = {"blended-logits", "difference-clipping"}
+ROWS = Dataset("d", ("a", "b"), tuple(Record(f"canary {i}", label) for label in "ab" for i in range(30)))
 
 
 def places(card):
@@ -122,26 +146,28 @@ def places(card):
         yield from (*line["marks"], *(line["clean"] or ()))
 
 
-def replayed(events):
+def pictures(events):
     """The picture at each token of a recording."""
     return [picture_card(view) for event, view in looked_back(events) if isinstance(event, TokenReleased)]
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("any_text_passes")
 @pytest.mark.parametrize("name", PRIVATE)
 def test_a_run_shows_the_same_picture_live_and_from_its_file_but_for_clean_values(name):
     # Of 30 rows 12 are expected: that nobody joins any text, so that nothing is clipped, comes once in 10^13 times.
-    wanted = request(mechanism=mechanism_class(name)(), plan=SamplingPlan(subsets=12, tokens=5)).calibrated()
-    told = list(synthesize(dataset(), wanted, ToyModel(), PrivacyLedger(), SecureRandomness(), curator=True))
-    view, cards, curators = RecipeView(), [], []
+    spec = RunSpec.of(recipe="tokens", sizes="counted", mechanism=name, subsets=12, tokens=5, shots=1)
+    wanted = plan_for(spec, ROWS).calibrated()
+    told = list(run(wanted, ROWS, WordModel(), PrivacyLedger(), SecureRandomness(), curator=True))
+    view, cards, curators = RunView(), [], []
     for event in told:
-        view = reduce_recipe(view, event)
+        view = fold(view, event)
         if isinstance(event, TokenReleased):
             cards.append(picture_card(view))
         elif isinstance(event, PrivateDiagnostics):
             curators.append(picture_card(view))
     saved = to_lines([event for event in told if not isinstance(event, PrivateDiagnostics)])
-    looked = replayed(from_lines(saved))
+    looked = pictures(from_lines(saved))
     key = json.dumps
     assert sorted(map(key, looked)) == sorted(map(key, cards)), "side by side, and one after the other"
     if name not in PICTURED:
@@ -159,25 +185,10 @@ def test_a_run_shows_the_same_picture_live_and_from_its_file_but_for_clean_value
 
 @pytest.mark.slow
 def test_a_picture_of_candidates_names_them_as_text():
-    mechanism = mechanism_class("difference-clipping")()
-    view = reduce_recipe(RecipeView(), recording()[0])
-    view = reduce_recipe(view, recording()[1])
+    view = after(*recording()[:3])
+    spec = view.plan.spec.with_(mechanism="difference-clipping", parameters={})
     for public in ((3.0, 2.0, 1.0), (0.0, -1.0, 0.0)):  # a file may say anything
-        last = reduce_recipe(view, token("News", 1, "one", scores=None, public=public)).run
-        lines = picture_card(RecipeView(run=type(last)(**{**vars(last), "mechanism": mechanism})))["lines"]
+        last = fold(view, token("News", 1, "Just one", scores=None, public=public))
+        lines = picture_card(replace(last, plan=replace(view.plan, spec=spec)))["lines"]
         assert {line["words"] for line in lines} == {"·a", "·b", HOSTILE.replace(" ", "·")}
         assert all(line["token"] for line in lines)
-
-
-@pytest.mark.slow
-def test_votes_stand_round_by_round():
-    cards = [picture_card(view) for _, view in looked_back(voted())]
-    lines = [len(card["lines"]) for card in cards if card]
-    assert set(lines) == {1, 2}
-    card = next(card for card in cards if card and len(card["lines"]) == 2)
-    first, second = card["lines"]
-    assert (first["words"], second["words"]) == ("Round 1", "Round 2")
-    assert len(second["marks"]) == 14
-    assert second["spans"] == [[pytest.approx(sorted(second["marks"])[-2]), 1.0]]
-    assert all(0 <= place <= 1 for place in places(card))
-    assert cards[-1] is None, "once sets compete, the vote is over"

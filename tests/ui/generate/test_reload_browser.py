@@ -16,10 +16,11 @@ from playwright.sync_api import Page, sync_playwright
 
 from dpicl_ui.generate.kept_runs import KeptRuns
 from mechanisms.accounting import PrivacyLedger
-from tests.toy_model import ToyModel
+from mechanisms.runs.gate import Gate
 from tests.ui.accessible import findings
 from tests.ui.server.test_two_tabs import CANARY, Visit, choose, served
 from tests.ui.visit import ARGUMENTS, CHROMIUM, SLOW, Journey, step, watch
+from tests.word_model import WordModel
 
 pytestmark = pytest.mark.slow
 NAME = "kept"
@@ -54,8 +55,9 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
             return visited.restored[-1]
 
         patch.setattr(KeptRuns, "restore", noted)
+        patch.setattr(Gate, "reason", lambda gate, text: None)  # a toy writes no texts
         browser = playwright.chromium.launch(executable_path=CHROMIUM if CHROMIUM.exists() else None, args=ARGUMENTS)
-        with served(folder, ToyModel()) as port:
+        with served(folder, WordModel()) as port:
 
             def opened() -> Page:
                 page = browser.new_context(viewport={"width": 390, "height": 844}).new_page()

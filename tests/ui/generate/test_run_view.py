@@ -1,154 +1,117 @@
-"""The screen of a run is a function of its events."""
+"""The screens of a run follow from its events, wherever these end."""
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dpicl_ui.generate.cards import finished, outcome_of_run, score_card
-from dpicl_ui.generate.charts import choice_card, live, stages_card, vote_card
-from dpicl_ui.generate.run_view import (
-    RecipeView,
-    RunView,
-    looked_back,
-    one_by_one,
-    reduce,
-    reduce_recipe,
-    replay_recipe,
-)
+from dpicl_ui.generate.charts import calibration_card, live, openings_card, stages_card, vote_card, writes
+from dpicl_ui.generate.replay import looked_back, replayed, screens
 from mechanisms.records import Demonstration
 from mechanisms.runs.events import (
     DemoCompleted,
     DemoCutOff,
     RunCompleted,
+    RunEvent,
     RunFailed,
     RunStopped,
+    SetKept,
     StageProgress,
     TokenReleased,
-    VotesReleased,
 )
-from mechanisms.runs.recipe import Stage
-from tests.ui.generate.recipe_recording import STORIES, recipe_set, started, voted, winners
-from tests.ui.generate.recording import CLEAN, demo_set, recording
-from tests.ui.generate.replaying import replay
-from tests.ui.test_drawing import tags
-from tests.ui.trees import text_of
+from mechanisms.runs.run_file import from_lines, to_lines
+from mechanisms.runs.spec import VOTE, WRITE
+from mechanisms.runs.view import RunView, fold, one_by_one
+from tests.ui.generate.recording import CLEAN, STORIES, demo_set, plan, recording
+from tests.ui.trees import tags, text_of
+
+IN_STAGES = ["both", "vote"]
+TAGS = {
+    "div", "span", "p", "h3", "h4", "ul", "li", "strong", "details", "summary", "dl", "dt", "dd", "table", "thead",
+    "tbody", "tr", "th", "td",
+}  # fmt: skip
 
 
-def places(events) -> list[RunView]:
-    return [view.run for event, view in looked_back(events) if isinstance(event, TokenReleased)]
+def folded(events: Iterable[RunEvent]) -> RunView:
+    return functools.reduce(fold, events, RunView())
+
+
+def places(events: Iterable[RunEvent]) -> list[RunView]:
+    return [view for event, view in looked_back(events) if isinstance(event, TokenReleased)]
 
 
 def test_a_recording_replays_the_whole_screen():
-    view = replay(recording())
-    assert view.phase == "completed"
-    assert view.progress == 1.0
-    assert [each.text for each in view.finished] == ["one two", "three"]
-    assert view.demo_set.demonstrations == view.finished
-    assert view.released == 4
+    view = folded(recording())
+    assert (view.phase, view.progress) == ("completed", 1.0)
+    assert [each.text for each in view.standing] == ["Just one two", "three"]
+    assert view.tokens == 4
     assert view.budget.epsilon == 1.0
 
 
-def test_replaying_is_reducing_one_event_after_the_other():
-    view = RunView()
-    for event in recording():
-        view = reduce(view, event)
-    assert view == replay(recording())
-
-
-def test_progress_never_falls():
-    events = recording()
-    progress = [replay(events[: i + 1]).progress for i in range(len(events))]
+@pytest.mark.parametrize("story", STORIES)
+def test_progress_never_falls(story):
+    events = STORIES[story]
+    progress = [folded(events[: i + 1]).progress for i in range(len(events))]
     assert progress == sorted(progress)
     assert progress[-1] == 1.0
 
 
 def test_the_last_token_is_told_apart_from_the_text_before():
-    view = places(recording())[1]
-    assert (view.shown.before, view.shown.text) == ("one", "one two")
-
-
-def test_looking_back_stops_at_every_token():
-    views = places(recording())
-    assert [view.released for view in views] == [1, 2, 3, 4]
-    assert [view.shown.text for view in views] == ["one", "one two", "one two", "three"]
-    assert {view.phase for view in views} == {"running"}
+    first, second, *_ = places(recording())
+    assert (first.shown.before, first.shown.text) == ("Just", "Just one"), "what it begins with was there before"
+    assert (second.shown.before, second.shown.text) == ("Just one", "Just one two")
 
 
 def test_clean_values_last_for_one_token_only():
     events = recording()
-    view = reduce(replay(events[:3]), CLEAN)
-    assert view.shown.clean == CLEAN.clean
-    assert reduce(view, events[3]).shown.clean is None
-    assert replay(events).shown.clean is None
+    at = next(i for i, event in enumerate(events) if isinstance(event, TokenReleased))
+    view = fold(folded(events[: at + 1]), CLEAN)
+    assert view.shown.private == CLEAN
+    assert fold(view, events[at + 1]).shown.private is None
+    assert folded(events).shown.private is None
 
 
-def test_a_stop_keeps_whole_demonstrations():
-    events = recording()[:8]
-    view = reduce(replay(events), RunStopped(demo_set(*replay(events).finished)))
-    assert view.phase == "stopped"
-    assert [each.text for each in view.finished] == ["one two"]
+def test_a_failure_says_why_and_what_is_kept():
+    failed = RunFailed("The cap is reached.")
+    assert outcome_of_run(fold(RunView(), failed)) == ("The cap is reached.", "bad")
+    assert outcome_of_run(fold(folded(recording()[:-1]), failed))[0].endswith("What was released before is kept.")
 
 
-def test_a_failure_says_why():
-    assert reduce(RunView(), RunFailed("The cap is reached.")).message == "The cap is reached."
-
-
-def side_by_side():
+def side_by_side() -> list[RunEvent]:
     """The recording, had its two demonstrations been written together."""
-    run, news, *tokens, whole, sport, three, done, end = recording()
-    return [run, news, sport, tokens[0], three, done, *tokens[1:], whole, end]
+    told = [event for event in recording() if not isinstance(event, SetKept)]
+    begun, stage, news, *tokens, whole, sport, three, done, end = told
+    return [begun, stage, news, sport, tokens[0], three, done, *tokens[1:], whole, end]
 
 
 def test_demonstrations_written_side_by_side_keep_their_own_tokens():
-    view = replay(side_by_side()[:5])
-    assert [(draft.label, draft.text) for draft in view.drafts] == [("News", "one"), ("Sport", "three")]
+    view = folded(side_by_side()[:6])
+    assert [(each.label, each.text) for each in view.writing] == [("News", "Just one"), ("Sport", "three")]
     assert view.shown.label == "News", "the screen stays with one demonstration until it is whole"
-    assert reduce(view, CLEAN).drafts[1].clean is None
-    assert {each.text for each in replay(side_by_side()).finished} == {"one two", "three"}
+    assert fold(view, CLEAN).writing[1].private is None
 
 
 def test_looking_back_shows_them_one_after_the_other():
     for mine, plain in zip(places(side_by_side()), places(recording()), strict=True):
-        assert (mine.shown, mine.drafts, mine.finished) == (plain.shown, plain.drafts, plain.finished)
-
-
-def test_looking_back_at_a_stopped_run_shows_every_token():
-    assert [view.shown.text for view in places(side_by_side()[:5])] == ["one", "three"]
+        assert (mine.shown, mine.writing, mine.completed) == (plain.shown, plain.writing, plain.completed)
+    assert [view.shown.text for view in places(side_by_side()[:6])] == ["Just one", "three"], "of a stopped run too"
 
 
 def test_what_a_crash_has_cut_off_is_finished_or_goes_from_the_screen():
-    begun = [each for each in recording() if not isinstance(each, DemoCompleted | RunCompleted)]
-    left_out = replay([*begun, DemoCutOff("Sport", 1, finished=False), DemoCutOff("Sport", 2, finished=False)])
-    assert [draft.label for draft in left_out.drafts] == ["News"]
-    finished = replay([*begun, DemoCutOff("Sport", 1, finished=True), DemoCompleted(Demonstration("x", "Sport"), 1)])
-    assert [each.demonstration.text for each in finished.completed] == ["x"]
+    begun = [each for each in recording() if not isinstance(each, DemoCompleted | RunCompleted | SetKept)]
+    left_out = folded([*begun, DemoCutOff("Sport", 1, finished=False), DemoCutOff("Sport", 2, finished=False)])
+    assert [each.label for each in left_out.writing] == ["News"]
+    whole = folded([*begun, DemoCutOff("Sport", 1, finished=True), DemoCompleted(Demonstration("x", "Sport"), 1)])
+    assert [each.demonstration.text for each in whole.completed] == ["x"]
     mixed = [begun[0], DemoCutOff("Sport", 2, finished=False), *begun[1:]]
     assert [type(each) for each in one_by_one(mixed)][-1] is DemoCutOff
-
-
-# The screens of a recipe's run follow from its events, wherever these end.
-
-TAGS = {
-    "div", "span", "p", "h3", "ul", "li", "strong", "details", "summary", "dl", "dt", "dd", "table", "thead", "tbody",
-    "tr", "th", "td",
-}  # fmt: skip
-
-
-def screens(view: RecipeView) -> list[object]:
-    return [
-        stages_card(view),
-        live(view.run) if view.writing else None,
-        vote_card(view),
-        choice_card(view),
-        score_card(view),
-        finished(view),
-        outcome_of_run(view),
-    ]
 
 
 def numbers(tree) -> list[float]:
@@ -157,60 +120,47 @@ def numbers(tree) -> list[float]:
     return [n for each in tree for n in numbers(each)] if isinstance(tree, list) else []
 
 
+def trees(view: RunView) -> list:
+    cards = (stages_card, openings_card, vote_card, calibration_card, score_card, finished)
+    return [tree for card in cards for tree in card(view)]
+
+
 @pytest.mark.parametrize("story", STORIES)
 def test_every_beginning_of_a_story_is_a_screen(story):
-    events = STORIES[story]
-    view = RecipeView()
-    for place in range(len(events) + 1):
-        trees = [stages_card(view), choice_card(view), score_card(view), finished(view)]
+    view = RunView()
+    for event in STORIES[story]:
+        view = fold(view, event)
         json.dumps(screens(view), allow_nan=False)
-        assert tags(trees) <= TAGS
-        assert all(0 <= number <= 1 for number in numbers(trees))
-        assert not (view.writing and vote_card(view))
-        assert replay_recipe(events[:place]) == view
-        if place < len(events):
-            view = reduce_recipe(view, events[place])
-    assert view.run.phase == "completed"
-    assert view.made == view.run.demo_set
+        assert tags(trees(view)) <= TAGS
+        assert all(0 <= number <= 1 for number in numbers(trees(view)))
+        assert sum(map(bool, (writes(view), openings_card(view), vote_card(view)))) == 1, "one picture at a time"
+    assert view.phase == "completed"
 
 
-@given(
-    st.sampled_from(sorted(STORIES)),
-    st.integers(0, 40),
-    st.lists(st.floats(allow_nan=False), min_size=1, max_size=5),
-    st.booleans(),
-)
+@given(st.sampled_from(sorted(STORIES)), st.integers(0, 40), st.lists(st.floats(0, 1), max_size=5), st.booleans())
 def test_a_run_may_end_anywhere_and_progress_changes_nothing_that_lasts(story, place, done, fails):
-    events = STORIES[story][: 1 + place]
-    view = replay_recipe(events)
-    seen = view
-    for each in done:
-        seen = reduce_recipe(seen, StageProgress(Stage.VOTE, each))
-    assert 0 <= seen.done <= 1
-    end = RunFailed("The cap is reached.") if fails else RunStopped(recipe_set(*view.demonstrations))
-    ended = reduce_recipe(seen, end)
+    view = folded(STORIES[story][: 1 + place])
+    seen = functools.reduce(fold, (StageProgress(VOTE, each) for each in done), view)
+    end = RunFailed("The cap is reached.") if fails else RunStopped(view.demo_set)
+    ended = fold(seen, end)
     json.dumps(screens(ended), allow_nan=False)
-    assert ended.demonstrations == view.demonstrations
-    assert ended.run.phase == ("failed" if fails else "stopped")
+    assert ended.standing == view.standing
+    assert ended.phase == ("failed" if fails else "stopped")
     assert outcome_of_run(ended)[0]
 
 
-def test_a_run_without_stages_is_the_run_of_its_tokens():
-    view = replay_recipe(recording())
-    assert view == RecipeView(replay(recording()))
-    assert view.writing
-    assert (stages_card(view), vote_card(view), choice_card(view), score_card(view)) == ([], None, [], [])
-    assert view.demonstrations == view.run.finished
+def test_a_run_that_only_writes_has_no_other_pictures():
+    view = folded(recording())
+    assert writes(view)
+    assert (openings_card(view), vote_card(view), calibration_card(view), score_card(view)) == ([], [], [], [])
+    assert stages_card(view) == []
 
 
-def test_tokens_of_a_recipe_use_the_same_chart():
-    recipe, plain = (
-        [live(view.run) for event, view in looked_back(events) if isinstance(event, TokenReleased)]
-        for events in (STORIES["both"], recording())
-    )
-    assert recipe == plain
-    assert {each["chart"]["noise"] for each in recipe} == {20.0}
-    assert {each["chart"]["rows"] for each in recipe} == {8}
+def test_tokens_of_a_run_in_stages_use_the_same_chart():
+    staged, plain = ([live(view)["chart"] for view in places(STORIES[story])] for story in ("both", "tokens"))
+    assert staged == plain
+    assert {each["noise"] for each in staged} == {20.0}
+    assert {each["rows"] for each in staged} == {8}
 
 
 @pytest.mark.parametrize("story", STORIES)
@@ -220,61 +170,68 @@ def test_looking_back_shows_one_more_thing_with_every_step(story):
     assert len(views) >= 4
     seen = [json.dumps(screens(view)) for view in views]
     assert all(one != other for one, other in itertools.pairwise(seen))
-    assert screens(views[-1]) == screens(replay_recipe(events))
+    assert screens(views[-1]) == screens(replayed(events))
 
 
 def test_looking_back_has_no_progress_and_no_clean_values():
-    view = replay_recipe(STORIES["both"][:4])
-    watched = reduce_recipe(reduce_recipe(view, CLEAN), StageProgress(Stage.WRITE, 0.4))
-    assert watched.done == 0.4
-    assert watched.run.shown.clean == CLEAN.clean
-    assert any(0.4 in numbers(each) for each in [stages_card(watched)])
+    events = STORIES["both"]
+    view = replayed(events[: 2 + next(i for i, event in enumerate(events) if isinstance(event, TokenReleased))])
+    watched = fold(fold(view, CLEAN), StageProgress(WRITE, 0.4))
+    assert watched.shown.private == CLEAN
+    assert 0.4 in numbers(stages_card(watched))
     assert numbers(stages_card(view)) == []
 
 
+@pytest.mark.parametrize("story", IN_STAGES)
+def test_the_openings_are_the_first_picture_and_stand_until_there_is_another(story):
+    events = STORIES[story]
+    first, *rest = [view for _, view in looked_back(events)]
+    assert openings_card(first)
+    assert not any(openings_card(view) for view in rest)
+    assert not writes(first)
+
+
 def test_demonstrations_are_those_known_best():
-    events = voted()
-    seen = [replay_recipe(events[: place + 1]).demonstrations for place in range(len(events))]
-    assert seen[0] == ()
-    after_first_vote = seen[[isinstance(event, VotesReleased) for event in events].index(True)]
-    assert [each.text for each in after_first_vote] == ["News draft 3 of round 1"]
-    assert seen[-1] == winners(0)
-    assert "best until the choice" in text_of(finished(replay_recipe(events[:6])))
-    assert "2 of 2" in text_of(finished(replay_recipe(events)))
-
-
-def test_written_demonstrations_give_way_to_winners_label_by_label():
     events = STORIES["both"]
-    first = [isinstance(event, VotesReleased) for event in events].index(True)
-    assert [each.text for each in replay_recipe(events[: first - 1]).demonstrations] == ["one two", "three"]
-    known = replay_recipe(events[: first + 1]).demonstrations
-    assert [each.text for each in known] == ["News draft 3 of round 1", "three"]
+    seen = [folded(events[: place + 1]).standing for place in range(len(events))]
+    assert seen[0] == ()
+    assert ["Just one two", "three"] in [[each.text for each in standing] for standing in seen]
+    assert [each.text for each in seen[-1]] == ["News draft 2", "Sport draft 2"]
+    assert "2 of 2" in text_of(finished(folded(events)))
+    out_of_its_file = from_lines(to_lines(events))
+    assert folded(out_of_its_file[:-1]).standing == seen[-1], "the sets that rows read under are told"
 
 
-def test_no_demonstrations_is_a_result_of_its_own():
-    view = replay_recipe(STORIES["none"])
-    assert view.demonstrations == ()
-    assert view.made is not None
-    for words in (text_of(finished(view)), outcome_of_run(view)[0]):
-        assert "answers best without examples" in words
-        assert "measured prior alone" in words
-
-
-def test_nothing_is_kept_of_a_run_that_released_nothing():
-    assert RecipeView().made is None
-    assert replay_recipe([started((Stage.VOTE,))]).made is None
-
-
-def marks(view: RecipeView) -> list[str]:
+def marks(view: RunView) -> list[str]:
     return [each["class"].split()[1] for each in stages_card(view)[0]["children"]]
 
 
 def test_stages_are_done_one_after_the_other():
-    events = voted()
-    seen = [marks(replay_recipe(events[: place + 1])) for place in range(len(events))]
+    events = STORIES["vote"]
+    seen = [marks(folded(events[: place + 1])) for place in range(len(events))]
     assert seen[0] == ["later"] * 4
     assert seen[1] == ["current", "later", "later", "later"]
     assert seen[-2] == ["done", "done", "done", "current"]
     assert seen[-1] == ["done"] * 4
     assert all(each.count("current") <= 1 for each in seen)
-    assert marks(reduce_recipe(replay_recipe(events[:4]), RunFailed("No.")))[0] == "later"
+    assert marks(fold(folded(events[:2]), RunFailed("No.")))[0] == "later"
+
+
+def test_what_the_gate_refused_is_counted_with_its_reason():
+    view = folded(STORIES["refused"])
+    assert "1 text was refused: it breaks off (1)." in text_of(finished(view))
+    assert [each.label for each in view.standing] == ["News"]
+    assert "refused" not in text_of(finished(folded(recording())))
+
+
+def test_it_is_told_how_many_tokens_are_the_rows_doing():
+    said = outcome_of_run(folded(recording()))[0]
+    assert "1 of 4 tokens are your rows' doing" in said  # of two with values, the second is not the likeliest
+    assert said.endswith("step 5.")
+    assert "doing" not in outcome_of_run(folded(STORIES["vote"]))[0]
+
+
+def test_the_certificate_alone_says_what_was_planned():
+    view = folded(recording()[:1])
+    assert view.plan.sampling == plan().sampling
+    assert demo_set().certificate == view.demo_set.certificate

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,34 +15,21 @@ from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
 from dpicl_ui.frame.sessions import CuratorLedger, Session, Sessions
 from dpicl_ui.generate import step
-from dpicl_ui.generate.cards import finished
-from dpicl_ui.generate.run_view import replay_recipe
 from dpicl_ui.generate.runner import Runner
 from dpicl_ui.generate.state import GenerateState, Made, gate
 from dpicl_ui.generate.step import GenerateStep
-from dpicl_ui.privacy.form import PrivacyForm
 from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.records import Demonstration
-from mechanisms.runs.events import (
-    DemoCompleted,
-    DemoStarted,
-    PrivateDiagnostics,
-    RunCompleted,
-    RunStopped,
-    SetKept,
-    StageProgress,
-    VotesReleased,
-)
-from mechanisms.runs.recipe import Stage
-from tests.ui.generate.recipe_recording import STORIES, voted
-from tests.ui.generate.recording import CLEAN, demo_set, recording, token
-from tests.ui.privacy.test_form import DATASET, VALUES
+from mechanisms.records import Dataset, Record
+from mechanisms.runs.events import DemoCompleted, PrivateDiagnostics, RunStopped, SetKept, StageProgress
+from mechanisms.runs.spec import VOTE, RunSpec
+from mechanisms.runs.stages.vote import VotesReleased
+from tests.ui.generate.recording import CLEAN, STORIES, plan, recording
 from tests.ui.tabs import confirm, services
-from tests.ui.trees import text_of
 
-LOADER = ModelLoader("none")
+LOADER, SPEC = ModelLoader("none"), RunSpec()
+DATASET = Dataset("d", ("News", "Sport"), tuple(Record(f"text {i}", "News" if i % 2 else "Sport") for i in range(20)))
 
 
 class Told(Runner):
@@ -64,8 +50,7 @@ class Told(Runner):
 def session(monkeypatch: pytest.MonkeyPatch) -> Session:
     tab = Session()
     confirm(tab, DATASET)
-    request = PrivacyForm.read(*VALUES).spec(DATASET).writing(DATASET)
-    planned = SimpleNamespace(confirmed=tab.of(DataState).confirmed, request=request)
+    planned = SimpleNamespace(confirmed=tab.of(DataState).confirmed, plan=plan())
     monkeypatch.setattr(PrivacyState, "calibrate", lambda *_: planned)
     return tab
 
@@ -74,7 +59,7 @@ def run(session: Session, story: list[Any], stop_after: Any = None) -> list[Any]
     """The events of a story; the curator presses Stop when one of a type was seen."""
     runner, state = Told(story), session.of(GenerateState)
     seen: list[Any] = []
-    for event in runner.events(session, None, state.begin(), None, False):
+    for event in runner.events(session, None, state.begin(), SPEC, False):
         seen.append(event)
         if stop_after and isinstance(event, stop_after):
             state.stop()
@@ -91,15 +76,15 @@ def test_a_finished_run_leaves_its_set(session: Session, story: str):
     assert gate(session).done
 
 
-def test_a_stop_ends_a_recipe_with_the_winners_so_far(session: Session):
-    seen = run(session, voted(), stop_after=VotesReleased)
-    assert seen[:-1] == voted()[:5]
+def test_a_stop_ends_a_run_in_stages_with_the_winners_so_far(session: Session):
+    seen = run(session, STORIES["both"], stop_after=VotesReleased)
+    assert seen[:-1] == STORIES["both"][: len(seen) - 1]
     assert isinstance(seen[-1], RunStopped)
-    assert [each.text for each in seen[-1].demo_set.demonstrations] == ["News draft 3 of round 1"]
+    assert [each.text for each in seen[-1].demo_set.demonstrations] == ["News draft 2", "Sport draft 2"]
     assert session.of(GenerateState).made.demo_set == seen[-1].demo_set
 
 
-@pytest.mark.parametrize("story", sorted(set(STORIES) - {"tokens"}))
+@pytest.mark.parametrize("story", STORIES)
 def test_a_stop_after_any_event_loses_nothing_that_was_released(session: Session, story: str):
     events = STORIES[story]
     for place, last in enumerate(events[:-1]):
@@ -114,50 +99,22 @@ def test_a_stop_after_any_event_loses_nothing_that_was_released(session: Session
 
 def stopped_at(runner: Runner, session: Session, last: Any) -> Iterator[Any]:
     state = session.of(GenerateState)
-    for event in runner.events(session, None, state.begin(), None, False):
+    for event in runner.events(session, None, state.begin(), SPEC, False):
         yield event
         if event is last:
             state.stop()
 
 
-def test_a_stop_ends_a_run_without_stages_with_what_is_whole(session: Session):
+def test_a_stop_ends_a_run_that_only_writes_with_what_is_whole(session: Session):
     seen = run(session, recording(), stop_after=DemoCompleted)
     assert isinstance(seen[-1], RunStopped)
-    assert [each.text for each in seen[-1].demo_set.demonstrations] == ["one two"]
-
-
-def several() -> list[Any]:
-    """A run that writes two texts of "News" and keeps the second."""
-    kept = Demonstration("three", "News")
-    others = [DemoStarted("News", 2, None), token("News", 1, "three", number=2), DemoCompleted(kept, 2)]
-    return [replace(recording()[0], shots=2, kept=1), *recording()[1:6], *others, RunCompleted(demo_set(kept), None)]
-
-
-def test_the_best_of_several_are_the_set_once_they_are_known(session: Session):
-    assert run(session, several()) == several()
-    assert [each.text for each in session.of(GenerateState).made.demo_set.demonstrations] == ["three"]
-    view = replay_recipe(several())
-    assert "1 kept of 2" in text_of(finished(view))
-    assert "one two" not in text_of(finished(view))
-    assert len(replay_recipe(several()[:-1]).demonstrations) == 2
-
-
-def test_before_the_best_are_known_no_more_may_be_exported_than_will_be_kept(session: Session):
-    state = session.of(GenerateState)
-    for event in Told(several()).events(session, None, state.begin(), None, False):
-        if isinstance(event, DemoCompleted):
-            assert [each.text for each in state.made.demo_set.demonstrations] == ["one two"]
-            if event.number == 2:
-                state.stop()
-    assert isinstance(event, RunStopped)
-    assert [each.text for each in event.demo_set.demonstrations] == ["one two"]
-    assert "nothing was chosen" in text_of(finished(replay_recipe([*several()[:-1], event])))
+    assert [each.text for each in seen[-1].demo_set.demonstrations] == ["Just one two"]
 
 
 def test_a_stop_before_anything_is_released_keeps_the_set_before(session: Session):
     run(session, recording())
     before = session.of(GenerateState).made
-    seen = run(session, voted(), stop_after=object)
+    seen = run(session, STORIES["vote"], stop_after=object)
     assert (len(seen), seen[-1].demo_set.demonstrations) == (2, ())
     assert session.of(GenerateState).made is before
 
@@ -179,7 +136,7 @@ def watched() -> Iterator[Any]:
         yield event
         if getattr(event, "step", None) == 1 and event.label == CLEAN.label:
             yield CLEAN
-        yield StageProgress(Stage.VOTE, 0.123)
+        yield StageProgress(VOTE, 0.123)
 
 
 def test_what_only_the_curator_sees_is_never_recorded(
@@ -189,11 +146,10 @@ def test_what_only_the_curator_sees_is_never_recorded(
     assert any(isinstance(event, PrivateDiagnostics) for event in story)
     generate._runner = Told(story)
     monkeypatch.setattr(generate._app.sessions, "of", lambda _: session)
-    monkeypatch.setattr(PrivacyForm, "read", lambda *_: None)
-    monkeypatch.setattr(step, "_TO_BE_SEEN", 0.0)
+    monkeypatch.setattr(PrivacyStep, "spec", lambda *_: SPEC)
     monkeypatch.setattr(step, "_INTERVAL", 0.0)
     request: Any = SimpleNamespace(session_hash="tab", username=None)
-    updates = list(generate._run(request, True))
+    updates = list(generate._run({generate.curator: True}, request))
     assert session.of(GenerateState).run.recording == STORIES["both"]
     assert "0.123" in str([update.get(generate.stages) for update in updates])
     looked = updates[-1][generate.replay.bar]

@@ -12,14 +12,13 @@ import pytest
 
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import CuratorLedger, Session, Sessions
-from dpicl_ui.generate.run_view import RecipeView, RunView
 from dpicl_ui.generate.state import GenerateState
 from dpicl_ui.generate.step import GenerateStep
 from dpicl_ui.page import build
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.runs.run_file import from_lines
-from tests.runs.runs import file_of
+from mechanisms.runs.view import RunView
+from tests.ui.generate.recording import recording
 from tests.ui.tabs import services
 from tests.ui.trees import text_of
 
@@ -57,11 +56,11 @@ def test_a_press_is_answered_at_once_and_the_run_it_begins_waits_in_the_models_q
 
 
 def test_the_budget_stays_on_the_page_until_a_run_is_charged(step: GenerateStep, tmp_path: Path):
-    drafting = RecipeView(RunView(phase="waiting"))
+    drafting = RunView("waiting")
     assert step.budget not in step._begun()
     assert step.budget not in step._shown(drafting, whole=True)
     snapshot = PrivacyLedger(tmp_path).snapshot("a", "record")
-    assert step._shown(RecipeView(RunView(phase="running", budget=snapshot)), whole=True)[step.budget]
+    assert step._shown(RunView("running", budget=snapshot), whole=True)[step.budget]
 
 
 class Pressed:
@@ -75,7 +74,7 @@ class Pressed:
 def test_nothing_turns_for_ever_after_a_saved_run_was_chosen_elsewhere(step: GenerateStep, monkeypatch, readable: bool):
     button, where, shown = Pressed(), gr.HTML(), {}
     if readable:
-        monkeypatch.setattr("dpicl_ui.generate.step.loaded", lambda _: from_lines(file_of("tokens")))
+        monkeypatch.setattr("dpicl_ui.generate.step.loaded", lambda _: recording())
     step.loads(button, where)
     turned: list[Any] = []
     for update in button.chosen("nowhere", SimpleNamespace(username=None, session_hash="tab")):

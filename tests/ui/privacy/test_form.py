@@ -1,237 +1,195 @@
-"""The form of step 2 describes a request; mechanisms bring their own parameters."""
+"""The controls of step 2 come from the spec, and what stands in them is a spec; mechanisms bring their parameters."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import asyncio
+from typing import Any
 
+import gradio as gr
 import pytest
 
-from dpicl_ui.privacy.form import PrivacyForm, RecipeForm, described, private_mechanisms
+from dpicl_ui.frame.controls import control, said
+from dpicl_ui.privacy.settings import asked_parameters, private_mechanisms, settled, transforms
+from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.accounting import fingerprint
 from mechanisms.data.sizes import MeasuredSizes
-from mechanisms.demos.demo_set import MEASURED_SIZES
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, Record
-from mechanisms.runs.advice import proposed
-from mechanisms.runs.recipe import Division, Kind, Stage
-from mechanisms.runs.request import DECLARED_COUNTS, FILE_FORMAT
-from mechanisms.sampling import Scheme
+from mechanisms.runs.plan import plan_for, suggested_delta
+from mechanisms.runs.spec import Recipe, RunSpec
 from mechanisms.steps import mechanism_names
+from tests.ui.data.tab import TAB
+from tests.ui.tabs import confirm
 
 DATASET = Dataset("d", ("a", "b"), tuple(Record("t", label) for label in "ab" for _ in range(30)))
-OWN = [parameter.default for _, parameter in described()]
-TOKENS = ["tokens", False, False, "roles", 32, 1, 3, 40, 0, 0, 0, 0, 0]
-"""No stages."""
-VALUES = [
-    1.0,
-    1e-5,
-    "gaussian",
-    "per-demonstration",
-    True,
-    8,
-    2,
-    4,
-    1,
-    1,
-    20,
-    16,
-    "Classify.",
-    "Text",
-    "Topic",
-    "private",
-    2,
-    "none",
-    *OWN,
-    *TOKENS,
-]
+OUTSIDE = {"epsilon", "sizes", "count_epsilon", "parameters", "shots"}
+"""What no control of the experts' part asks for, but for the words of step 1."""
 
 
-def test_the_form_becomes_a_request():
-    request = PrivacyForm.read(*VALUES).spec(DATASET).writing(DATASET)
-    assert request.plan.subsets == 8
-    assert request.plan.per_subset == 1
-    assert request.sizes == {"a": 30, "b": 30}
-    assert {DECLARED_COUNTS, FILE_FORMAT} <= set(request.public_inputs)
-    assert request.template.label == "Topic"
-    assert request.min_tokens == min(8, request.plan.tokens)
+def made(name: str) -> Any:
+    async def built() -> Any:
+        with gr.Blocks():
+            return control(name)
+
+    return asyncio.run(built())
 
 
-def test_subsets_take_their_size_from_the_form():
-    values = [*VALUES]
-    values[4] = False
-    assert PrivacyForm.read(*values).spec(DATASET).writing(DATASET).plan.per_subset == 2
+def values(step: PrivacyStep, **changes: Any) -> dict[Any, Any]:
+    """What the form holds at first, with some settings changed; one with a flag is a parameter of the mechanism."""
+    held = {each: each.value for each in step.form}
+    fields = step.expert.fields | {"shots": step.shots, "epsilon": step.epsilon}
+    return held | {fields[name]: value for name, value in changes.items()}
 
 
-@pytest.mark.parametrize("position", [0, 1, 5, 7])
-@pytest.mark.parametrize("value", [None, "", "many", float("nan")])
-def test_a_missing_number_is_named_in_one_line(position, value):
-    values = [*VALUES]
-    values[position] = value
-    with pytest.raises(UsageError, match=r"needs a number\.$"):
-        PrivacyForm.read(*values)
+def spec(step: PrivacyStep, **changes: Any) -> RunSpec:
+    return step.spec(step._app.session(TAB), values(step, **changes))
 
 
-def test_the_best_of_several_are_paid_for_where_there_are_no_stages():
-    form = replace(PrivacyForm.read(*VALUES), shots=2, best_of=3)
-    request = form.spec(DATASET).writing(DATASET)
-    assert (request.plan.shots, request.kept) == (6, 2)
-    assert PrivacyForm.read(*VALUES).spec(DATASET).writing(DATASET).kept is None
-    written = replace(form, recipe=RecipeForm("both", score=True)).spec(DATASET).staged(DATASET).written
-    assert (written.plan.shots, written.kept) == (2, None)
+# One control for one field.
 
 
-def test_half_a_token_is_refused():
-    values = [*VALUES]
-    values[7] = 4.5
-    with pytest.raises(UsageError, match="whole number"):
-        PrivacyForm.read(*values)
+@pytest.mark.parametrize("name", sorted(set(RunSpec.model_fields) - {"parameters", "sizes"}))
+def test_a_control_has_the_words_of_its_field_and_leaves_the_default_as_it_is(name: str):
+    each, field = made(name), RunSpec.model_fields[name]
+    assert each.label.startswith(field.title)
+    assert each.info == field.description
+    assert said({name: each.value}) == {}
 
 
-def with_transform(**changes):
-    """The form with plausible token amplification, some of its parameters changed."""
-    own = [changes.get(parameter.name, parameter.default) for _, parameter in described()]
-    return PrivacyForm.read(*VALUES[:17], "pta", *own, *TOKENS)
+def test_a_number_with_two_bounds_is_a_slider_between_them_and_others_are_typed():
+    slider = made("candidates")
+    assert (type(slider), slider.minimum, slider.maximum, slider.value) == (gr.Slider, 2, 1000, 16)
+    assert isinstance(made("tokens"), gr.Textbox), "what may stay open is typed: an empty slider has a value"
+    assert made("delta").placeholder == "1e-05"
+    assert made("max_record_tokens").label == "Tokens of a row", "its unit stands in its title"
 
 
-def test_a_transform_takes_its_parameters_from_the_form():
-    transform = with_transform(alpha=0.5, base=False).spec(DATASET).writing(DATASET).transform
-    assert (transform.name, transform.alpha, transform.base) == ("pta", 0.5, False)
+def test_a_few_values_are_all_offered_and_leaving_it_open_is_one_of_them():
+    assert [value for _, value in made("recipe").choices] == ["", *Recipe]
+    assert "" not in [value for _, value in made("scheme").choices]
 
 
-def test_a_hidden_transform_is_left_out():
-    closed = next(each.name for each in private_mechanisms() if not each.takes_transform)
-    assert replace(with_transform(), mechanism=closed).spec(DATASET).writing(DATASET).transform.name == "none"
+def test_a_typed_value_is_read_by_the_spec_and_refused_in_its_words():
+    assert RunSpec.of(**said({"tokens": " 12 ", "delta": "1e-6"})).tokens == 12
+    assert RunSpec.of(**said({"shares": "write=.5, vote=.5"})).shares == {"write": 0.5, "vote": 0.5}
+    assert said({"label_words": "a = one, b = two", "instruction": "  "}) == {"label_words": {"a": "one", "b": "two"}}
+    for name, value, words in (
+        ("tokens", "many", r"Tokens \(T\)"),
+        ("tokens", "0", r"Tokens \(T\)"),
+        ("delta", "2", "Delta"),
+        ("shares", "write", "no equals sign"),
+    ):
+        with pytest.raises(UsageError, match=words) as refused:
+            RunSpec.of(**said({name: value}))
+        assert "\n" not in str(refused.value)
 
 
-def test_disjoint_batches_are_a_choice():
-    values = [*VALUES]
-    values[3] = "disjoint"
-    assert PrivacyForm.read(*values).spec(DATASET).writing(DATASET).plan.scheme is Scheme.DISJOINT
+# The form.
 
 
-def test_a_closed_combination_is_refused_with_its_reason():
-    form = replace(PrivacyForm.read(*VALUES), mechanism="blended-logits", unit_rows=False)
-    with pytest.raises(UsageError, match="closed with subsets"):
-        form.spec(DATASET).writing(DATASET)
+def test_every_setting_has_a_place_in_step_1_or_step_2(step: PrivacyStep):
+    confirmed = confirm(step._app.session(TAB), DATASET)
+    assert set(RunSpec.model_fields) == OUTSIDE | set(confirmed.settled) | set(step.expert.fields)
 
 
-def test_baselines_are_no_choice():
-    names = {each.name for each in private_mechanisms()}
-    assert names
-    assert not names & {"public", "non-private"}
-    assert names < set(mechanism_names())
+def test_the_form_as_it_is_at_first_leaves_all_open_that_follows_from_the_sizes(step: PrivacyStep):
+    confirmed = confirm(step._app.session(TAB), DATASET)
+    at_first = spec(step)
+    assert at_first == RunSpec.of(epsilon=1.0, delta=suggested_delta(60), **confirmed.settled)
+    assert at_first.model_fields_set <= {"epsilon", "delta", *confirmed.settled}, "it counts as asked for otherwise"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("mechanism", [each.name for each in private_mechanisms()])
-def test_calibration_solves_for_what_the_form_does_not_ask_for(mechanism):
-    request = replace(PrivacyForm.read(*VALUES), mechanism=mechanism).spec(DATASET).writing(DATASET)
-    calibrated = request.calibrated().mechanism
-    changed = [
-        p.name for p in parameters(calibrated) if getattr(calibrated, p.name) != getattr(request.mechanism, p.name)
-    ]
-    assert calibrated.calibrated in changed
-    asked = {parameter.name for owner, parameter in described() if owner.name == mechanism}
-    assert asked == {p.name for p in parameters(calibrated)} - {calibrated.calibrated}
-
-
-# The presets of step 2 describe runs in stages: as they are proposed, or as an expert set them.
-
-FIRST = VALUES[: -len(TOKENS)]
-SIZES = DATASET.counted_sizes()
-BY_USER = Dataset("d", ("a", "b"), tuple(Record("t", label, f"u{i}") for label in "ab" for i in range(30)), "who")
-
-
-def by_hand(kind: str = "vote", no_score: bool = False, **changes: object) -> list[object]:
-    stages = {"division": "roles", "drafts": 12, "rounds": 2, "sets": 4, "tokens": 25}
-    shares = {"write": 0, "vote": 40, "calibrate": 20, "choose": 20, "score": 20}
-    named = {**stages, **shares, **changes}
-    return [kind, no_score, True, *(named[name] for name in (*stages, *shares))]
-
-
-def form(*recipe: object) -> PrivacyForm:
-    return PrivacyForm.read(*FIRST, *recipe)
-
-
-@pytest.mark.parametrize("kind", [Kind.VOTE, Kind.BOTH])
-@pytest.mark.parametrize("no_score", [False, True])
-def test_a_preset_is_what_the_planner_proposes(kind, no_score):
-    request = form(kind.value, no_score, *TOKENS[2:]).spec(DATASET).staged(DATASET)
-    assert request.recipe == proposed(kind, SIZES, 1.0, not no_score)
-    assert (Stage.SCORE in request.recipe.shares) is not no_score
-    assert (request.written is not None) is (kind is Kind.BOTH)
-    assert request.tokens == 40
-
-
-def test_a_request_in_stages_is_of_the_same_data_and_settings_as_one_token_by_token():
-    filled = form("vote", False, *TOKENS[2:])
-    ours, theirs = filled.spec(DATASET).staged(DATASET), filled.spec(DATASET).writing(DATASET)
-    for name in ("labels", "template", "target", "sizes", "content", "by_user", "max_record_tokens", "public_inputs"):
-        assert getattr(ours, name) == getattr(theirs, name)
-    assert ours.shots == theirs.plan.shots
-    assert filled.spec(BY_USER).staged(BY_USER).by_user
-
-
-def test_what_is_set_by_hand_is_taken():
-    recipe = form(*by_hand()).spec(DATASET).staged(DATASET).recipe
-    assert (recipe.drafts, recipe.rounds, recipe.sets, recipe.division) == (12, 2, 4, Division.ROLES)
-    assert recipe.shares == {Stage.VOTE: 0.4, Stage.CALIBRATE: 0.2, Stage.CHOOSE: 0.2, Stage.SCORE: 0.2}
-    assert form(*by_hand(tokens=25)).spec(DATASET).staged(DATASET).tokens == 25
-
-
-def test_shares_that_are_hidden_do_not_count():
-    recipe = form(*by_hand(no_score=True, write=30, vote=60)).spec(DATASET).staged(DATASET).recipe
-    assert set(recipe.shares) == {Stage.VOTE, Stage.CALIBRATE, Stage.CHOOSE}
-
-
-def test_numbers_that_are_not_asked_for_do_not_matter():
-    assert RecipeForm.read("vote", False, False, None, *[None] * 9).stages is None
+def test_without_a_data_set_there_is_no_spec(step: PrivacyStep):
+    with pytest.raises(UsageError, match="step 1"):
+        spec(step)
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    ("name", "typed", "meant"),
     [
-        ({"vote": 90}, "more than 1"),
-        ({"vote": -1}, "must lie in"),
-        ({"vote": 0}, "needs a share"),
-        ({"calibrate": 0}, "needs the stage 'calibrate'"),
-        ({"score": None}, "share of 'score' needs a number"),
-        ({"drafts": 2.5}, "whole number"),
-        ({"rounds": 99}, "rounds must lie"),
-        ({"tokens": 1}, "tokens must lie"),
+        ("subsets", "8", 8), ("per_subset", "3", 3), ("tokens", "6", 6), ("written", "2", 2), ("shots", 4, 4),
+        ("recipe", "vote", Recipe.VOTE), ("score", False, False), ("delta", "1e-7", 1e-7), ("epsilon", "2.5", 2.5),
+        ("instruction", "Sort.", "Sort."), ("text_field", "Mail", "Mail"), ("candidate_top_p", "0.8", 0.8),
+        ("max_record_tokens", 20, 20), ("weighing", "labels", "labels"),
     ],
-)
-def test_stages_that_make_no_recipe_are_refused_in_one_line(changes, words):
-    with pytest.raises(UsageError, match=words) as refused:
-        form(*by_hand(**changes)).spec(DATASET).staged(DATASET)
-    assert "\n" not in str(refused.value)
+)  # fmt: skip
+def test_what_is_set_is_asked_for(step: PrivacyStep, name, typed, meant):
+    confirm(step._app.session(TAB), DATASET)
+    assert getattr(spec(step, **{name: typed}), name) == meant
 
 
-def test_settings_that_vote_does_not_have_cannot_close_it():
-    closed = replace(form("vote", False, *TOKENS[2:]), mechanism="blended-logits", unit_rows=False)
-    assert closed.spec(DATASET).staged(DATASET).written is None
-    with pytest.raises(UsageError, match="closed with subsets"):
-        replace(closed, recipe=replace(closed.recipe, kind="both")).spec(DATASET).staged(DATASET)
+def test_words_of_step_1_are_those_of_the_spec(step: PrivacyStep):
+    session = step._app.session(TAB)
+    confirmed = confirm(session, DATASET)
+    assert spec(step).text_field == "Text"
+    assert spec(step).asked == confirmed.asked
+    assert spec(step, text_field="Tweet").text_field == "Tweet"
 
 
-@pytest.mark.parametrize("kind", ["vote", "both"])
-def test_measured_sizes_are_those_of_all_stages_and_are_paid_first(kind):
+def test_measured_sizes_are_claimed_and_may_have_used_up_epsilon(step: PrivacyStep):
     measured = MeasuredSizes({"a": 3000, "b": 4000}, 0.25, 1e-9, fingerprint(DATASET).content)
-    request = form(kind, False, *TOKENS[2:]).spec(DATASET, measured).staged(DATASET)
-    assert request.sizes == measured.sizes
-    assert request.recipe == proposed(Kind(kind), measured.sizes, 0.75)
-    assert request.epsilon(Stage.CHOOSE) == 0.75
-    for each in (request, *([request.written] if request.written else [])):
-        assert each.public_inputs.count(MEASURED_SIZES) == 1
-        assert DECLARED_COUNTS not in each.public_inputs
+    confirmed = confirm(step._app.session(TAB), DATASET, measured)
+    asked = spec(step)
+    assert (asked.sizes, asked.count_epsilon) == (None, 0.25)
+    plan = plan_for(asked, DATASET, confirmed.measured)
+    assert (plan.sizes, plan.whole) == (measured.sizes, 0.75)
+    with pytest.raises(UsageError, match="all of epsilon"):
+        spec(step, epsilon=0.25)
 
 
-def test_counting_may_have_used_up_epsilon():
-    measured = MeasuredSizes(SIZES, 1.0, 1e-9, fingerprint(DATASET).content)
-    with pytest.raises(UsageError, match="used up epsilon"):
-        form("vote", False, *TOKENS[2:]).spec(DATASET, measured).staged(DATASET)
+# Mechanisms and transforms bring their own parameters.
 
 
-def test_parameters_of_mechanisms_are_not_mistaken_for_stages():
-    assert form(*by_hand()).parameters == tuple(OWN)
+def test_baselines_are_no_choice_and_every_private_mechanism_is(step: PrivacyStep):
+    offered = {value for _, value in step.expert.mechanism.choices}
+    assert offered == {each.name for each in private_mechanisms()} == set(mechanism_names()) - {"public", "non-private"}
+
+
+@pytest.mark.parametrize("mechanism", [each.name for each in private_mechanisms()])
+def test_a_mechanism_has_a_field_for_each_parameter_but_the_one_that_is_solved_for(step: PrivacyStep, mechanism):
+    confirm(step._app.session(TAB), DATASET)
+    assert not spec(step, mechanism=mechanism).parameters
+    [owner] = [each for each in private_mechanisms() if each.name == mechanism]
+    for each in asked_parameters(owner):
+        value = each.typed(each.high if isinstance(each.default, int) else round((each.low + each.default) / 2, 3))
+        field = step.expert._own[mechanism][each.flag]
+        typed = value if isinstance(value, bool) else str(value)
+        asked = step.spec(step._app.session(TAB), values(step, mechanism=mechanism) | {field: typed})
+        assert asked.parameters == {each.flag: value}
+        assert asked.made_mechanism
+    solved = {each.flag for each in parameters(owner)} - {each.flag for each in asked_parameters(owner)}
+    assert solved.isdisjoint(step.expert._own[mechanism])
+
+
+def test_a_parameter_of_another_mechanism_does_not_matter_and_one_out_of_range_is_refused(step: PrivacyStep):
+    session = step._app.session(TAB)
+    confirm(session, DATASET)
+    foreign = step.expert._own["difference-clipping"]["temperature"]
+    assert not step.spec(session, values(step) | {foreign: "3"}).parameters
+    own = step.expert._own["gaussian"]["top-p"]
+    with pytest.raises(UsageError, match="between"):
+        step.spec(session, values(step) | {own: "7"})
+    with pytest.raises(UsageError, match="needs a number"):
+        step.spec(session, values(step) | {own: "much"})
+
+
+def test_a_transform_is_taken_where_the_mechanism_takes_one(step: PrivacyStep):
+    confirm(step._app.session(TAB), DATASET)
+    assert spec(step, transform="pta").transform == "pta"
+    assert spec(step, transform="pta", mechanism="blended-logits").transform == "none"
+
+
+def test_only_what_belongs_to_the_choice_is_shown(step: PrivacyStep):
+    expert = step.expert
+    for mechanism in private_mechanisms():
+        for transform in transforms():
+            shown = expert._showing(mechanism.name, transform.name)
+            visible = {name for name, group in expert._groups.items() if shown[group].visible}
+            taken = {transform.name} if mechanism.takes_transform and transform.name != "none" else set()
+            assert visible == {mechanism.name} | taken
+            assert shown[expert._of_transform].visible is mechanism.takes_transform
+
+
+def test_every_control_is_heard(step: PrivacyStep):
+    assert all(settled(each) for each in step.form[1:])

@@ -71,7 +71,6 @@ def test_another_models_needs_and_time_are_told_before_it_is_loaded(shelf, monke
     assert "guessed" not in there_now
     assert f"need {needs.in_gigabytes(ModelNeeds(sizes[GEMMA], True).memory)} of memory, here 20 GB are free" in other
     assert "guessed by its size" in other
-    assert "AG News 76% (now 75%)" in other
     assert "AG News" not in there_now + unknown
     assert "not known before" in unknown
     assert "The planned run" not in unknown
@@ -112,7 +111,7 @@ def test_cards_say_how_a_model_is_asked(shelf):  # noqa: F811
     loader = begun()
     assert "plain text" in text_of(there(loader))
     model = loader.model()
-    model.turn = ([1], [2])  # type: ignore[misc]
+    model.writing_turn = ([1], [2])  # type: ignore[misc]
     assert "chat template" in text_of(there(loader))
     assert "being" not in text_of(there(ModelLoader(HOSTILE)))
     assert "img" not in tags(there(ModelLoader(HOSTILE)))

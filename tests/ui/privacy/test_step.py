@@ -1,197 +1,139 @@
-"""Step 2 without a page: presets, proposals and what is told of them."""
+"""Step 2 without a page: what is calibrated, told and left open."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from dpicl_ui.data.state import Confirmed, DataState
-from dpicl_ui.privacy.form import PrivacyForm
+from dpicl_ui.data.state import DataState
+from dpicl_ui.privacy.settings import NO_RUN
 from dpicl_ui.privacy.state import PrivacyState
-from dpicl_ui.privacy.step import PrivacyStep
-from mechanisms.demos.demo_set import Answers
+from dpicl_ui.privacy.step import PrivacyStep, budget_of
+from mechanisms.accounting import PrivacyTarget
 from mechanisms.errors import UsageError
-from mechanisms.records import Dataset, Record
-from mechanisms.runs.advice import proposed
-from mechanisms.runs.defaults import MOST_WRITTEN_LABELS
-from mechanisms.runs.recipe import Division, Kind, Stage
-from mechanisms.runs.recipe_request import RecipeRequest
-from mechanisms.runs.request import SynthesisRequest
-from tests.ui.generate.test_answered import confirm_answered
-from tests.ui.generate.test_records import SCHEMA, confirm_records
-from tests.ui.privacy.test_form import DATASET, TOKENS, VALUES
-from tests.ui.tabs import confirm, downloaded
+from mechanisms.runs.plan import suggested_delta
+from mechanisms.runs.spec import Recipe
+from mechanisms.runs.work import Speed
+from tests.ui.data.tab import TAB
+from tests.ui.privacy.test_form import DATASET, values
+from tests.ui.tabs import confirm, downloaded, lend
 from tests.ui.trees import text_of
 
-pytestmark = pytest.mark.slow
 
-TAB: Any = SimpleNamespace(username=None, session_hash="tab")
-VOTE = [*VALUES[: -len(TOKENS)], "vote", False, *TOKENS[2:]]
-
-
-def recalculated(step: PrivacyStep, values: list[Any]) -> dict[Any, Any]:
-    *_, last = step._recalculate(TAB, *values)
+def recalculated(step: PrivacyStep, **changes: Any) -> dict[Any, Any]:
+    *_, last = step._recalculate(values(step, **changes), TAB)
     return last
 
 
-def test_the_form_reads_the_pages_components_as_they_are_at_first(step: PrivacyStep):
-    form = PrivacyForm.read(*(each.value for each in step.form))
-    assert form.recipe.kind == Kind.BOTH
-    assert form.recipe.score
-    assert form.recipe.stages is None
-    assert (form.delta, form.max_record_tokens) == (1e-5, 64)
+@pytest.fixture
+def session(step: PrivacyStep):
+    made = step._app.session(TAB)
+    confirm(made, DATASET)
+    return made
 
 
-def test_a_vote_is_planned_and_told(step: PrivacyStep):
-    session = step._app.session(TAB)
-    confirm(session, DATASET)
-    shown = recalculated(step, VOTE)
+def test_a_run_is_planned_and_told(step: PrivacyStep, session):
+    shown = recalculated(step, recipe="vote")
     planned = session.of(PrivacyState).planned
     assert planned is not None
-    assert isinstance(planned.request, RecipeRequest)
-    assert "vote for the one" in text_of(shown[step.recipe.words])
-    assert planned.preview.guarantee in text_of(shown[step.outcome])
+    assert planned.plan.spec.recipe is Recipe.VOTE
+    assert "vote for the one" in text_of(shown[step.stages])
+    assert planned.plan.guarantee in text_of(shown[step.outcome])
     assert "this run" in text_of(shown[step.budget])
+    assert "allows" in text_of(budget_of(session, step._app.ledger(TAB)))
 
 
-def test_a_refused_plan_is_not_told(step: PrivacyStep):
-    confirm(step._app.session(TAB), DATASET)
-    shown = recalculated(step, [*VALUES[: -len(TOKENS)], "vote", False, True, *TOKENS[3:]])
-    assert shown[step.recipe.words] == []
-    assert "needs a share" in text_of(shown[step.outcome])
+def test_what_is_left_open_stands_in_grey(step: PrivacyStep, session):
+    shown = recalculated(step)
+    spec, fields = session.of(PrivacyState).plan.spec, step.expert.fields
+    assert shown[fields["tokens"]].placeholder == str(spec.tokens)
+    assert shown[fields["subsets"]].placeholder == str(spec.subsets) == "30"
+    assert shown[fields["delta"]].placeholder == f"{suggested_delta(60):g}"
+    assert shown[fields["instruction"]].placeholder == "Classify each text as a or b."
+    assert "write=" in shown[fields["shares"]].placeholder
+    recalculated(step, shares=shown[fields["shares"]].placeholder)
+    assert session.of(PrivacyState).plan.spec.shares == pytest.approx(spec.shares, rel=1e-5)
 
 
-@pytest.mark.parametrize("kind", [Kind.VOTE, Kind.BOTH])
-@pytest.mark.parametrize("division", [None, *Division])
-def test_by_hand_begins_with_the_proposal_and_can_be_run_at_once(step: PrivacyStep, kind: Kind, division):
-    confirm(step._app.session(TAB), DATASET)
-    filled = step._propose(TAB, kind.value, False, True, 1.0, 1, division)
-    shares = [filled[each] / 100 for each in step.recipe.shares]
-    wanted = proposed(kind, DATASET.counted_sizes(), 1.0, True, division)
-    assert shares == pytest.approx([wanted.shares.get(stage, 0.0) for stage in Stage], abs=1e-4)
-    assert sum(shares) <= 1 + 1e-9
-    values = [filled.get(each, each.value) for each in step.recipe.inputs]
-    made = PrivacyForm.read(*VALUES[: -len(TOKENS)], kind.value, False, True, *values[3:])
-    assert made.spec(DATASET).staged(DATASET).recipe.division is wanted.division
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"recipe": "vote", "shares": "vote=.9, score=.9"}, "more than 1"),
+        ({"recipe": "vote", "shares": "score=.9"}, "needs a share"),
+        ({"shares": "choose=.5"}, "no stage 'choose'"),
+        ({"tokens": "many"}, "Tokens (T)"),
+        ({"epsilon": None}, "Epsilon needs a number"),
+        ({"mechanism": "blended-logits", "per_subset": "2"}, "closed with subsets"),
+    ],
+)
+def test_a_refused_plan_is_not_told_and_leaves_none(step: PrivacyStep, session, changes, words):
+    recalculated(step)
+    shown = recalculated(step, **changes)
+    assert shown[step.stages] == []
+    assert words in text_of(shown[step.outcome])
+    assert session.of(PrivacyState).plan is None
+    with pytest.raises(UsageError, match=NO_RUN):
+        step._accept(TAB)
 
 
-@pytest.mark.parametrize("by_hand", [False, True])
-def test_without_a_data_set_nothing_is_proposed(step: PrivacyStep, by_hand: bool):
-    assert set(step._propose(TAB, "vote", False, by_hand, 1.0, 1)) == {step.recipe.own}
-    assert set(step._propose(TAB, "vote", False, by_hand, 1.0, 1, "roles")) == {step.recipe.own}
-
-
-def test_new_data_forgets_what_was_set_by_hand(step: PrivacyStep):
-    confirm(step._app.session(TAB), DATASET)
-    assert step._suggest(TAB)[step.recipe.by_hand] is False
-
-
-def test_fields_are_called_as_step_1_says_until_step_2_says_otherwise(step: PrivacyStep):
-    session = step._app.session(TAB)
-    confirm(session, DATASET)
-    shown = step._suggest(TAB, "", "")
-    assert (shown[step.text_name], shown[step.label_name].value) == ("Text", "Label")
-    confirm(session, DATASET)  # the same names again: what was typed here since is later
-    shown = step._suggest(TAB, "Tweet", "Label")
-    assert (shown[step.text_name], shown[step.label_name].value) == ("Tweet", "Label")
-    assert shown[step.instruction].startswith("Classify each tweet as")
-    state = session.of(DataState)
-    for names in (("Review", "Mood"), ("Text", "Label")):  # step 1 again is later than that
-        state.call(names)
-        state.confirm(Confirmed(state.columns, DATASET))
-        shown = step._suggest(TAB, "Tweet", "Label")
-        assert (shown[step.text_name], shown[step.label_name].value) == names
-        assert shown[step.instruction].startswith(f"Classify each {names[0].lower()} as")
-    confirm(session, replace(DATASET, name="another"))
-    assert step._suggest(TAB, "Tweet", "Mood")[step.text_name] == "Text"
-
-
-def test_records_leave_no_choice_of_a_recipe_and_texts_have_it_again(step: PrivacyStep):
-    session = step._app.session(TAB)
-    confirm_records(session)
-    shown = step._suggest(TAB)
-    assert (shown[step.recipe.kind].value, shown[step.recipe.kind].interactive) == ("tokens", False)
-    assert "know no schemas" in text_of(shown[step.recipe.closed])
-    assert not shown[step.best_of].visible
-    assert shown[step._by_token].visible
-    assert shown[step.instruction] == "Write one JSON record of the given kind."
-    told = recalculated(step, [*VALUES[:12], shown[step.instruction], "JSON record", "Kind", *VALUES[15:]])
+def test_settings_that_were_touched_leave_no_plan_before_they_are_calibrated(step: PrivacyStep, session):
+    """A run that starts in between would cost what no slider shows any more."""
+    recalculated(step)
     planned = session.of(PrivacyState).planned
-    assert isinstance(planned.request, SynthesisRequest)
-    assert (planned.request.schema, planned.request.min_tokens) == (SCHEMA, 0)
-    assert planned.preview.guarantee in text_of(told[step.outcome])
+    assert planned
+    step._touched(values(step), TAB)
+    assert session.of(PrivacyState).planned is planned, "nothing has changed"
+    bar = step._touched(values(step, epsilon=0.5), TAB)
+    assert session.of(PrivacyState).plan is None
+    assert bar["steps"][2]["why"]
+    recalculated(step, epsilon=0.5)
+    assert session.of(PrivacyState).plan.spec.epsilon == 0.5
+    step._touched(values(step, epsilon=None), TAB)
+    assert session.of(PrivacyState).plan is None
+
+
+def test_without_a_data_set_nothing_is_planned(step: PrivacyStep):
+    assert len(list(step._recalculate(values(step), TAB))) == 1
+    assert step._app.session(TAB).of(PrivacyState).plan is None
+
+
+def test_other_data_have_settings_of_their_own_and_the_same_data_keep_them(step: PrivacyStep, session):
+    fields = step.expert.fields
+    first = step._fill_in(TAB)
+    assert fields["tokens"] not in first, "the page is as it was built"
+    assert first[step.cap_epsilon] == step._app.ledger(TAB).snapshot("d", "record").cap.epsilon
+    session.of(DataState).withdraw()
     confirm(session, DATASET)
-    shown = step._suggest(TAB)
-    assert (shown[step.recipe.kind].value, shown[step.recipe.kind].interactive) == ("both", True)
-    assert shown[step.recipe.closed] == []
-    assert step.recipe.kind not in step._suggest(TAB)  # what was chosen since stays
+    assert fields["tokens"] not in step._fill_in(TAB)
+    confirm(session, replace(DATASET, name="another"))
+    fresh = step._fill_in(TAB)
+    assert {each for each in step.form if each in fresh} == {*step.expert.inputs}
+    assert all(fresh[each] == each.value for each in step.expert.inputs)
+    assert fresh[step.expert._groups["gaussian"]].visible
 
 
-def test_many_labels_are_voted_for_and_few_are_written_again(step: PrivacyStep):
-    session = step._app.session(TAB)
-    labels = tuple(f"intent {i}" for i in range(MOST_WRITTEN_LABELS + 1))
-    for few, kind in ((False, "vote"), (True, "both"), (False, "vote")):
-        named = labels[:-1] if few else labels
-        confirm(
-            session, Dataset("intents", named, [Record(f"text {i} of {each}", each) for each in named for i in (1, 2)])
-        )
-        shown = step._suggest(TAB)
-        assert (shown[step.recipe.kind].value, shown[step.recipe.kind].interactive) == (kind, True)
-        assert bool(shown[step.recipe.closed]) is (kind == "vote"), "why the vote is proposed"
-        assert step.recipe.kind not in step._suggest(TAB), "what was chosen since stays"
+def test_the_card_gets_its_time_when_the_model_is_there(step: PrivacyStep, session):
+    assert "known when the model" in text_of(recalculated(step)[step.outcome])
+    lend(step, loader=type("Loader", (), {"speed": Speed(0, 0, 0)}))
+    assert "about 5 seconds" in text_of(step.timed(TAB))
+    assert step.timed(TAB) == {"__type__": "update"}, "nothing has changed"
 
 
-def test_texts_with_answers_are_written_by_token_for_what_the_tokens_cost(step: PrivacyStep):
-    session = step._app.session(TAB)
-    confirm_answered(session)
-    shown = step._suggest(TAB)
-    assert (shown[step.recipe.kind].value, shown[step.recipe.kind].interactive) == ("tokens", False)
-    assert "know no answers" in text_of(shown[step.recipe.closed])
-    assert not shown[step.best_of].visible
-    assert shown[step.answers.body].visible
-    assert (shown[step.label_name].value, shown[step.label_name].label) == ("Answer", "Name of the answer field")
-    assert shown[step.instruction] == "Give the answer of each question."
-    named = [*VALUES[:12], shown[step.instruction], "Question", "Answer"]
-    told = recalculated(step, [*named, *VALUES[15:]])
-    own = session.of(PrivacyState).planned
-    assert (own.request.template.output, own.request.outputs.charged) == ("Answer", 2)
-    assert own.request.min_tokens == own.request.plan.tokens - 2
-    assert own.preview.guarantee in text_of(told[step.outcome])
-    recalculated(step, [*named, Answers.MODEL.value, *VALUES[16:]])
-    model = session.of(PrivacyState).planned
-    assert (model.request.outputs.charged, model.request.outputs.shown) == (0, 0)
-    assert model.claim == own.claim
-    assert model.request.mechanism == own.request.mechanism
+def test_the_odds_follow_epsilon_and_the_usual_delta_where_none_is_said(step: PrivacyStep, session, monkeypatch):
+    seen: list[PrivacyTarget] = []
+    monkeypatch.setattr("dpicl_ui.privacy.settings.odds", lambda target, *rest: seen.append(target) or [])
+    step.odds._show(2.0, "", TAB)
+    step.odds._show(2.0, "1e-3", TAB)
+    assert seen == [PrivacyTarget(2.0, suggested_delta(60)), PrivacyTarget(2.0, 1e-3)]
 
 
-def test_an_answer_that_leaves_no_token_to_its_text_is_refused_in_one_line(step: PrivacyStep):
-    confirm_answered(step._app.session(TAB))
-    told = recalculated(step, [*VALUES[:12], "Answer.", "Question", "Answer", "private", VALUES[7], *VALUES[17:]])
-    assert "none is left for the text" in text_of(told[step.outcome])
-    told = recalculated(step, [*VALUES[:12], "Answer.", "Question", "Question", *VALUES[15:]])
-    assert "needs a name of its own" in text_of(told[step.outcome])
-
-
-def test_texts_with_labels_have_their_choices_again_after_texts_with_answers(step: PrivacyStep):
-    session = step._app.session(TAB)
-    confirm_answered(session)
-    step._suggest(TAB)
-    confirm(session, DATASET)
-    shown = step._suggest(TAB)
-    assert (shown[step.recipe.kind].value, shown[step.recipe.kind].interactive) == ("both", True)
-    assert not shown[step.answers.body].visible
-    assert shown[step.label_name].label == "Name of the label field"
-
-
-def test_the_settings_of_a_planned_run_are_a_file_without_the_place_of_its_model(step: PrivacyStep):
-    session, own = step._app.session(TAB), step.settings
-    confirm(session, DATASET)
+def test_the_settings_of_a_planned_run_are_a_file_without_the_place_of_its_model(step: PrivacyStep, session):
+    own = step.settings
     with pytest.raises(UsageError, match="No run with these settings"):
         own.saved(TAB)
-    recalculated(step, VOTE)
+    recalculated(step, recipe="vote")
     shown = own.saved(TAB)
     assert "recipe: vote" in downloaded(shown[own.sink])
     assert "\nmodel:" not in downloaded(shown[own.sink])  # "none" is no listed model: it may be a path

@@ -27,10 +27,12 @@ from dpicl_ui.frame.sessions import CuratorLedger, Sessions
 from dpicl_ui.frame.theme import look
 from dpicl_ui.page import build
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.runs.forecast import ModelSpeed
+from mechanisms.runs import decoding
+from mechanisms.runs.gate import Gate
+from mechanisms.runs.work import Speed
 from tests.toy_model import ToyModel
-from tests.ui.test_browser import fill, messages, write_csv
-from tests.ui.visit import ARGUMENTS, CHROMIUM, SLOW, Journey, free_port, press, step, watch
+from tests.ui.test_browser import messages, write_csv
+from tests.ui.visit import ARGUMENTS, CHROMIUM, SLOW, Journey, free_port, plan_by_token, press, watch
 
 pytestmark = pytest.mark.slow
 CANARY = "canary 5f0c8e1b7d2a4c66"
@@ -76,6 +78,8 @@ def visit(tmp_path_factory: pytest.TempPathFactory) -> Visit:
             patch.setenv(name, str(folder / place))
         (folder / "temp").mkdir()
         patch.setattr(tempfile, "tempdir", None)
+        patch.setattr(Gate, "reason", lambda gate, text: None)  # a toy writes no texts
+        patch.setattr(decoding, "whole_sentences", lambda text: text)
         sessions, model = Sessions(), Paused()
         patch.setattr(page_module, "Sessions", lambda: sessions)
         browser = playwright.chromium.launch(executable_path=CHROMIUM if CHROMIUM.exists() else None, args=ARGUMENTS)
@@ -88,7 +92,7 @@ def visit(tmp_path_factory: pytest.TempPathFactory) -> Visit:
 @contextmanager
 def served(folder: Path, model: ToyModel) -> Iterator[int]:
     loader = ModelLoader("none")
-    loader._loaded = Loaded(model, ModelSpeed(1.0, 1.0, 1.0), 0)
+    loader._loaded = Loaded(model, Speed(1.0, 1.0, 1.0), 0)
     loader._done.set()
     page = build(CuratorLedger(PrivacyLedger(folder / "home")), loader)
     port = free_port()
@@ -116,14 +120,7 @@ def choose(page: Page, visited: Visit, name: str) -> None:
     page.set_input_files("#upload-data input[type=file]", write_csv(visited.folder / f"{name}.csv", rows))
     page.wait_for_selector("#data-preview table", timeout=SLOW)
     page.fill("#data-name input, #data-name textarea", name)
-    page.check("#labels-public input")
-    page.check("#counts-public input")
-    press(page, "#confirm-data", "#step-2.current")
-    page.wait_for_selector("#outcome .guarantee", timeout=SLOW)
-    page.click("#recipe label:has-text('Token by token')")
-    fill(page, "subsets", 8)
-    fill(page, "tokens", 4)
-    step(page, 3)
+    plan_by_token(page, subsets=8, tokens=4)
 
 
 def go(browser: Browser, port: int, visited: Visit, sessions: Sessions, model: Paused) -> None:
@@ -164,7 +161,7 @@ def remembered(tables: list[weakref.ref[Any]]) -> tuple[list[bool], int]:
 
 def reload_in_the_middle(browser: Browser, port: int, visited: Visit, sessions: Sessions, model: Paused) -> None:
     with tab(browser, port, visited, "third") as page:
-        model.pause_at = len(model.opened) + 2  # the second text's sessions
+        model.pause_at = len(model.opened) + 3  # the second text's sessions, behind the first one's and the gate's
         press(page, "#generate", "#stop:enabled")
         page.wait_for_selector("#finished .demo", timeout=SLOW)
         console = [*visited.journey.console]

@@ -25,24 +25,24 @@ from mechanisms.evaluation.remote_reader import RemoteReader
 from mechanisms.inference.remote import ChatServer, ServerAddress
 from mechanisms.records import Dataset, Demonstration, Record
 from tests.chat_server import Reply, Server, query_of, serving
-from tests.toy_model import ToyModel
 from tests.ui.generate.recording import demo_set
 from tests.ui.tabs import confirm, services, write
 from tests.ui.trees import text_of
+from tests.word_model import WordModel
 
 KEY = "sk-not-to-be-seen"
 SET = demo_set(Demonstration("written", "News"), Demonstration("too", "Sport"))
 LETTERS = Dataset("letters", ("News", "Sport"), [Record(f"private {i}", "News") for i in range(40)])
 
 
-class OtherModel(ToyModel):
+class OtherModel(WordModel):
     name, sha256 = "other", "1" * 64
 
 
 class Tab:
     """A written set, a test file of twenty rows, and the handlers of step 4."""
 
-    def __init__(self, folder: Path, reader: RemoteReader | None, model: type[ToyModel] = ToyModel) -> None:
+    def __init__(self, folder: Path, reader: RemoteReader | None, model: type[WordModel] = WordModel) -> None:
         sessions, self.ledger = Sessions(), PrivacyLedger(folder)
         self.request: Any = SimpleNamespace(session_hash="tab", username=None)
         self.session = sessions.of(self.request)

@@ -17,6 +17,7 @@ import pytest
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.privacy.cards import duration
 from dpicl_ui.test.cards import PROTOTYPES, accuracies, score_card, verdict
+from dpicl_ui.test.measure import measuring
 from dpicl_ui.test.state import PrototypesState, TestState
 from dpicl_ui.test.step import EvaluationStep
 from mechanisms.accounting import Cap, PrivacyLedger
@@ -25,14 +26,13 @@ from mechanisms.demos.findings import ArmScore, Score
 from mechanisms.errors import BudgetRefused, UsageError
 from mechanisms.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy
 from mechanisms.records import Dataset, Demonstration, Record
-from mechanisms.runs.forecast import ModelSpeed
-from mechanisms.runs.reading_forecast import embedding_seconds, measuring_seconds
+from mechanisms.runs.work import Speed, Work
 from tests.toy_embedder import ToyEmbedder
-from tests.toy_model import ToyModel
 from tests.ui.generate.recording import demo_set
 from tests.ui.tabs import confirm, services, write
 from tests.ui.test_drawing import scorecard
 from tests.ui.trees import text_of
+from tests.word_model import WordModel
 
 LABELS = ("News", "Sport")
 WORDS = {"News": "minister vote", "Sport": "goal match"}
@@ -58,7 +58,7 @@ class Counting(ToyEmbedder):
 
 
 EMBEDDER, SESSIONS = Counting(), Sessions()
-SPEED = ModelSpeed(0.01, 0.01, 0.1)
+SPEED = Speed(0.01, 0.01, 0.1)
 
 
 @functools.cache
@@ -69,7 +69,7 @@ def built() -> EvaluationStep:
         with gr.Blocks():
             ledgers: Any = SimpleNamespace(of=lambda request: request.ledger)
             embedder: Any = SimpleNamespace(embedder=lambda: EMBEDDER)
-            return EvaluationStep(services(SESSIONS, ledgers, SimpleNamespace(model=ToyModel, speed=SPEED), embedder))
+            return EvaluationStep(services(SESSIONS, ledgers, SimpleNamespace(model=WordModel, speed=SPEED), embedder))
 
     return asyncio.run(blocks())
 
@@ -135,16 +135,17 @@ def test_the_price_and_what_then_is_left_are_shown_before_anything_is_charged(pl
     assert "costs epsilon 0.5 at delta 1e-05 for one row" in words
     assert "then stands at 0.5 of 10" in words
     assert "user" not in words
-    assert f"takes {duration(embedding_seconds(sum(place.confirmed.sizes.values()), SPEED))}" in words
+    assert f"takes {duration(SPEED.seconds(Work(embedded=sum(place.confirmed.sizes.values()))))}" in words
     assert (place.spent, place.embedded) == ((0, 0), 0)
 
 
 def test_how_long_measuring_takes_is_said_before_and_follows_the_rows_that_are_wanted(place: Place):
     few, many = (text_of(place.measurement._told(limit, place.request)) for limit in (10, 1000))
     tested = place.session.of(TestState).classifying
-    assert duration(measuring_seconds(tested, 10, SPEED)) in few
-    assert duration(measuring_seconds(tested, 20, SPEED)) in many, "the file has twenty rows"
-    assert measuring_seconds(tested, 1000, SPEED) > 5 * measuring_seconds(tested, 20, SPEED)
+    ten, twenty, many_rows = (SPEED.seconds(measuring(tested, rows)) for rows in (10, 20, 1000))
+    assert duration(ten) in few
+    assert duration(twenty) in many, "the file has twenty rows"
+    assert many_rows > 5 * twenty
 
 
 def test_they_are_paid_for_once_and_kept(place: Place):
@@ -316,7 +317,7 @@ def test_for_users_one_record_each_counts_and_the_price_is_theirs(tmp_path: Path
     words, free = place.look()
     assert free
     assert "one user (column 'who')" in words
-    assert "One record of each user counts" in words
+    assert "One row of each user counts" in words
     place.press()
     assert place.spent == (1, pytest.approx(0.5, rel=0.01))
     assert place.embedded == 30

@@ -1,44 +1,37 @@
-"""Step 4: its cards, bundled test rows, forecasts, free completion, and the set under test."""
+"""Step 4: its cards, bundled test rows, forecasts, and the set under test."""
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
-import gradio as gr
 import numpy as np
-import pandas as pd
 import pytest
 
-from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.sessions import Ledgers, Session, Sessions
+from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import Tree
 from dpicl_ui.generate.state import GenerateState
 from dpicl_ui.test.cards import accuracies, answers, readers, score_card, subject
 from dpicl_ui.test.measure import FileMeasurement, bundled_rows_for
 from dpicl_ui.test.state import TestState, gate
-from dpicl_ui.test.step import EvaluationStep
-from mechanisms.accounting import PrivacyLedger
-from mechanisms.data.sources import ANSWERED_EXAMPLES, EXAMPLES, read_table
-from mechanisms.data.table import Table
-from mechanisms.demos.findings import ArmScore, Choice, Score
+from mechanisms.data.sources import EXAMPLES, read_table
+from mechanisms.demos.findings import ArmScore, Score
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.completions import completing
 from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, Scorecard, best_reading
 from mechanisms.evaluation.reader import Prediction
-from mechanisms.records import Demonstration
-from mechanisms.runs.forecast import ModelSpeed
-from tests.exports.sets import labelled
+from mechanisms.records import Dataset, Demonstration, Record
+from mechanisms.runs.work import Speed
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import HOSTILE, demo_set
-from tests.ui.privacy.test_form import DATASET
-from tests.ui.tabs import services, write
-from tests.ui.test_drawing import scorecard, tags
-from tests.ui.trees import text_of
+from tests.ui.tabs import write
+from tests.ui.test_drawing import scorecard
+from tests.ui.trees import tags, text_of
+from tests.word_model import WordModel
 
-# Step 4's cards: which reading counts, what a private score says, and what "none" means.
+DATASET = Dataset("d", ("News", "Sport"), tuple(Record(f"text {i}", "News" if i % 2 else "Sport") for i in range(20)))
+
+# Step 4's cards: which reading counts, what a private score says, and what a set of before without texts is.
 
 
 SET = demo_set(Demonstration("one", "News"))
@@ -86,15 +79,6 @@ def test_the_first_sentence_says_what_the_set_is_better_than_and_whose_gain_that
     level = text_of(accuracies([alone, replace(own, corrected=Accuracy(760, 1000))]))
     assert "not shown to differ from the model alone" in level
     assert "These demonstrations" not in text_of(accuracies([alone, replace(own, name=PUBLIC_ONLY)]))
-
-
-def test_a_public_only_set_is_called_that_and_is_not_compared_with_itself():
-    own = scorecard(PRIVATE, Accuracy(900, 1000))
-    cards = [scorecard(ZERO_SHOT, Accuracy(500, 1000)), replace(own, name=PUBLIC_ONLY), own]
-    assert "not shown to differ from public text" in text_of(accuracies(cards))
-    shown = text_of(accuracies(cards, public=True))
-    assert "These public-only demonstrations are better than the model alone" in shown
-    assert "public text" not in shown
 
 
 def test_an_answer_is_the_one_that_the_set_is_read_with():
@@ -150,7 +134,7 @@ def test_a_score_says_what_it_does_not_know():
     wide = Score({"demonstrations": ArmScore(0.7, (0.55, 0.8))}, held_out=False)
     shown = text_of(score_card(replace(SET, score=wide), loaded=True))
     assert "Too few rows" in shown
-    assert "may have taken part in the choice" in shown
+    assert "may have taken part in what was written" in shown
     assert "cannot be checked" in shown
     assert "your" not in shown.replace("Your demonstrations", "")
 
@@ -167,13 +151,16 @@ def test_an_arm_of_a_file_is_hostile_text():
     assert "img" not in tags(shown)
 
 
-def test_no_demonstrations_are_an_honest_result():
-    none = replace(demo_set(), choice=Choice(4, "none", "prior"))
-    shown = text_of(subject(none, loaded=False))
-    assert "No demonstrations serve this model best" in shown
+NONE = {"among": 4, "chosen": "none", "calibration": "prior"}
+
+
+def test_a_set_of_before_without_demonstrations_is_told_as_that():
+    none = replace(demo_set(), choice=NONE)
+    shown = text_of(subject(none, loaded=True))
+    assert "A set without demonstrations" in shown
     assert "measured prior" not in shown
-    assert "measured prior" in text_of(subject(replace(none, prior={"News": 0.1, "Sport": -0.1}), loaded=False))
-    assert "No demonstrations serve" not in text_of(subject(SET, loaded=False))
+    assert "measured prior" in text_of(subject(replace(none, prior={"News": 0.1, "Sport": -0.1}), loaded=True))
+    assert "without demonstrations" not in text_of(subject(SET, loaded=False))
 
 
 def test_another_reader_is_a_warning_in_plain_text():
@@ -215,7 +202,6 @@ def test_other_labels_are_offered_nothing():
     labels = set(read_table(EXAMPLES[0].path).frame[EXAMPLES[0].mapping.label])
     assert bundled_rows_for([*labels, "another"]) is None
     assert bundled_rows_for(sorted(labels)[1:]) is None
-    assert bundled_rows_for([ANSWERED_EXAMPLES[0].kind]) is None
 
 
 # What is said of a measurement's time before it begins is of the rows that it will read.
@@ -223,53 +209,12 @@ def test_other_labels_are_offered_nothing():
 
 @pytest.mark.parametrize(("limit", "rows"), [(100, 100), (1000, 400)])
 def test_the_rows_that_are_read_are_named_where_a_file_has_more(limit: int, rows: int):
-    state = SimpleNamespace(measurable=labelled("a text", "another"), table=SimpleNamespace(frame=range(400)))
+    state = SimpleNamespace(classifying=SET, table=SimpleNamespace(frame=range(400)))
     told = object.__new__(FileMeasurement)
-    loader = SimpleNamespace(speed=ModelSpeed(0.003, 0.003, 0.05))
+    loader = SimpleNamespace(speed=Speed(0.003, 0.003, 0.05))
     app: Any = SimpleNamespace(session=lambda _: SimpleNamespace(of=lambda _: state), loader=loader)
     told._app = app
     assert f"Reading {rows} of them takes" in text_of(told._told(limit, None))  # type: ignore[arg-type]
-
-
-# Step 4 with a set of one kind of text: a text is gone on with by every arm, and what needs labels says so.
-
-TAB = cast(gr.Request, SimpleNamespace(session_hash="one", username=None))
-NOTES = replace(demo_set(), labels=("Note",)).with_demonstrations((Demonstration("dear team", "Note"),))
-
-
-@pytest.fixture
-def tab(tmp_path) -> tuple[EvaluationStep, TestState]:
-    sessions, loader = Sessions(), cast(ModelLoader, SimpleNamespace(model=ToyModel))
-
-    async def built() -> EvaluationStep:
-        with gr.Blocks():
-            ledgers = cast(Ledgers, SimpleNamespace(of=lambda request: PrivacyLedger(tmp_path)))
-            return EvaluationStep(services(sessions, ledgers, loader))
-
-    state = sessions.of(TAB).of(TestState)
-    state.load(NOTES)
-    return asyncio.run(built()), state
-
-
-def test_a_text_is_gone_on_with_by_every_arm(tab: Any):
-    step, _ = tab
-    shown = step._show_set(TAB)
-    assert (shown[step.ask].value, shown[step.query].placeholder) == ("Complete", "Type how a text begins")
-    assert "how a text goes on" in text_of(shown[step.subject])
-    *_, last = step._ask("the parcel", False, TAB)
-    [own] = completing(ToyModel(), NOTES, NOTES.demonstrations).answers(["the parcel"])
-    words = text_of(last[step.answer])
-    assert own in words
-    assert all(name in words for name in ("Zero-shot", "Public only", "Your demonstrations"))
-
-
-def test_what_needs_labels_says_so(tab: Any):
-    step, state = tab
-    state.table = Table(pd.DataFrame({"text": ["a"], "label": ["Note"]}))
-    with pytest.raises(UsageError, match="on the command line"):
-        list(step.measurement._measure("text", "label", 10, False, False, TAB))
-    with pytest.raises(UsageError, match="on the command line"):
-        _ = state.classifying
 
 
 # Which set is under test, and whose figures are on the screen.
@@ -312,14 +257,14 @@ def test_figures_belong_to_the_set_they_were_measured_on(session: Session):
 def test_a_set_without_demonstrations_has_an_arm_only_where_that_was_chosen(session: Session):
     state, empty = session.of(TestState), demo_set()
     with pytest.raises(UsageError, match="nothing to test"):
-        state.arms(empty, ToyModel())
-    [arm] = state.arms(replace(empty, choice=Choice(3, "none", "prior")), ToyModel())
+        state.arms(empty, WordModel())
+    [arm] = state.arms(replace(empty, choice=NONE), WordModel())
     assert arm.name == ZERO_SHOT
 
 
 def test_public_demonstrations_are_written_once_for_a_set(session: Session):
     state = session.of(TestState)
-    models = [ToyModel() for _ in range(3)]
+    models = [WordModel() for _ in range(3)]
     first, again, _ = (state.arms(of, model) for of, model in zip((MADE, MADE, LOADED), models, strict=True))
     assert first == again
     assert [arm.name for arm in first] == [ZERO_SHOT, PUBLIC_ONLY, PRIVATE]
@@ -327,10 +272,10 @@ def test_public_demonstrations_are_written_once_for_a_set(session: Session):
 
 
 def test_another_model_reads_without_the_writers_correction_and_writes_its_own_public_ones(session: Session):
-    state, other = session.of(TestState), ToyModel(sharpness=1.0)
+    state, other = session.of(TestState), WordModel(sharpness=1.0)
     other.sha256 = "1" * 64
     measured = replace(MADE, prior={"News": 1.0, "Sport": 0.0})
-    written, read = state.arms(measured, ToyModel()), state.arms(measured, other)
+    written, read = state.arms(measured, WordModel()), state.arms(measured, other)
     assert (written[-1].prior, read[-1].prior) == (measured.prior, None)
     assert other.opened  # two models may write the same three letters, once in 3,000 times
     assert [arm.name for arm in written] == [arm.name for arm in read]

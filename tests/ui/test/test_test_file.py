@@ -17,12 +17,13 @@ from dpicl_ui.frame.sessions import CuratorLedger, Sessions
 from dpicl_ui.test.state import TestState
 from dpicl_ui.test.step import EvaluationStep
 from mechanisms.accounting import PrivacyLedger
+from mechanisms.asking import Asked
 from mechanisms.errors import DataError, UsageError
 from mechanisms.records import Demonstration
-from tests.toy_model import ToyModel
 from tests.ui.generate.recording import demo_set
 from tests.ui.tabs import services
 from tests.ui.trees import text_of
+from tests.word_model import WordModel
 
 TAB = cast(gr.Request, SimpleNamespace(session_hash="one", username=None))
 SET = demo_set(Demonstration("the vote was close", "News"), Demonstration("a late goal", "Sport"))
@@ -38,7 +39,7 @@ class Measuring:
         self.state.load(SET)
 
     async def _built(self) -> EvaluationStep:
-        loader = cast(ModelLoader, SimpleNamespace(model=ToyModel, speed=None))
+        loader = cast(ModelLoader, SimpleNamespace(model=WordModel, speed=None))
         with gr.Blocks():
             return EvaluationStep(services(self.sessions, CuratorLedger(PrivacyLedger(self.folder / "home")), loader))
 
@@ -87,7 +88,7 @@ def test_a_test_file_is_read_as_step_one_read_its_labels(place: Measuring, tmp_p
     with pytest.raises(DataError, match="5 of 20"):
         place.measure()
     assert place.state.table is not None
-    data.open(place.state.table, ("Text", "Label"))
+    data.open(place.state.table, Asked(), "Label", ("text", "label"))
     data.merge_labels()
     assert place.measure() == ""
 

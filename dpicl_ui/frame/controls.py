@@ -1,0 +1,102 @@
+"""Controls for the settings of a run: words, bounds and defaults come from the spec, where they are written once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin
+
+import gradio as gr
+from annotated_types import Ge, Le
+
+from mechanisms.errors import UsageError
+from mechanisms.runs.spec import RunSpec
+
+_LEFT_OPEN = "As proposed"
+"""What is chosen where a setting is left to follow from the labels and the sizes."""
+
+
+def control(name: str, choices: Sequence[Any] = (), **more: Any) -> Any:
+    """The component for a field of `RunSpec`; what stands in it, `said` reads.
+
+    A number with two bounds is a slider. Any other one is typed, so that an empty field leaves open what follows from
+    the public sizes; the placeholder shows what that is, or the default.
+
+    Args:
+        choices: of a text: proposals, beside which any other may be typed. Of a few values: all there are, with titles.
+        more: arguments of the component, in place of the usual ones.
+    """
+    field, kinds = RunSpec.model_fields[name], _kinds(name)
+    words = described(name) | more
+    if kinds == [bool]:
+        return gr.Checkbox(field.default, **words)
+    if isinstance(kinds[0], type) and issubclass(kinds[0], StrEnum):
+        own = [(str(each).capitalize(), each.value) for each in kinds[0]]
+        opened = [(_LEFT_OPEN, "")] if field.default is None else []
+        return gr.Radio([*opened, *(choices or own)], value=field.default or "", **words)
+    bounds = {type(each): each for each in field.metadata}
+    if kinds == [int] and field.default is not None and {Ge, Le} <= set(bounds):
+        return gr.Slider(bounds[Ge].ge, bounds[Le].le, field.default, step=1, **words)
+    if choices:
+        return gr.Dropdown(list(choices), value=field.default, allow_custom_value=True, **words)
+    return gr.Textbox("", **{"placeholder": in_field(field.default)} | words)
+
+
+def described(name: str) -> dict[str, Any]:
+    """Title, help and id of the component for a field of `RunSpec`."""
+    field = RunSpec.model_fields[name]
+    more: Any = field.json_schema_extra
+    title, unit = str(field.title), more["unit"]
+    named = unit.lower() in title.lower()
+    return {
+        "label": title if named else f"{title} ({unit})",
+        "info": field.description,
+        "elem_id": name.replace("_", "-"),
+    }
+
+
+def in_field(value: Any) -> str:
+    """A field's value as it would be typed."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={each:g}" for name, each in value.items())
+    return f"{value:g}" if isinstance(value, float) else str(value or "")
+
+
+def _kinds(name: str) -> list[Any]:
+    annotation = RunSpec.model_fields[name].annotation
+    union = get_origin(annotation) in (Union, UnionType)
+    return [kind for kind in (get_args(annotation) if union else (annotation,)) if kind is not NoneType]
+
+
+def said(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields for `RunSpec.of`, of what stands in their controls; one that is empty, or at its default, is left out.
+
+    Raises:
+        UsageError: pairs are not readable.
+    """
+    found = {}
+    for name, value in values.items():
+        given = value.strip() if isinstance(value, str) else value
+        if given in ("", None) or given == RunSpec.model_fields[name].default:
+            continue
+        pairs = get_origin(_kinds(name)[-1]) is dict
+        found[name] = pairs_in_lines(given.replace(",", "\n")) if pairs else given
+    return found
+
+
+def pairs_in_lines(text: str) -> dict[str, str]:
+    """Pairs from lines of "name = words"; those without words are left out.
+
+    Raises:
+        UsageError: a line has no equals sign, or a name two lines.
+    """
+    found: dict[str, str] = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        name, equals, words = map(str.strip, line.rpartition("="))
+        if not equals or not name:
+            raise UsageError(f"'{line}' has no equals sign: write name = words, one pair a line.")
+        if name in found:
+            raise UsageError(f"'{name}' is named twice: keep one.")
+        found[name] = words
+    return {name: words for name, words in found.items() if words}

@@ -1,0 +1,83 @@
+"""How a model is asked to write a text of a label: one sentence, as one would ask a person. All of it is public."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mechanisms.errors import UsageError
+
+LONGEST = 200
+"""Characters of one of the words, and four times as many of a whole sentence."""
+LABEL = "{label}"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The owner's words for what is to be written.
+
+    Attributes:
+        kind: what one text is: "message", "question", "review".
+        writer: who writes it, with an article: "a patient"; empty where nobody says.
+        reader: to whom, with an article: "a clinic"; empty where it is written to nobody.
+        relation: what joins the text and the label in a sentence: "about", "that is", "whose topic is".
+        words: what a label is called in the sentence; one that is not named is called by `in_words`.
+        sentence: the owner's own, with "{label}" where the label stands; empty for the one that is made of the words.
+    """
+
+    kind: str = "text"
+    writer: str = ""
+    reader: str = ""
+    relation: str = "about"
+    words: Mapping[str, str] = field(default_factory=dict)
+    sentence: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.kind.strip() or not self.relation.strip():
+            raise UsageError(
+                "Say what one text is, such as 'message', and what joins it and its label, such as 'about'."
+            )
+        said = (self.kind, self.writer, self.reader, self.relation, *self.words.values())
+        if any(len(each) > LONGEST for each in said) or len(self.sentence) > 4 * LONGEST:
+            raise UsageError(f"A word of the task has at most {LONGEST} characters, a sentence {4 * LONGEST}.")
+        if self.sentence and LABEL not in self.sentence:
+            raise UsageError(f"Your own sentence needs {LABEL} where the label is to stand.")
+
+    @property
+    def addressed(self) -> bool:
+        """Whether a writer addresses a reader: a chat model then plays the reader, and writes what it is sent."""
+        return bool(self.writer and self.reader) and not self.sentence
+
+    def named(self, label: str) -> str:
+        """A label as the sentence calls it."""
+        return self.words.get(label) or in_words(label)
+
+    def of(self, label: str, sent: bool = False) -> str:
+        """The sentence that asks for one text of a label.
+
+        Args:
+            sent: what follows is sent to the model, instead of written by it.
+        """
+        if self.sentence:
+            return self.sentence.replace(LABEL, self.named(label))
+        wanted = f"one {self.kind} {self.relation} {self.named(label)}"
+        if sent:
+            who = f"{self.writer[:1].upper()}{self.writer[1:]}"
+            return f"You are {self.reader}. {who} writes you {wanted}, in one or two sentences."
+        persona = f"You are {self.writer}. " if self.writer else ""
+        return f"{persona}Write {wanted}{f' to {self.reader}' if self.reader else ''}, in one or two sentences."
+
+    def to_json(self) -> dict[str, object]:
+        """The words as a demo set holds them: those that were said."""
+        said = {"kind": self.kind, "writer": self.writer, "reader": self.reader, "relation": self.relation}
+        return {
+            **{name: value for name, value in said.items() if value},
+            **({"words": dict(self.words)} if self.words else {}),
+            **({"sentence": self.sentence} if self.sentence else {}),
+        }
+
+
+def in_words(label: str) -> str:
+    """A label with spaces for underscores and hyphens, in small letters unless it is an abbreviation."""
+    spaced = " ".join(label.replace("_", " ").replace("-", " ").split()) or label
+    return spaced if spaced.isupper() and len(spaced) <= 4 else spaced.lower()

@@ -1,0 +1,422 @@
+"""A run, planned: the spec with nothing left open, the data set's public facts, and what follows from them.
+
+plan(spec, data) -> Plan: noise, event, claim, reasons against it. Nothing is reserved, charged or drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+from mechanisms.accounting import Claim, PrivacyTarget, claim, fingerprint
+from mechanisms.data.sizes import (
+    WHETHER_MET,
+    WHETHER_SHOWN,
+    MeasuredSizes,
+    check_counted_here,
+    claim_with_counts,
+    left_after_counts,
+    with_counts,
+)
+from mechanisms.demos.demo_set import MEASURED_SIZES
+from mechanisms.demos.findings import StageRecord
+from mechanisms.discovery import parameters
+from mechanisms.errors import UsageError
+from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent, SequentialComposition
+from mechanisms.records import RECORD, Dataset, PromptTemplate
+from mechanisms.rounding import rounded_up
+from mechanisms.runs.defaults import MOST_CORRECTED_LABELS, completed
+from mechanisms.runs.spec import SCORE, WRITE, Recipe, RunSpec, Split
+from mechanisms.runs.stage import PlannedStage
+from mechanisms.runs.stages import stages_by_place
+from mechanisms.sampling import EventOfSteps, SamplingPlan
+from mechanisms.steps import TokenMechanism, Transform
+
+DECLARED_COUNTS = "label counts declared public"
+DECLARED_USERS = "numbers of users of each label declared public"
+DECLARED_SIZES = "upper bounds of label sizes declared public"
+LABEL_SET = "label set"
+FILE_FORMAT = "how the file divides into rows (encoding, line ends, separator, quotes, header)"
+NO_FILE = ""
+"""The content of a plan that no file is read for: public text, a measurement of speed, a check of a certificate."""
+ALL = "all"
+"""The one event list of users where stages share epsilon."""
+
+Events = tuple[PrivacyEvent, ...]
+EventLists = tuple[tuple[str, Events], ...]
+
+_MANY_LABELS = (
+    "With {} labels a small model answers many texts wrongly, with or without demonstrations. Class prototypes need no "
+    "language model: compare them in step 4 of the app, or with `score --prototypes-epsilon`."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """All public values that fix a run.
+
+    Attributes:
+        spec: with nothing left open; the mechanism's noise among its parameters, once the plan is calibrated.
+        labels: the label set, in order.
+        sizes: declared upper bound of the units of each label.
+        unit: the privacy unit, see `mechanisms.records.privacy_unit`.
+        content: keyed digest of the data set that the run is planned for; the run refuses every other one.
+        measured: the measurement that the sizes come from; None where they are declared public.
+        public_inputs: what the claim takes as public beyond the parameters.
+    """
+
+    spec: RunSpec
+    labels: tuple[str, ...]
+    sizes: Mapping[str, int]
+    unit: str = RECORD
+    content: str = NO_FILE
+    measured: MeasuredSizes | None = None
+    public_inputs: tuple[str, ...] = (LABEL_SET, FILE_FORMAT, DECLARED_SIZES)
+
+    def __post_init__(self) -> None:
+        if not self.labels or set(self.sizes) != set(self.labels):
+            raise UsageError("Every public label needs a declared size, and there must be at least one label.")
+        if foreign := [label for label in self.spec.label_words if label not in self.labels]:
+            raise UsageError(f"There is no label '{foreign[0]}' to name: name labels of the label set.")
+        if len(self.labels) < 2 and set(self.spec.shares or ()) - {WRITE, "openings", "vote"}:
+            raise UsageError("With a single label there is nothing to classify: leave out 'calibrate' and 'score'.")
+        check_counted_here(self.measured, self.content)
+        left_after_counts(self.spec.epsilon, self.measured)
+
+    # What the spec comes to.
+
+    @property
+    def target(self) -> PrivacyTarget:
+        """The (epsilon, delta) that the run may cost."""
+        return PrivacyTarget(self.spec.epsilon, self.spec.delta)
+
+    @property
+    def by_user(self) -> bool:
+        """Whether the unit is all rows of a user."""
+        return self.unit != RECORD
+
+    @property
+    def template(self) -> PromptTemplate:
+        """How classification is put to a model."""
+        return self.spec.template(self.labels)
+
+    @cached_property
+    def stages(self) -> dict[str, PlannedStage]:
+        """The stages that take part, in their order."""
+        assert self.spec.shares is not None
+        return {name: of(self) for name, of in stages_by_place().items() if name in self.spec.shares}
+
+    @property
+    def alone(self) -> bool:
+        """Whether the run writes token by token and does nothing else, with all units."""
+        return list(self.stages) == [WRITE] and not self.by_roles
+
+    @property
+    def by_roles(self) -> bool:
+        """Whether each unit takes part in one stage."""
+        return self.spec.split is Split.ROLES
+
+    def role(self, stage: str) -> float:
+        """The share of the units that a stage reads."""
+        assert self.spec.shares is not None
+        return self.spec.shares[stage] if self.by_roles else 1.0
+
+    def epsilon(self, stage: str) -> float:
+        """What a stage may cost a unit that takes part in it."""
+        assert self.spec.shares is not None
+        return self.whole if self.by_roles else self.whole * self.spec.shares[stage]
+
+    @property
+    def whole(self) -> float:
+        """What all stages together may cost a unit."""
+        return left_after_counts(self.spec.epsilon, self.measured)
+
+    def units(self, stage: str) -> float:
+        """Units that a stage reads, expected from the public sizes; a user counts once for each label."""
+        return self.role(stage) * sum(self.sizes.values())
+
+    # Token by token.
+
+    @cached_property
+    def sampling(self) -> SamplingPlan:
+        """Who joins a token, of the units that write."""
+        return self.spec.sampling(self.role(WRITE) if WRITE in self.stages else 1.0)
+
+    @cached_property
+    def mechanism(self) -> TokenMechanism:
+        """The mechanism that writes.
+
+        Raises:
+            UsageError: it has no sound accounting under this sampling.
+        """
+        return self.spec.made_mechanism.for_plan(self.sampling)
+
+    @cached_property
+    def transform(self) -> Transform:
+        """What is done to each private row before the mechanism sees it."""
+        return self.spec.made_transform
+
+    @property
+    def signal_to_noise(self) -> float | None:
+        """Of a token; None where no row speaks at a token."""
+        writes = WRITE in self.stages and self.mechanism.uses_private_rows
+        return self.mechanism.signal_to_noise(self.sampling) if writes else None
+
+    def capacity(self, label: str) -> int:
+        """Rows of the batch for a label."""
+        return self.sampling.capacity(self.sizes[label], self.spec.delta)[0]
+
+    def composed_writing(self, event: EventOfSteps) -> Composed:
+        """The event of the writing, had its mechanism the given one."""
+        sizes = {label: self.sizes[label] for label in self.labels}
+        run = self.sampling.compose(event, sizes, self.spec.delta, not self.by_user)
+        if self.measured is None:
+            return run
+        failure = Approximate(self.measured.failure)
+        return Composed(run.per, tuple((name, (*events, failure)) for name, events in run))
+
+    @property
+    def reads_rows(self) -> bool:
+        """Whether the run reads private rows."""
+        return list(self.stages) != [WRITE] or self.mechanism.uses_private_rows
+
+    @property
+    def not_private(self) -> str | None:
+        """Why the run promises nothing; None where it does."""
+        return self.mechanism.not_private if WRITE in self.stages else None
+
+    # Accounting.
+
+    def calibrated(self) -> Self:
+        """The same plan with the least noise that meets its target; all noise but the writing's follows from epsilon.
+
+        Raises:
+            AccountingError: no noise meets the target, or the accountants disagree.
+        """
+        if WRITE not in self.stages:
+            return self
+        target = PrivacyTarget(self.epsilon(WRITE), self.spec.delta)
+        mechanism = self.mechanism.calibrate(self.composed_writing, target)
+        own = {each.flag: getattr(mechanism, each.name) for each in parameters(mechanism)}
+        of_transform = {each.flag: getattr(self.transform, each.name) for each in parameters(self.transform)}
+        return replace(self, spec=self.spec.with_(parameters=own | of_transform))
+
+    @cached_property
+    def event(self) -> Composed:
+        """The run's privacy event, without an earlier measurement of sizes."""
+        lists: dict[str, Events] = {}
+        for stage in self.stages.values():
+            for name, events in stage.charges():
+                lists[name] = lists.get(name, ()) + events
+        per = "role" if self.by_roles else "dataset" if self.by_user else "label"
+        return Composed(per, tuple(lists.items()))
+
+    @property
+    def shared_lists(self) -> tuple[str, ...]:
+        """The lists of stages that share epsilon: a label each, or one for users, who may have several labels."""
+        return (ALL,) if self.by_user else self.labels
+
+    def certified_event(self) -> Composed:
+        """The event that the certificate shows: the run's, after the measurement of sizes where there was one."""
+        return with_counts(self.event, self.measured)
+
+    def release_claim(self) -> Claim:
+        """What the run claims at its delta, without an earlier measurement of sizes."""
+        if self.not_private:
+            return Claim(math.inf, self.spec.delta, "none", math.inf, "none")
+        return claim(self.event, self.spec.delta)
+
+    def claim(self) -> Claim:
+        """What the run costs at its delta, with the measurement of sizes."""
+        return self.claim_of(self.certified_event())
+
+    def claim_of(self, certified: Composed) -> Claim:
+        """What a certified event of this run costs at its delta; see `claim_with_counts`."""
+        return (
+            self.release_claim() if self.not_private else claim_with_counts(certified, self.spec.delta, self.measured)
+        )
+
+    def stage_records(self) -> tuple[StageRecord, ...]:
+        """The stages as the demo set records them, each with its events for one unit; none where the run only writes.
+
+        Where labels are written with different rates it is a unit of the smallest label, which joins most often.
+        """
+        if self.alone:
+            return ()
+        records = []
+        for name, stage in self.stages.items():
+            dearest = stage.dearest()
+            event = dearest[0] if len(dearest) == 1 else SequentialComposition(dearest)
+            records.append(StageRecord(name, self.role(name), event))
+        return tuple(records)
+
+    # What the certificate states.
+
+    @property
+    def name(self) -> str:
+        """The run's name in the certificate and the ledger."""
+        return self.spec.mechanism if self.alone else f"recipe {self.spec.recipe}"
+
+    @property
+    def transform_name(self) -> str:
+        return self.spec.transform if self.alone else "none"
+
+    @property
+    def scheme(self) -> str:
+        """How units are sampled, or what the stages share."""
+        return str(self.spec.scheme if self.alone else self.spec.split)
+
+    def parameters(self) -> dict[str, Any]:
+        """Every parameter that the certificate states."""
+        spec = self.spec
+        caps = {
+            "max_record_tokens": spec.max_record_tokens,
+            **({"max_unit_records": spec.max_unit_records} if self.by_user else {}),
+        }
+        sizes = {
+            "sizes": {label: self.sizes[label] for label in self.labels},
+            **({"measured": self.measured.cost} if self.measured else {}),
+        }
+        writing = self._of_writing() | sizes | caps if WRITE in self.stages else {}
+        if self.alone:
+            return writing
+        assert spec.shares is not None
+        written = {"mechanism": spec.mechanism, "transform": spec.transform, "scheme": str(spec.scheme)}
+        return {
+            "recipe": str(spec.recipe),
+            "split": str(spec.split),
+            "shares": dict(spec.shares),
+            "target_epsilon": spec.epsilon,
+            "drafts": spec.drafts,
+            "draft_tokens": spec.draft_tokens,
+            "weighing": str(spec.weighing),
+            **sizes,
+            "shots_per_label": spec.shots,
+            **caps,
+            **({"written": written | writing} if writing else {}),
+        }
+
+    def _of_writing(self) -> dict[str, Any]:
+        used = ((of, each) for of in (self.mechanism, self.transform) for each in parameters(of))
+        own = {each.flag.replace("-", "_"): getattr(of, each.name) for of, each in used}
+        sensitivity = self.mechanism.sensitivity(self.sampling.unit_rows)
+        rates = {label: self.sampling.rate(self.sizes[label]) for label in self.labels}
+        spec = self.spec
+        return own | {
+            "sensitivity": sensitivity.bound,
+            "sensitivity_norm": sensitivity.norm.value,
+            "unit_rows": spec.unit_rows,
+            "subsets": spec.subsets,
+            "per_subset": spec.per_subset or 1,
+            **({"share": self.sampling.share} if self.sampling.share != 1 else {}),
+            "rate": max(rates.values()),
+            "rates": rates,
+            "tokens": spec.tokens,
+            "shots_per_label": spec.written,
+            **({"set_per_label": spec.shots} if self.alone and spec.shots != spec.written else {}),
+            "candidates": spec.candidates,
+            **({"candidate_top_p": spec.candidate_top_p} if spec.candidate_top_p != 1 else {}),
+            **({"min_tokens": spec.min_tokens} if spec.min_tokens else {}),
+        }
+
+    def stated_inputs(self) -> tuple[str, ...]:
+        """What the certificate names as public inputs."""
+        said = {WHETHER_SHOWN: self.reads_rows, WHETHER_MET: SCORE in self.stages}
+        return (*self.public_inputs, *(each for each, holds in said.items() if holds))
+
+    def for_content(self, content: str) -> Self:
+        """The same plan, for the data set of that content."""
+        measured = replace(self.measured, content=content) if self.measured else None
+        return replace(self, content=content, measured=measured)
+
+    # What people are told before a run.
+
+    @property
+    def guarantee(self) -> str:
+        """The promise in one plain sentence."""
+        return guarantee(self.claim(), self.by_user)
+
+    def warnings(self) -> tuple[str, ...]:
+        """What the curator should know before anything is spent, one line each."""
+        return tuple(self._warnings())
+
+    def _warnings(self) -> Iterator[str]:
+        if self.spec.delta > 1 / sum(self.sizes.values()):
+            yield "Delta is larger than 1 / n: it allows one row to be published outright. Choose a smaller one."
+        if self.spec.epsilon >= 5:
+            yield f"Epsilon {self.spec.epsilon:g} is a weak guarantee: 5 and more is for tests."
+        if len(self.labels) > MOST_CORRECTED_LABELS:
+            yield _MANY_LABELS.format(len(self.labels))
+        for stage in self.stages.values():
+            yield from stage.warnings()
+
+
+def plan_for(spec: RunSpec, dataset: Dataset, measured: MeasuredSizes | None = None) -> Plan:
+    """The plan of a spec for a data set; not calibrated.
+
+    Args:
+        spec: what is asked.
+        dataset: private. Its labels and its unit are used, its counts where they are declared public, and its keyed
+            digest, so that the run is made on no other.
+        measured: sizes that were measured, and charged, before.
+
+    Raises:
+        UsageError: a value is out of range, or does not go with the others.
+    """
+    if measured is not None:
+        sizes, said = measured.sizes, MEASURED_SIZES
+    elif spec.sizes == "counted":
+        sizes, said = dataset.counted_sizes(), DECLARED_USERS if dataset.by_user else DECLARED_COUNTS
+    elif spec.sizes is not None:
+        sizes, said = dict(spec.sizes), DECLARED_SIZES
+    elif spec.count_epsilon is not None:  # until they are measured: the smallest that there can be
+        sizes, said = dict.fromkeys(dataset.labels, 1), MEASURED_SIZES
+    else:
+        raise UsageError(
+            "Say how large each label is: counted in the file and declared public, declared in numbers, or measured "
+            "with noise for a share of epsilon."
+        )
+    if set(sizes) != set(dataset.labels):
+        raise UsageError("Every public label needs a declared size, and nothing else.")
+    return Plan(
+        spec=completed(spec, sizes),
+        labels=dataset.labels,
+        sizes=sizes,
+        unit=dataset.unit,
+        content=fingerprint(dataset).content,
+        measured=measured,
+        public_inputs=(LABEL_SET, FILE_FORMAT, said),
+    )
+
+
+def public_plan(spec: RunSpec, labels: tuple[str, ...]) -> Plan:
+    """The plan of a run that no row is read for: it writes from public text alone."""
+    spec = spec.with_(
+        mechanism="public", transform="none", parameters={}, recipe=Recipe.TOKENS, shares=None, split=None
+    )
+    sizes = dict.fromkeys(labels, 1)
+    return Plan(spec=completed(spec, sizes), labels=labels, sizes=sizes)
+
+
+def guarantee(claim: Claim, by_user: bool) -> str:
+    """The guarantee of a claim in one sentence."""
+    if math.isinf(claim.epsilon):
+        return "No guarantee: what is written shows the private file's own text. It is for your screen only."
+    whose = "all rows of any one user" if by_user else "any one row"
+    if claim.epsilon == 0:
+        return "The private file is not looked at: nothing about it can show."
+    factor = math.exp(claim.epsilon)
+    times = f"{math.ceil(factor):,}" if 100 <= factor < 1e6 else rounded_up(factor, 3)
+    return (
+        f"Whatever an attacker knows, adding or removing {whose} changes the probability of any released result by at "
+        f"most a factor of {times} (epsilon {rounded_up(claim.epsilon, 4)}), apart from a failure "
+        f"probability of {rounded_up(claim.delta, 2)} (delta)."
+    )
+
+
+def suggested_delta(size: int) -> float:
+    """A delta well under 1 / n for a public size n: the power of ten at most 1 / (10 n), and at most 1e-5."""
+    return min(1e-5, 10.0 ** -math.ceil(math.log10(10 * size)))

@@ -1,0 +1,214 @@
+"""The stage "openings": how do texts begin? One noisy histogram, from which drafts and demonstrations take openings.
+
+Alternatives are public: a list of frequent beginnings, and how the model begins texts that it is asked for. No language
+model reads a row, so it is instant.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+from pydantic.dataclasses import dataclass as checked
+from scipy.special import softmax
+
+from mechanisms.data.sizes import Unit, units_of
+from mechanisms.errors import UsageError
+from mechanisms.files import bundled
+from mechanisms.inference import LanguageModel, WritingPrompt
+from mechanisms.noise import Floats
+from mechanisms.privacy_events import PrivacyEvent
+from mechanisms.runs.events import LINE, CuratorEvent, Name, Number, Release, Share, Texts
+from mechanisms.runs.stage import OneRelease, PlannedStage, RunState
+from mechanisms.runs.work import Work
+from mechanisms.tallies import Beginnings, Openings, distinct, mean_contribution
+
+_CLEARS = 3.0
+"""Deviations of the noise that a count has to exceed, at least, for its opening to be used; see `clear_of_noise`."""
+_BY_LABEL = 250.0
+"""Voters of a label, times epsilon, from which on labels have histograms of their own: 1,000 rows at epsilon 1/4."""
+_FEWEST, _LEAST_MASS = 3, 0.1
+"""Openings that clear the noise, and the share of the voters that they stand for, below which none is used."""
+_FIRST, _SECOND = 24, 3
+"""Likeliest first words of the model, and second words behind each, that are alternatives beside the list."""
+_CHUNK = 512
+"""Units whose votes are held at once."""
+_SAME_NOISE = 1e-9
+
+
+@checked(frozen=True, config=LINE)
+class OpeningsReleased(Release):
+    """The noisy histogram of openings.
+
+    Attributes:
+        openings: the public alternatives.
+        counts: noisy votes on each, by label, or under "" for all labels together.
+        noise: standard deviation of the noise on each count.
+        used: for each label the openings that texts begin with from here on, each with its weight; none where nothing
+            clears the noise.
+    """
+
+    openings: Texts
+    counts: Annotated[dict[Name, tuple[Number, ...]], Field(min_length=1, max_length=10_000)]
+    noise: Annotated[float, Field(ge=0, le=1e9)]
+    used: Annotated[dict[Name, dict[Name, Share]], Field(max_length=10_000)]
+    event: Literal["openings"] = "openings"
+
+    def lines(self) -> tuple[str, ...]:
+        told = []
+        for label, used in self.used.items():
+            best = sorted(used, key=lambda each: -used[each])[:6]
+            shown = ", ".join(f"'{each}'" for each in best) if best else "none cleared the noise"
+            told.append(f"{label}: texts begin with {shown}")
+        return tuple(told)
+
+
+@dataclass(frozen=True)
+class AskForOpenings(PlannedStage):
+    """One histogram over public openings, pooled over labels or by label as public sizes allow."""
+
+    name = "openings"
+    place = 5
+    title = "Openings"
+    question = "How do the {unit}s' texts begin?"
+    noun = "the openings"
+    wanted = 240
+    parts = 3
+    releases = (OpeningsReleased,)
+
+    @property
+    def tally(self) -> Openings:
+        return Openings(self.plan.epsilon(self.name), self.plan.by_user)
+
+    @property
+    def by_label(self) -> bool:
+        """Whether every label has enough voters for a histogram of its own."""
+        voters = self.plan.role(self.name) * min(self.plan.sizes.values())
+        return voters * self.tally.epsilon >= _BY_LABEL
+
+    @property
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        return (self.tally.event,)
+
+    def work(self) -> Work:
+        return Work(read=60 * len(self.plan.labels) * (1 + _FIRST))
+
+    def task(self) -> str:
+        return "vote for how their texts begin, among public openings."
+
+    def check(self, event: Release, before: Sequence[Release]) -> None:
+        super().check(event, before)
+        assert isinstance(event, OpeningsReleased)
+        groups = set(self.plan.labels) if self.by_label else {""}
+        if set(event.counts) != groups or any(len(each) != len(event.openings) for each in event.counts.values()):
+            raise UsageError("counts that are not those of the openings")
+        if not math.isclose(event.noise, self.tally.deviation, rel_tol=_SAME_NOISE):
+            raise UsageError("noise that is not the certificate's")
+        if event.used != self.used(event.openings, {label: np.array(each) for label, each in event.counts.items()}):
+            raise UsageError("openings that do not follow from the counts")
+
+    def clear_of_noise(self, openings: int) -> float:
+        """The count above which an opening is used: half a one of so many that no text begins with exceeds it."""
+        scale = self.tally.deviation / math.sqrt(2)
+        return max(_CLEARS * self.tally.deviation, scale * math.log(openings))
+
+    def used(self, openings: Sequence[str], counts: dict[str, Floats]) -> dict[str, dict[str, float]]:
+        """The openings of each label that clear the noise, with their weights; post-processing.
+
+        Args:
+            counts: noisy votes on each opening, by label or under "".
+        """
+        found = {}
+        for label in self.plan.labels:
+            noisy = counts[label if self.by_label else ""]
+            voters = self.plan.role(self.name) * (
+                self.plan.sizes[label] if self.by_label else sum(self.plan.sizes.values())
+            )
+            clear = [i for i, count in enumerate(noisy) if count > self.clear_of_noise(len(openings))]
+            mass = float(sum(noisy[i] for i in clear))
+            enough = len(clear) >= _FEWEST and mass >= _LEAST_MASS * voters
+            found[label] = {openings[i]: float(noisy[i]) / mass for i in clear} if enough else {}
+        return found
+
+    def begin(self, state: RunState) -> Asking:
+        return Asking(self, state)
+
+
+class Asking(OneRelease[AskForOpenings]):
+    """The step."""
+
+    def _asked(self) -> Iterator[CuratorEvent]:
+        state, stage, plan = self._state, self._stage, self._stage.plan
+        openings = distinct([*listed(), *self._of_model()])
+        beginnings, groups = Beginnings(openings), plan.labels if stage.by_label else ("",)
+        starts = {label: i * len(openings) for i, label in enumerate(groups)}
+        places = len(groups) * len(openings)
+        units = units_of(state.parts[stage.name], plan.spec.max_unit_records)
+
+        def cast(chunk: Sequence[Unit]) -> Floats:
+            vectors = np.zeros((len(chunk), places))
+            for i, unit in enumerate(chunk):
+                rows = [beginnings.vote(row.text, places, starts[row.label] if stage.by_label else 0) for row in unit]
+                vectors[i] = mean_contribution(np.stack(rows))
+            return vectors
+
+        chunks = (cast(units[start : start + _CHUNK]) for start in range(0, max(1, len(units)), _CHUNK))
+        noisy = stage.tally.release_of(chunks, state.randomness).reshape(len(groups), len(openings))
+        counts = dict(zip(groups, noisy, strict=True))
+        told = {label: tuple(each.tolist()) for label, each in counts.items()}
+        yield OpeningsReleased(openings, told, stage.tally.deviation, stage.used(openings, counts))
+
+    def _of_model(self) -> Iterator[str]:
+        for label in self._stage.plan.labels:
+            yield from likely_openings(
+                self._state.model, WritingPrompt(self._state.model, self._stage.plan.spec.asked, label)
+            )
+
+    def _take(self, event: Release) -> None:
+        assert isinstance(event, OpeningsReleased)
+        self._state.openings = {label: dict(used) for label, used in event.used.items()}
+        for label, used in event.used.items():
+            if used:  # drafts that were tried before anybody paid begin by themselves: they are written anew
+                self._state.public.pop(label, None)
+
+
+@functools.cache
+def listed() -> tuple[str, ...]:
+    """Frequent beginnings of messages, questions, reviews, posts and news; public."""
+    read: dict[str, list[str]] = json.loads(bundled("openings.json").read_text(encoding="utf-8"))
+    return tuple(each for kind in read.values() for each in kind)
+
+
+def likely_openings(model: LanguageModel, prompt: WritingPrompt) -> Iterator[str]:
+    """How a model is likely to begin a text that it is asked for: one and two words; public."""
+    first = model.open(prompt.prefix, [prompt.cue], len(prompt.cue), 1).logits()[0]
+    tokens = [
+        each for each in np.argsort(-first, kind="stable")[: 2 * _FIRST].tolist() if each not in model.stop_tokens
+    ]
+    words = [token for token in tokens if _is_word(model.decode([token]))][:_FIRST]
+    if not words:
+        return
+    rows = [[*prompt.cue, token] for token in words]
+    behind = model.open(prompt.prefix, rows, len(rows[0]), 1).logits()
+    for token, logits in zip(words, behind, strict=True):
+        word = model.decode([token]).strip()
+        yield word
+        shares = softmax(logits)
+        for second in np.argsort(-shares, kind="stable")[:_SECOND].tolist():
+            both = model.decode([token, second])
+            if both[len(model.decode([token])) :].startswith(" ") and _is_word(both.split()[-1]):
+                yield both.strip()
+
+
+def _is_word(text: str) -> bool:
+    bare = text.strip()
+    return bool(bare) and bare.replace("'", "").replace("’", "").isalpha()
+
+
+STAGE = AskForOpenings

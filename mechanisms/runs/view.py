@@ -1,0 +1,241 @@
+"""What a screen shows of a run, as a value: `view = fold(view, event)`. A recording replays it without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeVar
+
+from mechanisms.accounting import BudgetSnapshot
+from mechanisms.demos.demo_set import DemoSet
+from mechanisms.errors import UsageError
+from mechanisms.records import Demonstration, person
+from mechanisms.runs.certificate import plan_of
+from mechanisms.runs.events import (
+    CuratorEvent,
+    DemoCompleted,
+    DemoCutOff,
+    DemoRefused,
+    DemoStarted,
+    Drafting,
+    PrivateDiagnostics,
+    Release,
+    RunCompleted,
+    RunFailed,
+    RunStarted,
+    RunStopped,
+    SetKept,
+    SetsCompared,
+    StageProgress,
+    StageStarted,
+    TokenReleased,
+)
+from mechanisms.runs.plan import Plan
+from mechanisms.runs.spec import WRITE
+
+Recorded = TypeVar("Recorded")
+Phase = Literal["idle", "waiting", "running", "completed", "stopped", "failed"]
+
+
+@dataclass(frozen=True)
+class Writing:
+    """A demonstration in progress.
+
+    Attributes:
+        opening: how it begins; public.
+        released: its tokens so far.
+        private: the clean values behind the last token, for the curator's screen alone; None in every replay.
+    """
+
+    label: str
+    number: int
+    opening: str = ""
+    released: tuple[TokenReleased, ...] = ()
+    private: PrivateDiagnostics | None = None
+
+    @property
+    def token(self) -> TokenReleased | None:
+        """The last released token."""
+        return self.released[-1] if self.released else None
+
+    @property
+    def before(self) -> str:
+        """Its text without the last token."""
+        return self.released[-2].text if len(self.released) > 1 else self.opening
+
+    @property
+    def text(self) -> str:
+        """Its text, the last token included."""
+        return self.token.text if self.token else self.opening
+
+
+@dataclass(frozen=True)
+class RunView:
+    """State of the live screen.
+
+    Attributes:
+        demo_set: the run's set: empty at first, growing, final at the end.
+        plan: what its certificate states, planned anew; None where this version cannot.
+        stages: in their order.
+        stage: the one at work.
+        done: its approximate progress, 0 to 1.
+        drafting: whose public drafts are being written.
+        told: the last release of each stage.
+        writing: demonstrations in progress, oldest first.
+        last: the one that was finished last.
+        completed, refused, cut_off: events of whole demonstrations, in order.
+        tokens, moved: tokens released so far, and how many of them the rows changed.
+        budget: the ledger's state; None for a run that charges nothing.
+        message: why a run failed, or what it waits for.
+        waited: the share of what it waits for that has arrived, 0 to 1.
+    """
+
+    phase: Phase = "idle"
+    demo_set: DemoSet | None = None
+    plan: Plan | None = None
+    stages: tuple[str, ...] = ()
+    stage: str = ""
+    done: float = 0.0
+    drafting: Drafting | None = None
+    told: Mapping[str, Release] = field(default_factory=dict)
+    writing: tuple[Writing, ...] = ()
+    last: Writing | None = None
+    completed: tuple[DemoCompleted, ...] = ()
+    refused: tuple[DemoRefused, ...] = ()
+    cut_off: tuple[DemoCutOff, ...] = ()
+    tokens: int = 0
+    moved: int = 0
+    budget: BudgetSnapshot | None = None
+    message: str = ""
+    waited: float = 0.0
+
+    @property
+    def shown(self) -> Writing | None:
+        """The demonstration on the screen: the same one until it is finished."""
+        return self.writing[0] if self.writing else self.last
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run's set is final."""
+        return self.phase in ("completed", "stopped")
+
+    @property
+    def unit(self) -> str:
+        """The word for a unit: "row" or "user"."""
+        return person(self.demo_set.certificate.unit) if self.demo_set else "row"
+
+    @property
+    def standing(self) -> tuple[Demonstration, ...]:
+        """Demonstrations of the set as it stands; while tokens are written, those that are finished and texts."""
+        if self.demo_set is not None and self.demo_set.demonstrations:
+            return self.demo_set.demonstrations
+        refused = {(each.label, each.number) for each in self.refused}
+        whole = (each for each in self.completed if (each.demonstration.label, each.number) not in refused)
+        return tuple(each.demonstration for each in whole)
+
+    @property
+    def progress(self) -> float:
+        """Progress of the run, 0 to 1: stages, and within the one that writes its tokens; before, what it waits for."""
+        if self.phase in ("completed", "waiting"):
+            return 1.0 if self.phase == "completed" else self.waited
+        if self.stage not in self.stages:
+            return 0.0
+        return (self.stages.index(self.stage) + self.within) / len(self.stages)
+
+    @property
+    def within(self) -> float:
+        """Progress of the stage at work, 0 to 1: of the one that writes, its tokens."""
+        if self.stage != WRITE or self.plan is None:
+            return self.done
+        sampling = self.plan.sampling
+        steps = sum(each.token.step for each in self.writing if each.token) / sampling.tokens
+        return min(1.0, (len(self.completed) + steps) / (sampling.shots * len(self.plan.labels)))
+
+    def draft(self, label: str, number: int) -> Writing:
+        """One of the demonstrations in progress."""
+        return next(each for each in self.writing if (each.label, each.number) == (label, number))
+
+    def changed(self, label: str, number: int, **values: Any) -> RunView:
+        """The view with one demonstration changed."""
+        mine = (label, number)
+        writing = (replace(each, **values) if (each.label, each.number) == mine else each for each in self.writing)
+        return replace(self, writing=tuple(writing))
+
+
+def fold(view: RunView, event: CuratorEvent) -> RunView:
+    """The view after an event."""
+    match event:
+        case RunStarted(demo_set, stages, budget):
+            return RunView("running", demo_set, _plan(demo_set), stages, budget=budget)
+        case StageStarted(stage):
+            return replace(view, stage=stage, done=0.0, drafting=None)
+        case Drafting():
+            return replace(view, drafting=event)
+        case StageProgress(_, done):
+            return replace(view, done=done, drafting=None)
+        case SetKept(demo_set):
+            return replace(view, demo_set=demo_set)
+        case SetsCompared(own=own) if view.demo_set is not None:
+            return replace(view, demo_set=replace(view.demo_set, demonstrations=own), drafting=None)
+        case RunCompleted(demo_set, budget):
+            return replace(view, phase="completed", demo_set=demo_set, budget=budget, drafting=None)
+        case RunStopped(demo_set):
+            return replace(view, phase="stopped", demo_set=demo_set, drafting=None)
+        case RunFailed(message):
+            return replace(view, phase="failed", message=message, drafting=None)
+        case Release():
+            return replace(view, told={**view.told, view.stage: event}, done=1.0, drafting=None)
+    return _written(view, event)
+
+
+def _written(view: RunView, event: CuratorEvent) -> RunView:
+    """The view after an event of demonstrations that are written token by token."""
+    match event:
+        case DemoStarted(label, number, opening):
+            return replace(view, writing=(*view.writing, Writing(label, number, opening)))
+        case TokenReleased(label, number):
+            more = replace(view, tokens=view.tokens + 1, moved=view.moved + event.moved)
+            return more.changed(label, number, released=(*view.draft(label, number).released, event), private=None)
+        case PrivateDiagnostics(label, number):
+            return view.changed(label, number, private=event)
+        case DemoCompleted(demonstration, number):
+            ended = view.draft(demonstration.label, number)
+            others = tuple(each for each in view.writing if each is not ended)
+            return replace(view, writing=others, last=ended, completed=(*view.completed, event))
+        case DemoRefused():
+            return replace(view, refused=(*view.refused, event))
+        case DemoCutOff(label, number, finished):
+            others = tuple(each for each in view.writing if (each.label, each.number) != (label, number))
+            return replace(view, writing=view.writing if finished else others, cut_off=(*view.cut_off, event))
+    return view
+
+
+def _plan(demo_set: DemoSet) -> Plan | None:
+    try:
+        return plan_of(demo_set)
+    except UsageError:
+        return None
+
+
+def one_by_one(events: Iterable[Recorded]) -> list[Recorded]:
+    """A recording, reordered so that each demonstration is complete before the next begins."""
+    recorded = list(events)
+    order = {_whose(event): place for place, event in enumerate(recorded) if isinstance(event, DemoStarted)}
+    places = [place for place, event in enumerate(recorded) if _whose(event)]
+    written = sorted((recorded[place] for place in places), key=lambda event: order.get(_whose(event), len(recorded)))
+    for place, event in zip(places, written, strict=True):
+        recorded[place] = event
+    return recorded
+
+
+def _whose(event: object) -> tuple[str, int] | None:
+    """The demonstration that an event is about."""
+    match event:
+        case DemoStarted(label, number) | TokenReleased(label, number) | DemoCutOff(label, number):
+            return label, number
+        case DemoCompleted(demonstration, number):
+            return demonstration.label, number
+        case DemoRefused(label, number):
+            return label, number
+        case _:
+            return None

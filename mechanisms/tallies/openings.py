@@ -1,0 +1,95 @@
+"""How private texts begin: a one-hot vote of each unit among public openings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from mechanisms.accounting import PrivacyTarget
+from mechanisms.noise import Floats
+from mechanisms.tallies.tally import Histogram, steps_of
+
+
+@dataclass(frozen=True)
+class Openings(Histogram):
+    """A one-hot vector a row, for the longest public opening that its text begins with, or nothing; the mean a user.
+
+    The whole noisy histogram is released, pooled over labels or by label: a row is in one cell either way.
+    """
+
+    name: ClassVar[str] = "openings"
+    title: ClassVar[str] = "How texts begin"
+
+    by_user: bool
+
+    @classmethod
+    def costing(cls, target: PrivacyTarget, by_user: bool, alternatives: int) -> Openings:
+        """See `Tally.costing`."""
+        return cls(target.epsilon, by_user)
+
+    @property
+    def steps(self) -> int:
+        """See `Histogram.steps`."""
+        return steps_of(self.by_user)
+
+
+class Beginnings:
+    """Finds the public opening that a text begins with.
+
+    Args:
+        openings: public, one or two words each; two that differ in case and signs alone are one.
+    """
+
+    def __init__(self, openings: Sequence[str]) -> None:
+        self._places: dict[tuple[str, ...], int] = {}
+        for place, opening in enumerate(openings):
+            self._places.setdefault(_words(opening, 2), place)
+
+    def place(self, text: str) -> int | None:
+        """The position of the longest opening that fits; None where none does."""
+        words = _words(text, 2)
+        for length in range(len(words), 0, -1):
+            if (found := self._places.get(words[:length])) is not None:
+                return found
+        return None
+
+    def vote(self, text: str, places: int, start: int = 0) -> Floats:
+        """The one-hot vote of a text, shape (places,); zeros where no opening fits.
+
+        Args:
+            places: cells of the histogram.
+            start: of the cells of the text's label, where labels have cells of their own.
+        """
+        vote = np.zeros(places)
+        if (found := self.place(text)) is not None:
+            vote[start + found] = 1.0
+        return vote
+
+
+def distinct(openings: Sequence[str]) -> tuple[str, ...]:
+    """Openings of one or two words, each once, in their order; blank ones are none."""
+    found: dict[tuple[str, ...], str] = {}
+    for opening in openings:
+        if (words := _words(opening, 3)) and len(words) <= 2:
+            found.setdefault(words, " ".join(opening.split()))
+    return tuple(found.values())
+
+
+def _words(text: str, most: int) -> tuple[str, ...]:
+    """The first words of a text in small letters, without the signs around them."""
+    found: list[str] = []
+    for word in text[:_LONGEST].split()[: 2 * most]:
+        if (bare := word.casefold().strip(_SIGNS)) and len(found) < most:
+            found.append(bare)
+    return tuple(found)
+
+
+_LONGEST = 400
+"""Characters of a text that are looked at: no text may take long."""
+_SIGNS = ".,;:!?\"'“”‘’()[]{}<>*_-–—…«»¿¡#@/\\|"
+
+
+TALLY = Openings

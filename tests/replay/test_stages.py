@@ -1,0 +1,191 @@
+"""Runs in stages: every recipe, divided by roles and by epsilon, for rows and for users."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mechanisms.accounting import fingerprint
+from mechanisms.data.sizes import MeasuredSizes
+from mechanisms.records import Dataset, Record
+from mechanisms.runs.plan import Plan, plan_for
+from mechanisms.runs.run import divide, run
+from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, WRITE, Recipe, RunSpec, Split
+from mechanisms.sampling import Scheme
+from mechanisms.tallies import Weighing
+from tests.replay import price_list
+from tests.replay.contract import EXTREMES, Cost, hold, replay, replayed
+from tests.replay.world import (
+    OTHER,
+    UNIT,
+    LeaningSession,
+    Ledger,
+    charged,
+    neighbours,
+    one_key,
+    quick_claims,
+    tell_all,
+)
+from tests.runs.running import LABELS, SYLLABLES, Embedding, Reading, spec
+
+pytestmark = pytest.mark.usefixtures("one_key", "quick_claims")
+assert one_key
+assert quick_claims
+
+OTHERS = 8
+_UNITS = 200
+"""More than it takes for each role to be somebody's."""
+
+
+_DRAFTED = re.compile(f"({'|'.join(SYLLABLES)}){{2}}")
+
+
+class Swayed(Reading):
+    """Writes as far as one unit can sway a model; finds the label in a text, and after demonstrations the other one."""
+
+    def answer(self, prefix, query, label):
+        return 0.0 if (label in query) != bool(_DRAFTED.search(prefix)) else -9.0
+
+    def open(self, prefix, rows, length, room):
+        opened = super().open(prefix, rows, length, room)
+        marked = any(mark in bytes(row).decode("ascii", "replace") for row in rows for mark in (UNIT, OTHER))
+        return LeaningSession(opened.rows, 1.0) if marked and hasattr(opened, "sharpness") else opened
+
+
+def release(plan: Plan):
+    """A whole run, in a world where nothing is clipped; it charges and certifies what the price list says."""
+    assert [*price_list.clipped(plan)] == []
+
+    def ran(data, tape):
+        ledger, wanted = Ledger(tape), plan.for_content(fingerprint(data).content)
+        last = tell_all(run(wanted, data, Swayed(), ledger, tape, embedder=Embedding()), tape)
+        price_list.compare(ledger.planned, price_list.of_run(wanted), "what was reserved")
+        price_list.compare(charged(tape).items(), price_list.of_run(wanted), "what was charged")
+        price_list.compare(last.demo_set.certificate.event, price_list.with_sizes(wanted), "what is certified")
+
+    return ran
+
+
+def planned(data: Dataset, asked: RunSpec, measured: bool = False, many: int = 1) -> Plan:
+    """With public sizes far above the rows that there are: batches have room, and not everybody joins."""
+    sizes = {"red": many * (160 if asked.weighing is Weighing.LABELS else 40), "blue": many * 40}
+    counted = MeasuredSizes(sizes, 0.3, 1e-8, fingerprint(data).content) if measured else None
+    return plan_for(asked.with_(subsets=3, **({} if measured else {"sizes": sizes})), data, counted)
+
+
+def pair_of(name: str, by_user: bool, labels: tuple[str, ...] = LABELS):
+    """Neighbours; a row of the unit's counts in full, whether or not labels count the same."""
+    if by_user:
+        mine = [
+            Record(f"My {label} {UNIT} {i} {name}", label, name) for i in range(4 // len(labels)) for label in labels
+        ]
+    else:
+        mine = [Record(f"My blue {UNIT} {name}", "blue")]
+    return neighbours(LABELS, mine, OTHERS, by_user)
+
+
+def of_each_role(plan: Plan, by_user: bool) -> dict[str | None, str]:
+    """A unit of each role, and one of none where the shares leave some over."""
+    found: dict[str | None, str] = {}
+    shares = plan.spec.shares or {}
+    everybody = {*shares, *([None] if sum(shares.values()) < 0.99 else [])}
+    for name in (f"me {i}" for i in range(_UNITS)):
+        one, _ = pair_of(name, by_user)
+        parts = divide(replace(one, records=one.records[-1:]), plan).items()
+        found.setdefault(next((stage for stage, part in parts if part.records), None), name)
+        if everybody <= set(found):
+            return found
+    raise AssertionError("a role is nobody's")
+
+
+def pairs(plan: Plan, by_user: bool) -> Iterator[tuple[str, tuple[Dataset, Dataset]]]:
+    """Neighbours by a unit of each role, or by one that is asked for everything; each with whose list pays.
+
+    Where labels count the same, a user who judges has rows of the label alone that counts in full.
+    """
+    judges = LABELS if plan.spec.weighing is Weighing.ROWS else ("blue",)
+    if plan.by_roles:
+        for role, name in of_each_role(plan, by_user).items():
+            yield role or "", pair_of(name, by_user, LABELS if role == WRITE else judges)
+    else:
+        for labels in {LABELS, judges} if by_user else {LABELS}:
+            yield "all" if by_user else "blue", pair_of("me 0", by_user, labels)
+
+
+def hold_for_all(
+    asked: RunSpec, by_user: bool, sources: Sequence[Any] = (), near: Collection[str] = (), **how: Any
+) -> None:
+    """A unit of each role costs no more than its list was charged, one of none costs nothing.
+
+    With sources of noise runs are recorded on both neighbours, and else on one and the other in turns.
+    """
+    found: list[Cost] = []
+    some, _ = pair_of("me 0", by_user)
+    for payer, (one, other) in pairs(planned(some, asked, **how), by_user):
+        ran, joins = release(planned(one, asked, **how)), frozenset(range(2 * OTHERS))
+        if sources:
+            cost = replayed(ran, one, other, joins=joins, payer=payer, sources=sources)
+        else:
+            first, second = (one, other) if len(found) % 2 else (other, one)
+            cost = replay(ran, first, second, joins=joins).cost(payer=payer)
+        assert payer or cost.noise == 0
+        found.append(cost)
+    hold(found, *near)
+    if sampled := [each.rate for each in found if each.rate]:
+        assert max(sampled) == pytest.approx(1)
+
+
+def schemes(recipe: Recipe) -> list[Scheme]:
+    return [Scheme.PER_DEMONSTRATION] if recipe is Recipe.VOTE else list(Scheme)
+
+
+def cases() -> Iterator[Any]:
+    """Every combination; of each recipe and scheme every second one is quick, so that any three things meet in one."""
+    recipes = [(recipe, scheme) for recipe in Recipe for scheme in schemes(recipe)]
+    ways = list(itertools.product(Split, [False, True], Weighing, [False, True]))
+    for (i, (recipe, scheme)), (j, way) in itertools.product(enumerate(recipes), enumerate(ways)):
+        split, by_user, weighing, measured = way
+        writes = [] if recipe is Recipe.VOTE else [scheme]
+        named = "users" if by_user else "rows", f"by {weighing}", "measured" if measured else "declared"
+        marks = [pytest.mark.slow] if (i + j.bit_count()) % 2 else []
+        yield pytest.param(recipe, scheme, *way, id="-".join([recipe, *writes, split, *named]), marks=marks)
+
+
+@pytest.mark.parametrize(("recipe", "scheme", "split", "by_user", "weighing", "measured"), [*cases()])
+def test_a_unit_of_each_stage_costs_what_its_list_was_charged(recipe, scheme, split, by_user, weighing, measured):
+    asked = spec(recipe, split, weighing=weighing, scheme=scheme)
+    sources = [None] if split is Split.EPSILON else []
+    hold_for_all(asked, by_user, sources, {*(asked.shares or {})}, measured=measured)
+
+
+@pytest.mark.parametrize("split", Split)
+@pytest.mark.parametrize("left_out", [("openings",), ("score",), ("calibrate",), ("openings", "calibrate", "score")])
+def test_a_run_without_some_stages_costs_what_it_charges(left_out, split):
+    asked = spec("vote", split, left_out)
+    hold_for_all(asked, False, [None], near={*(asked.shares or {})})
+
+
+@pytest.mark.parametrize("source", EXTREMES[1:], ids=["low", "high"])
+def test_noise_that_is_far_out_lets_nothing_else_through(source):
+    """All openings clear such noise, or none does; every draft wins, or the last."""
+    hold_for_all(spec("vote", "epsilon"), False, [source])
+
+
+MANY = 100
+"""Times so many units are declared that labels have openings of their own."""
+
+
+@pytest.mark.parametrize("by_user", [False, True], ids=["rows", "users"])
+@pytest.mark.parametrize("many", [1, MANY], ids=["pooled", "by label"])
+@pytest.mark.parametrize(("recipe", "split"), [(Recipe.VOTE, Split.ROLES), (Recipe.BOTH, Split.EPSILON)])
+def test_a_unit_moves_the_openings_by_what_it_pays(recipe, split, many, by_user):
+    asked = spec(recipe, split, (CALIBRATE, SCORE))
+    some, _ = pair_of("me 0", by_user)
+    stage = planned(some, asked, many=many).stages[OPENINGS]
+    assert stage.by_label == (many == MANY)
+    hold_for_all(asked, by_user, EXTREMES, {OPENINGS}, many=many)

@@ -1,0 +1,184 @@
+"""The exported file: valid, complete, recomputable, and free of everything private."""
+
+from __future__ import annotations
+
+import json
+import re
+from copy import deepcopy
+from dataclasses import replace
+
+import jsonschema
+import pytest
+
+from mechanisms.accounting import claim
+from mechanisms.demos.demo_set import FORMAT, loads, schema
+from mechanisms.errors import UsageError
+from mechanisms.noise import SecureRandomness
+from mechanisms.privacy_events import from_json
+from mechanisms.runs.spec import Recipe, Split
+from mechanisms.runs.stages import stage_names
+from tests.runs.running import alone, begun, data, ledger, planned, rows, spec, told
+
+ONE = {"type": "gaussian", "noise_multiplier": 2.0}
+
+
+def nested(depth: int) -> dict:
+    return ONE if depth == 0 else {"type": "repeat", "count": 1, "of": nested(depth - 1)}
+
+
+@pytest.fixture
+def demo_set():
+    """Of a calibrated run, written once; tests edit what its document shares."""
+    made = deepcopy(told("alone")[-1].demo_set)
+    return replace(made, certificate=replace(made.certificate, disclosures=()))
+
+
+def test_it_validates_and_comes_back_the_same(demo_set):
+    jsonschema.validate(demo_set.to_json(), schema())
+    assert loads(demo_set.dumps()) == demo_set
+    assert demo_set.certificate.private
+
+
+def test_its_claim_follows_from_event_and_delta_alone(demo_set):
+    stated = demo_set.to_json()["privacy"]
+    found = claim(from_json(stated["event"]), stated["delta"])
+    assert found.epsilon == pytest.approx(stated["epsilon"], rel=1e-6)
+    assert 0.97 * 2.0 <= stated["epsilon"] <= 2.0
+
+
+def test_reasons_why_clean_values_were_shown_come_back(demo_set):
+    assert "shown" not in demo_set.to_json()["privacy"]
+    shown = replace(demo_set, certificate=replace(demo_set.certificate, disclosures=("a non-private run",)))
+    assert loads(shown.dumps()) == shown
+    assert shown.to_json()["privacy"]["shown"] == ["a non-private run"]
+
+
+@pytest.mark.parametrize(("unit", "by_user"), [("record", False), ("user:patient\nid", True)])
+def test_units_are_read(demo_set, unit, by_user):
+    document = demo_set.to_json()
+    document["privacy"]["unit"] = unit
+    read = loads(json.dumps(document)).certificate
+    assert (read.unit, read.by_user) == (unit, by_user)
+
+
+OPTIONAL = {
+    "stages": [{"name": "vote", "role": 0.25, "event": ONE}],
+    "prior": {"red": 0.31, "blue": 0.69},
+    "score": {"arms": {"zero-shot": {"accuracy": 0.61, "interval": [0.57, 0.66]}}, "rows": "private"},
+    "baselines": {"zero_shot_prior": {"red": -0.5, "blue": 0.5}},
+    "refused": [{"label": "red", "reason": "no words"}],
+}
+UNFIT = {
+    "stages": [
+        [],
+        [{"name": "vote", "role": 0, "event": ONE}],
+        [{"name": "vote", "role": 1.0, "event": {"type": "x"}}],
+    ],
+    "prior": [{}, {"red": 100.5}, {"red": "1"}],
+    "score": [
+        {"arms": {}, "rows": "mine"},
+        {"arms": {"x": {"accuracy": 1.01, "interval": [0.5, 1]}}, "rows": "private"},
+        {"arms": {"x": {"accuracy": 0.6, "interval": [-0.1, 1]}}, "rows": "private"},
+        {"arms": {"x": {"accuracy": 0.6, "interval": [0.5]}}, "rows": "private"},
+    ],
+    "baselines": [{"zero_shot_prior": {"red": -101}}, {"chosen": "voted 1"}],
+    "refused": [[], [{"label": "red"}], [{"label": "red", "reason": "no words", "text": "shown"}]],
+}
+
+
+@pytest.mark.parametrize("name", OPTIONAL)
+def test_what_stages_found_comes_back_where_it_fits_and_is_refused_elsewhere(demo_set, name):
+    document = demo_set.to_json() | {name: OPTIONAL[name]}
+    assert loads(json.dumps(document)).to_json() == document
+    for unfit in (3, *UNFIT[name]):
+        with pytest.raises(UsageError, match=name):
+            loads(json.dumps(demo_set.to_json() | {name: unfit}))
+
+
+def test_a_file_of_version_1_is_refused_with_the_version_of_the_program_that_reads_it(demo_set):
+    document = demo_set.to_json() | {"format": "dpicl-demos/1"}
+    with pytest.raises(UsageError, match=r"\AThis is a dpicl-demos/1 demo set: version 0\.1\.0 .*\Z"):
+        loads(json.dumps(document))
+
+
+def test_the_schema_knows_the_recipes_and_stages_that_there_are():
+    recipe = schema()["$defs"]["recipe"]["properties"]
+    assert recipe["recipe"]["enum"] == list(Recipe)
+    assert recipe["split"]["enum"] == list(Split)
+    assert all(re.search(recipe["shares"]["propertyNames"]["pattern"], stage) for stage in stage_names())
+
+
+@pytest.mark.parametrize("recipe", Recipe)
+def test_a_set_of_any_recipe_comes_back(recipe):
+    private = data(rows(60))
+    *_, last = begun(private, planned(private, spec(recipe)), randomness=SecureRandomness())
+    made = last.demo_set
+    jsonschema.validate(made.to_json(), schema())
+    assert loads(made.dumps()) == made
+    assert made.asked == planned(private, spec(recipe)).spec.asked
+    assert (made.score is None, made.prior is None, made.baselines is None) == (False, False, False)
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (lambda d: d["task"].update(schema={"type": "object"}), "records of a schema"),
+        (lambda d: d["task"]["template"].update(output="Answer"), "texts with answers"),
+    ],
+)
+def test_a_set_of_a_kind_that_is_no_more_is_refused_in_one_line(demo_set, change, what):
+    document = demo_set.to_json()
+    change(document)
+    with pytest.raises(UsageError, match=rf"\AThis is a demo set of {what}: version 0\.2\.0 .*\Z"):
+        loads(json.dumps(document))
+
+
+def test_spend_before_the_run_is_stated():
+    private, account = data(rows(60)), ledger()
+    for expected_positive in (False, True):
+        *_, last = begun(private, planned(private, alone()), ledger=account)
+        assert (last.demo_set.certificate.spent_before[0] > 0) == expected_positive
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.update(format="other"), FORMAT),
+        (lambda d: d.update(format=[FORMAT]), FORMAT),
+        (lambda d: d.pop("privacy"), FORMAT),
+        (lambda d: d["privacy"].update(unit="user:"), "privacy/unit"),
+        (lambda d: d["privacy"].update(unit="record\n"), "privacy/unit"),
+        (lambda d: d["privacy"].update(epsilon=0.5), "privacy/accountants/claimed/epsilon"),
+        (lambda d: d["privacy"]["parameters"].pop("sizes"), "privacy/parameters"),
+        (lambda d: d["privacy"]["parameters"].update(sizes={"a": 2**53 + 1}), "not JSON"),
+        (lambda d: d["privacy"]["spent_before"].update(epsilon=float("nan")), "not JSON"),
+        (lambda d: d.update(signature={"algorithm": "none"}), "signature"),
+        (lambda d: d["privacy"].update(delta=2), "privacy/delta"),
+        (lambda d: d["demonstrations"].append({"text": 3, "label": "red"}), "demonstrations"),
+        (lambda d: d["privacy"]["event"]["lists"].update(x=[{"type": "magic"}]), "privacy/event"),
+        (lambda d: d["privacy"]["event"].update(lists={}), "list"),
+        (lambda d: d["privacy"]["event"]["lists"].update(x=[nested(400)]), f"{FORMAT}|nested"),
+        (lambda d: d["privacy"]["event"]["lists"].update(x=[{"type": "repeat", "count": 10**9, "of": ONE}]), "count"),
+        (lambda d: d["privacy"]["parameters"].update(tokens="abc"), "tokens"),
+        (lambda d: d["task"]["labels"].append("\ud800"), "not JSON"),
+    ],
+)
+def test_broken_files_are_refused_with_the_place(demo_set, change, message):
+    document = demo_set.to_json()
+    change(document)
+    with pytest.raises(UsageError, match=message):
+        loads(json.dumps(document))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "not json", "[]", "3", f'{{"format": "{FORMAT}"}}', '{"format": ["dpicl-demos/1"]}', "[" * 100_000]
+)
+def test_no_json_is_refused(text):
+    with pytest.raises(UsageError):
+        loads(text)
+
+
+def test_a_field_that_stands_twice_is_refused(demo_set):
+    text = demo_set.dumps().replace('"private": true,', '"private": true, "private": false,')
+    with pytest.raises(UsageError, match="not JSON"):
+        loads(text)

@@ -1,0 +1,200 @@
+"""Public drafts: cleaned, distinct, from the public prompt and released openings alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mechanisms.asking import Asked
+from mechanisms.errors import ModelUnavailable, UsageError
+from mechanisms.noise import SeededRandomness
+from mechanisms.runs import drafts
+from mechanisms.runs.drafts import TEMPERATURE, TOP_P, Drafts, gate_of, preview_drafts, sample, write_drafts
+from mechanisms.runs.text import cleaned
+from tests.runs.running import Speaking
+from tests.toy_embedder import ToyEmbedder
+from tests.toy_model import VOCABULARY
+
+ASKED, LABELS = Asked(kind="note"), ("red", "blue")
+PROMPT = "Write one note about red, in one or two sentences.\n\nNote:"
+
+
+class Recording(Speaking):
+    def __init__(self) -> None:
+        super().__init__(sharpness=1.0, busy=10**6)
+        self.prompts: list[str] = []
+
+    def open(self, prefix, rows, length, room):
+        self.prompts += [bytes([*prefix, *row]).decode() for row in rows]
+        return super().open(prefix, rows, length, room)
+
+
+class Stuck(Recording):
+    """Writes the same word again and again."""
+
+    def decode(self, tokens) -> str:
+        return "red. " * len(tokens)
+
+
+def wanted(count: int = 6, tokens: int = 20, openings=None) -> Drafts:
+    return Drafts(ASKED, "red", LABELS, count, tokens, openings or {})
+
+
+def gate(model=None):
+    return gate_of(model or Speaking(sharpness=1.0, busy=10**6), ASKED, "red", SeededRandomness(9))
+
+
+def written(model=None, count=6, tokens=20, taken=(), seed=1, openings=None):
+    model = model or Speaking(sharpness=1.0, busy=10**6)
+    return write_drafts(model, wanted(count, tokens, openings), gate(), SeededRandomness(seed), taken)
+
+
+def test_what_stands_for_another_label_is_not_written_in_whatever_case_and_punctuation():
+    first = written()
+    others = [f" «{text.upper()}»!" for text in first[:3]]
+    again = written(taken=others)
+    assert not set(first[:3]) & set(again)
+    assert len(again) == len(first)
+
+
+@pytest.mark.parametrize("busy", [1, 4, 10**6])
+def test_drafts_are_cleaned_and_distinct_and_as_many_as_asked_for(busy):
+    found = written(Speaking(sharpness=1.0, busy=busy))
+    assert len(found) == len(set(found)) == 6
+    assert all(cleaned(each, ASKED, "red", LABELS, gate()) == each for each in found)
+    assert all(len(each.split()) <= 20 for each in found)
+
+
+def test_a_batch_is_one_session_and_there_is_an_end_to_trying():
+    model, stuck = Recording(), Stuck()
+    written(model)
+    assert {rows for rows, _, _ in model.opened} == {6 * drafts.WRITTEN}
+    with pytest.raises(UsageError, match="choose another model, or say"):
+        written(stuck)
+    assert sum(rows for rows, _, _ in stuck.opened) == 6 * drafts._TRIES
+
+
+def test_nothing_but_the_public_prompt_is_asked():
+    model = Recording()
+    written(model)
+    assert set(model.prompts) == {PROMPT}
+
+
+def test_drafts_are_begun_as_openings_are_weighed():
+    model = Recording()
+    written(model, openings={"My": 0.75, "The": 0.25})
+    begun = [each.removeprefix(PROMPT) for each in model.prompts]
+    assert (begun.count(" My"), begun.count(" The")) == (9, 3)
+
+
+def test_the_likelier_drafts_are_kept_likeliest_first(monkeypatch):
+    texts = [f"The {word} one came." for word in ("first", "second", "third", "fourth", "fifth")]
+    likelihoods = (-3.0, -1.0, -4.0, -2.0, -5.0)
+    monkeypatch.setattr(drafts, "_write", lambda *_: list(zip(texts, likelihoods, strict=True)))
+    assert written(count=2) == (texts[1], texts[3])
+    assert written(count=5) == tuple(texts[i] for i in (1, 3, 0, 2, 4))
+
+
+def test_drafts_nearer_to_another_label_stand_behind(monkeypatch):
+    # Words are near to themselves: a text is near to the label that it names.
+    texts = [f"There came {word} one today." for word in ("a blue", "a red", "another blue", "another red")]
+    likelihoods = (-1.0, -3.0, -2.0, -4.0)
+    monkeypatch.setattr(drafts, "_write", lambda *_: list(zip(texts, likelihoods, strict=True)))
+    model = Speaking(sharpness=1.0, busy=10**6)
+    for count, kept in ((2, [1, 3]), (3, [1, 3, 0])):
+        found = write_drafts(model, wanted(count), gate(), SeededRandomness(1), embedder=ToyEmbedder(64))
+        assert found == tuple(texts[i] for i in kept)
+
+
+def test_a_sentence_of_the_prompt_is_not_a_draft(monkeypatch):
+    told = Drafts(Asked(sentence="You write as people write. Write of {label}."), "red", LABELS, 6, 20, {})
+    texts = ["You write as people write! I came late.", "They came late to us.", "People write the way they speak."]
+    monkeypatch.setattr(drafts, "_write", lambda *_: [(text, -1.0) for text in texts])
+    model = Speaking(sharpness=1.0, busy=10**6)
+    assert set(write_drafts(model, told, gate(), SeededRandomness(1))) == set(texts[1:])
+
+
+class Prompt:
+    """A prompt of bytes."""
+
+    def __init__(self, prefix: bytes, cue: bytes) -> None:
+        self.prefix, self.cue = list(prefix), list(cue)
+
+    def opening(self, text: str) -> list[int]:
+        return list(text.encode())
+
+
+def test_a_draft_is_as_likely_as_the_model_finds_its_tokens():
+    model = Speaking(sharpness=1.0, busy=10**6)
+    model.stop_tokens = frozenset()
+    [(_, found)] = drafts._write(model, Prompt(b"a", b"b"), [""], 1, SeededRandomness(2))
+    session = model.open(list(b"a"), [list(b"b")], 1, 1)
+    own = [float(session.score([token])[0]) for token in range(VOCABULARY)]
+    tempered = np.array(own) / TEMPERATURE
+    assert abs(found - (tempered - np.logaddexp.reduce(tempered))).min() < 1e-9
+
+
+def test_no_draft_ends_before_the_least_length():
+    class Ending(Recording):
+        stop_tokens = frozenset(range(VOCABULARY // 2))
+
+    model = Ending()
+    rows = drafts._write(model, Prompt(b"a", b"b"), [""] * 20, 30, SeededRandomness(2))
+    lengths = [len(row.split()) for row, _ in rows]
+    assert min(lengths) == drafts._LEAST_TOKENS
+    assert max(lengths) < 30, "rows that ended were written on"
+
+
+def test_a_row_does_not_depend_on_rows_that_ended():
+    class Ending(Recording):
+        stop_tokens = frozenset(range(0, VOCABULARY, 3))
+
+    class Likeliest(SeededRandomness):
+        def uniform(self, count):
+            return np.full(count, 1e-9)
+
+    # Different openings of one length, so that the rows differ although every draw is the likeliest token.
+    openings = [chr(97 + i) for i in range(12)]
+    together = drafts._write(Ending(), Prompt(b"", b""), openings, 25, Likeliest(0))
+    alone = [drafts._write(Ending(), Prompt(b"", b""), [each], 25, Likeliest(0))[0] for each in openings]
+    assert [text for text, _ in together] == [text for text, _ in alone]
+    assert [found for _, found in together] == pytest.approx([found for _, found in alone])
+    assert len({len(each.split()) for each, _ in alone}) > 3, "all ended at once: the test shows nothing"
+
+
+def test_samples_follow_the_nucleus():
+    logits = np.log(np.array([0.5, 0.02, 0.3, 0.08, 0.1]))
+    drawn, found = sample(np.tile(logits, (40_000, 1)), SeededRandomness(3))
+    tempered = logits / TEMPERATURE - np.logaddexp.reduce(logits / TEMPERATURE)
+    assert found == pytest.approx(tempered[drawn])
+    shares = np.bincount(drawn, minlength=5) / len(drawn)
+    kept = np.exp(tempered) * np.array([1, 0, 1, 0, 1])
+    assert kept.sum() > TOP_P > 0.8
+    assert shares == pytest.approx(kept / kept.sum(), abs=0.015)
+
+
+def test_the_nucleus_is_that_of_the_whole_vocabulary():
+    # Many rare tokens hold most of the probability: what is cut off unsorted still counts.
+    logits = np.concatenate([[np.log(9.0)], np.zeros(991)])
+    drawn, _ = sample(np.tile(logits, (2_000, 1)), SeededRandomness(4))
+    first = 9 ** (1 / TEMPERATURE)
+    assert (drawn == 0).mean() == pytest.approx(first / (first + drafts._MOST_CANDIDATES - 1), abs=0.02)
+
+
+def test_what_is_not_finite_is_never_drawn():
+    logits = np.array([[np.nan, 1.0, -np.inf, np.inf]])
+    assert set(sample(np.repeat(logits, 50, axis=0), SeededRandomness(5))[0].tolist()) == {1}
+    with pytest.raises(ModelUnavailable, match="choose another model"):
+        sample(np.array([[0.0, 1.0], [np.nan, np.nan]]), SeededRandomness(5))
+
+
+def test_a_preview_is_two_drafts_from_public_words_alone():
+    model = Recording()
+    found = preview_drafts(model, wanted(), gate(), SeededRandomness(1))
+    assert len(found) == 2
+    assert all(cleaned(text, ASKED, "red", LABELS, gate()) == text for text in found)
+    assert set(model.prompts) == {PROMPT}
+
+
+def test_a_preview_of_which_nothing_is_of_use_is_empty():
+    assert preview_drafts(Stuck(), wanted(), gate(), SeededRandomness(1)) == ()

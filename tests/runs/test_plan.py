@@ -1,0 +1,191 @@
+"""What is said of a run before it runs: its claim, its warnings, its work; all from public numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mechanisms.accounting import claim
+from mechanisms.errors import UsageError
+from mechanisms.noise import SeededRandomness
+from mechanisms.privacy_events import Composed
+from mechanisms.records import RECORD
+from mechanisms.runs.defaults import MOST_CORRECTED_LABELS, completed
+from mechanisms.runs.plan import Plan
+from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WRITE, Recipe, RunSpec, Split
+from mechanisms.runs.stages.score import Score
+from mechanisms.runs.work import Speed, Work, measure
+from mechanisms.tallies import Weighing
+from tests.toy_model import ToyModel
+
+LABELS = ("a", "b")
+SPEED = Speed(1e-3, 2e-3, 1e-3)
+
+
+def plan_of(recipe: str = "vote", size: int = 3000, by_user: bool = False, sizes=None, **settings: Any) -> Plan:
+    sizes = sizes or dict.fromkeys(LABELS, size)
+    spec = completed(RunSpec.of(**{"delta": 1e-6, "recipe": recipe} | settings), sizes)
+    return Plan(spec=spec, labels=tuple(sizes), sizes=sizes, unit="user:who" if by_user else RECORD)
+
+
+def score_of(plan: Plan) -> Score:
+    stage = plan.stages[SCORE]
+    assert isinstance(stage, Score)
+    return stage
+
+
+@pytest.mark.parametrize("split", Split)
+@pytest.mark.parametrize("by_user", [False, True])
+def test_voting_costs_its_target_and_needs_no_calibration(split, by_user):
+    plan = plan_of(split=split, by_user=by_user)
+    assert plan.calibrated() is plan
+    assert plan.claim().epsilon == pytest.approx(1.0)
+    assert plan.claim().epsilon <= 1.0 + 1e-9
+    assert ("user" in plan.guarantee) is by_user
+    assert plan.warnings() == ()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("split", Split)
+def test_writing_gets_its_part_of_the_units_or_of_epsilon(split):
+    plan = plan_of("both", split=split)
+    ready = plan.calibrated()
+    assert ready.sampling.share == plan.role(WRITE)
+    alone = claim(Composed("role", (("write", ready.stages[WRITE].events),)), plan.spec.delta).epsilon
+    assert 0.95 * plan.epsilon(WRITE) < alone <= plan.epsilon(WRITE)
+    assert ready.claim().epsilon <= 1.0 + 1e-9
+
+
+@pytest.mark.parametrize("split", Split)
+@pytest.mark.parametrize("by_user", [False, True])
+@pytest.mark.parametrize("sizes", [{"a": 200, "b": 30}, {"a": 5, "b": 200}])
+def test_a_stage_is_told_by_its_dearest_list(split, by_user, sizes):
+    """Labels of unequal sizes are sampled at unequal rates; the smallest may be sampled whole, with fewer events."""
+
+    def price(events) -> float:
+        return claim(Composed("role", (("one", events),)), 1e-5).epsilon
+
+    plan = plan_of("both", by_user=by_user, sizes=sizes, split=split, parameters={"noise-multiplier": 20.0})
+    told = {each.name: price((each.event,)) for each in plan.stage_records()}
+    assert set(told) == set(plan.stages)
+    for name in (OPENINGS, WRITE, VOTE, CALIBRATE):
+        dearest = max(price(events) for _, events in plan.stages[name].charges())
+        assert told[name] == pytest.approx(dearest, rel=1e-3)
+
+
+@pytest.mark.parametrize("split", Split)
+@pytest.mark.parametrize("by_user", [False, True])
+def test_a_run_costs_what_its_stages_charge_and_nothing_else(split, by_user):
+    plan = plan_of("both", by_user=by_user, split=split, parameters={"noise-multiplier": 20.0})
+    charged: dict[str, list[object]] = {}
+    for stage in plan.stages.values():
+        for name, events in stage.charges():
+            charged.setdefault(name, []).extend(events)
+    assert charged == {name: list(events) for name, events in plan.event}
+
+
+def test_a_single_label_has_nothing_to_classify():
+    with pytest.raises(UsageError, match="nothing to classify"):
+        plan_of("vote", sizes={"a": 100}, shares={VOTE: 0.5, SCORE: 0.5})
+
+
+def test_a_weak_target_is_called_weak():
+    assert any("weak guarantee" in each for each in plan_of(epsilon=8.0).warnings())
+
+
+def test_a_delta_that_publishes_a_row_is_called_so():
+    assert any("published outright" in each for each in plan_of(delta=0.01).warnings())
+
+
+def test_few_rows_are_warned_of_and_many_are_not():
+    few = plan_of(size=30).warnings()
+    assert any("winners may be chance" in each for each in few)
+    assert any("correction may be chance" in each for each in few)
+    assert any("wider than 20 points" in each for each in few)
+    assert plan_of(size=3000).warnings() == ()
+
+
+def test_users_are_warned_of_as_users():
+    warnings = plan_of(size=30, by_user=True).warnings()
+    assert len(warnings) == len(plan_of(size=30).warnings())
+    assert all("users" in each and "rows" not in each for each in warnings if "guarantee" not in each)
+
+
+def test_tokens_that_few_rows_decide_are_warned_of():
+    noisy, quiet = (plan_of("both", parameters={"noise-multiplier": noise}).warnings() for noise in (100.0, 1.0))
+    assert any("decide few tokens" in each for each in noisy)
+    assert not any("decide few tokens" in each for each in quiet)
+
+
+@pytest.mark.parametrize(("labels", "said"), [(MOST_CORRECTED_LABELS, False), (MOST_CORRECTED_LABELS + 1, True)])
+def test_many_labels_are_told_of_prototypes_before_the_run(labels, said):
+    plan = plan_of(sizes={f"label {i}": 100 for i in range(labels)})
+    assert any("Class prototypes" in each for each in plan.warnings()) is said
+
+
+def test_the_margin_is_about_what_the_score_gives():
+    plan = plan_of()
+    rows, tally = round(plan.units(SCORE)), score_of(plan).tally
+    randomness, rng, halves = SeededRandomness(1), np.random.default_rng(2), []
+    for _ in range(30):
+        right = rng.random((rows, 3)) < 0.5
+        estimate = tally.accuracy(tally.release(tally.cells(right), randomness), 0)
+        halves.append((estimate.high - estimate.low) / 2)
+    assert score_of(plan).margin == pytest.approx(float(np.mean(halves)), rel=0.1)
+
+
+def test_where_labels_count_the_same_the_margin_is_of_what_the_rows_count():
+    """A large label's many rows count no more than a small one's few: a score of them is as wide."""
+    sizes = {"a": 1200} | {f"b{i}": 73 for i in range(11)}
+    skewed = plan_of(sizes=sizes)
+    assert skewed.spec.weighing is Weighing.LABELS
+    by_rows = replace(skewed, spec=skewed.spec.with_(weighing="rows"))
+    assert score_of(skewed).margin > 1.3 * score_of(by_rows).margin
+    assert not any("wider than 20 points" in each for each in skewed.warnings()), "as proposed"
+
+
+def test_a_margin_never_passes_the_whole_range():
+    assert score_of(plan_of(size=2)).margin == 0.5
+
+
+# The work of a run.
+
+
+def seconds(plan: Plan) -> float:
+    return SPEED.seconds(sum((stage.work() for stage in plan.stages.values()), Work()))
+
+
+@pytest.mark.parametrize(
+    "longer",
+    [
+        {"drafts": 60},
+        {"draft_tokens": 80},
+        {"max_record_tokens": 128},
+        {"recipe": "both", "mechanism": "gaussian"},
+        {"split": "epsilon"},
+        {"shots": 4},
+    ],
+    ids=str,
+)
+def test_more_work_takes_longer(longer):
+    assert seconds(plan_of(**longer)) > seconds(plan_of())
+
+
+def test_users_and_more_rows_take_longer_and_a_score_left_out_takes_none():
+    assert seconds(plan_of(by_user=True)) > seconds(plan_of())
+    assert seconds(plan_of(split="epsilon", size=6000)) > seconds(plan_of(split="epsilon"))
+    scored, unscored = plan_of(), plan_of(score=False)
+    assert seconds(scored) > seconds(unscored)
+    assert plan_of(recipe=Recipe.TOKENS, scheme="per-token").stages[WRITE].work().written == 0
+
+
+def test_a_model_is_measured_behind_its_first_pass():
+    ticks = iter(range(100))
+    model = ToyModel()
+    speed = measure(model, clock=lambda: float(next(ticks)))
+    assert speed.position > 0
+    assert speed.token > 0
+    assert len(model.opened) == 2, "the first pass takes memory"

@@ -1,0 +1,97 @@
+"""How a model is asked to write: one sentence, made of the owner's words or the owner's own."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mechanisms.asking import LABEL, LONGEST, Asked, in_words
+from mechanisms.errors import UsageError
+
+WORDS = st.text(st.characters(exclude_categories=["C"]), min_size=1, max_size=20).filter(str.strip)
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        (Asked(), "Write one text about card arrival, in one or two sentences."),
+        (Asked("review", relation="that is"), "Write one review that is card arrival, in one or two sentences."),
+        (
+            Asked("message", "a patient", "a clinic"),
+            "You are a patient. Write one message about card arrival to a clinic, in one or two sentences.",
+        ),
+        (
+            Asked("message", "a patient"),
+            "You are a patient. Write one message about card arrival, in one or two sentences.",
+        ),
+        (Asked("note", reader="a clinic"), "Write one note about card arrival to a clinic, in one or two sentences."),
+        (Asked(words={"card_arrival": "a late card"}), "Write one text about a late card, in one or two sentences."),
+        (Asked(sentence="Say {label}: {label}!"), "Say card arrival: card arrival!"),
+    ],
+)
+def test_the_sentence_is_made_of_the_words_that_were_said(asked, sentence):
+    assert asked.of("card_arrival") == sentence
+
+
+def test_where_a_writer_addresses_a_reader_the_model_may_be_the_reader():
+    asked = Asked("message", "a patient", "a clinic")
+    assert asked.addressed
+    assert asked.of("pain", sent=True) == (
+        "You are a clinic. A patient writes you one message about pain, in one or two sentences."
+    )
+    assert not Asked("message", "a patient").addressed
+    assert not Asked("message", reader="a clinic").addressed
+    assert not Asked("message", "a patient", "a clinic", sentence="Write of {label}.").addressed
+
+
+@pytest.mark.parametrize(
+    ("label", "words"),
+    [
+        ("card_arrival", "card arrival"),
+        ("Lost-or_stolen  Card", "lost or stolen card"),
+        ("USA", "USA"),
+        ("HTTP", "HTTP"),
+        ("SPORT", "sport"),
+        ("__", "__"),
+        ("Ärger", "ärger"),
+    ],
+)
+def test_labels_are_said_in_words(label, words):
+    assert in_words(label) == words
+    assert Asked().named(label) == words
+    assert Asked(words={label: "x"}).named(label) == "x"
+
+
+@given(WORDS, WORDS, WORDS, WORDS, st.booleans())
+def test_every_word_that_was_said_stands_in_the_sentence(kind, writer, reader, relation, sent):
+    asked = Asked(kind, writer, reader, relation)
+    said = asked.of("pain", sent)
+    for each in (kind, writer[1:], reader, relation, "pain"):
+        assert each in said
+
+
+@given(
+    WORDS, WORDS, st.dictionaries(WORDS, WORDS, max_size=3), st.sampled_from(["", f"x {LABEL}", f"{LABEL} {{x}} %s"])
+)
+def test_what_a_file_holds_of_it_comes_back(kind, writer, words, sentence):
+    asked = Asked(kind, writer, words=words, sentence=sentence)
+    assert Asked(**asked.to_json()) == asked
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"kind": " "},
+        {"relation": ""},
+        {"kind": "x" * (LONGEST + 1)},
+        {"writer": "x" * (LONGEST + 1)},
+        {"words": {"a": "x" * (LONGEST + 1)}},
+        {"sentence": "no place for it"},
+        {"sentence": LABEL + "x" * 4 * LONGEST},
+    ],
+)
+def test_what_makes_no_sentence_is_refused_in_words(said):
+    with pytest.raises(UsageError) as refused:
+        Asked(**said)
+    assert "\n" not in str(refused.value)

@@ -1,0 +1,294 @@
+"""How the model is asked: words proposed by columns, chosen by the person, in the sentence and in the steps after."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dpicl_ui.data.draft_preview import DraftPreview
+from dpicl_ui.frame.guard import guarded
+from mechanisms.asking import LONGEST
+from mechanisms.data.field_names import suggested_names
+from mechanisms.data.sources import EXAMPLES
+from mechanisms.errors import SeveralErrors, UsageError
+from mechanisms.runs.drafts import Drafts
+from mechanisms.runs.spec import RunSpec
+from tests.toy_model import ToyModel
+from tests.ui.data.tab import TAB, Tab
+from tests.ui.tabs import lend
+from tests.ui.trees import text_of
+
+HOSTILE = "<img src=x onerror=alert(1)> ${message}"
+
+
+# The words.
+
+
+def test_columns_that_say_something_propose_words(tab: Tab):
+    tab.upload("message", "department", "other")
+    assert (tab.asked.kind, tab.asked.relation, tab.state.file.label_field) == ("message", "about", "Department")
+    assert tab.values()[tab.step.words.kind] == "message"
+    tab.upload("review", "sentiment", "other")
+    assert (tab.asked.kind, tab.asked.relation) == ("review", "that is")
+    tab.confirm()
+    assert tab.state.confirmed is not None
+
+
+def test_columns_that_say_nothing_leave_the_neutral_words(tab: Tab):
+    tab.upload("text", "label", "other")
+    assert (tab.asked.kind, tab.asked.relation, tab.state.file.label_field) == ("text", "about", "Label")
+
+
+def test_a_hostile_column_is_no_proposal(tab: Tab):
+    tab.upload(HOSTILE, "Patient Smith", "other")
+    tab.shown(tab.step._read_so(TAB, "names", "", "", None, "0"))
+    public = {each.lower() for each in suggested_names("", "")[0]}
+    assert {value for _, value in tab.step.words.kind.choices} <= public
+    assert (tab.asked.kind, tab.state.file.label_field) == ("message", "Label")
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_brings_its_own_words(tab: Tab, example):
+    shown = tab.shown(tab.step._example(example)(TAB))
+    assert tab.asked == example.asked
+    assert tab.step.words.read(tab.values()) == example.asked
+    first = sorted(example.asked.words)[0]
+    assert example.asked.of(first, sent=True) in text_of(shown[tab.step.words.said])
+
+
+def test_the_sentence_is_shown_for_the_first_label_as_the_model_will_be_asked(tab: Tab):
+    shown = tab.upload("message", "topic", "other")
+    assert tab.asked.of("x") in text_of(shown[tab.step.words.said])
+    said = tab.say(kind="note", writer="a nurse", reader="a ward", words="x = pain\ny = sleep")
+    assert tab.asked.of("x", sent=True) in text_of(said[tab.step.words.said])
+    assert "A nurse writes you one note about pain" in text_of(said[tab.step.words.said])
+    lend(tab.step, loader=SimpleNamespace(plays_reader=False))
+    said = tab.say(relation="on")
+    assert "You are a nurse. Write one note on pain to a ward" in text_of(said[tab.step.words.said])
+    own = tab.say(sentence="Send {label}!")
+    assert "Send pain!" in text_of(own[tab.step.words.said])
+    assert tab.step._choose(["y"], TAB)[tab.step.words.said] != own[tab.step.words.said]
+
+
+def test_each_label_has_a_line_and_only_words_of_its_own_are_kept(tab: Tab):
+    tab.upload("message", "topic", "other")
+    assert tab.values()[tab.step.words.words] == "x = x\ny = y"
+    tab.say(words="x = a broken lamp\n\ny = y")
+    assert tab.asked.words == {"x": "a broken lamp"}
+    with pytest.raises(UsageError, match="no label 'z'"):
+        tab.say(words="z = zoo")
+    with pytest.raises(UsageError, match="no equals sign"):
+        tab.say(words="a broken lamp")
+    with pytest.raises(UsageError, match="named twice"):
+        tab.say(words="x = a\nx = b")
+
+
+def test_other_columns_propose_anew_and_a_user_column_does_not(tab: Tab):
+    tab.upload("text", "label", "topic")
+    tab.say(kind="letter", writer="a fan")
+    tab.inspect("text", "label", "topic")
+    assert tab.asked.kind == "letter"
+    tab.inspect("text", "topic")
+    assert (tab.asked.kind, tab.asked.writer, tab.state.file.label_field) == ("text", "a fan", "Topic")
+    assert tab.values()[tab.step.words.kind] == "text"
+
+
+def test_other_names_of_labels_leave_what_was_said_and_ask_for_their_words(tab: Tab):
+    tab.upload("text", "label", "other")
+    tab.say(kind="letter")
+    tab.shown(tab.step._name_labels(TAB, "x = Ex", "text", "label", "(every row stands for itself)", False))
+    assert tab.asked.kind == "letter"
+    assert tab.values()[tab.step.words.words] == "Ex = ex\ny = y"
+
+
+@pytest.mark.parametrize("said", [{"kind": "review"}, {"writer": "a patient"}, {"words": "x = joy"}])
+def test_other_words_take_back_what_was_confirmed(tab: Tab, said):
+    tab.upload("text", "label", "other")
+    tab.confirm()
+    columns = tab.state.columns
+    tab.say(**said)
+    assert tab.state.confirmed is None
+    assert tab.state.columns is not columns
+
+
+def test_words_that_are_the_same_leave_what_was_confirmed(tab: Tab):
+    """A browser sends them again whenever somebody walks over their fields by keys."""
+    tab.upload("message", "topic", "other")
+    tab.confirm()
+    tab.say()
+    confirmed = tab.state.confirmed
+    assert confirmed
+    tab.inspect("message", "topic")
+    assert tab.state.confirmed is confirmed
+
+
+def test_what_is_confirmed_has_the_words_on_the_screen_and_none_of_labels_that_take_no_part(tab: Tab):
+    tab.upload("text", "label", "other")
+    tab.step._allow(True, TAB)
+    tab.say(words="x = joy\ny = grief")
+    tab.confirm(kind=" patient\n letter ", writer="a patient")
+    assert tab.state.confirmed is not None
+    asked = tab.state.confirmed.asked
+    assert (asked.kind, asked.writer, asked.words) == ("patient letter", "a patient", {"x": "joy", "y": "grief"})
+    settled = RunSpec.of(**tab.state.confirmed.settled)
+    assert settled.asked == asked
+    assert (settled.text_field, settled.label_field, settled.sizes) == ("Patient letter", "Label", "counted")
+
+
+@pytest.mark.parametrize("said", [{"kind": ""}, {"kind": None}, {"relation": " "}, {"writer": "x" * (LONGEST + 1)}])
+def test_unusable_words_confirm_nothing(tab: Tab, said):
+    tab.upload("text", "label", "other")
+    tab.confirm()
+    with pytest.raises(UsageError):
+        tab.say(**said)
+    assert tab.state.confirmed is None
+    with pytest.raises(UsageError):
+        tab.confirm(**said)
+    assert tab.state.confirmed is None
+
+
+# The last button.
+
+
+def test_all_that_is_missing_is_told_at_once(tab: Tab):
+    tab.upload("text", "label", "other")
+    with pytest.raises(SeveralErrors) as missing:
+        tab.confirm(["x"], name=" ", public=False, kind="")
+    wanted = ("what one text is", "two labels", "a name", "Tick the box")
+    assert len(missing.value.lines) == len(wanted)
+    assert all(each in line for each, line in zip(wanted, missing.value.lines, strict=True))
+    with pytest.raises(SeveralErrors, match="Tick the box.*epsilon for counting"):
+        tab.confirm(public=False, sizes="measure", epsilon=0)
+    assert tab.state.confirmed is None
+    tab.confirm()
+    assert tab.state.confirmed is not None
+
+
+def test_one_notice_lists_all_that_is_missing(tab: Tab, monkeypatch):
+    tab.upload("text", "label", "other")
+    place = tab.step.public.problem
+    confirm = guarded(place)(tab.step._confirm)
+    monkeypatch.setattr(tab.step, "_confirm", confirm)
+    [shown] = tab.confirm(name="", public=False)[place]
+    assert shown["attributes"]["role"] == "alert"
+    assert len(shown["children"][1]["children"]) == 2
+    assert "2 things are missing" in text_of(shown)
+
+
+def test_measured_sizes_are_paid_for_by_the_button_and_stand_in_the_spec(tab: Tab):
+    tab.upload("text", "label", "other")
+    tab.confirm(sizes="measure", epsilon=0.25)
+    confirmed = tab.state.confirmed
+    assert tab.ledger.snapshot("rows", confirmed.dataset.unit).epsilon == pytest.approx(0.25)
+    assert confirmed.sizes == confirmed.measured.sizes
+    assert RunSpec.of(**confirmed.settled).count_epsilon == 0.25
+
+
+# Drafts of the words.
+
+
+@pytest.fixture
+def asked_for(monkeypatch) -> list[str]:
+    """What drafts were asked for."""
+    asked: list[str] = []
+
+    def drafts(model: Any, wanted: Drafts, *rest: Any) -> tuple[str, ...]:
+        asked.append(wanted.asked.of(wanted.label))
+        return (f"{wanted.label} {HOSTILE}",)
+
+    monkeypatch.setattr("dpicl_ui.data.draft_preview.preview_drafts", drafts)
+    monkeypatch.setattr("dpicl_ui.data.draft_preview.gate_of", lambda *given: "a gate")
+    return asked
+
+
+@pytest.fixture
+def previews(tab: Tab, asked_for) -> DraftPreview:
+    """Step 1's preview with a file of the labels x and y, and a model that writes the same draft each time."""
+    tab.upload("message", "topic", "other")
+    lend(tab.step.drafts, loader=SimpleNamespace(ready=True, model=ToyModel))
+    return tab.step.drafts
+
+
+def test_drafts_are_shown_label_by_label_and_end_where_the_words_change(tab: Tab, previews, asked_for):
+    labels = ["x", "y"]
+    previews._renamed(labels, TAB)
+    assert list(previews._write(TAB)) == []  # nobody asked for it
+    previews._asked(labels, TAB)
+    *_, last = previews._write(TAB)
+    said = text_of(last[previews.drafts])
+    assert asked_for == [tab.asked.of("x"), tab.asked.of("y")]
+    assert "Nothing of them was read" in said
+    assert f"x {HOSTILE}" in said
+    previews._renamed(labels, TAB)
+    assert list(previews._write(TAB)) == []  # the words are the same
+    tab.say(kind="ticket")
+    previews._renamed(labels, TAB)
+    going = previews._write(TAB)
+    next(going)
+    previews._renamed(["y"], TAB)
+    assert list(going) == []
+    *_, last = previews._write(TAB)
+    assert asked_for[2:] == [tab.asked.of("x"), tab.asked.of("y")]
+    assert "one ticket about" in asked_for[-1]
+    assert "spinner" not in str(last)
+
+
+def test_words_that_come_back_while_a_preview_ends_are_written_again(previews):
+    [waiting] = previews._asked(["x", "y"], TAB)[previews.drafts]
+    assert "Waiting" in text_of(waiting)
+    going = previews._write(TAB)
+    next(going)
+    previews._renamed(["x"], TAB)
+    assert list(going) == []
+    previews._renamed(["x", "y"], TAB)
+    *_, last = previews._write(TAB)
+    assert "spinner" not in str(last)
+    assert HOSTILE in text_of(last[previews.drafts])
+
+
+def test_without_labels_no_preview_is_left_on_the_screen(previews):
+    for _ in range(2):
+        previews._asked(["x", "y"], TAB)
+        going = previews._write(TAB)
+        next(going)
+        previews._renamed([], TAB)
+        assert list(going) == [{previews.drafts: []}]
+    previews._asked(["x", "y"], TAB)
+    list(previews._write(TAB))
+    previews._renamed([], TAB)
+    assert list(previews._write(TAB)) == [{previews.drafts: []}]
+
+
+def test_a_preview_of_another_file_is_none(tab: Tab, previews):
+    previews._asked(["x", "y"], TAB)
+    list(previews._write(TAB))
+    tab.upload("message", "topic", "other")
+    assert list(previews._write(TAB)) == []
+
+
+def test_a_preview_after_confirming_is_whole(tab: Tab, previews):
+    tab.confirm()
+    previews._asked(["x", "y"], TAB)
+    *_, last = previews._write(TAB)
+    assert "labels" not in str(last)
+
+
+def test_a_preview_ends_where_the_data_set_is_confirmed_and_does_not_go_on_waiting(tab: Tab, previews):
+    previews._asked(["x", "y"], TAB)
+    going = previews._write(TAB)
+    next(going)
+    tab.confirm()
+    [last] = going
+    assert HOSTILE in text_of(last[previews.drafts])
+    assert "spinner" not in str(last)
+    assert "1 of 2 labels" in str(last)
+
+
+def test_the_preview_writes_with_a_real_gate(tab: Tab, monkeypatch):
+    tab.upload("message", "topic", "other")
+    lend(tab.step.drafts, loader=SimpleNamespace(ready=True, model=ToyModel))
+    tab.step.drafts._asked(["x", "y"], TAB)
+    *_, last = tab.step.drafts._write(TAB)
+    assert "x" in text_of(last[tab.step.drafts.drafts])

@@ -1,0 +1,200 @@
+"""A plan in words, from declared numbers alone."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from dpicl_ui.frame.sessions import Session
+from dpicl_ui.privacy.cards import clarity, outcome, roughly, stages_in_words
+from dpicl_ui.privacy.settings import CHOICES, odds
+from dpicl_ui.privacy.state import Planned
+from mechanisms.accounting import PrivacyTarget, best_guess, fingerprint
+from mechanisms.data.sizes import MeasuredSizes
+from mechanisms.records import Dataset
+from mechanisms.rounding import rounded_up
+from mechanisms.runs.plan import Plan, plan_for
+from mechanisms.runs.spec import SCORE, VOTE, WRITE, Recipe, RunSpec, Split
+from mechanisms.runs.work import Speed
+from mechanisms.sampling import Scheme
+from tests.ui.privacy.test_form import DATASET
+from tests.ui.tabs import confirm
+from tests.ui.trees import text_of
+
+LABELS = ("a", "b")
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def planned(
+    size: int = 3000, by_user: bool = False, labels: tuple[str, ...] = LABELS, sizes: Any = None, **settings: Any
+) -> Planned:
+    """A calibrated run on declared sizes."""
+    session = Session()
+    data = Dataset("d", labels, [], user_column="who" if by_user else None)
+    confirmed = confirm(session, DATASET)
+    spec = RunSpec.of(**{"sizes": sizes or dict.fromkeys(labels, size), "recipe": Recipe.VOTE} | settings)
+    plan = plan_for(spec, data).calibrated()
+    return Planned(confirmed, spec, plan, plan.claim())
+
+
+def plan(**settings: Any) -> Plan:
+    return planned(**settings).plan
+
+
+@pytest.mark.parametrize(
+    ("count", "words"), [(0.4, "0"), (7.6, "8"), (96, "96"), (1560, "1,600"), (312.5, "310"), (99.7, "100")]
+)
+def test_numbers_are_rough(count, words):
+    assert roughly(count) == words
+
+
+@pytest.mark.parametrize("recipe", [Recipe.VOTE, Recipe.BOTH])
+def test_every_stage_says_who_is_asked_for_what_and_its_share(recipe):
+    made = plan(recipe=recipe)
+    words = text_of(stages_in_words(made))
+    assert made.by_roles
+    for name, stage in made.stages.items():
+        assert f"About {roughly(6000 * made.role(name))} rows" in words
+        assert stage.title in words
+        assert f"({100 * made.spec.shares[name]:.3g}% of rows)" in words
+    assert f"{made.spec.drafts} drafts" in words
+    assert "secret key" in words
+    assert "at most" not in words
+
+
+def test_without_a_score_none_is_told():
+    assert "say how often" in text_of(stages_in_words(plan()))
+    assert "say how often" not in text_of(stages_in_words(plan(score=False)))
+    assert "Private score" in text_of(outcome(planned()))
+    assert "Private score" not in text_of(outcome(planned(score=False)))
+
+
+def test_where_epsilon_is_shared_all_rows_are_asked_and_the_score_is_not_called_untouched():
+    made = plan(split=Split.EPSILON)
+    words = text_of(stages_in_words(made))
+    assert f"All rows, for epsilon {rounded_up(made.epsilon(VOTE), 2)}" in words
+    assert f"({100 * made.spec.shares[VOTE]:.3g}% of epsilon)" in words
+    assert "nothing else" not in words
+    assert "nothing else" in text_of(stages_in_words(plan()))
+
+
+def test_a_run_of_one_stage_shares_nothing():
+    words = text_of(stages_in_words(plan(recipe=Recipe.TOKENS)))
+    assert "secret key" not in words
+    assert "share epsilon" not in words
+
+
+def test_users_are_no_rows():
+    words = text_of(stages_in_words(plan(by_user=True)))
+    assert "users at most" in words
+    assert "rows" not in words
+
+
+def test_labels_that_count_the_same_are_told():
+    assert "each label, and not each row" not in text_of(stages_in_words(plan()))
+    assert "each label, and not each row" in text_of(stages_in_words(plan(weighing="labels")))
+
+
+def test_the_outcome_tells_the_promise_the_noise_and_the_time():
+    made = planned(recipe=Recipe.BOTH)
+    words = text_of(outcome(made))
+    assert made.plan.guarantee in words
+    for stage in (VOTE, "openings"):
+        assert f"± {made.plan.stages[stage].tally.deviation:.1g}"[:4] in words
+    assert f"{round(100 * made.plan.stages[SCORE].margin + 0.5)} points" in words
+    assert clarity(made.plan.signal_to_noise) in words
+    assert all(warning in words for warning in made.plan.warnings())
+    assert "known when the model is loaded" in words
+    assert "about 5 seconds" in text_of(outcome(made.timed(Speed(0, 0, 0))))
+
+
+def test_a_run_that_only_writes_tells_its_noise():
+    made = planned(recipe=Recipe.TOKENS)
+    words = text_of(outcome(made))
+    assert f"{made.plan.mechanism.noise_multiplier:.4g}" in words
+    assert "votes" not in words
+
+
+def test_warnings_of_the_plan_are_told():
+    assert "weak guarantee" in text_of(outcome(planned(epsilon=6.0)))
+    assert "weak guarantee" not in text_of(outcome(planned(epsilon=4.0)))
+
+
+@pytest.mark.parametrize("sizes", [(100, 100), (100, 900)])
+def test_a_span_of_votes_has_two_ends(sizes):
+    made = planned(sizes=dict(zip(LABELS, sizes, strict=True)), weighing="rows")
+    [least, *most] = re.search(r"on average: ([\d,.]+)(?: to ([\d,.]+))?", text_of(outcome(made))).groups()
+    assert most != [least]
+    assert (most == [None]) == (sizes == (100, 100))
+
+
+def test_measured_sizes_are_told_with_what_they_cost():
+    session = Session()
+    measured = MeasuredSizes({"a": 70, "b": 80}, 0.25, 1e-9, fingerprint(DATASET).content)
+    confirmed = confirm(session, DATASET, measured)
+    spec = RunSpec.of(**confirmed.settled, recipe=Recipe.VOTE)
+    made = plan_for(spec, DATASET, measured).calibrated()
+    words = text_of(outcome(Planned(confirmed, spec, made, made.claim())))
+    assert "a: 70, b: 80" in words
+    assert "0.25 of the epsilon" in words
+    by_roles = plan_for(spec.with_(split=Split.ROLES), DATASET, measured)
+    assert "rows at most" in text_of(stages_in_words(by_roles))
+
+
+def test_hostile_labels_stay_text():
+    def strings(tree):
+        if isinstance(tree, str):
+            yield tree
+        else:
+            for child in tree["children"]:
+                yield from strings(child)
+
+    shown = outcome(planned(20, labels=("a", HOSTILE), recipe=Recipe.BOTH))
+    assert all("attributes" not in tree or HOSTILE not in tree["attributes"].values() for tree in shown)
+    assert any("units" in each or "votes" in each for tree in shown for each in strings(tree))
+
+
+@pytest.mark.parametrize(("name", "values"), [("recipe", Recipe), ("split", Split), ("scheme", Scheme)])
+def test_each_value_has_words_of_its_own(name, values):
+    assert {value for _, value in CHOICES[name]} == set(values)
+    assert len({title for title, _ in CHOICES[name]}) == len(values)
+
+
+def test_only_a_stage_that_writes_has_a_token():
+    assert WRITE not in plan().stages
+    assert "token" not in text_of(outcome(planned()))
+
+
+# The sentence below the slider: a bound, never rounded below what it is, for rows and for users.
+
+
+def share(target: PrivacyTarget, by_user: bool = False) -> float:
+    found = re.search(r"at most\s+([\d.]+)%", text_of(odds(target, by_user, False)))
+    assert found
+    return float(found[1]) / 100
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.37, 1.0, 4.0, 5.0, 10.0])
+@pytest.mark.parametrize("delta", [1e-9, 1e-5, 0.1])
+def test_what_is_said_bounds_the_best_guess_closely(epsilon: float, delta: float):
+    right = best_guess(epsilon, delta)
+    assert right <= share(PrivacyTarget(epsilon, delta)) <= right + 0.0011
+
+
+def test_known_odds():
+    assert share(PrivacyTarget(1.0, 1e-12)) == 0.732  # e / (1 + e) = .73106
+    assert share(PrivacyTarget(100.0, 0.5)) == 1.0
+
+
+def test_for_users_it_speaks_of_all_their_rows():
+    target = PrivacyTarget(1.0, 1e-5)
+    assert "all rows of one user are" in text_of(odds(target, True, False))
+    assert "one row is" in text_of(odds(target, False, False))
+
+
+def test_counts_that_were_declared_public_are_set_apart():
+    target = PrivacyTarget(1.0, 1e-5)
+    assert "declared public" in text_of(odds(target, False, True))
+    assert "declared public" not in text_of(odds(target, False, False))
