@@ -14,6 +14,7 @@ from typing import Literal
 from PIL import Image
 from playwright.sync_api import FloatRect, Locator, Page
 
+from mechanisms.inference.models.listing import EMBEDDED
 from tests.ui.visit import ROOT, SLOW, Journey, by_token, press, step, visiting
 
 PICTURES = ROOT / "docs/pictures"
@@ -28,7 +29,7 @@ _EDGES: tuple[tuple[Literal["x", "y"], Literal["width", "height"]], ...] = (("x"
 
 def main() -> None:
     PICTURES.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder, visiting(Journey(Path(folder), "")) as page:
+    with tempfile.TemporaryDirectory() as folder, visiting(Journey(Path(folder), ""), DPICL_MODEL=EMBEDDED) as page:
         page.emulate_media(reduced_motion="reduce")
         choose_data(page)
         choose_privacy(page)
@@ -73,7 +74,7 @@ def look_back(page: Page) -> None:
     """The first vote again, and the end of the run."""
     page.focus("#replay .replay-range")
     page.keyboard.press("Home")
-    while not page.inner_text("#replay .replay-where").startswith("Votes on"):
+    while not page.inner_text("#replay .replay-where").startswith("Vote"):
         page.get_by_role("button", name="One step forward").click()
     shot(page, "votes", page.locator("#run-stages"), page.locator("#votes"))
     page.focus("#replay .replay-range")
