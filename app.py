@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+from importlib import import_module
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
@@ -36,6 +37,8 @@ def main() -> int:
     leave_no_parts()
     temporary = TemporaryFolder()
     temporary.use()
+    # In this thread: SciPy fails where it meets a torch that another thread has half imported.
+    import_module("torch")
     loader = ModelLoader(default_name(), served.locked)
     loader.start()
     sys.stdout.write("DP-ICL Studio: http://{server_name}:{server_port}\n".format(**served.arguments))

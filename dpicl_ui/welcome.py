@@ -22,10 +22,13 @@ from mechanisms.runs.view import RunView
 RECORDED = "examples/recorded_run.dpicl.jsonl"
 """A run on `bank_support.csv`, as it came; the tests make its certificate anew."""
 ROW = (
-    "Hi there, please book me for freezing of those sun spots on my hands; the last batch healed nicely. Mornings are "
-    "best, ask for Ivor."
+    "I pay my credit card bill by hand each month and always forget. Can it be taken from my current account by itself?"
 )
-"""A row of `clinic_messages.csv`, which is fictional and public."""
+"""A row of the same file, which is fictional and public."""
+MADE = (
+    "I'm afraid I've lost my way, I've been using the credit card for a while now and I'm getting a little bit anxious."
+)
+"""A demonstration of the recorded run."""
 _BARS = 8
 """Candidates of a token that the small screen shows: the likeliest, and the one that was chosen."""
 _SAID: list[Tree] = [
@@ -43,12 +46,12 @@ _PAIR: list[Tree] = [
         el(
             "div.demo",
             el("span.tag.private", "A private row (fictional)"),
-            el("p", f"“{ROW}” → Dermatology"),
+            el("p", f"“{ROW}” → Cards"),
         ),
         el(
             "div.demo",
-            el("span.tag.public", "An example made from 408 such rows"),
-            el("p", "“I am a dermatologist, helping patients with skin and cosmetics.” → Dermatology"),
+            el("span.tag.public", "An example made from 2,408 such rows"),
+            el("p", f"“{MADE}” → Cards"),
         ),
     ),
 ]

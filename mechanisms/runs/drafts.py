@@ -15,7 +15,7 @@ from mechanisms.runs.gate import Gate
 from mechanisms.runs.text import cleaned, normalised_text, quotes
 
 TOP_P = 0.92
-TEMPERATURE = 0.8
+TEMPERATURE = 0.65
 _MOST_CANDIDATES = 256
 """The likeliest tokens among which one is drawn; the rest of the vocabulary is not sorted."""
 _LEAST_TOKENS = 8

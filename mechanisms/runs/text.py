@@ -26,9 +26,9 @@ _WIDE = "。！？｡．"
 _NARROW = "!?…؟۔।॥።፧։။។"
 _CLOSING = "\"'”’»«“›)）」』】"
 
-# A period behind one letter is an initial or an abbreviation ("J. Smith", "e.g."), behind a title a name follows, and
-# one that stands alone ends nothing.
-_NOT_BEHIND = r"(?<!\s)(?<!\b[^\W\d_])(?<!\b[DMS]r)(?<!\bMrs)(?<!\bMs)"
+# A period behind one letter is an initial or an abbreviation ("J. Smith", "e.g."), behind a title or a kind of
+# company more follows, and one that stands alone ends nothing.
+_NOT_BEHIND = r"(?<!\s)(?<!\b[^\W\d_])(?<!\b[DMSJ]r)(?<!\bMrs)(?<!\bMs)(?<!\bSt)(?<!\b(?:Inc|Ltd))(?<!\b(?:Prof|Corp))"
 _END = re.compile(
     rf"(?:[{_WIDE}]|(?:{_NOT_BEHIND}\.|[{_NARROW}])(?=[.{_NARROW}{_CLOSING}]*(?:\s|$)))[.{_NARROW}{_CLOSING}]*"
 )

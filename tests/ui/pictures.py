@@ -14,13 +14,12 @@ from typing import Literal
 from PIL import Image
 from playwright.sync_api import FloatRect, Locator, Page
 
-from tests.ui.visit import ROOT, SLOW, Journey, by_token, press, step, visiting
+from mechanisms.inference.models.listing import EMBEDDED
+from tests.ui.visit import ROOT, SLOW, Journey, press, step, visiting
 
 PICTURES = ROOT / "docs/pictures"
 QUESTION = "My knee hurts when I climb stairs."
-EPSILON = 4
-"""Of the run that is watched token by token; the other one keeps what the app proposes."""
-PACE, FRAMES, HEIGHT = 6, 40, 640
+PACE, FRAMES, HEIGHT = 6, 40, 460
 """Of the animation: frames a second, one a token, and pixels."""
 MARGIN = 12
 _EDGES: tuple[tuple[Literal["x", "y"], Literal["width", "height"]], ...] = (("x", "width"), ("y", "height"))
@@ -28,7 +27,8 @@ _EDGES: tuple[tuple[Literal["x", "y"], Literal["width", "height"]], ...] = (("x"
 
 def main() -> None:
     PICTURES.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder, visiting(Journey(Path(folder), "")) as page:
+    with tempfile.TemporaryDirectory() as folder, visiting(Journey(Path(folder), ""), DPICL_MODEL=EMBEDDED) as page:
+        recorded(page)
         page.emulate_media(reduced_motion="reduce")
         choose_data(page)
         choose_privacy(page)
@@ -37,9 +37,8 @@ def main() -> None:
         test(page)
         step(page, 5)
         whole(page, "export")
-        watch_tokens(page)
         step(page, 6)
-        page.wait_for_selector("#budget-runs tbody tr:nth-child(2)")
+        page.wait_for_selector("#budget-runs tbody tr")
         whole(page, "budget")
 
 
@@ -73,7 +72,7 @@ def look_back(page: Page) -> None:
     """The first vote again, and the end of the run."""
     page.focus("#replay .replay-range")
     page.keyboard.press("Home")
-    while not page.inner_text("#replay .replay-where").startswith("Votes on"):
+    while not page.inner_text("#replay .replay-where").startswith("Vote"):
         page.get_by_role("button", name="One step forward").click()
     shot(page, "votes", page.locator("#run-stages"), page.locator("#votes"))
     page.focus("#replay .replay-range")
@@ -94,27 +93,17 @@ def test(page: Page) -> None:
     shot(page, "test", page.locator("#query"), page.locator("#scores"))
 
 
-def watch_tokens(page: Page) -> None:
-    """A second run, token by token, and the beginning of its replay as an animation."""
-    step(page, 2)
-    by_token(page)
-    page.fill("#epsilon-number", str(EPSILON))
-    page.press("#epsilon-number", "Tab")
-    page.wait_for_selector("#outcome:has-text('Signal-to-noise of a token'):has-text('factor of 54')", timeout=SLOW)
-    step(page, 3)
-    page.click("#generate")
-    page.wait_for_selector("#live .bar-row", timeout=SLOW)
-    page.wait_for_selector("#run-notice .notice", timeout=SLOW)
-    page.wait_for_selector("#go-export")
-    page.set_viewport_size({"width": 1280, "height": 1400})
-    page.focus("#replay .replay-range")
-    page.keyboard.press("Home")
-    clip = around(page, page.locator("#live"), page.locator("#live"))
+def recorded(page: Page) -> None:
+    """The recorded run of the first page as an animation: a frame for each token."""
+    page.wait_for_selector("#welcome-live .bar-row", timeout=SLOW)
+    clip, said = around(page, page.locator("#welcome-live"), page.locator("#welcome-live")), ""
+    frames: list[Image.Image] = []
     clip["height"] = HEIGHT
-    frames = []
-    for _ in range(FRAMES):
-        frames.append(Image.open(BytesIO(page.screenshot(clip=clip))).convert("RGB"))
-        page.keyboard.press("ArrowRight")
+    while len(frames) < FRAMES:
+        if (told := page.inner_text("#welcome-live")) != said:
+            said = told
+            frames.append(Image.open(BytesIO(page.screenshot(clip=clip))).convert("RGB"))
+        page.wait_for_timeout(50)
     animation(frames)
 
 

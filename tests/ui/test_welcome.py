@@ -6,7 +6,7 @@ import csv
 
 import pytest
 
-from dpicl_ui.welcome import RECORDED, ROW, frames
+from dpicl_ui.welcome import MADE, RECORDED, ROW, frames
 from mechanisms.data.sources import EXAMPLES
 from mechanisms.files import bundled
 from mechanisms.runs.events import TokenReleased
@@ -30,8 +30,13 @@ def test_the_recorded_run_is_private_and_every_token_of_it_is_played():
 
 
 def test_the_row_that_is_shown_is_one_of_the_example():
-    with EXAMPLES[0].path.open(encoding="utf-8", newline="") as file:
-        assert ROW in [row["message"] for row in csv.DictReader(file)]
+    with EXAMPLES[1].path.open(encoding="utf-8", newline="") as file:
+        assert ROW in [row["text"] for row in csv.DictReader(file)]
+
+
+def test_the_example_that_is_shown_is_one_of_the_recorded_run():
+    *_, ended = from_lines(bundled(RECORDED).read_text("utf-8"))
+    assert MADE in [each.text for each in ended.demo_set.demonstrations]
 
 
 def test_no_row_of_the_example_stands_in_the_recorded_run():
