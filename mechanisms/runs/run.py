@@ -26,6 +26,7 @@ from mechanisms.runs.events import (
     RunCompleted,
     RunStarted,
     SetKept,
+    SetsCompared,
     StageStarted,
 )
 from mechanisms.runs.plan import Plan
@@ -131,7 +132,7 @@ def _events(
                 journal.write(*together)
             for event in together:
                 step.apply(event)
-            if any(isinstance(event, Release | DemoCompleted | DemoRefused) for event in together):
+            if any(isinstance(event, Release | DemoCompleted | DemoRefused | SetsCompared) for event in together):
                 yield from _kept(state, begun)
             yield from together
     yield from _filled(state)

@@ -380,7 +380,8 @@ class RunHistory:
                 _require(self.ended.get(key) != "left out", "a demonstration goes on that was left out")
                 self.whole[key] = event.demonstration
             case DemoRefused():
-                _require(key in self.whole, "a demonstration is refused that is not written")
+                written = key in self.whole and key not in self.refused
+                _require(written, "a demonstration is refused that is not written, or twice")
                 self.refused.add(key)
 
     def _check_token(self, event: TokenReleased) -> None:

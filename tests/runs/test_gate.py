@@ -21,7 +21,7 @@ GIBBERISH = (
     "Fiat - The 114899",
     "The team racked aasketble against the World Champions - 00.5:8.4:",
 )
-"""As exported by version 0.2.0, or written where the signal was low (issue 41)."""
+"""As exported by version 0.2.0, or written where the signal was low."""
 SETS = ("agnews", "dbpedia", "trec", "sst2", "mit_g", "mit_d")
 LEAST_KEPT = 0.99
 
