@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, get_origin
 
 import gradio as gr
 from annotated_types import Ge, Le
 
 from mechanisms.errors import UsageError
+from mechanisms.runs.settings import setting_named
 from mechanisms.runs.spec import RunSpec
 
 _LEFT_OPEN = "As proposed"
@@ -27,7 +27,8 @@ def control(name: str, choices: Sequence[Any] = (), **more: Any) -> Any:
         choices: of a text: proposals, beside which any other may be typed. Of a few values: all there are, with titles.
         more: arguments of the component, in place of the usual ones.
     """
-    field, kinds = RunSpec.model_fields[name], _kinds(name)
+    setting = setting_named(name)
+    field, kinds = setting.field, setting.kinds
     words = described(name) | more
     if kinds == [bool]:
         return gr.Checkbox(field.default, **words)
@@ -45,13 +46,12 @@ def control(name: str, choices: Sequence[Any] = (), **more: Any) -> Any:
 
 def described(name: str) -> dict[str, Any]:
     """Title, help and id of the component for a field of `RunSpec`."""
-    field = RunSpec.model_fields[name]
-    more: Any = field.json_schema_extra
-    title, unit = str(field.title), more["unit"]
+    setting = setting_named(name)
+    title, unit = str(setting.field.title), setting.unit
     named = unit.lower() in title.lower()
     return {
         "label": title if named else f"{title} ({unit})",
-        "info": field.description,
+        "info": setting.field.description,
         "elem_id": name.replace("_", "-"),
     }
 
@@ -61,12 +61,6 @@ def in_field(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name}={each:g}" for name, each in value.items())
     return f"{value:g}" if isinstance(value, float) else str(value or "")
-
-
-def _kinds(name: str) -> list[Any]:
-    annotation = RunSpec.model_fields[name].annotation
-    union = get_origin(annotation) in (Union, UnionType)
-    return [kind for kind in (get_args(annotation) if union else (annotation,)) if kind is not NoneType]
 
 
 def said(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,7 +74,7 @@ def said(values: Mapping[str, Any]) -> dict[str, Any]:
         given = value.strip() if isinstance(value, str) else value
         if given in ("", None) or given == RunSpec.model_fields[name].default:
             continue
-        pairs = get_origin(_kinds(name)[-1]) is dict
+        pairs = get_origin(setting_named(name).kinds[-1]) is dict
         found[name] = pairs_in_lines(given.replace(",", "\n")) if pairs else given
     return found
 

@@ -15,11 +15,12 @@ from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.tree import Tree, el, notice, panel
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import PrivacyTarget, best_guess_in_percent
+from mechanisms.data.field_names import field_name
 from mechanisms.discovery import Parameter, parameters
 from mechanisms.errors import UsageError
 from mechanisms.inference.models.listing import available_models
 from mechanisms.runs.plan import Plan, suggested_delta
-from mechanisms.runs.settings import settings
+from mechanisms.runs.settings import flagged, settings
 from mechanisms.runs.spec import Group, Recipe, RunSpec, Split
 from mechanisms.sampling import Scheme
 from mechanisms.steps import (
@@ -38,6 +39,7 @@ _ELSEWHERE = {
     "mechanism", "transform", "parameters",
 }  # fmt: skip
 """Settings that step 1 asks for, or that stand elsewhere in step 2."""
+_NAMES = ("text_field", "label_field")
 _TITLES = {
     Group.PRIVACY: "Delta",
     Group.TASK: "The prompt that classifies",
@@ -90,7 +92,7 @@ class ExpertSettings:
             panel(el("p.small-head", _TITLES[group]))
             if group is Group.TOKENS:
                 self._build_mechanisms()
-            names = [name for name in fields_of(group) if name not in _ELSEWHERE]
+            names = [each.name for each in flagged() if each.group is group and each.name not in _ELSEWHERE]
             with gr.Row(elem_classes="settings"):
                 for name in names:
                     self.fields[name] = control(name, CHOICES.get(name, ()))
@@ -149,9 +151,10 @@ class ExpertSettings:
         """Fields for `RunSpec.of`, of the components' values; what is left open, or hidden, is left out.
 
         Raises:
-            UsageError: a parameter is no number, or the shares are no pairs.
+            UsageError: a parameter is no number, the shares are no pairs, or a name in prompts is too long.
         """
         chosen = {name: values[each] for name, each in self.fields.items()}
+        chosen |= {name: field_name(chosen[name]) for name in _NAMES if str(chosen[name] or "").strip()}
         mechanism = mechanism_class(chosen["mechanism"])
         if not mechanism.takes_transform:
             chosen["transform"] = "none"
@@ -168,12 +171,6 @@ class ExpertSettings:
         values = {name: getattr(plan.spec, name) for name in self.fields} | {"instruction": plan.template.instruction}
         typed = ((name, each) for name, each in self.fields.items() if isinstance(each, gr.Textbox))
         return {each: gr.Textbox(placeholder=in_field(values[name])) for name, each in typed}
-
-
-def fields_of(group: Group) -> list[str]:
-    """The spec's settings of a group, in their order."""
-    extra: dict[str, Any] = {name: each.json_schema_extra for name, each in RunSpec.model_fields.items()}
-    return [name for name, more in extra.items() if more["group"] == group]
 
 
 def settled(component: Any) -> list[Any]:

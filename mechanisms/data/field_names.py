@@ -82,11 +82,6 @@ def suggested_names(text_column: str, label_column: str) -> tuple[tuple[str, ...
     return _suggested(text_column, NEUTRAL[0], TEXTS), _suggested(label_column, NEUTRAL[1], LABELS)
 
 
-def suggested_answers(column: str) -> tuple[str, ...]:
-    """Suggested field names of an answer in text, the best first; "Answer" where the column's name suggests none."""
-    return _suggested(column, "Answer", ANSWERS)
-
-
 def _suggested(column: str, neutral: str, known: Synonyms) -> tuple[str, ...]:
     names = {word: name for name, others in known.items() for word in (name.lower(), *others)}
     words = column_words(column[:_LONGEST_COLUMN])

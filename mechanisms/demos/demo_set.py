@@ -164,11 +164,6 @@ class DemoSet:
         """The same set, with what its data set had spent before its run."""
         return replace(self, certificate=replace(self.certificate, spent_before=(epsilon, delta)))
 
-    def with_demonstrations(self, demonstrations: tuple[Demonstration, ...]) -> DemoSet:
-        """The same set with other demonstrations, in the order of the labels."""
-        ordered = sorted(demonstrations, key=lambda demonstration: self.labels.index(demonstration.label))
-        return replace(self, demonstrations=tuple(ordered))
-
     def with_disclosures(self, disclosures: tuple[str, ...]) -> DemoSet:
         """The set with further marks, of disclosures since it was written: which set is exported may depend on them.
 

@@ -192,7 +192,7 @@ def _enough(texts: int) -> int:
 
 # The contract of readers, local and remote, and their input.
 
-READINGS = RAW, CONTEXTUAL, PRIOR = "raw", "contextual", "prior"
+RAW, CONTEXTUAL, PRIOR = "raw", "contextual", "prior"
 NO_ANSWER = -1
 
 

@@ -103,6 +103,11 @@ class Plan:
         """How classification is put to a model."""
         return self.spec.template(self.labels)
 
+    @property
+    def smallest(self) -> str:
+        """The label with the fewest units: each of them joins most often."""
+        return min(self.labels, key=lambda label: self.sizes[label])
+
     @cached_property
     def stages(self) -> dict[str, PlannedStage]:
         """The stages that take part, in their order."""

@@ -45,9 +45,14 @@ class Setting:
         return Group(self._more["group"])
 
     @property
+    def unit(self) -> str:
+        """Of its number; empty where there is none."""
+        return str(self._more["unit"])
+
+    @property
     def choices(self) -> list[str] | None:
         """All that may be said; None where there is more."""
-        [kind, *others] = self._kinds
+        [kind, *others] = self.kinds
         if self._more["words"]:
             return list(self._more["words"])
         return (
@@ -62,7 +67,7 @@ class Setting:
         if self.choices:
             return None
         return "|".join(
-            "|".join(get_args(kind)) if get_origin(kind) is Literal else _placeholder(kind) for kind in self._kinds
+            "|".join(get_args(kind)) if get_origin(kind) is Literal else _placeholder(kind) for kind in self.kinds
         )
 
     def help(self, usual: str | None = None) -> str:
@@ -78,7 +83,7 @@ class Setting:
             for each in self.field.metadata
             if hasattr(each, limit)
         )
-        unit = f" {self._more['unit']}" if self._more["unit"] and limits else ""
+        unit = f" {self.unit}" if self.unit and limits else ""
         default = self.written(self.field.default)
         if default is None:
             default = self._more["otherwise"] or _FROM_SIZES
@@ -98,11 +103,11 @@ class Setting:
         Raises:
             UsageError: it has no pairs where there should be some, or names something twice.
         """
-        if bool in self._kinds:
+        if bool in self.kinds:
             return bool(self._more["words"].index(said))
-        if not any(get_origin(kind) is dict for kind in self._kinds):
+        if not any(get_origin(kind) is dict for kind in self.kinds):
             return said
-        if any(said in get_args(kind) for kind in self._kinds if get_origin(kind) is Literal):
+        if any(said in get_args(kind) for kind in self.kinds if get_origin(kind) is Literal):
             return said
         try:
             pairs = [(name.strip(), value.strip()) for name, value in read_pairs(said)]
@@ -118,7 +123,8 @@ class Setting:
         return dict(self.field.json_schema_extra)
 
     @cached_property
-    def _kinds(self) -> Sequence[Any]:
+    def kinds(self) -> Sequence[Any]:
+        """The types of what may be said; None, which leaves it open, is not among them."""
         kind = self.field.annotation
         united = get_args(kind) if get_origin(kind) not in (None, dict, Literal) else (kind,)
         return [each for each in united if each is not NoneType]
@@ -129,6 +135,11 @@ def _placeholder(kind: Any) -> str:
         value = _PLACEHOLDERS[get_args(kind)[1]]
         return f"A={value},B={value}"
     return _PLACEHOLDERS[kind]
+
+
+def setting_named(name: str) -> Setting:
+    """The setting of a field of `RunSpec`."""
+    return Setting(name, RunSpec.model_fields[name])
 
 
 def flagged() -> list[Setting]:

@@ -250,7 +250,7 @@ class RunSpec(BaseModel):
         try:
             return cls.model_validate(values)
         except ValidationError as error:
-            raise UsageError(in_words(error)) from None
+            raise UsageError(_in_words(error)) from None
 
     def with_(self, **values: Any) -> Self:
         """The same with other values, checked.
@@ -368,7 +368,7 @@ def flag_of(name: str, field: FieldInfo) -> str:
     return str(stated) if stated else name.replace("_", "-")
 
 
-def in_words(error: ValidationError) -> str:
+def _in_words(error: ValidationError) -> str:
     """The first thing that is wrong, as one line that names the setting."""
     errors = error.errors()
     # Of a setting that may be one of two kinds each kind has an error: the longest place is of the kind that was meant.

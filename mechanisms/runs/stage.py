@@ -7,6 +7,7 @@ stands in the `RunState`.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,7 +25,7 @@ from mechanisms.records import Dataset, Demonstration
 from mechanisms.runs.drafts import Drafts, gate_of, write_drafts
 from mechanisms.runs.events import CandidateSet, CuratorEvent, Drafting, Release, SetsCompared
 from mechanisms.runs.gate import Gate
-from mechanisms.runs.resume import Journal
+from mechanisms.runs.resume import Journal, mark_released
 from mechanisms.runs.work import Work
 from mechanisms.runs.writing import Writing
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 Texts = dict[str, tuple[str, ...]]
 """The texts of each label."""
+_SAME_NOISE = 1e-9
+"""By so much, relatively, the last digits of a deviation may differ."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class PlannedStage(ABC):
         parts: its weight where stages share epsilon: its share is `parts` over the sum of all stages' parts.
         usual: whether it takes part where nobody asks for it; else where it is given a share.
         releases: types of the events that the stage marks as released, all of them public.
-        marks_itself: whether the step charges its parts one by one, each before its first release.
+        charges_itself: whether the step charges its parts one by one, each before its first release.
     """
 
     plan: Plan
@@ -156,7 +159,6 @@ class RunState:
         public: the drafts of each label, before any vote, best first.
         written: texts of each label that private rows have written, and that passed the gate.
         refused: what the gate refused.
-        ballots: what stands in each label's ballot.
         winners: texts of each label that private rows have voted for, best first.
         compared: the sets that rows read under, once they are told.
     """
@@ -172,7 +174,6 @@ class RunState:
     public: Texts = field(default_factory=dict)
     written: Texts = field(default_factory=dict)
     refused: list[Refusal] = field(default_factory=list)
-    ballots: Texts = field(default_factory=dict)
     winners: Texts = field(default_factory=dict)
     compared: SetsCompared | None = None
 
@@ -230,18 +231,19 @@ class RunState:
         if self.compared is None:
             yield from self.first_drafts()
             labels, shots = self.plan.labels, self.plan.spec.shots
-            yield SetsCompared(
-                public=interleaved({label: self.public[label][:shots] for label in labels}, labels),
-                own=interleaved({label: self.chosen(label) for label in labels}, labels),
-            )
+            public = interleaved({label: self.public[label][:shots] for label in labels}, labels)
+            yield SetsCompared(public, self._standing())
 
     def kept(self, demo_set: DemoSet) -> DemoSet:
         """The set from what is released so far."""
-        labels = self.plan.labels
-        standing = interleaved({label: self.chosen(label) for label in labels}, labels)
-        made = self.compared.own if self.compared else standing
+        made = self.compared.own if self.compared else self._standing()
         kept = replace(demo_set, demonstrations=made, refused=tuple(self.refused))
         return self.judging.kept(kept) if "judging" in self.__dict__ else kept
+
+    def _standing(self) -> tuple[Demonstration, ...]:
+        """The set as it stands."""
+        labels = self.plan.labels
+        return interleaved({label: self.chosen(label) for label in labels}, labels)
 
 
 def interleaved(texts: Mapping[str, Sequence[str]], labels: Sequence[str]) -> tuple[Demonstration, ...]:
@@ -253,6 +255,16 @@ def interleaved(texts: Mapping[str, Sequence[str]], labels: Sequence[str]) -> tu
         for label in labels
         if number < len(texts[label])
     )
+
+
+def check_noise(told: float, certified: float) -> None:
+    """Refuse a deviation of noise that is not the certificate's.
+
+    Raises:
+        UsageError: it is not.
+    """
+    if not math.isclose(told, certified, rel_tol=_SAME_NOISE):
+        raise UsageError("noise that is not the certificate's")
 
 
 def release_name(stage: str, event: CuratorEvent) -> str:
@@ -276,8 +288,8 @@ class OneRelease(ABC, Generic[P]):
         if self._done:
             return
         for event in self._asked():
-            if isinstance(event, Release) and run is not None and journal is not None:
-                run.mark(release_name(self._stage.name, event), journal.lines(event))
+            if isinstance(event, Release):
+                mark_released(run, journal, release_name(self._stage.name, event), event)
             yield [event]
 
     @abstractmethod

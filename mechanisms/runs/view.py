@@ -231,11 +231,9 @@ def one_by_one(events: Iterable[Recorded]) -> list[Recorded]:
 def _whose(event: object) -> tuple[str, int] | None:
     """The demonstration that an event is about."""
     match event:
-        case DemoStarted(label, number) | TokenReleased(label, number) | DemoCutOff(label, number):
-            return label, number
         case DemoCompleted(demonstration, number):
             return demonstration.label, number
-        case DemoRefused(label, number):
-            return label, number
+        case DemoStarted() | TokenReleased() | DemoCutOff() | DemoRefused():
+            return event.label, event.number
         case _:
             return None

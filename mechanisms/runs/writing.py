@@ -39,11 +39,7 @@ def part_of(key: Key) -> str:
 
 
 class Writing:
-    """All demonstrations of a run, label by label. The caller of `events` charges them.
-
-    Attributes:
-        completed: texts of finished demonstrations.
-    """
+    """All demonstrations of a run, label by label. The caller of `events` charges them."""
 
     def __init__(
         self,

@@ -65,7 +65,7 @@ class GaussianMechanism(NoisyVector):
         return lattice_sum(distributions)
 
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
-        """See `TokenMechanism.step`; `scores` is the noisy sum in units of rows."""
+        """`scores` is the noisy sum in units of rows."""
         deviation = sensitivity(distributions.unit_rows) * self.noise_multiplier
         scores = randomness.gaussian(self.aggregate(distributions), deviation * GRID) / GRID
         return self.read(scores, distributions, deviation, randomness)

@@ -27,12 +27,10 @@ class Openings(Histogram):
 
     @classmethod
     def costing(cls, target: PrivacyTarget, by_user: bool, alternatives: int) -> Openings:
-        """See `Tally.costing`."""
         return cls(target.epsilon, by_user)
 
     @property
     def steps(self) -> int:
-        """See `Histogram.steps`."""
         return steps_of(self.by_user)
 
 

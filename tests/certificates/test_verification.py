@@ -327,8 +327,8 @@ def test_a_file_of_ten_thousand_wrong_lists_gets_a_few_lines_and_no_accountant(m
 
 @pytest.mark.parametrize("labels", [1001, 60])
 def test_more_than_can_be_checked_is_refused_before_anything_is_built(labels, monkeypatch):
-    monkeypatch.setattr(SamplingPlan, "compose", lambda *arguments: pytest.fail("it was built"))
     document = json.loads(text_of(*MEASURED))
+    monkeypatch.setattr(SamplingPlan, "compose", lambda *arguments: pytest.fail("it was built"))
     names = [f"l{i}" for i in range(labels)]
     document["task"]["labels"] = names
     document["privacy"]["parameters"].update(

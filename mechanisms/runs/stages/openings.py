@@ -25,7 +25,7 @@ from mechanisms.inference import LanguageModel, WritingPrompt
 from mechanisms.noise import Floats
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.runs.events import LINE, CuratorEvent, Name, Number, Release, Share, Texts
-from mechanisms.runs.stage import OneRelease, PlannedStage, RunState
+from mechanisms.runs.stage import OneRelease, PlannedStage, RunState, check_noise
 from mechanisms.runs.work import Work
 from mechanisms.tallies import Beginnings, Openings, distinct, mean_contribution
 
@@ -39,7 +39,6 @@ _FIRST, _SECOND = 24, 3
 """Likeliest first words of the model, and second words behind each, that are alternatives beside the list."""
 _CHUNK = 512
 """Units whose votes are held at once."""
-_SAME_NOISE = 1e-9
 
 
 @checked(frozen=True, config=LINE)
@@ -108,13 +107,15 @@ class AskForOpenings(PlannedStage):
         groups = set(self.plan.labels) if self.by_label else {""}
         if set(event.counts) != groups or any(len(each) != len(event.openings) for each in event.counts.values()):
             raise UsageError("counts that are not those of the openings")
-        if not math.isclose(event.noise, self.tally.deviation, rel_tol=_SAME_NOISE):
-            raise UsageError("noise that is not the certificate's")
+        check_noise(event.noise, self.tally.deviation)
         if event.used != self.used(event.openings, {label: np.array(each) for label, each in event.counts.items()}):
             raise UsageError("openings that do not follow from the counts")
 
     def clear_of_noise(self, openings: int) -> float:
-        """The count above which an opening is used: half a one of so many that no text begins with exceeds it."""
+        """The count above which an opening is used.
+
+        Of so many openings that no text begins with, half a one exceeds it on average.
+        """
         scale = self.tally.deviation / math.sqrt(2)
         return max(_CLEARS * self.tally.deviation, scale * math.log(openings))
 
@@ -124,13 +125,13 @@ class AskForOpenings(PlannedStage):
         Args:
             counts: noisy votes on each opening, by label or under "".
         """
-        found = {}
+        found, least = {}, self.clear_of_noise(len(openings))
         for label in self.plan.labels:
             noisy = counts[label if self.by_label else ""]
             voters = self.plan.role(self.name) * (
                 self.plan.sizes[label] if self.by_label else sum(self.plan.sizes.values())
             )
-            clear = [i for i, count in enumerate(noisy) if count > self.clear_of_noise(len(openings))]
+            clear = [i for i, count in enumerate(noisy) if count > least]
             mass = float(sum(noisy[i] for i in clear))
             enough = len(clear) >= _FEWEST and mass >= _LEAST_MASS * voters
             found[label] = {openings[i]: float(noisy[i]) / mass for i in clear} if enough else {}

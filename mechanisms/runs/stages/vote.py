@@ -5,7 +5,6 @@ The ballot has public drafts, and what rows have written token by token. The win
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -25,7 +24,7 @@ from mechanisms.records import Record
 from mechanisms.runs.defaults import CLEARANCE, EXCESS
 from mechanisms.runs.events import LINE, Count, CuratorEvent, Name, Number, Release, StageProgress, Texts
 from mechanisms.runs.plan import EventLists
-from mechanisms.runs.stage import OneRelease, PlannedStage, RunState
+from mechanisms.runs.stage import OneRelease, PlannedStage, RunState, check_noise
 from mechanisms.runs.text import normalised_text
 from mechanisms.runs.work import Work
 from mechanisms.tallies import Votes, mean_contribution
@@ -34,7 +33,6 @@ ALIKE = 0.9
 """Cosine above which two texts say the same: one of them is enough in a set."""
 _PROGRESS = 32
 """Voters per report of progress."""
-_SAME_NOISE = 1e-9
 
 
 @checked(frozen=True, config=LINE)
@@ -115,7 +113,7 @@ class Vote(PlannedStage):
 
     def warnings(self) -> Iterator[str]:
         who = "users" if self.plan.by_user else "rows"
-        label = min(self.plan.sizes, key=lambda each: self.plan.sizes[each])
+        label = self.plan.smallest
         votes, noise = self.votes_a_draft(label), self.tally.deviation
         if EXCESS * votes < CLEARANCE * noise:
             yield (
@@ -131,8 +129,7 @@ class Vote(PlannedStage):
         assert isinstance(event, VotesReleased)
         if set(event.ballots) != set(self.plan.labels):
             raise UsageError("votes of other labels")
-        if not math.isclose(event.noise, self.tally.deviation, rel_tol=_SAME_NOISE):
-            raise UsageError("noise that is not the certificate's")
+        check_noise(event.noise, self.tally.deviation)
         for each in event.ballots.values():
             spec = self.plan.spec
             most = (spec.drafts or 0) + (spec.written or 0 if "write" in self.plan.stages else 0)
@@ -174,7 +171,6 @@ class Voting(OneRelease[Vote]):
     def _take(self, event: Release) -> None:
         assert isinstance(event, VotesReleased)
         for label, ballot in event.ballots.items():
-            self._state.ballots[label] = ballot.drafts
             self._state.winners[label] = tuple(ballot.drafts[i] for i in ballot.winners)
             self._state.public.setdefault(label, ballot.drafts[ballot.written :] or ballot.drafts)
 

@@ -7,11 +7,7 @@ from dataclasses import dataclass
 
 from mechanisms.accounting import LedgerRun
 from mechanisms.privacy_events import Approximate, PrivacyEvent
-from mechanisms.runs.events import (
-    CuratorEvent,
-    DemoCompleted,
-    DemoRefused,
-)
+from mechanisms.runs.events import CuratorEvent, DemoCompleted, DemoRefused
 from mechanisms.runs.plan import ALL, EventLists
 from mechanisms.runs.resume import Journal
 from mechanisms.runs.stage import PlannedStage, RunState
@@ -46,8 +42,7 @@ class Write(PlannedStage):
     def events(self) -> tuple[PrivacyEvent, ...]:
         """Where labels are written with different rates, those of a unit of the smallest label: it joins most often."""
         lists = dict(self.plan.composed_writing(self.plan.mechanism.event))
-        smallest = min(self.plan.labels, key=lambda label: self.plan.sizes[label])
-        return lists[ALL] if self.plan.by_user else lists[smallest]
+        return lists[ALL] if self.plan.by_user else lists[self.plan.smallest]
 
     def charges(self) -> EventLists:
         """The event lists of its mechanism, by label or for all that a user has."""
@@ -88,7 +83,7 @@ class Write(PlannedStage):
 
     def warnings(self) -> Iterator[str]:
         plan = self.plan
-        label = min(plan.sizes, key=lambda each: plan.sizes[each])
+        label = plan.smallest
         smallest, expected = plan.sizes[label], plan.sampling.expected_sample
         if expected > plan.role(self.name) * smallest:
             yield (

@@ -178,7 +178,8 @@ def as_told(kind: str, events: list[RunEvent]) -> list[RunEvent]:
         before = made
         match event:
             case DemoCompleted(each):
-                made = made.with_demonstrations((*made.demonstrations, each))
+                every = sorted((*made.demonstrations, each), key=lambda one: made.labels.index(one.label))
+                made = replace(made, demonstrations=tuple(every))
             case DemoRefused(label, _, reason):
                 kept = tuple(each for each in made.demonstrations if each.label != label)
                 made = replace(made, demonstrations=kept, refused=(*made.refused, Refusal(label, reason)))
