@@ -59,7 +59,7 @@ def write_drafts(
     gate: Gate,
     randomness: Randomness,
     taken: Iterable[str] = (),
-    embedder: Embedder | None = None,
+    nearness: Nearness | None = None,
 ) -> tuple[str, ...]:
     """Write cleaned, distinct drafts of one label, and keep those that are nearest to its name against the others'.
 
@@ -69,7 +69,7 @@ def write_drafts(
     Args:
         gate: has to let them pass.
         taken: public texts that stand for other labels: what says the same would stand for two.
-        embedder: tells what is near to what; without one the drafts stand in the order of their likelihood.
+        nearness: without it the drafts stand in the order of their likelihood.
 
     Returns:
         The drafts, best first.
@@ -97,7 +97,7 @@ def write_drafts(
             f"The model writes no usable drafts of '{wanted.label}': choose another model, or say in other words what "
             "one text is, who writes it to whom, and what the label is called."
         )
-    order = _nearness(tuple(drafts), wanted, embedder) if embedder else drafts
+    order = nearness.to(wanted.label, tuple(drafts)) if nearness else drafts
     return tuple(sorted(drafts, key=lambda text: -order[text])[: wanted.count])
 
 
@@ -140,15 +140,22 @@ def allotted(openings: Mapping[str, float], rows: int, randomness: Randomness) -
     return [names[min(int(place), len(names) - 1)] for place in np.searchsorted(weights, aims)]
 
 
-def _nearness(texts: Sequence[str], wanted: Drafts, embedder: Embedder) -> dict[str, float]:
-    """How much nearer each text is to its own label's name than to the nearest other's; without others, how near."""
-    names = embedder.embed(
-        [f"{wanted.asked.kind} {wanted.asked.relation} {wanted.asked.named(each)}" for each in wanted.labels]
-    )
-    near = embedder.embed(texts) @ names.T
-    own = list(wanted.labels).index(wanted.label)
-    others = np.delete(near, own, axis=1).max(axis=1, initial=-1.0)
-    return dict(zip(texts, (near[:, own] - others).tolist(), strict=True))
+class Nearness:
+    """Tells how much nearer texts are to one label's name than to the others'.
+
+    Args:
+        labels: all of them; their names are embedded once.
+    """
+
+    def __init__(self, embedder: Embedder, asked: Asked, labels: Sequence[str]) -> None:
+        self._embedder, self._labels = embedder, list(labels)
+        self._names = embedder.embed([f"{asked.kind} {asked.relation} {asked.named(each)}" for each in labels])
+
+    def to(self, label: str, texts: Sequence[str]) -> dict[str, float]:
+        """For each text the cosine to its label's name less that to the nearest other name; -1 stands for none."""
+        near, own = self._embedder.embed(texts) @ self._names.T, self._labels.index(label)
+        others = np.delete(near, own, axis=1).max(axis=1, initial=-1.0)
+        return dict(zip(texts, (near[:, own] - others).tolist(), strict=True))
 
 
 def _write(

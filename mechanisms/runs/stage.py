@@ -22,7 +22,7 @@ from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Randomness
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.records import Dataset, Demonstration
-from mechanisms.runs.drafts import Drafts, gate_of, write_drafts
+from mechanisms.runs.drafts import Drafts, Nearness, gate_of, write_drafts
 from mechanisms.runs.events import CandidateSet, CuratorEvent, Drafting, Release, SetsCompared
 from mechanisms.runs.gate import Gate
 from mechanisms.runs.resume import Journal, mark_released
@@ -183,6 +183,11 @@ class RunState:
         return gate_of(self.model, self.plan.spec.asked, self.plan.labels[0], self.randomness)
 
     @cached_property
+    def nearness(self) -> Nearness | None:
+        """What tells which drafts are near to their label's name; None without a model that embeds texts."""
+        return Nearness(self.embedder, self.plan.spec.asked, self.plan.labels) if self.embedder else None
+
+    @cached_property
     def judging(self) -> Judging:
         """What the judging stages share, once the set is made."""
         from mechanisms.runs.judging import Judging  # knows the stages' events, which know this file
@@ -208,7 +213,7 @@ class RunState:
                 yield Drafting(label, every.index(label) + 1, len(every))
                 taken = [text for other, texts in self.public.items() if other != label for text in texts]
                 wanted = Drafts(spec.asked, label, every, spec.drafts, spec.draft_tokens, self.openings.get(label, {}))
-                self.public[label] = write_drafts(self.model, wanted, self.gate, self.randomness, taken, self.embedder)
+                self.public[label] = write_drafts(self.model, wanted, self.gate, self.randomness, taken, self.nearness)
 
     def refuse(self, label: str, reason: str) -> None:
         """Note what the gate refused."""

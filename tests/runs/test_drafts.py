@@ -9,7 +9,7 @@ from mechanisms.asking import Asked
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.runs import drafts
-from mechanisms.runs.drafts import TEMPERATURE, TOP_P, Drafts, gate_of, preview_drafts, sample, write_drafts
+from mechanisms.runs.drafts import TEMPERATURE, TOP_P, Drafts, Nearness, gate_of, preview_drafts, sample, write_drafts
 from mechanisms.runs.text import cleaned
 from tests.runs.running import Speaking
 from tests.toy_embedder import ToyEmbedder
@@ -102,7 +102,9 @@ def test_drafts_nearer_to_another_label_stand_behind(monkeypatch):
     monkeypatch.setattr(drafts, "_write", lambda *_: list(zip(texts, likelihoods, strict=True)))
     model = Speaking(sharpness=1.0, busy=10**6)
     for count, kept in ((2, [1, 3]), (3, [1, 3, 0])):
-        found = write_drafts(model, wanted(count), gate(), SeededRandomness(1), embedder=ToyEmbedder(64))
+        found = write_drafts(
+            model, wanted(count), gate(), SeededRandomness(1), nearness=Nearness(ToyEmbedder(64), ASKED, LABELS)
+        )
         assert found == tuple(texts[i] for i in kept)
 
 
