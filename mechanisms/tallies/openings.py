@@ -78,15 +78,12 @@ def distinct(openings: Sequence[str]) -> tuple[str, ...]:
 
 def _words(text: str, most: int) -> tuple[str, ...]:
     """The first words of a text in small letters, without the signs around them."""
-    found: list[str] = []
-    for word in text[:_LONGEST].split()[: 2 * most]:
-        if (bare := word.casefold().strip(_SIGNS)) and len(found) < most:
-            found.append(bare)
-    return tuple(found)
+    bare = (word.casefold().strip(_SIGNS) for word in text[:_LONGEST].split()[:_LOOKED_AT])
+    return tuple(filter(None, bare))[:most]
 
 
-_LONGEST = 400
-"""Characters of a text that are looked at: no text may take long."""
+_LONGEST, _LOOKED_AT = 400, 4
+"""Characters and words of a text that are looked at, however many are wanted: no text may take long."""
 _SIGNS = ".,;:!?\"'“”‘’()[]{}<>*_-–—…«»¿¡#@/\\|"
 
 
