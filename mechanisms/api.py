@@ -43,7 +43,7 @@ from mechanisms.queries import Retrieval, query_mechanism_class
 from mechanisms.records import Dataset, answer_template
 from mechanisms.runs.events import CuratorEvent, RunCompleted, SetKept
 from mechanisms.runs.journal import RunJournal
-from mechanisms.runs.plan import Plan, plan_for, public_plan
+from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.planner import Option, Task, options, ranked
 from mechanisms.runs.resume import Journal
 from mechanisms.runs.run import run as run_events
@@ -157,9 +157,7 @@ def plan(dataset: Dataset, *, measured: MeasuredSizes | None = None, **settings:
         AccountingError: no noise meets the target, or the accountants disagree.
     """
     spec = RunSpec.of(**settings)
-    if spec.public:
-        return public_plan(spec, dataset.labels)
-    if spec.count_epsilon is not None and measured is None:
+    if spec.count_epsilon is not None and measured is None and not spec.public:
         raise UsageError("A plan charges nothing: measure the sizes first, and give them: plan(..., measured=...).")
     return plan_for(spec, dataset, measured).calibrated()
 

@@ -41,7 +41,7 @@ from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset
 from mechanisms.runs.events import RunCompleted
 from mechanisms.runs.journal import RunJournal
-from mechanisms.runs.plan import Plan, plan_for, public_plan
+from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.settings import solved_flag
 from mechanisms.runs.spec import VOTE, RunSpec
 
@@ -88,11 +88,11 @@ def _synthesize(options: argparse.Namespace) -> None:
         progress(warning)
     seeded = options.test_seed is not None
     randomness: Randomness = SeededRandomness(options.test_seed) if seeded else SecureRandomness()
-    asked = _planned(spec, dataset)  # refused here, before anything is measured
+    asked = plan_for(spec, dataset)  # refused here, before anything is measured
     with opened(options.model, options.engine) as model:
         embedder = load_embedder() if VOTE in asked.stages else None
         if spec.count_epsilon is not None and not spec.public:
-            asked = _planned(spec, dataset, _measured(spec.count_epsilon, spec, dataset, ledger, randomness, journal))
+            asked = plan_for(spec, dataset, _measured(spec.count_epsilon, spec, dataset, ledger, randomness, journal))
         with closing(journal) if journal else nullcontext():
             plan = _ready(asked, journal)
             kept = partial(_keep, options, ledger, journal)
@@ -158,10 +158,6 @@ def _dataset(options: argparse.Namespace, spec: RunSpec) -> Dataset:
     )
     name = (options.name or name_of(options.csv)).strip()
     return checked_dataset(table, mapping, name, labels, progress, options.allow_left_out)
-
-
-def _planned(spec: RunSpec, dataset: Dataset, measured: MeasuredSizes | None = None) -> Plan:
-    return public_plan(spec, dataset.labels) if spec.public else plan_for(spec, dataset, measured)
 
 
 def _measured(

@@ -16,7 +16,7 @@ from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Approximate, Pure
 from mechanisms.runs import older
 from mechanisms.runs.plan import NO_FILE, Plan
-from mechanisms.runs.spec import SCORE, WRITE, Recipe, RunSpec, Split
+from mechanisms.runs.spec import SCORE, WRITE, RunSpec
 from mechanisms.steps import mechanism_class, mechanism_names, transform_class, transform_names
 
 MOST_DEMONSTRATIONS = 100_000
@@ -49,15 +49,12 @@ def plan_of(demo_set: DemoSet) -> Plan:
     Raises:
         UsageError: a stated value is missing, of the wrong kind or out of range; the message begins with its field.
     """
-    certificate = demo_set.certificate
-    stated = certificate.parameters
+    stated = demo_set.certificate.parameters
     if older.is_older(stated):
         return older.plan_of(demo_set, _planned)
     if "recipe" not in stated:
-        named = {"mechanism": certificate.mechanism, "transform": certificate.transform, "scheme": certificate.scheme}
-        return _planned(
-            demo_set, {"recipe": Recipe.TOKENS, "split": Split.EPSILON, "shares": {WRITE: 1.0}}, named | stated
-        )
+        alone, named = older.of_writing(demo_set)
+        return _planned(demo_set, alone, named | stated)
     return _planned(demo_set, stated, _within(stated, "written") if WRITE in _within(stated, "shares") else None)
 
 

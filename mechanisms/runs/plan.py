@@ -360,7 +360,7 @@ class Plan:
 
 
 def plan_for(spec: RunSpec, dataset: Dataset, measured: MeasuredSizes | None = None) -> Plan:
-    """The plan of a spec for a data set; not calibrated.
+    """The plan of a spec for a data set; not calibrated. One that reads no row is planned from the labels alone.
 
     Args:
         spec: what is asked.
@@ -371,6 +371,8 @@ def plan_for(spec: RunSpec, dataset: Dataset, measured: MeasuredSizes | None = N
     Raises:
         UsageError: a value is out of range, or does not go with the others.
     """
+    if spec.public:
+        return public_plan(spec, dataset.labels)
     if measured is not None:
         sizes, said = measured.sizes, MEASURED_SIZES
     elif spec.sizes == "counted":
