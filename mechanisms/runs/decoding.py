@@ -63,9 +63,12 @@ class TextState:
 
     @property
     def finished(self) -> str:
-        """The text as a demonstration: cut back to whole sentences where its tokens ran out."""
+        """The text as a demonstration: cut back to whole sentences.
+
+        One without any stays as it is if the model ended it: a question, a title.
+        """
         text = " ".join(self.text.split())
-        return text if self.stopped else whole_sentences(text)
+        return whole_sentences(text) or (text if self.stopped else "")
 
 
 _LONGEST_LOOP = 8

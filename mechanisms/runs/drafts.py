@@ -28,6 +28,8 @@ _TRIES = 16
 _PREVIEWED = 6
 """Drafts written for a preview of two, and to see how the model writes."""
 _USUAL_TOKENS = 24
+_LEFT = 0.75
+"""Of the rows that are computed: when fewer of them go on, the others are dropped. To drop them is work, too."""
 FEWEST = 2
 """The fewest drafts of a label for a vote."""
 
@@ -120,10 +122,15 @@ def preview_drafts(model: LanguageModel, wanted: Drafts, gate: Gate, randomness:
     return tuple(sorted(found, key=lambda text: -found[text])[:FEWEST])
 
 
+def write_samples(model: LanguageModel, asked: Asked, label: str, tokens: int, randomness: Randomness) -> list[str]:
+    """A few texts of a label, as they come."""
+    prompt = WritingPrompt(model, asked, label)
+    return [text for text, _ in _write(model, prompt, [""] * _PREVIEWED, tokens, randomness)]
+
+
 def gate_of(model: LanguageModel, asked: Asked, label: str, randomness: Randomness) -> Gate:
     """What tells texts of a task from what is none: how many pieces its words need, a few texts of the model show."""
-    prompt = WritingPrompt(model, asked, label)
-    return Gate(model, [text for text, _ in _write(model, prompt, [""] * _PREVIEWED, _USUAL_TOKENS, randomness)])
+    return Gate(model, write_samples(model, asked, label, _USUAL_TOKENS, randomness))
 
 
 def allotted(openings: Mapping[str, float], rows: int, randomness: Randomness) -> list[str]:
@@ -167,24 +174,25 @@ def _write(
     session = model.open(prompt.prefix, rows, max(map(len, rows)), tokens)
     written: list[list[int]] = [[] for _ in rows]
     found: list[list[float]] = [[] for _ in rows]
-    going = list(range(len(rows)))
+    computed, ended = list(range(len(rows))), set()
     for step in range(tokens):
-        logits = session.logits()
+        logits = session.logits().copy()  # the session's own, which need not be writable
         if step < min(_LEAST_TOKENS, tokens - 1):
-            logits = logits.copy()  # the session's own, which need not be writable
             logits[:, list(model.stop_tokens)] = -np.inf
         drawn, likelihoods = sample(logits, randomness)
-        stay = [place for place, token in enumerate(drawn.tolist()) if token not in model.stop_tokens]
-        if not stay:
+        for row, token, likelihood in zip(computed, drawn.tolist(), likelihoods.tolist(), strict=True):
+            if row not in ended and token not in model.stop_tokens:
+                written[row].append(token)
+                found[row].append(likelihood)
+            else:
+                ended.add(row)
+        if len(ended) == len(rows) or step == tokens - 1:
             break
-        for place in stay:
-            written[going[place]].append(int(drawn[place]))
-            found[going[place]].append(float(likelihoods[place]))
-        if len(stay) < len(going):
-            session.keep(stay)
-            going = [going[place] for place in stay]
-        if step < tokens - 1:
-            session.advance([written[row][-1] for row in going])
+        going = [place for place, row in enumerate(computed) if row not in ended]
+        if len(going) < _LEFT * len(computed):
+            session.keep(going)
+            drawn, computed = drawn[going], [computed[place] for place in going]
+        session.advance(drawn.tolist())
     return [
         (model.decode([*start, *text]), float(np.mean(of)) if of else -np.inf)
         for start, text, of in zip(begun, written, found, strict=True)
@@ -206,8 +214,8 @@ def sample(logits: Floats, randomness: Randomness) -> tuple[Integers, Floats]:
     finite = np.isfinite(logits)
     if not finite.any(axis=1).all():
         raise ModelUnavailable("The model gives no usable logits for the public prompt: choose another model.")
-    weights = logits if finite.all() else np.where(finite, logits, -np.inf)
-    # A vocabulary is large: the fewer passes over it, the better.
+    # A vocabulary is large: the fewer passes over it, and the shorter its numbers, the better.
+    weights = np.where(finite, logits, -np.inf).astype(np.float32)
     weights = (weights - weights.max(axis=1, keepdims=True)) / TEMPERATURE
     np.exp(weights, out=weights)
     whole = weights.sum(axis=1, keepdims=True)
@@ -220,4 +228,4 @@ def sample(logits: Floats, randomness: Randomness) -> tuple[Integers, Floats]:
     aim = randomness.uniform(len(logits))[:, None] * kept[:, -1:]
     place = (kept < aim).sum(axis=1)[:, None]
     drawn = np.take_along_axis(order, place, 1)[:, 0].astype(np.int64)
-    return drawn, np.log(np.take_along_axis(each, place, 1) / whole)[:, 0]
+    return drawn, np.log(np.take_along_axis(each, place, 1) / whole)[:, 0].astype(np.float64)

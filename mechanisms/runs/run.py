@@ -86,7 +86,7 @@ def run(
     steps = {name: stage.begin(state) for name, stage in plan.stages.items()}
     _replay(steps, journal)
     if WRITE not in plan.stages:  # public, and the likeliest to fail: before anybody has paid
-        yield from state.first_drafts(plan.labels[:1])
+        yield from state.try_the_model()
     planned = _empty(data, plan, model, ledger, randomness)
     entry = _reserved(data, plan, ledger, randomness, journal, planned)
     try:

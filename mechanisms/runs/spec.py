@@ -234,7 +234,7 @@ class RunSpec(BaseModel):
     )
 
     max_record_tokens: int = setting(
-        64, "Tokens of a row", "A longer text is cut there.", Group.CAPS, unit="tokens", ge=1, le=1024
+        48, "Tokens of a row", "A longer text is cut there.", Group.CAPS, unit="tokens", ge=1, le=1024
     )
     max_unit_records: int = setting(
         3, "Rows of a user", "That a stage takes of one user, at most.", Group.CAPS, unit="rows", ge=1, le=64

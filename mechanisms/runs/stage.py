@@ -22,10 +22,11 @@ from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Randomness
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.records import Dataset, Demonstration
-from mechanisms.runs.drafts import Drafts, Nearness, gate_of, write_drafts
+from mechanisms.runs.drafts import Drafts, Nearness, write_drafts, write_samples
 from mechanisms.runs.events import CandidateSet, CuratorEvent, Drafting, Release, SetsCompared
 from mechanisms.runs.gate import Gate
 from mechanisms.runs.resume import Journal, mark_released
+from mechanisms.runs.text import cleaned
 from mechanisms.runs.work import Work
 from mechanisms.runs.writing import Writing
 
@@ -178,9 +179,15 @@ class RunState:
     compared: SetsCompared | None = None
 
     @cached_property
+    def samples(self) -> list[str]:
+        """A few texts of the first label, as the model writes them."""
+        spec = self.plan.spec
+        return write_samples(self.model, spec.asked, self.plan.labels[0], spec.draft_tokens, self.randomness)
+
+    @cached_property
     def gate(self) -> Gate:
         """What tells a text from what is none."""
-        return gate_of(self.model, self.plan.spec.asked, self.plan.labels[0], self.randomness)
+        return Gate(self.model, self.samples)
 
     @cached_property
     def nearness(self) -> Nearness | None:
@@ -199,6 +206,16 @@ class RunState:
             CandidateSet("demonstrations", self.compared.own),
         )
         return Judging(self.plan, self.parts, sets, self.model, self.randomness, self.held_out)
+
+    def try_the_model(self) -> Iterator[Drafting]:
+        """Write drafts of the first label unless a few samples show that the model writes texts of it.
+
+        Raises:
+            UsageError: it writes no usable drafts.
+        """
+        asked, labels = self.plan.spec.asked, self.plan.labels
+        if not any(cleaned(text, asked, labels[0], labels, self.gate) for text in self.samples):
+            yield from self.first_drafts(labels[:1])
 
     def first_drafts(self, labels: Sequence[str] | None = None) -> Iterator[Drafting]:
         """Write the first drafts of some labels, or of all, unless they exist.

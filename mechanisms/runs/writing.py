@@ -20,7 +20,6 @@ from mechanisms.runs.events import (
     TokenReleased,
     WritingEvent,
 )
-from mechanisms.runs.gate import Gate
 from mechanisms.runs.lockstep import finish_publicly, groups, write_together
 from mechanisms.runs.resume import Journal, check_replayed, mark_released
 from mechanisms.runs.writer import DemonstrationWriter, Key
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
 
 Charge = Callable[[str, int], object]
 """Charges the demonstration of a label and a number."""
+Judge = Callable[[str], str | None]
+"""Why a text is none; None where it is one."""
 NO_SENTENCE = "it has no whole sentence"
 
 
@@ -72,7 +73,7 @@ class Writing:
         self,
         charge: Charge,
         openings: Mapping[str, Mapping[str, float]],
-        gate: Gate,
+        judge: Judge,
         run: LedgerRun | None = None,
         replayed: Sequence[Any] = (),
         journal: Journal | None = None,
@@ -82,7 +83,7 @@ class Writing:
         Args:
             charge: called before the first token of each demonstration, and again for one that was interrupted.
             openings: how texts of each label begin, each with its weight.
-            gate: what it refuses is told, and stands in no set.
+            judge: what it refuses is told, and stands in no set.
             run: the ledger's run, in which a demonstration is marked as released before its first token is yielded.
             replayed: the events that were yielded before the interruption.
             journal: turns events into the lines that the ledger keeps with a mark; without it nothing is marked.
@@ -96,13 +97,13 @@ class Writing:
         told = (part_of(each) for each, tokens in self._tokens.items() if tokens or each in self._ended)
         check_replayed(told, run)
         if replayed and isinstance(replayed[-1], DemoCompleted):  # the interruption came before it was judged
-            yield [*_judged(replayed[-1], gate)]
+            yield [*_judged(replayed[-1], judge)]
         for event in self._written(charge, openings, seen):
             if run and isinstance(event, TokenReleased | DemoCompleted) and part_of(_key(event)) not in seen:
                 seen |= {part_of(_key(event))}
                 mark_released(run, journal, part_of(_key(event)), event)
             self._keep(event)
-            yield [event, *_judged(event, gate)]
+            yield [event, *_judged(event, judge)]
 
     def _keep(self, event: object) -> None:
         match event:
@@ -158,10 +159,10 @@ class Writing:
             yield from finish_publicly([writer], self._model)
 
 
-def _judged(event: WritingEvent, gate: Gate) -> Iterator[DemoRefused]:
+def _judged(event: WritingEvent, judge: Judge) -> Iterator[DemoRefused]:
     if isinstance(event, DemoCompleted):
         text = event.demonstration.text
-        if reason := gate.reason(text) if text else NO_SENTENCE:
+        if reason := judge(text) if text else NO_SENTENCE:
             yield DemoRefused(*_key(event), reason)
 
 

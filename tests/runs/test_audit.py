@@ -61,7 +61,7 @@ def drafts(model, wanted, gate, randomness, taken=(), embedder=None) -> tuple[st
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     monkeypatch.setattr(stage, "write_drafts", drafts)
-    monkeypatch.setattr(stage, "gate_of", lambda *arguments: None)
+    monkeypatch.setattr(stage.RunState, "gate", None)
     monkeypatch.setattr(openings, "likely_openings", lambda *arguments: ())
     monkeypatch.setattr(plans, "claim", functools.lru_cache(claim))  # the same in every run
     monkeypatch.setattr(whole_run, "derived_key", lambda purpose: b"k" * 32)  # who has which role is no matter of luck

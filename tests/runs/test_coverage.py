@@ -63,7 +63,7 @@ def drawn(random: np.random.Generator, by_user: bool) -> Dataset:
 @pytest.mark.parametrize("by_user", [False, True])
 def test_intervals_hold_the_truth(by_user, monkeypatch):
     monkeypatch.setattr(stage, "write_drafts", drafts)
-    monkeypatch.setattr(stage, "gate_of", lambda *arguments: None)
+    monkeypatch.setattr(stage.RunState, "gate", None)
     monkeypatch.setattr(openings, "likely_openings", lambda *arguments: ())
     monkeypatch.setattr(plans, "claim", functools.lru_cache(claim))
     # Under fresh keys fewer than 86 of 100 intervals of 95% would hold the truth once in 5,000 times.

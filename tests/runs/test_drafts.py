@@ -133,7 +133,7 @@ def test_a_draft_is_as_likely_as_the_model_finds_its_tokens():
     session = model.open(list(b"a"), [list(b"b")], 1, 1)
     own = [float(session.score([token])[0]) for token in range(VOCABULARY)]
     tempered = np.array(own) / TEMPERATURE
-    assert abs(found - (tempered - np.logaddexp.reduce(tempered))).min() < 1e-9
+    assert abs(found - (tempered - np.logaddexp.reduce(tempered))).min() < 1e-5
 
 
 def test_no_draft_ends_before_the_least_length():

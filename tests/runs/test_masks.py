@@ -127,7 +127,8 @@ def test_a_model_without_a_usable_token_is_refused():
     ("text", "stopped", "kept"),
     [
         ("It came too late. The box was bro", False, "It came too late."),
-        ("It came too late. The box was bro", True, "It came too late. The box was bro"),
+        ("It came too late. The box was bro", True, "It came too late."),
+        ("where is the box", True, "where is the box"),
         ("Late. The box that I got was bro", False, "Late."),
         ("The box was bro", False, ""),
     ],

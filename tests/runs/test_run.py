@@ -112,10 +112,7 @@ def test_each_stage_is_charged_then_told_and_then_releases_in_order(recipe, spli
     (dataset, plan), log, account = run_of(recipe, split, by_user), Log(), ledger(by_user)
     log.watch(monkeypatch)
     list(begun(dataset, plan, log, ledger=account))
-    if WRITE not in plan.stages:  # drafts of the first label are tried before anybody has paid
-        assert kinds(log)[:3] == [Drafting, RunStarted, StageStarted]
-    else:
-        assert kinds(log)[:2] == [RunStarted, StageStarted]
+    assert kinds(log)[:2] == [RunStarted, StageStarted]
     assert kinds(log)[-1] is RunCompleted
     assert list(by_stage(log)) == list(plan.stages)
     first = True
@@ -135,6 +132,16 @@ def test_each_stage_is_charged_then_told_and_then_releases_in_order(recipe, spli
     whole = usage([Spend(claimed.epsilon, claimed.delta, dict(plan.event))], CAP)
     assert account.snapshot("d", dataset.unit).epsilon == pytest.approx(whole.epsilon)
     assert whole.epsilon <= claimed.epsilon
+
+
+@pytest.mark.parametrize(("sampled", "tries"), [("They sent me the wrong box again.", False), (None, True)])
+def test_drafts_are_tried_before_anybody_has_paid_where_samples_show_no_text(sampled, tries, monkeypatch):
+    (dataset, plan), log, account = run_of("vote", "roles", count=60), Log(), PrivacyLedger()
+    account.set_cap("d", "record", Cap(1.0, 0.01))
+    monkeypatch.setattr(run_stage, "cleaned", lambda *_: sampled)
+    with pytest.raises(BudgetRefused):
+        list(begun(dataset, plan, log, ledger=account))
+    assert kinds(log) == [Drafting] * tries
 
 
 def check_charged_before_its_tokens(log: Log, start: int) -> None:

@@ -129,7 +129,10 @@ class Writer:
             if run is not None:
                 run.charge(*self._stage.charge_of(label, number), part_of((label, number)))
 
-        yield from state.writing.events(charge, state.openings, state.gate, run, replayed, journal)
+        def reason(text: str) -> str | None:
+            return state.gate.reason(text)  # which the first token need not wait for
+
+        yield from state.writing.events(charge, state.openings, reason, run, replayed, journal)
 
     def apply(self, event: CuratorEvent) -> None:
         match event:
