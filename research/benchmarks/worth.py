@@ -1,6 +1,7 @@
 """What exported texts are worth: whole runs on public sets, for the tables of research/docs/texts.md and worth.md.
 
     python -m research.benchmarks.worth run DATA agnews --epsilons 1 --runs 5 --out worth.jsonl
+    python -m research.benchmarks.worth run DATA agnews --runs 10 --texts-only --out texts.jsonl
     python -m research.benchmarks.worth table worth.jsonl
     python -m research.benchmarks.worth texts worth.jsonl
 
@@ -35,6 +36,7 @@ from mechanisms.inference import LanguageModel
 from mechanisms.inference.models import load_embedder
 from mechanisms.noise import Floats, SecureRandomness
 from mechanisms.records import Dataset, Demonstration, Record, default_template
+from mechanisms.runs.spec import CALIBRATE, SCORE, Split
 from mechanisms.tallies import Prototypes
 from research.lines import Line, cell, done, keep, lines, markdown, run_and_table
 from research.measures.linear_classifier import LinearClassifier
@@ -155,15 +157,21 @@ class Bench:
         found = nearest_prototype([each.text for each in self.test], means, self.embedder)
         return float((found == self.truth).mean())
 
-    def line(self, epsilon: float, **asked: Any) -> dict[str, Any]:
-        """One run of everything."""
+    def making(self, epsilon: float) -> dict[str, float]:
+        """The usual shares of the stages on which texts depend."""
+        planned = api.plan(
+            Dataset(self.name, self.labels, self.rows), sizes="counted", epsilon=epsilon, delta=DELTA, **self.task.asked
+        )
+        return {name: share for name, share in (planned.spec.shares or {}).items() if name not in (CALIBRATE, SCORE)}
+
+    def line(self, epsilon: float, texts_only: bool) -> dict[str, Any]:
+        """One run of everything, or of what texts depend on."""
+        shares = {"split": Split.ROLES, "shares": self.making(epsilon)} if texts_only else {}
         started = time.perf_counter()
-        made = self.made(epsilon, **asked)
+        made = self.made(epsilon, **shares)
         seconds = time.perf_counter() - started
         texts, labels = ([getattr(each, name) for each in made.demonstrations] for name in ("text", "label"))
-        compared = made.baselines
-        public = compared.public_only.demonstrations if compared and compared.public_only else None
-        return {
+        line = {
             "seconds": round(seconds, 1),
             "epsilon": made.certificate.claim.epsilon,
             "demonstrations": [list(each) for each in zip(labels, texts, strict=True)],
@@ -171,6 +179,14 @@ class Bench:
             "score": made.score and made.score.to_json(),
             "own": self.classifier.accuracy(self.embedder.embed(texts), labels).value,
             "coverage": self.coverage(made.demonstrations),
+        }
+        return line if texts_only else line | self.accuracies(made, epsilon)
+
+    def accuracies(self, made: DemoSet, epsilon: float) -> dict[str, float]:
+        """Of the set and of what it is compared with, on the test rows."""
+        compared = made.baselines
+        public = compared.public_only.demonstrations if compared and compared.public_only else None
+        return {
             "set, own correction": self.as_exported(made),
             "set, contextual": self.contextual(made.demonstrations),
             "zero-shot, contextual": self.contextual(()),
@@ -185,7 +201,7 @@ def run(options: argparse.Namespace) -> None:
     for _ in range(options.runs):
         for epsilon in options.epsilons:
             if done(options.out, key | {"target": epsilon}) < options.runs:
-                keep(options.out, key | {"target": epsilon} | bench.line(epsilon))
+                keep(options.out, key | {"target": epsilon} | bench.line(epsilon, options.texts_only))
 
 
 COLUMNS = (
@@ -241,6 +257,7 @@ def main() -> None:
     one.add_argument("--epsilons", type=float, nargs="+", default=[1.0])
     one.add_argument("--runs", type=int, default=5)
     one.add_argument("--tests", type=int, default=200)
+    one.add_argument("--texts-only", action="store_true", help="do not calibrate and score, as no text depends on it")
     shown = commands.add_parser("texts")
     shown.add_argument("file")
     shown.set_defaults(act=texts)
