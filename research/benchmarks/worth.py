@@ -112,7 +112,8 @@ class Bench:
         trained_on = self.rows[:_TRAINED_ON]
         self.vectors = self.embedder.embed([each.text for each in trained_on])
         self.vector_labels = np.array([each.label for each in trained_on])
-        self.classifier = LinearClassifier(self.vectors, self.vector_labels.tolist())
+        self.rows_labels = self.vector_labels.tolist()
+        self.classifier = LinearClassifier(self.vectors, self.rows_labels)
 
     def _rows(self, folder: Path) -> list[Record]:
         example = self.task.example
@@ -164,11 +165,11 @@ class Bench:
         )
         return {name: share for name, share in (planned.spec.shares or {}).items() if name not in (CALIBRATE, SCORE)}
 
-    def line(self, epsilon: float, texts_only: bool) -> dict[str, Any]:
+    def line(self, epsilon: float, shots: int, texts_only: bool) -> dict[str, Any]:
         """One run of everything, or of what texts depend on."""
         shares = {"split": Split.ROLES, "shares": self.making(epsilon)} if texts_only else {}
         started = time.perf_counter()
-        made = self.made(epsilon, **shares)
+        made = self.made(epsilon, shots=shots, **shares)
         seconds = time.perf_counter() - started
         texts, labels = ([getattr(each, name) for each in made.demonstrations] for name in ("text", "label"))
         line = {
@@ -178,6 +179,7 @@ class Bench:
             "refused": [[each.label, each.reason] for each in made.refused],
             "score": made.score and made.score.to_json(),
             "own": self.classifier.accuracy(self.embedder.embed(texts), labels).value,
+            "tstr": LinearClassifier(self.embedder.embed(texts), labels).accuracy(self.vectors, self.rows_labels).value,
             "coverage": self.coverage(made.demonstrations),
         }
         return line if texts_only else line | self.accuracies(made, epsilon)
@@ -197,22 +199,22 @@ class Bench:
 
 def run(options: argparse.Namespace) -> None:
     bench = Bench(Path(options.data), options.task, api.load_model(options.model), options.tests)
-    key = {"task": options.task, "model": options.model}
+    key = {"task": options.task, "model": options.model, "shots": options.shots}
     for _ in range(options.runs):
         for epsilon in options.epsilons:
             if done(options.out, key | {"target": epsilon}) < options.runs:
-                keep(options.out, key | {"target": epsilon} | bench.line(epsilon, options.texts_only))
+                keep(options.out, key | {"target": epsilon} | bench.line(epsilon, options.shots, options.texts_only))
 
 
 COLUMNS = (
-    "own", "coverage", "set, own correction", "set, contextual", "zero-shot, contextual", "public-only, contextual",
-    "prototypes", "seconds",
+    "own", "coverage", "tstr", "set, own correction", "set, contextual", "zero-shot, contextual",
+    "public-only, contextual", "prototypes", "seconds",
 )  # fmt: skip
 
 
 def table(options: argparse.Namespace) -> None:
     """Means over runs, and half of their 95% interval."""
-    heads = ["task, model, epsilon", "runs", *COLUMNS, "score holds", "refused"]
+    heads = ["task, model, epsilon, shots", "runs", *COLUMNS, "score holds", "refused"]
     print(markdown(heads, _rows(grouped(lines(options.file)))))
 
 
@@ -233,10 +235,10 @@ def texts(options: argparse.Namespace) -> None:
 
 
 def grouped(found: Iterable[Line]) -> list[tuple[str, list[Line]]]:
-    """The lines of each task, model and epsilon."""
+    """The lines of each task, model, epsilon and number of demonstrations a label."""
     keys: dict[str, list[Line]] = {}
     for line in found:
-        keys.setdefault(f"{line['task']}, {line['model']}, {line['target']:g}", []).append(line)
+        keys.setdefault(f"{line['task']}, {line['model']}, {line['target']:g}, {line['shots']}", []).append(line)
     order = list(TASKS)
     return sorted(keys.items(), key=lambda each: (each[1][0]["model"], order.index(each[1][0]["task"]), each[0]))
 
@@ -256,6 +258,7 @@ def main() -> None:
     one.add_argument("--model", default="embedded")
     one.add_argument("--epsilons", type=float, nargs="+", default=[1.0])
     one.add_argument("--runs", type=int, default=5)
+    one.add_argument("--shots", type=int, default=2)
     one.add_argument("--tests", type=int, default=200)
     one.add_argument("--texts-only", action="store_true", help="do not calibrate and score, as no text depends on it")
     shown = commands.add_parser("texts")
