@@ -90,9 +90,20 @@ TASKS = {
 }
 
 
-def rows_of(path: Path, text: str = "text", label: str = "label") -> list[Record]:
+def rows_of(data: Path, name: str) -> tuple[tuple[str, ...], list[Record]]:
+    """A task's labels and its rows, in an order that is the same in every run."""
+    example, labels = TASKS[name].example, TASKS[name].labels
+    path, text, label = (
+        (example.path, example.mapping.text, example.mapping.label)
+        if example
+        else (data / name / "train.csv", "text", "label")
+    )
     with path.open(encoding="utf-8", newline="") as file:
-        return [Record(row[text], row[label]) for row in csv.DictReader(file)]
+        rows = [Record(row[text], row[label]) for row in csv.DictReader(file)]
+    labels = labels or tuple(sorted({each.label for each in rows}))
+    rows = [each for each in rows if each.label in labels]
+    random.Random(0).shuffle(rows)
+    return labels, rows
 
 
 class Bench:
@@ -100,10 +111,7 @@ class Bench:
 
     def __init__(self, data: Path, name: str, model: LanguageModel, tests: int) -> None:
         self.task, self.model, self.embedder = TASKS[name], model, Remembering(load_embedder())
-        rows = self._rows(data / name)
-        self.labels = self.task.labels or tuple(sorted({each.label for each in rows}))
-        rows = [each for each in rows if each.label in self.labels]
-        random.Random(0).shuffle(rows)  # which public rows are read, the same in every run
+        self.labels, rows = rows_of(data, name)
         held_out, self.rows = rows[:_HELD_OUT], rows[_HELD_OUT:]
         self.test = held_out[:tests]
         self.name = name
@@ -114,12 +122,6 @@ class Bench:
         self.vector_labels = np.array([each.label for each in trained_on])
         self.rows_labels = self.vector_labels.tolist()
         self.classifier = LinearClassifier(self.vectors, self.rows_labels)
-
-    def _rows(self, folder: Path) -> list[Record]:
-        example = self.task.example
-        if example is not None:
-            return rows_of(example.path, example.mapping.text, example.mapping.label)
-        return rows_of(folder / "train.csv")
 
     def made(self, epsilon: float, **asked: Any) -> DemoSet:
         """A set from private rows, under a fresh key, which divides the rows anew."""
