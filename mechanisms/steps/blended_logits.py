@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from mechanisms.accounting import PrivacyTarget, calibrate_noise
 from mechanisms.discovery import parameter
 from mechanisms.noise import Floats, Integers, Randomness
-from mechanisms.sampling import Compose
 from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, to_lattice
 from mechanisms.steps.mechanism import Line, Picture, PublicTokenRecord, below_largest, likeliest
 from mechanisms.steps.softmax_draw import SoftmaxDraw
@@ -56,13 +54,6 @@ class BlendedLogits(SoftmaxDraw):
     def span(self) -> float:
         """Half of the 2c of a row, the other half of the logits being public."""
         return self.clip
-
-    def calibrate(self, compose: Compose, target: PrivacyTarget) -> BlendedLogits:
-        """Solves for the temperature."""
-        temperature = calibrate_noise(
-            lambda noise: compose(replace(self, temperature=noise).event), target, smallest=1e-6
-        )
-        return replace(self, temperature=temperature)
 
     def _clipped(self, logits: Floats) -> Floats:
         # From 0 to 2c, not from -c to c: softmax does not see the shift, and rounding down then keeps the span.

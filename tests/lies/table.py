@@ -291,7 +291,7 @@ TOKENS = [
         "the public distribution that is shown is public",
         f"{_AMPLIFIED}[rows-per-demonstration]",
         (
-            "mechanisms.steps.transforms.pta",
+            "mechanisms.steps.transforms",
             "return replace(distributions, rows=base + self.alpha * ratio)",
             "return replace(distributions, rows=base + self.alpha * ratio, public=distributions.rows.mean(axis=0))",
         ),
@@ -713,9 +713,9 @@ RESUMED = [
         "a copy of a run's file may be gone on with once more",
         "tests/runs/test_resume.py::test_a_copy_that_is_gone_on_with_once_more_lets_nothing_out_again[vote]",
         (
-            "mechanisms.accounting.database",
-            "if database.execute(query, (part, told, run, holder)).rowcount != 1:",
-            "if database.execute(query, (part, told, run, holder)).rowcount > 1:",
+            "mechanisms.accounting.ledger",
+            "if database.execute(query, (part, told, self.number, self.holder)).rowcount != 1:",
+            "if database.execute(query, (part, told, self.number, self.holder)).rowcount > 1:",
         ),
     ),
 ]

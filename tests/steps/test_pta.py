@@ -13,7 +13,7 @@ from scipy.stats import chi2
 from mechanisms.errors import UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.steps.distributions import choose, project_to_simplex
-from mechanisms.steps.transforms.pta import PlausibleTokenAmplification
+from mechanisms.steps.transforms import PlausibleTokenAmplification
 from tests.steps.inputs import CANDIDATES, a_step, public_rows, rows
 
 finite = st.lists(st.floats(-20, 20), min_size=CANDIDATES, max_size=CANDIDATES).map(np.array)
