@@ -50,7 +50,7 @@ from mechanisms.runs.run import run as run_events
 from mechanisms.runs.score import ScoredSet, ScoreFound, ScoreRequest, of_demo_set, read_set, score_set, with_choice
 from mechanisms.runs.spec import VOTE, RunSpec
 from mechanisms.runs.verification import Verification, verify
-from mechanisms.sampling import Adjacency, Compose, EventOfSteps, SamplingPlan
+from mechanisms.sampling import ADJACENCY, Compose, EventOfSteps, SamplingPlan
 from mechanisms.steps import TokenMechanism, mechanism_class, mechanism_names
 from mechanisms.trials import (
     about_to_send,
@@ -467,7 +467,7 @@ def certificate_check(text: str) -> dict[str, Any]:
         "signature": check_signature(text).value,
         "digest": digest(text),
         "private": certificate.private,
-        "adjacency": Adjacency.ADD_OR_REMOVE.value,
+        "adjacency": ADJACENCY,
         "event": certificate.event.to_json(),
     }
 
@@ -545,7 +545,7 @@ def cost(used: TokenMechanism, plan: SamplingPlan, event: Composed, claimed: Cla
         "epsilon_check": claimed.check,
         **({"remark": claimed.remark} if claimed.remark else {}),
         "delta": claimed.delta,
-        "adjacency": Adjacency.ADD_OR_REMOVE.value,
+        "adjacency": ADJACENCY,
         "unit": "record",
         "sensitivity": used.sensitivity(plan.unit_rows).bound,
         "signal_to_noise": used.signal_to_noise(plan),

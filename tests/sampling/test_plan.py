@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom, chi2
+from scipy.stats import binom
 
 from mechanisms.errors import UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Approximate, Gaussian, Poisson, Repeat
-from mechanisms.sampling import CAPACITY_SHARE, SamplingPlan, Scheme, keyed_place
+from mechanisms.sampling import CAPACITY_SHARE, SamplingPlan, Scheme
 from mechanisms.steps.gaussian import GaussianMechanism
 
 EVENT = GaussianMechanism(4.0).event
@@ -70,13 +70,6 @@ def test_subsets_have_exactly_m_rows_and_no_overflow():
 def test_impossible_plans_are_refused(bad):
     with pytest.raises(UsageError):
         SamplingPlan(**bad)
-
-
-def test_keyed_places_are_uniform_and_change_with_the_key():
-    places = [[keyed_place(key, [f"row {i}"], "batch", 8) for i in range(4000)] for key in (b"k" * 32, b"l" * 32)]
-    counts = np.bincount(places[0], minlength=8)
-    assert ((counts - 500) ** 2 / 500).sum() < chi2.isf(1e-9, 7)
-    assert np.mean(np.equal(*places)) < 0.2
 
 
 def overflow_of_a_role(plan, size, members, capacity):
