@@ -31,8 +31,6 @@ from mechanisms.privacy_events import Composed, PrivacyEvent, from_json
 from mechanisms.records import unit_in_words
 from mechanisms.rounding import rounded_up
 
-# The persistent ledger: what every named data set has spent, charged before each release.
-#
 # It holds no private text or length: names chosen by the curator, public events and claims, and keyed digests of
 # rows and users, whose number stays on this machine: of those that took part, of those whose clean values were
 # shown, and of those that have paid for private answers. Of a run that is written down while it goes on it holds the
@@ -233,12 +231,6 @@ class PrivacyLedger:
         planned = Spend(claimed.epsilon, claimed.delta, dict(event))
         with self.transaction() as database:
             return repeats(self._spends(database, name, unit), planned, self._cap(database, name, unit))
-
-    def spend_all(self, database: sqlite3.Connection, run: LedgerRun, event: Composed) -> None:
-        """Charge a run whole and close it, inside a transaction of the caller."""
-        charges = [(run.number, name, _dump(name, events)) for name, events in event]
-        database.executemany("INSERT INTO charges (run, list, event) VALUES (?, ?, ?)", charges)
-        database.execute("UPDATE runs SET status = 'finished' WHERE id = ?", (run.number,))
 
     def reserved_document(self, key: str) -> str:
         """The document of a resumable run's plan.
@@ -470,31 +462,34 @@ def reserve(ledger: PrivacyLedger, wanted: Reservation, anew: bool = False) -> I
         same = None if anew else _continued(database, wanted)
         if same is not None:
             return IndividualFilter(ledger, same, wanted.queries, continued=True)
-        run = ledger.admit(database, wanted.data, wanted.mechanism, wanted.event, wanted.claim)
-        ledger.spend_all(database, run, wanted.event)
-        row = (run.number, wanted.data.content, wanted.terms, wanted.queries, 0)
+        run = ledger.admit(database, wanted.data, wanted.mechanism, wanted.event, wanted.claim).number
+        charges = [(run, name, _dump(name, events)) for name, events in wanted.event]
+        database.executemany("INSERT INTO charges (run, list, event) VALUES (?, ?, ?)", charges)
+        database.execute("UPDATE runs SET status = 'finished' WHERE id = ?", (run,))
+        row = (run, wanted.data.content, wanted.terms, wanted.queries, 0)
         database.execute("INSERT INTO reservations VALUES (?, ?, ?, ?, ?)", row)
-    return IndividualFilter(ledger, run.number, wanted.queries, continued=False)
+    return IndividualFilter(ledger, run, wanted.queries, continued=False)
 
 
 def _continued(database: sqlite3.Connection, wanted: Reservation) -> int | None:
-    """The run of the reservation to continue; None if the data set has none."""
+    """The run of the reservation to continue; None if the data set has none.
+
+    Raises:
+        ReservedOtherwise: the data set's reservations are for another file or other terms.
+    """
     query = "SELECT run, digest, terms FROM reservations JOIN runs ON id = run WHERE name = ? AND unit = ?"
     known = database.execute(f"{query} ORDER BY run DESC", (wanted.data.name, wanted.data.unit)).fetchall()
     same = [run for run, digest, terms in known if (digest, terms) == (wanted.data.content, wanted.terms)]
-    if known and not same:
-        raise ReservedOtherwise(_explanation(wanted, any(digest == wanted.data.content for _, digest, _ in known)))
-    return int(same[0]) if same else None
-
-
-def _explanation(wanted: Reservation, same_file: bool) -> str:
-    name = wanted.data.name
-    if same_file:
-        reason = f"'{name}' has a reservation with other terms (mechanism, shards, questions, epsilon or labels)"
+    if not known or same:
+        return int(same[0]) if same else None
+    if any(digest == wanted.data.content for _, digest, _ in known):
+        reason = (
+            f"'{wanted.data.name}' has a reservation with other terms (mechanism, shards, questions, epsilon or labels)"
+        )
     else:
         reason = (
-            f"What is read of the file differs from what '{name}' has a reservation for, and an edited row would count "
-            "as one that has paid nothing"
+            f"What is read of the file differs from what '{wanted.data.name}' has a reservation for, and an edited row "
+            "would count as one that has paid nothing"
         )
     more = rounded_up(wanted.claim.epsilon, 3)
-    return f"{reason}: reserve anew, which costs epsilon {more} more, or go back to what it was."
+    raise ReservedOtherwise(f"{reason}: reserve anew, which costs epsilon {more} more, or go back to what it was.")
