@@ -204,13 +204,6 @@ def test_sampled_gaussians_and_sampled_laplace_steps_compose_together():
 # The claim over all that may be asked.
 
 
-def plan_event(name: str, scheme: Scheme, tokens: int, unit_rows: bool, noise: float, delta: float) -> Composed:
-    plan = SamplingPlan(scheme, subsets=100, per_subset=1 if unit_rows else 2, unit_rows=unit_rows, tokens=tokens)
-    kind = mechanism_class(name)
-    mechanism = kind(**{kind.calibrated: noise}).for_plan(plan)
-    return plan.compose(mechanism.event, {"each label": 8000}, delta)
-
-
 @pytest.mark.parametrize(("count", "delta"), [(1, 1e-5), (24, 1e-9), (100_000, 1e-3), (100_000, 1e-18)])
 def test_more_noise_costs_no_more_whoever_accounts_it(count, delta):
     """From one accountant to another the claim may rise by the error that prv states, and no more."""

@@ -51,10 +51,6 @@ def test_capacity_is_the_least_that_its_share_of_delta_pays_for(size, subsets, d
         assert capacity > size
 
 
-def test_subsets_have_exactly_m_rows_and_no_overflow():
-    assert SamplingPlan(subsets=10, per_subset=4, unit_rows=False).capacity(1000, 1e-5) == (10, 0.0)
-
-
 @pytest.mark.parametrize(
     "bad",
     [
@@ -129,12 +125,3 @@ def test_a_share_of_the_units_is_sampled_like_a_label_of_that_size():
     assert part.rate(1000) == whole.rate(250)
     assert part.rate(20) == 1
     assert SamplingPlan(subsets=10, unit_rows=False, share=0.25).capacity(1000, 1e-5) == (10, 0.0)
-
-
-@given(st.sampled_from(list(Scheme)), st.integers(1, 5000), st.integers(1, 300), st.integers(1, 4))
-def test_without_a_share_everybody_may_join(scheme, size, subsets, shots):
-    plan = SamplingPlan(scheme, subsets=subsets, tokens=3, shots=shots)
-    rate = min(1.0, subsets / size)
-    least = int(binom.isf(CAPACITY_SHARE * 1e-5 / plan.draws_per_label, size, rate)) + 1
-    failure = plan.draws_per_label * binom.sf(least - 1, size, rate)
-    assert plan.capacity(size, 1e-5) == ((size + 1, 0.0) if rate == 1 else (least, failure))

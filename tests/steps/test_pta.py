@@ -101,12 +101,6 @@ def test_the_projection_is_the_nearest_probability_vector(vector, seed):
     assert (np.linalg.norm(others - vector, axis=1) >= distance - 1e-9).all()
 
 
-@given(arrays(np.float64, 6, elements=st.floats(0.01, 1)))
-def test_probability_vectors_stay_where_they_are(weights):
-    probabilities = weights / weights.sum()
-    assert project_to_simplex(probabilities) == pytest.approx(probabilities)
-
-
 @given(VECTORS, st.integers(0, 2**32))
 def test_temperature_zero_and_a_tiny_nucleus_take_the_largest(vector, seed):
     randomness = SeededRandomness(seed)

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from mechanisms.noise import SeededRandomness
 from mechanisms.tallies import Estimate, Score, Weighing, masses, usual_weighing, weights
-from mechanisms.tallies.tally import LATTICE
 from tests.steps.inputs import Noiseless
 
 Z = 1.959964
@@ -182,12 +181,6 @@ def test_whoever_names_the_largest_label_every_time_finds_one_in_so_many():
     found = score.accuracy(cells_of(score, (truth == 0)[:, None], weight), 0)
     assert found.low < 1 / 3 < found.high
     assert not found.wide
-
-
-def test_a_unit_of_weight_one_moves_the_table_by_its_whole_norm_and_no_further():
-    score = Score(1.0, False, weighted=True)
-    assert score.steps == LATTICE
-    assert score.event == Score(1.0, True).event
 
 
 def test_nine_in_ten_weighted_intervals_and_more_hold_the_truth():
