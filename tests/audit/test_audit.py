@@ -20,7 +20,6 @@ from mechanisms.errors import UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Composed
 from mechanisms.steps import TokenDistributions, ball, mechanism_names
-from mechanisms.steps import adadpsyn as adadpsyn_module
 from mechanisms.steps.adadpsyn import AdaDPSyn
 from mechanisms.steps.distributions import GRID, to_lattice
 from mechanisms.steps.gaussian import GaussianMechanism
@@ -86,7 +85,7 @@ class HalfTheNoise(GaussianMechanism):
 def test_the_audit_catches_half_the_noise():
     honest, claimed = calibrated(GaussianMechanism(), 2.0)
     defective = HalfTheNoise(noise_multiplier=honest.noise_multiplier)
-    result = audit_steps(defective, worst_case_pair(), claimed, 60_000, SeededRandomness(3))
+    result = audit_steps(defective, worst_case_pair(), claimed, 20_000, SeededRandomness(3))
     assert not result.holds
 
 
@@ -149,19 +148,3 @@ def test_projected_vectors_that_are_summed_without_centring_cost_many_times_the_
 
     assert cost(lambda points: ball.projected_offsets(points, centre, radius).sum(axis=0)) <= claimed
     assert cost(lambda points: (centre + ball.projected_offsets(points, centre, radius)).sum(axis=0)) > 5 * claimed
-
-
-def test_the_audit_catches_projected_vectors_that_are_summed_without_centring(monkeypatch):
-    """Whole steps, with a radius that suits the rows given, so that the ball shrinks every time."""
-    rows = np.tile([0.0, -1000.0], (41, 1))
-    occupied = np.arange(41) < 40
-    without = TokenDistributions(rows, occupied, np.zeros(2), 40, unit_rows=True)
-    pair = Neighbours(replace(without, occupied=np.ones(41, dtype=bool)), without)
-    mechanism = AdaDPSyn(sigma1=2.0, sigma0=9.0, sigma2=4.0, theta=0.5, lambda_=1.0)
-    claimed = claim(alone(mechanism.event), DELTA)
-    monkeypatch.setattr(adadpsyn_module, "good_radius", lambda *_: 0.02)
-    assert audit_steps(mechanism, pair, claimed, 3000, SeededRandomness(6)).holds
-    centred = adadpsyn_module.projected_offsets
-    # The released sum then holds whole vectors; that M times the centre is added too changes nothing: it is public.
-    monkeypatch.setattr(adadpsyn_module, "projected_offsets", lambda p, c, r: centred(p, c, r) + c)
-    assert not audit_steps(mechanism, pair, claimed, 3000, SeededRandomness(6)).holds

@@ -12,7 +12,7 @@ from scipy.special import softmax
 from scipy.stats import norm
 
 from mechanisms.answers.odds import chance_of_first, clear_majority
-from mechanisms.noise import SecureRandomness, SeededRandomness
+from mechanisms.noise import SecureRandomness
 from mechanisms.queries import presence_histogram, query_mechanism_class, query_mechanism_names
 from mechanisms.queries.knn_votes import SENSITIVITY, KnnVotes
 from mechanisms.queries.soft_votes import SoftVotes
@@ -90,15 +90,6 @@ def test_a_vote_is_the_probabilities_to_a_power(said, sharpness):
 def test_a_very_sharp_vote_is_a_whole_one():
     said = np.array([0.0, 3.0, 1.0])
     assert (SoftVotes(sharpness=100.0).vote(said) == SoftVotes.parts * KnnVotes().vote(said)).all()
-
-
-def test_votes_of_both_kinds_meet_the_same_noise():
-    votes = np.array([3, 0, 7])
-    one, other = (
-        mechanism.release(votes * mechanism.parts, SeededRandomness(1)).scores
-        for mechanism in (KnnVotes(noise=2.0), SoftVotes(noise=2.0))
-    )
-    assert (one == other).all()
 
 
 def test_without_noise_the_heaviest_label_answers():
