@@ -136,8 +136,7 @@ class PrivacyLedger:
 
         Raises:
             BudgetRefused: the run would exceed the data set's cap, or the data set was used at another privacy unit,
-                whose runs
-                do not add up with this one's.
+                whose runs do not add up with this one's.
         """
         with self.transaction() as database:
             run = self.admit(database, data, mechanism, event, claimed)
@@ -154,8 +153,7 @@ class PrivacyLedger:
         Raises:
             UsageError: the ledger has no such run, it was planned otherwise or for other data, or it is still at work.
             BudgetRefused: what it had left when it was stopped has been spent since, or runs at another privacy unit
-                have
-                charged.
+                have charged.
         """
         with self.transaction() as database:
             number, holder, released = take_over(database, plan, data, mechanism, event)

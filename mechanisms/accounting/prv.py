@@ -92,8 +92,7 @@ class SampledGaussianLoss(PoissonSubsampledGaussianMechanism, _OwnMean):  # type
     """The privacy loss of a Gaussian on a sample: the library's, with an exact mean.
 
     No loss is below log(1 - rate), and much of its mass lies just above it. For rates over about .1 the library's
-    integral
-    steps over that mass, and its own check then refuses the grid.
+    integral steps over that mass, and its own check then refuses the grid.
     """
 
     def __init__(self, noise_multiplier: float, rate: float) -> None:

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from mechanisms.discovery import parameter
-from mechanisms.noise import Floats, Integers, Randomness
-from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, to_lattice
+from mechanisms.noise import Floats, Integers
+from mechanisms.steps.distributions import TokenDistributions, to_lattice
 from mechanisms.steps.mechanism import Line, Picture, PublicTokenRecord, below_largest, likeliest
 from mechanisms.steps.softmax_draw import SoftmaxDraw
 
@@ -30,6 +30,7 @@ class BlendedLogits(SoftmaxDraw):
     title: ClassVar[str] = "Blended logits"
     citation: ClassVar[str] = "Bhusal et al. 2026, algorithm 1"
     calibrated: ClassVar[str | None] = "temperature"
+    logits_in_sum: ClassVar[int] = 2
 
     temperature: float = parameter(
         1.0,
@@ -65,11 +66,6 @@ class BlendedLogits(SoftmaxDraw):
         private = to_lattice(self._clipped(distributions.unit_logits())).sum(axis=0)
         public = distributions.expected_rows * to_lattice(self._clipped(distributions.public))
         return np.asarray(private + public, dtype=np.int64)
-
-    def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
-        """Only the token is a release."""
-        scale = 2 * distributions.expected_rows * self.temperature * GRID
-        return TokenRelease(randomness.gumbel_argmax(self.aggregate(distributions), scale), None)
 
     def picture(self, released: Sequence[PublicTokenRecord]) -> Picture:
         """The public row's logits below its largest, before and after clipping."""

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from mechanisms.discovery import parameter
-from mechanisms.noise import Floats, Integers, Randomness
-from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, to_lattice
+from mechanisms.noise import Floats, Integers
+from mechanisms.steps.distributions import TokenDistributions, to_lattice
 from mechanisms.steps.mechanism import Line, Picture, PublicTokenRecord, below_largest, likeliest
 from mechanisms.steps.softmax_draw import SoftmaxDraw
 
@@ -65,11 +65,6 @@ class DifferenceClipping(SoftmaxDraw):
         private = to_lattice(differences + self.clip).sum(axis=0)
         shifted = np.maximum(public - public.max(), _FLOOR)
         return np.asarray(private + distributions.expected_rows * to_lattice(shifted), dtype=np.int64)
-
-    def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
-        """Only the token is a release."""
-        scale = distributions.expected_rows * self.temperature * GRID
-        return TokenRelease(randomness.gumbel_argmax(self.aggregate(distributions), scale), None)
 
     def picture(self, released: Sequence[PublicTokenRecord]) -> Picture:
         """How far the rows can pull each candidate from its public logit."""

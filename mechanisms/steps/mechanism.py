@@ -260,9 +260,6 @@ class _Memoryless:
         return self.mechanism.step(distributions, self.randomness)
 
 
-# The registry: all modules of this package that define `MECHANISM`.
-
-
 def mechanism_names() -> list[str]:
     """Names of all mechanisms, private ones first, the one without any privacy last."""
     mechanisms = _registered()
