@@ -1,16 +1,14 @@
-"""Accuracy of a demo set beside its baselines, comparison of two sets, and a one-sentence verdict."""
+"""Accuracy of a demo set beside its baselines, and a one-sentence verdict."""
 
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 
 from mechanisms import confidence
 from mechanisms.demos.demo_set import DemoSet
@@ -213,74 +211,6 @@ def _scorecard(name: str, truth: Places, found: Mapping[str, Places], labels: in
     np.add.at(confusion, (truth[answered], read[answered]), 1)
     silent = np.bincount(truth[~answered], minlength=labels)
     return Scorecard(name, right[RAW], right.get(CONTEXTUAL), right.get(PRIOR), confusion, tuple(silent.tolist()))
-
-
-# Two sets on the same test rows: McNemar's exact test (McNemar 1947).
-
-AS_READ = "as read"
-"""The reading with each set's own correction, or contextual calibration for a set without one; not for remote readers,
-which give no probabilities."""
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Two sets on the same rows.
-
-    Attributes:
-        first, second: their accuracies.
-        only_first, only_second: rows that only one of them answers correctly.
-        silent: rows whose answer names no label, under each set; they count as wrong.
-    """
-
-    first: Accuracy
-    second: Accuracy
-    only_first: int
-    only_second: int
-    silent: tuple[int, int] = (0, 0)
-
-    @property
-    def p_value(self) -> float:
-        """McNemar's exact two-sided p-value for equal accuracies; 1 if both sets are correct on the same rows."""
-        told = self.only_first + self.only_second
-        return float(binomtest(self.only_first, told, 0.5).pvalue) if told else 1.0
-
-
-def compare(
-    reader: QueryReader, first: DemoSet, second: DemoSet, test: Sequence[Record]
-) -> Generator[int, None, dict[str, Comparison]]:
-    """Classify the same test rows with two sets, each with its own template; yields the number of rows done.
-
-    Returns:
-        A comparison for `AS_READ` and for each reading that both sets have.
-
-    Raises:
-        UsageError: the sets have different labels, or no test row has one of them.
-    """
-    if set(first.labels) != set(second.labels):
-        raise UsageError("The two sets have different labels and cannot be compared: choose sets of one task.")
-    known = known_rows(first.labels, test)
-    truth, texts = truth_of(first.labels, known), [record.text for record in known]
-    right: list[dict[str, NDArray[np.bool_]]] = []
-    silent: list[int] = []
-    for number, each in enumerate((first, second)):
-        reading = reader.answers(each.template, first.labels, Arm(PRIVATE, each.demonstrations, each.prior), texts)
-        found = yield from reported(reading, partial(operator.add, number * len(texts)))
-        right.append({name: found[name] == truth for name in found})
-        if CONTEXTUAL in found:
-            right[-1][AS_READ] = right[-1].get(PRIOR, right[-1][CONTEXTUAL])
-        silent.append(int((found[RAW] == NO_ANSWER).sum()))
-    one, other = right
-    return {
-        name: Comparison(
-            Accuracy(int(one[name].sum()), len(truth)),
-            Accuracy(int(other[name].sum()), len(truth)),
-            int((one[name] & ~other[name]).sum()),
-            int((other[name] & ~one[name]).sum()),
-            (silent[0], silent[1]),
-        )
-        for name in one
-        if name in other
-    }
 
 
 # The verdict: one sentence on whether a set is better than the model alone, public text, prototypes or one label.
