@@ -18,12 +18,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from mechanisms.errors import UsageError
 from mechanisms.inference.engine import attention
 from mechanisms.inference.engine.forward import Branches, Chunk, ForwardPass, GrowingCache
-from mechanisms.inference.engine.memory import (
-    DeviceRoom,
-    keep_freed_memory,
-    report_out_of_memory,
-    retry_when_out_of_memory,
-)
+from mechanisms.inference.engine.memory import DeviceRoom, keep_freed_memory, report_out_of_memory
 from mechanisms.inference.engine.threads import Threads
 from mechanisms.inference.language_model import Tokens
 from mechanisms.noise import Floats, Integers
@@ -47,26 +42,23 @@ class Slots:
         self._forward = forward
         self._known: dict[tuple[int, int, int], bool] = {}
 
-    def layout(self, room: DeviceRoom, rows: int, limit: int, length: int) -> tuple[int, int]:
-        """Number of chunks and rows of each, as few as every slot computes alike with; see `layout`.
+    def layout(self, room: DeviceRoom, rows: int, limit: int, length: int) -> tuple[int, int, bool]:
+        """Number of chunks, rows of each, and whether every slot is known to compute alike with them.
 
-        Without such a number within the limit, the chunks are those that memory allows.
+        The chunks have room for a few more rows, as few as every slot computes alike with. Where there is no such
+        number within the limit, they are those that memory allows.
 
         Args:
             room: of the device.
-            rows: to be computed; the chunks have room for a few more.
+            rows: to be computed.
             limit: rows of a chunk at most.
             length: positions of a row in the first pass; 1 where only single tokens follow.
         """
-        return self.found(room, rows, limit, length) or layout(rows, limit, room.in_a_pass(length))
-
-    def found(self, room: DeviceRoom, rows: int, limit: int, length: int) -> tuple[int, int] | None:
-        """The same as `layout`, or None where no number of rows within the limit is known to be alike."""
         for multiple in (each for each in _MULTIPLES if each <= limit):
             chunks, per_chunk = layout(rows, limit, room.in_a_pass(length), multiple)
             if self.alike(per_chunk, 1) and self.alike(room.slices(per_chunk, length), length):
-                return chunks, per_chunk
-        return None
+                return chunks, per_chunk, True
+        return *layout(rows, limit, room.in_a_pass(length)), False
 
     def alike(self, rows: int, positions: int) -> bool:
         """Whether equal rows give equal bits in every slot of a pass of rows x positions, with the present threads."""
@@ -232,11 +224,7 @@ class TransformersModel:
 
     @report_out_of_memory()
     def open(self, prefix: Tokens, rows: Sequence[Tokens], length: int, room: int) -> TransformersSession:
-        started = self.started(prefix)
-        return retry_when_out_of_memory(
-            lambda device: TransformersSession(self, started, rows, length, room, device),
-            self.room, len(rows), length,
-        )  # fmt: skip
+        return TransformersSession(self, self.started(prefix), rows, length, room)
 
     def check(self, prefix: Tokens, rows: int, length: int, room: int) -> None:
         held = len(self.started(prefix)) + length + room
@@ -251,7 +239,7 @@ class TransformersModel:
         if self.threads is not None:
             self.threads.settle()
         limit = self.room.chunk(length, len(self.started(prefix)) + length + room)
-        return self.slots.found(self.room, rows, limit, length) is not None
+        return self.slots.layout(self.room, rows, limit, length)[2]
 
     def started(self, prefix: Tokens) -> list[int]:
         """The prefix behind the tokens that start every text of the model; unchanged where it has them already."""
@@ -271,7 +259,6 @@ class TransformersSession:
     Args:
         owner: the model.
         prefix, rows, length, room: see `LanguageModel.open`; the prefix as it is.
-        device: what fits in a pass.
         per_chunk: rows of a chunk; as the device likes it unless given.
     """
 
@@ -285,7 +272,6 @@ class TransformersSession:
         rows: Sequence[Tokens],
         length: int,
         room: int,
-        device: DeviceRoom,
         per_chunk: int | None = None,
     ) -> None:
         if any(len(row) > length for row in rows) or length < 1:
@@ -296,8 +282,7 @@ class TransformersSession:
         if self._threads is not None:
             self._threads.settle()
         self._forward, self._slots, self._head = owner.forward, owner.slots, owner.forward.head
-        self._room, self._usual, self._is_share = device, owner.room, per_chunk is not None
-        self._count, self._limit = len(rows), device.chunk(length, held)
+        self._room, self._count, self._limit = owner.room, len(rows), owner.room.chunk(length, held)
         chunks, per_chunk = self._layout(len(rows), length, per_chunk)
         # Empty rows fill the last chunk, so that every chunk runs the same kernels.
         padded = [*rows, *([()] * (chunks * per_chunk - len(rows)))]
@@ -307,7 +292,7 @@ class TransformersSession:
                 Chunk.of(shared.expanded(per_chunk, held), padded[i : i + per_chunk], len(prefix), length)
                 for i in range(0, len(padded), per_chunk)
             ]
-            self._features = self._step(device)
+            self._features = self._step()
 
     def _settle(self) -> None:
         """Set the number of threads for the present load, and chunks whose slots are alike with it."""
@@ -320,19 +305,11 @@ class TransformersSession:
             else:
                 self.keep(range(self._count))
 
-    def _step(self, room: DeviceRoom) -> torch.Tensor:
-        self._room = room
+    def _step(self) -> torch.Tensor:
         return torch.cat([self._computed(chunk) for chunk in self._chunks])
 
-    def _rows_of_a_pass(self, rows: int, positions: int) -> int:
-        if self._room is self._usual:  # which the chunks were laid out for
-            return self._room.slices(rows, positions)
-        return next(size for size in self._room.sizes(rows, positions) if self._slots.alike(size, positions))
-
     def _computed(self, chunk: Chunk) -> torch.Tensor:
-        positions = chunk.tokens.shape[1]
-        chunk.cache.fill(chunk.mask.shape[1] - positions)  # it may have been computed before memory ran out
-        size = self._rows_of_a_pass(chunk.rows, positions)
+        size = self._room.slices(chunk.rows, chunk.tokens.shape[1])
         parts = [self._forward(chunk.part(slice(i, i + size))) for i in range(0, chunk.rows, size)]
         chunk.cache.fill(chunk.mask.shape[1])
         return torch.cat(parts)
@@ -364,16 +341,13 @@ class TransformersSession:
         with torch.inference_mode():
             for chunk, column in zip(self._chunks, filled, strict=True):
                 chunk.append(column[:, None])
-            if self._is_share:  # others compute rows of the same batch, in passes of the usual shape
-                self._features = self._step(self._room)
-            else:
-                self._features = retry_when_out_of_memory(self._step, self._room, self._chunks[0].rows, 1)
+            self._features = self._step()
 
     def _layout(self, rows: int, length: int, per_chunk: int | None) -> tuple[int, int]:
         self._number = torch.get_num_threads()
         if per_chunk is None:
             limit = min(self._limit, self._room.in_a_pass(1))
-            return self._slots.layout(self._room, rows, limit, length)
+            return self._slots.layout(self._room, rows, limit, length)[:2]
         return math.ceil(rows / per_chunk), per_chunk
 
     @report_out_of_memory()
