@@ -32,7 +32,8 @@ from mechanisms.evaluation.reader import (
 )
 from mechanisms.evaluation.remote_reader import RemoteReader, read_remotely_in_words, refuse_set_without_promise
 from mechanisms.inference import LanguageModel
-from mechanisms.inference.models import default_model, listed_as, load_model
+from mechanisms.inference.models import default_model, load_model
+from mechanisms.inference.models.listing import listed_as
 from mechanisms.records import Dataset
 from mechanisms.runs.public_demonstrations import public_demonstrations
 
