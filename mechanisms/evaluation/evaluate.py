@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,18 +160,6 @@ class Progress:
     total: int
 
 
-def known_rows(labels: Sequence[str], test: Sequence[Record]) -> list[Record]:
-    """The test rows with one of the labels.
-
-    Raises:
-        UsageError: there are none.
-    """
-    known = [record for record in test if record.label in labels]
-    if not known:
-        raise UsageError(f"No test row has one of the labels {', '.join(labels)}.")
-    return known
-
-
 def truth_of(labels: Sequence[str], known: Sequence[Record]) -> Places:
     """The index of each row's label, shape (rows,)."""
     return np.array([list(labels).index(record.label) for record in known])
@@ -190,27 +177,25 @@ def evaluate(
     Raises:
         UsageError: no test row has one of the labels.
     """
-    known = known_rows(labels, test)
+    known = [record for record in test if record.label in labels]
+    if not known:
+        raise UsageError(f"No test row has one of the labels {', '.join(labels)}.")
     truth, texts = truth_of(labels, known), [record.text for record in known]
+    total = len(arms) * len(known)
     for number, arm in enumerate(arms):
         reading = reader.answers(arm.template or template, labels, arm, texts)
-        told = partial(_progress, before=number * len(known), total=len(arms) * len(known))
+
+        def told(done: int, before: int = number * len(known)) -> Progress:
+            return Progress(before + done, total)
+
         found = yield from reported(reading, told)
-        yield _scorecard(arm.name, truth, found, len(labels))
-
-
-def _progress(done: int, before: int, total: int) -> Progress:
-    return Progress(before + done, total)
-
-
-def _scorecard(name: str, truth: Places, found: Mapping[str, Places], labels: int) -> Scorecard:
-    right = {reading: Accuracy(int((each == truth).sum()), len(truth)) for reading, each in found.items()}
-    read = found.get(PRIOR, found.get(CONTEXTUAL, found[RAW]))
-    answered = read != NO_ANSWER
-    confusion = np.zeros((labels, labels), dtype=np.int64)
-    np.add.at(confusion, (truth[answered], read[answered]), 1)
-    silent = np.bincount(truth[~answered], minlength=labels)
-    return Scorecard(name, right[RAW], right.get(CONTEXTUAL), right.get(PRIOR), confusion, tuple(silent.tolist()))
+        right = {kind: Accuracy(int((each == truth).sum()), len(truth)) for kind, each in found.items()}
+        read = found.get(PRIOR, found.get(CONTEXTUAL, found[RAW]))
+        answered = read != NO_ANSWER
+        confusion = np.zeros((len(labels), len(labels)), dtype=np.int64)
+        np.add.at(confusion, (truth[answered], read[answered]), 1)
+        silent = tuple(np.bincount(truth[~answered], minlength=len(labels)).tolist())
+        yield Scorecard(arm.name, right[RAW], right.get(CONTEXTUAL), right.get(PRIOR), confusion, silent)
 
 
 # The verdict: one sentence on whether a set is better than the model alone, public text, prototypes or one label.
@@ -272,8 +257,9 @@ def by_balanced_accuracy(cards: Sequence[Scorecard]) -> bool:
 
     Balanced figures use each arm's own reading, which must therefore be the common one.
     """
-    own = cards[-1]
-    return own.majority[1].value * _labels_met(own) > LARGE and own_reading(cards)
+    own, common = cards[-1], common_reading(cards)
+    comparable = all(card.read == figure(card, common) for card in cards)
+    return comparable and own.majority[1].value * _labels_met(own) > LARGE
 
 
 def headline(card: Scorecard, cards: Sequence[Scorecard]) -> Accuracy | MeanRecall:
@@ -300,14 +286,8 @@ def common_reading(cards: Sequence[Scorecard]) -> str:
 
 def best_reading(card: Scorecard) -> str:
     """The most accurate reading; of equal ones the measured correction, then contextual calibration."""
-    found = {PRIOR: card.corrected, CONTEXTUAL: card.calibrated, RAW: card.raw}
-    known = {reading: each.value for reading, each in found.items() if each}
-    return max(known, key=lambda reading: known[reading])
-
-
-def own_reading(cards: Sequence[Scorecard]) -> bool:
-    """Whether each arm's own reading is the common one, so that balanced figures are comparable too."""
-    return all(card.read == figure(card, common_reading(cards)) for card in cards)
+    known = [(PRIOR, card.corrected), (CONTEXTUAL, card.calibrated), (RAW, card.raw)]
+    return max(((each.value, kind) for kind, each in known if each), key=lambda found: found[0])[1]
 
 
 def figure(card: Scorecard, reading: str) -> Accuracy:

@@ -9,7 +9,7 @@ import pytest
 
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import PRIVATE, ZERO_SHOT, Scorecard, evaluate
-from mechanisms.evaluation.reader import NO_ANSWER, Arm, finished
+from mechanisms.evaluation.reader import NO_ANSWER, Arm, finished, reported
 from mechanisms.evaluation.remote_reader import RemoteReader, label_in, refuse_set_without_promise
 from mechanisms.inference import LanguageModel, QueryPrompt, QueryWords
 from mechanisms.inference.remote import ChatServer, ServerAddress
@@ -72,7 +72,8 @@ def test_each_query_is_one_message_with_the_demonstrations_before_it():
     with serving(lambda asked: Reply("Sport")) as server:
         texts = [f"q {i}" for i in range(20)]
         told = []
-        found = finished(reader(server).answers(TEMPLATE, LABELS, Arm("one", SHOWN), texts), told.append)
+        reading = reader(server).answers(TEMPLATE, LABELS, Arm("one", SHOWN), texts)
+        found = finished(reported(reading, told.append))
         assert told == [16, 20]
         assert {name: each.tolist() for name, each in found.items()} == {"raw": [2] * 20}
         assert {query_of(asked) for asked in server.asked} == set(texts)
