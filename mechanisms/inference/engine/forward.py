@@ -170,7 +170,6 @@ class Chunk:
 
     @property
     def rows(self) -> int:
-        """How many rows."""
         return len(self.mask)
 
     def append(self, tokens: torch.Tensor) -> None:
@@ -184,42 +183,26 @@ class Chunk:
 # Eighty labels of five tokens each would otherwise cost a pass for each token of each label. A token attends to its
 # row and to the tokens of its own branch, and stands where it would stand alone (tree attention, Miao et al. 2024).
 
-_EVERYTHING = "full_attention"
 
-
-@dataclass(frozen=True)
 class Branches:
     """The tree; public.
 
     Attributes:
         continuations: at least one token each.
         paths: all that a token of them comes after, each once; the first one is empty.
+        tokens: the last token of every path but the empty one, (nodes,).
+        depths: the number of tokens of its branch before each of them, (nodes,).
+        seen: which tokens each of them attends to: those of its own branch up to itself, (nodes, nodes).
     """
 
-    continuations: tuple[tuple[int, ...], ...]
-    paths: tuple[tuple[int, ...], ...]
-
-    @classmethod
-    def of(cls, continuations: Sequence[Tokens]) -> Branches:
-        """The tree of these continuations."""
-        found = tuple(map(tuple, continuations))
-        return cls(found, tuple(dict.fromkeys(each[:i] for each in found for i in range(len(each)))))
-
-    @property
-    def tokens(self) -> torch.Tensor:
-        """The last token of every path but the empty one, (nodes,)."""
-        return torch.tensor([path[-1] for path in self.paths[1:]], dtype=torch.long)
-
-    @property
-    def depths(self) -> torch.Tensor:
-        """The number of tokens of its branch before each of them, (nodes,)."""
-        return torch.tensor([len(path) - 1 for path in self.paths[1:]], dtype=torch.long)
-
-    @property
-    def seen(self) -> torch.Tensor:
-        """Which tokens each of them attends to: those of its own branch up to itself, (nodes, nodes)."""
+    def __init__(self, continuations: Sequence[Tokens]) -> None:
+        self.continuations = tuple(map(tuple, continuations))
+        self.paths = tuple(dict.fromkeys(each[:i] for each in self.continuations for i in range(len(each))))
         nodes = self.paths[1:]
-        return torch.tensor([[path[: len(other)] == other for other in nodes] for path in nodes], dtype=torch.bool)
+        self.tokens = torch.tensor([path[-1] for path in nodes], dtype=torch.long)
+        self.depths = torch.tensor([len(path) - 1 for path in nodes], dtype=torch.long)
+        seen = [[path[: len(other)] == other for other in nodes] for path in nodes]
+        self.seen = torch.tensor(seen, dtype=torch.bool)
 
     def after(self, path: tuple[int, ...]) -> tuple[list[int], list[int]]:
         """The continuations that follow a path: their places, and their next tokens."""
@@ -232,7 +215,7 @@ def attends_to_everything(config: Any) -> bool:
     """Whether every layer of a transformers config sees all positions: a window has a mask of its own."""
     text = config.get_text_config()
     kinds = getattr(text, "layer_types", None)
-    return set(kinds) == {_EVERYTHING} if kinds else getattr(text, "sliding_window", None) is None
+    return set(kinds) == {"full_attention"} if kinds else getattr(text, "sliding_window", None) is None
 
 
 # The model's last matrix, applied to the columns that are asked for alone.

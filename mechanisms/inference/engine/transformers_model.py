@@ -257,8 +257,6 @@ class TransformersSession:
     """A session whose rows are computed in chunks of one shape, each with its own cache.
 
     Args:
-        owner: the model.
-        prefix, rows, length, room: see `LanguageModel.open`; the prefix as it is.
         per_chunk: rows of a chunk; as the device likes it unless given.
     """
 
@@ -292,7 +290,7 @@ class TransformersSession:
                 Chunk.of(shared.expanded(per_chunk, held), padded[i : i + per_chunk], len(prefix), length)
                 for i in range(0, len(padded), per_chunk)
             ]
-            self._features = self._step()
+            self._features = torch.cat([self._computed(chunk) for chunk in self._chunks])
 
     def _settle(self) -> None:
         """Set the number of threads for the present load, and chunks whose slots are alike with it."""
@@ -305,9 +303,6 @@ class TransformersSession:
             else:
                 self.keep(range(self._count))
 
-    def _step(self) -> torch.Tensor:
-        return torch.cat([self._computed(chunk) for chunk in self._chunks])
-
     def _computed(self, chunk: Chunk) -> torch.Tensor:
         size = self._room.slices(chunk.rows, chunk.tokens.shape[1])
         parts = [self._forward(chunk.part(slice(i, i + size))) for i in range(0, chunk.rows, size)]
@@ -319,19 +314,16 @@ class TransformersSession:
         self._settle()
         with torch.inference_mode():
             if columns is None:
-                logits = self._vocabulary(rows)
+                # By whole chunks, whose number of rows is known to treat every slot alike.
+                size = self._chunks[0].rows
+                start, stop, _ = rows.indices(self._count)
+                first = start // size * size
+                parts = [self._head.logits(self._features[i : i + size]) for i in range(first, stop, size)]
+                logits = torch.cat(parts)[start - first : stop - first]
             else:
                 chosen = torch.from_numpy(columns).to(self._forward.device)
                 logits = self._head.logits(self._features[: self._count][rows], chosen)
             return np.asarray(logits[:, -1].double().cpu().numpy())
-
-    def _vocabulary(self, rows: slice) -> torch.Tensor:
-        # By whole chunks, whose number of rows is known to treat every slot alike.
-        size = self._chunks[0].rows
-        start, stop, _ = rows.indices(self._count)
-        first = start // size * size
-        parts = [self._head.logits(self._features[i : i + size]) for i in range(first, stop, size)]
-        return torch.cat(parts)[start - first : stop - first]
 
     @report_out_of_memory()
     def advance(self, tokens: Tokens) -> None:
@@ -341,7 +333,7 @@ class TransformersSession:
         with torch.inference_mode():
             for chunk, column in zip(self._chunks, filled, strict=True):
                 chunk.append(column[:, None])
-            self._features = self._step()
+            self._features = torch.cat([self._computed(chunk) for chunk in self._chunks])
 
     def _layout(self, rows: int, length: int, per_chunk: int | None) -> tuple[int, int]:
         self._number = torch.get_num_threads()
@@ -390,11 +382,17 @@ class TransformersSession:
         """Scores of all continuations at once; one by one where the model cannot look at a tree."""
         if not self._forward.branches:
             return np.stack([self.score(each) for each in continuations], axis=1)
-        tree = Branches.of(continuations)
+        tree = Branches(continuations)
         return self._of_chunks(lambda chunk, features: self._scores(chunk, features, tree))
 
     def _scores(self, chunk: Chunk, features: torch.Tensor, tree: Branches) -> Floats:
-        states = torch.cat([features, *self._ahead(chunk, tree)], dim=1)
+        states = features
+        if nodes := len(tree.paths) - 1:
+            most = self._room.chunk(nodes, chunk.mask.shape[1] + nodes)
+            sizes = (each for each in self._room.sizes(chunk.rows, nodes) if each <= most)
+            size = next(each for each in sizes if self._slots.alike(each, nodes))
+            parts = [self._forward.ahead(chunk, slice(i, i + size), tree) for i in range(0, chunk.rows, size)]
+            states = torch.cat([features, torch.cat(parts)], dim=1)
         total = torch.zeros((chunk.rows, len(tree.continuations)), dtype=torch.float64, device=features.device)
         for place, path in enumerate(tree.paths):
             # A path at a time: so many rows are known to be alike, and a vocabulary is large.
@@ -402,12 +400,3 @@ class TransformersSession:
             going, tokens = tree.after(path)
             total[:, going] += torch.log_softmax(logits.double(), dim=-1)[:, tokens]
         return np.asarray(total.cpu().numpy())
-
-    def _ahead(self, chunk: Chunk, tree: Branches) -> list[torch.Tensor]:
-        if not (nodes := len(tree.paths) - 1):
-            return []
-        most = self._room.chunk(nodes, chunk.mask.shape[1] + nodes)
-        sizes = (each for each in self._room.sizes(chunk.rows, nodes) if each <= most)
-        size = next(each for each in sizes if self._slots.alike(each, nodes))
-        parts = [self._forward.ahead(chunk, slice(i, i + size), tree) for i in range(0, chunk.rows, size)]
-        return [torch.cat(parts)]
