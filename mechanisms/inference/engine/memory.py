@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import psutil
 import torch
@@ -139,12 +140,16 @@ class DeviceRoom:
 
 
 # Memory that runs out in spite of what was measured: another process took it meanwhile. Shapes are public, and so is
-# how much memory they take: that it ran out tells of the machine, not of the rows.
+# how much memory they take: that it ran out tells of the machine, not of the rows. Every row of a batch is computed
+# again in passes of a smaller shape, twice, so that equal rows still have equal numbers; then it is told in one line.
 
 _FULL = (
     "The memory of this machine ran out while the model computed. Nothing more was released. Close what else uses it, "
     "or take fewer records at each step, shorter records, or a smaller model."
 )
+
+
+_T = TypeVar("_T")
 
 
 @contextmanager
@@ -157,7 +162,30 @@ def report_out_of_memory() -> Iterator[None]:
     try:
         yield
     except (MemoryError, RuntimeError) as error:
-        # torch has no type of its own for a processor's memory
-        if isinstance(error, MemoryError | torch.OutOfMemoryError) or "allocate memory" in str(error):
+        if _ran_out(error):
             raise ModelUnavailable(_FULL) from error
         raise
+
+
+def retry_when_out_of_memory(work: Callable[[DeviceRoom], _T], room: DeviceRoom, rows: int, positions: int) -> _T:
+    """Do work; if memory runs out, do it again with half as many rows in a pass, twice.
+
+    Args:
+        work: may be started again at any time, with less room.
+        rows, positions: what a pass computes at most at present.
+    """
+    for _ in range(2):
+        try:
+            return work(room)
+        except (MemoryError, RuntimeError) as error:
+            if not _ran_out(error):
+                raise
+        gc.collect()  # not above, where the error holds on to what was computed
+        release_freed_memory()
+        room = replace(room, at_once=max(min(room.at_once, rows * positions) // 2, positions))
+    return work(room)
+
+
+def _ran_out(error: Exception) -> bool:
+    # torch has no type of its own for a processor's memory
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "allocate memory" in str(error)

@@ -18,7 +18,12 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from mechanisms.errors import UsageError
 from mechanisms.inference.engine import attention
 from mechanisms.inference.engine.forward import Branches, Chunk, ForwardPass, GrowingCache
-from mechanisms.inference.engine.memory import DeviceRoom, keep_freed_memory, report_out_of_memory
+from mechanisms.inference.engine.memory import (
+    DeviceRoom,
+    keep_freed_memory,
+    report_out_of_memory,
+    retry_when_out_of_memory,
+)
 from mechanisms.inference.engine.threads import Threads
 from mechanisms.inference.language_model import Tokens
 from mechanisms.noise import Floats, Integers
@@ -224,7 +229,12 @@ class TransformersModel:
 
     @report_out_of_memory()
     def open(self, prefix: Tokens, rows: Sequence[Tokens], length: int, room: int) -> TransformersSession:
-        return TransformersSession(self, self.started(prefix), rows, length, room)
+        started = self.started(prefix)
+
+        def opened(device: DeviceRoom) -> TransformersSession:
+            return TransformersSession(self, started, rows, length, room, device)
+
+        return retry_when_out_of_memory(opened, self.room, len(rows), length)
 
     def check(self, prefix: Tokens, rows: int, length: int, room: int) -> None:
         held = len(self.started(prefix)) + length + room
@@ -257,6 +267,7 @@ class TransformersSession:
     """A session whose rows are computed in chunks of one shape, each with its own cache.
 
     Args:
+        device: what fits in a pass.
         per_chunk: rows of a chunk; as the device likes it unless given.
     """
 
@@ -270,6 +281,7 @@ class TransformersSession:
         rows: Sequence[Tokens],
         length: int,
         room: int,
+        device: DeviceRoom,
         per_chunk: int | None = None,
     ) -> None:
         if any(len(row) > length for row in rows) or length < 1:
@@ -280,7 +292,8 @@ class TransformersSession:
         if self._threads is not None:
             self._threads.settle()
         self._forward, self._slots, self._head = owner.forward, owner.slots, owner.forward.head
-        self._room, self._count, self._limit = owner.room, len(rows), owner.room.chunk(length, held)
+        self._room, self._usual, self._is_share = device, owner.room, per_chunk is not None
+        self._count, self._limit = len(rows), device.chunk(length, held)
         chunks, per_chunk = self._layout(len(rows), length, per_chunk)
         # Empty rows fill the last chunk, so that every chunk runs the same kernels.
         padded = [*rows, *([()] * (chunks * per_chunk - len(rows)))]
@@ -290,7 +303,7 @@ class TransformersSession:
                 Chunk.of(shared.expanded(per_chunk, held), padded[i : i + per_chunk], len(prefix), length)
                 for i in range(0, len(padded), per_chunk)
             ]
-            self._features = torch.cat([self._computed(chunk) for chunk in self._chunks])
+            self._features = self._step(device)
 
     def _settle(self) -> None:
         """Set the number of threads for the present load, and chunks whose slots are alike with it."""
@@ -303,8 +316,16 @@ class TransformersSession:
             else:
                 self.keep(range(self._count))
 
+    def _step(self, room: DeviceRoom) -> torch.Tensor:
+        self._room = room
+        return torch.cat([self._computed(chunk) for chunk in self._chunks])
+
     def _computed(self, chunk: Chunk) -> torch.Tensor:
-        size = self._room.slices(chunk.rows, chunk.tokens.shape[1])
+        positions = chunk.tokens.shape[1]
+        chunk.cache.fill(chunk.mask.shape[1] - positions)  # it may have been computed before memory ran out
+        sizes = self._room.sizes(chunk.rows, positions)
+        usual = self._room is self._usual  # which the chunks were laid out for
+        size = next(each for each in sizes if usual or self._slots.alike(each, positions))
         parts = [self._forward(chunk.part(slice(i, i + size))) for i in range(0, chunk.rows, size)]
         chunk.cache.fill(chunk.mask.shape[1])
         return torch.cat(parts)
@@ -333,7 +354,10 @@ class TransformersSession:
         with torch.inference_mode():
             for chunk, column in zip(self._chunks, filled, strict=True):
                 chunk.append(column[:, None])
-            self._features = torch.cat([self._computed(chunk) for chunk in self._chunks])
+            if self._is_share:  # others compute rows of the same batch, in passes of the usual shape
+                self._features = self._step(self._room)
+            else:
+                self._features = retry_when_out_of_memory(self._step, self._room, self._chunks[0].rows, 1)
 
     def _layout(self, rows: int, length: int, per_chunk: int | None) -> tuple[int, int]:
         self._number = torch.get_num_threads()

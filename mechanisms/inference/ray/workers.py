@@ -118,7 +118,9 @@ class Worker:
             tokens = [row[row != NO_TOKEN].tolist() for row in block]
             model = self._model
             with report_out_of_memory():
-                held.session = TransformersSession(model, _unpacked(prefix), tokens, length, room, per_chunk)
+                held.session = TransformersSession(
+                    model, _unpacked(prefix), tokens, length, room, model.room, per_chunk
+                )
             held.rows.clear()
 
         self._change(key, opened)

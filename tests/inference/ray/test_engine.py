@@ -118,7 +118,7 @@ def test_shares_of_any_size_are_computed_in_chunks_of_one_shape(random_model, mo
         return random_model.forward(chunk)
 
     for rows, kept in ((4, 4), (12, 8)):
-        session = TransformersSession(random_model, [7], [[5]] * rows, 3, 2, per_chunk=4)
+        session = TransformersSession(random_model, [7], [[5]] * rows, 3, 2, random_model.room, per_chunk=4)
         monkeypatch.setattr(session, "_forward", recorded)
         session.advance([8] * rows)
         session.keep(list(range(kept)), per_chunk=4)
