@@ -8,6 +8,7 @@ import string
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Protocol
 
 import numpy as np
@@ -153,11 +154,9 @@ class ShardAnswers:
 
 
 class Respondent(Protocol):
-    """Computes all shards' answers to a question."""
+    """Computes all shards' answers to a question from their examples."""
 
-    def answer(self, examples: Examples, query: str) -> ShardAnswers:
-        """The shards' answers from their examples."""
-        ...
+    def answer(self, examples: Examples, query: str) -> ShardAnswers: ...
 
 
 class LabelRespondent:
@@ -266,12 +265,7 @@ def greedy(model: LanguageModel, session: Session, tokens: int) -> list[list[int
             row.append(token)
         if step < tokens:
             session.advance(chosen)
-    return [_until_stop(row, model.stop_tokens) for row in written]
-
-
-def _until_stop(row: list[int], stops: frozenset[int]) -> list[int]:
-    end = next((place for place, token in enumerate(row) if token in stops), len(row))
-    return row[:end]
+    return [list(takewhile(lambda token: token not in model.stop_tokens, row)) for row in written]
 
 
 def keyword_texts(model: LanguageModel, tokens: Sequence[int]) -> tuple[str, ...]:
@@ -293,15 +287,6 @@ def _prompt(model: LanguageModel, request: AnswerRequest, label_tokens: int) -> 
 
 # The session.
 
-NO_AGREEMENT = (
-    "The shards' answers do not agree on enough words for a private answer: this is the model's own answer, "
-    "without any data."
-)
-_SHOWN = (
-    "Values of these rows are known without noise ({reasons}): threshold, shards and questions per row count as public "
-    "only if they were chosen independently of these values."
-)
-
 
 def open_session(
     dataset: Dataset,
@@ -315,12 +300,8 @@ def open_session(
     """Reserve a session of questions in the ledger, or continue the reservation of this file with these terms.
 
     Args:
-        dataset: private.
         request: public and calibrated.
-        embedder: computes the vectors of similarities.
-        model: the language model; None with `Retrieval.LABELS_ONLY`.
-        ledger: keeps the reservation and each unit's payments.
-        randomness: the operating system's by default; other sources are for tests.
+        model: None with `Retrieval.LABELS_ONLY`.
         anew: charge a new reservation if the data set has one for another file or other terms.
 
     Raises:
@@ -348,6 +329,11 @@ def open_session(
     if not randomness.private:
         ledger.rows.mark(wanted.data, SEEDED)
     disclosures = ledger.rows.disclosures(wanted.data)
+    if disclosures:
+        notes += (
+            f"Values of these rows are known without noise ({'; '.join(disclosures)}): threshold, shards and questions "
+            "per row count as public only if they were chosen independently of these values.",
+        )
     opened = AnswersOpened(
         name=dataset.name,
         unit=dataset.unit,
@@ -356,7 +342,7 @@ def open_session(
         asked=paid.asked,
         continued=paid.continued,
         private=randomness.private,
-        notes=(*notes, *([_SHOWN.format(reasons="; ".join(disclosures))] if disclosures else [])),
+        notes=notes,
         disclosures=disclosures,
     )
     return AnswerSession(opened, units, embedder, respondent, model, paid, randomness)
@@ -437,7 +423,10 @@ class AnswerSession:
         answer, abstained = shards.zero_shot, None
         keywords: tuple[str, ...] = ()
         if release.chosen is None:
-            abstained = NO_AGREEMENT
+            abstained = (
+                "The shards' answers do not agree on enough words for a private answer: this is the model's own "
+                "answer, without any data."
+            )
         elif isinstance(self._respondent, TextRespondent) and self._model is not None:
             keywords = keyword_texts(self._model, release.chosen)
             answer = self._respondent.final(keywords, text)

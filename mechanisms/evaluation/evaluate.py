@@ -48,7 +48,7 @@ def arms_of(demo_set: DemoSet, public: Sequence[Demonstration] | None) -> tuple[
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Correct answers out of a total, with the Wilson interval of `confidence.LEVEL`.
+    """Correct answers out of a total, with the interval of `confidence.LEVEL` (Wilson 1927).
 
     Partly correct answers count in part. Of all variables in [0, 1] with a given mean, binary ones vary most, so that
     the interval is then conservative.
@@ -59,22 +59,15 @@ class Accuracy:
 
     @property
     def value(self) -> float:
-        """The share of correct answers."""
         return self.correct / self.total
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The interval at `confidence.LEVEL` (Wilson 1927)."""
-        return _wilson_low(self.correct, self.total), 1.0 - _wilson_low(self.total - self.correct, self.total)
-
-
-def _wilson_low(correct: float, total: int) -> float:
-    """The lower end; the upper end is 1 minus that of the wrong answers."""
-    if correct == 0:
-        return 0.0
-    errors = confidence.standard_errors()
-    spread = errors * math.sqrt(correct * (total - correct) / total + errors**2 / 4)
-    return max(0.0, (correct + errors**2 / 2 - spread) / (total + errors**2))
+        errors, wrong = confidence.standard_errors(), self.total - self.correct
+        spread = errors * math.sqrt(self.correct * wrong / self.total + errors**2 / 4)
+        middle, total = self.correct + errors**2 / 2, self.total + errors**2
+        low, high = (middle - spread) / total, (middle + spread) / total
+        return max(0.0, low) if self.correct else 0.0, min(1.0, high) if wrong else 1.0
 
 
 @dataclass(frozen=True)
@@ -88,7 +81,6 @@ class MeanRecall:
 
     @property
     def value(self) -> float:
-        """The mean."""
         return sum(each.value for each in self.recalls) / len(self.recalls)
 
     @property
@@ -109,7 +101,7 @@ class Scorecard:
     Attributes:
         raw: accuracy without correction.
         calibrated: with contextual calibration; None if the reader gives no probabilities.
-        corrected: with the measured correction; None if there is none.
+        corrected: with a measured correction.
         confusion: counts, true label by predicted label (corrected, else calibrated, else raw), shape (labels, labels).
         silent: for each label, its rows whose answer names no label, which are wrong and not in `confusion`; empty if
             there are none.
@@ -135,7 +127,6 @@ class Scorecard:
 
     @property
     def balanced(self) -> MeanRecall:
-        """Balanced accuracy under the arm's own correction."""
         return MeanRecall(tuple(each for each in self.recalls if each is not None))
 
     @property
@@ -147,7 +138,6 @@ class Scorecard:
 
     @property
     def _totals(self) -> list[int]:
-        """Rows of each label."""
         counted: list[int] = self.confusion.sum(axis=1).tolist()
         return [count + silent for count, silent in zip(counted, self.silent or [0] * len(counted), strict=True)]
 

@@ -30,10 +30,12 @@ class _Layer(CacheLayerMixin):  # type: ignore[misc]
         self.values = value_states.new_zeros((rows, heads, self.capacity, value_states.shape[-1]))
         self.is_initialized = True
 
-    def share(self, source: _Layer, rows: slice) -> None:
-        """Hold some rows of another layer, in its memory."""
-        self.keys, self.values, self.filled = source.keys[rows], source.values[rows], source.filled
-        self.dtype, self.device, self.is_initialized = source.dtype, source.device, True
+    def part(self, rows: slice, kind: type[_Layer]) -> _Layer:
+        """Some of the rows, in the same memory."""
+        part = kind(self.capacity)
+        part.keys, part.values, part.filled = self.keys[rows], self.values[rows], self.filled
+        part.dtype, part.device, part.is_initialized = self.dtype, self.device, True
+        return part
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
@@ -70,10 +72,14 @@ class _Ahead(_Layer):
 
 
 class GrowingCache(Cache):  # type: ignore[misc]
-    """Keys and values of one chunk of rows, for up to `capacity` positions."""
+    """Keys and values of one chunk of rows, for up to a number of positions."""
 
-    def __init__(self, layers: int, capacity: int) -> None:
-        super().__init__(layers=[_Layer(capacity) for _ in range(layers)])
+    def __init__(self, layers: Sequence[_Layer]) -> None:
+        super().__init__(layers=list(layers))
+
+    @classmethod
+    def empty(cls, layers: int, capacity: int) -> GrowingCache:
+        return cls([_Layer(capacity) for _ in range(layers)])
 
     def fill(self, length: int) -> None:
         """Set the number of positions that count: fewer drop the rest, more take in what parts wrote."""
@@ -82,21 +88,15 @@ class GrowingCache(Cache):  # type: ignore[misc]
 
     def part(self, rows: slice) -> GrowingCache:
         """Some of the rows, in the same memory; `fill` tells this cache what the part has written."""
-        part = GrowingCache(len(self.layers), self.layers[0].capacity)
-        for source, target in zip(self.layers, part.layers, strict=True):
-            target.share(source, rows)
-        return part
+        return GrowingCache([layer.part(rows, _Layer) for layer in self.layers])
 
-    def ahead(self, rows: slice) -> Cache:
+    def ahead(self, rows: slice) -> GrowingCache:
         """Some of the rows, for a pass that leaves this cache as it is."""
-        layers = [_Ahead(layer.capacity) for layer in self.layers]
-        for source, target in zip(self.layers, layers, strict=True):
-            target.share(source, rows)
-        return Cache(layers=layers)
+        return GrowingCache([layer.part(rows, _Ahead) for layer in self.layers])
 
     def expanded(self, rows: int, capacity: int) -> GrowingCache:
         """This one-row cache, copied for `rows` rows and a larger capacity."""
-        copy = GrowingCache(len(self.layers), capacity)
+        copy = GrowingCache.empty(len(self.layers), capacity)
         for source, target in zip(self.layers, copy.layers, strict=True):
             target.update(
                 source.keys[:, :, : source.filled].expand(rows, -1, -1, -1),
@@ -108,7 +108,7 @@ class GrowingCache(Cache):  # type: ignore[misc]
     def gathered(cls, caches: Sequence[GrowingCache], places: Sequence[tuple[int, int]]) -> GrowingCache:
         """Rows of several caches of one shape, as a cache; a place is (cache, row)."""
         filled = caches[0].get_seq_length()
-        result = cls(len(caches[0].layers), caches[0].layers[0].capacity)
+        result = cls.empty(len(caches[0].layers), caches[0].layers[0].capacity)
         for number, layer in enumerate(result.layers):
             sources = [cache.layers[number] for cache in caches]
             keys, values = (
@@ -326,7 +326,7 @@ class ForwardPass:
         """The cache of one row that holds these tokens."""
         # Without any, one tells the shapes of keys and values, and is forgotten.
         fed = torch.tensor([list(tokens) or [0]])
-        cache = GrowingCache(self.layers, fed.shape[1])
+        cache = GrowingCache.empty(self.layers, fed.shape[1])
         for start in range(0, fed.shape[1], _PART):
             part = fed[:, start : start + _PART]
             self(Chunk(cache, part, torch.ones_like(fed[:, : start + part.shape[1]])))

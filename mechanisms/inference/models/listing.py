@@ -116,14 +116,13 @@ def parameters_in_folder(folder: Path) -> int:
     if not files:
         raise ModelUnavailable(f"The folder '{folder.name}' holds no .safetensors file: other weights are not read.")
     try:
-        return sum(_parameters(path) for path in files)
+        total = 0
+        for path in files:
+            with safe_open(path, framework="np") as file:
+                total += sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
     except (OSError, SafetensorError) as error:
         raise ModelUnavailable(f"The weights in '{folder.name}' are damaged.") from error
-
-
-def _parameters(path: Path) -> int:
-    with safe_open(path, framework="np") as file:
-        return sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
+    return total
 
 
 # The models that have a name here.
