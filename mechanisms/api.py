@@ -54,7 +54,6 @@ from mechanisms.sampling import ADJACENCY, Compose, EventOfSteps, SamplingPlan
 from mechanisms.steps import TokenMechanism, mechanism_class, mechanism_names
 from mechanisms.trials import (
     about_to_send,
-    compare,
     evaluate,
     label_remotely,
     load_test,
@@ -64,7 +63,7 @@ from mechanisms.trials import (
 
 __all__ = [
     "NotWritten", "Plan", "Verification", "about_to_send", "ask", "ask_all", "ask_as", "calibrate", "certificate_check",
-    "classify", "compare", "disclosures", "evaluate", "export", "label_remotely", "load", "load_model", "load_test",
+    "classify", "disclosures", "evaluate", "export", "label_remotely", "load", "load_model", "load_test",
     "mark_test_file", "measure", "plan", "planned", "predictions", "probabilities", "read", "read_any", "recognise",
     "resume", "run", "score", "score_as", "verify", "write", "writer_of",
 ]  # fmt: skip

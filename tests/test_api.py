@@ -163,9 +163,9 @@ def test_a_set_is_evaluated_scored_and_exported(data, tmp_path):
 def test_answers_are_paid_for_by_a_reservation(data, monkeypatch):
     monkeypatch.setattr(api, "load_embedder", ToyEmbedder)
     session = api.ask(data, queries=5, epsilon=1.0, delta=1e-5, model=MODEL)
-    assert spent() == pytest.approx(session.opened.epsilon) == pytest.approx(1.0, rel=0.01)
+    assert spent() == pytest.approx(session.opened.claim.epsilon) == pytest.approx(1.0, rel=0.01)
     assert session.ask("text 7").answer in ("a", "b", "")
-    assert spent() == pytest.approx(session.opened.epsilon)
+    assert spent() == pytest.approx(session.opened.claim.epsilon)
 
 
 @pytest.fixture

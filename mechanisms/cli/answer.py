@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 from typing import Any
 
 from mechanisms import api, confidence
 from mechanisms.accounting import PrivacyTarget
-from mechanisms.answers.events import AnswerReleased, AnswersOpened, answer_in_words, reservation_in_words
-from mechanisms.answers.odds import odds_in_words
-from mechanisms.answers.request import AnswerRequest
-from mechanisms.answers.session import AnswerSession, AnswersScored, ArmScores
+from mechanisms.answers.request import AnswerRequest, odds_in_words
+from mechanisms.answers.session import (
+    AnswerReleased,
+    AnswerSession,
+    AnswersOpened,
+    AnswersScored,
+    answer_in_words,
+    reservation_in_words,
+)
 from mechanisms.cli.options import (
     FROM_THE_COLUMN,
     add_labels,
@@ -154,8 +158,9 @@ def _answer(options: argparse.Namespace) -> None:
     session = _open(options, request)
     for line in (*session.opened.notes, reservation_in_words(session.opened)):
         progress(line)
-    if request.rate is not None and len(test) > session.opened.sure_left:
-        raise UsageError(f"This reservation has {session.opened.sure_left} answers left: ask fewer with --limit.")
+    left = request.queries - session.opened.asked
+    if request.rate is not None and len(test) > left:
+        raise UsageError(f"This reservation has {left} answers left: ask fewer with --limit.")
     if file is not None:
         show(options, _scored(session, file, test))
         return
@@ -224,13 +229,13 @@ def _document(opened: AnswersOpened, released: AnswerReleased) -> dict[str, Any]
 
 def _terms(opened: AnswersOpened) -> dict[str, Any]:
     return {
-        "epsilon": opened.epsilon,
-        "delta": opened.delta,
+        "epsilon": opened.claim.epsilon,
+        "delta": opened.claim.delta,
         "unit": opened.unit,
-        "queries": opened.queries,
-        "noise": opened.noise,
+        "queries": opened.request.queries,
+        "noise": opened.request.mechanism.deviation,
         "private": opened.private,
-        "public_inputs": list(opened.public_inputs),
+        "public_inputs": list(opened.request.public_inputs),
         "curator_diagnostics_shown": bool(opened.disclosures),
         "shown": list(opened.disclosures),
         "reservation": "continued" if opened.continued else "new",
@@ -246,15 +251,10 @@ def _evaluated(session: AnswerSession, test: list[Record]) -> dict[str, Any]:
                 done += 1
                 told_of_rows(done, len(test))
             case AnswersScored():
-                document["private_answers"] = _arm(event.private)
-                document["zero_shot"] = _arm(event.zero_shot) if event.zero_shot else None
+                document["private_answers"] = in_json(event.private)
+                document["zero_shot"] = in_json(event.zero_shot) if event.zero_shot else None
                 document["abstained"] = event.abstained
     return document
-
-
-def _arm(scores: ArmScores) -> dict[str, Any]:
-    texts = {name: round(value, 4) for name, value in asdict(scores.texts).items()} if scores.texts else {}
-    return in_json(scores.accuracy) | texts
 
 
 COMMANDS = {"answer": _add_options}

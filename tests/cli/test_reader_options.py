@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from mechanisms import api, confidence, trials
+from mechanisms import api, trials
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.columns import ColumnMapping, to_dataset
 from mechanisms.data.sizes import CLEAN_VALUES
@@ -111,17 +111,6 @@ def test_public_text_is_left_out_with_its_reason_where_its_writer_is_not_here(fi
                 assert len(server.asked) == 12
         assert "public-only" not in report
         assert "toy" in report["left_out"]["public-only"]
-
-
-def test_two_sets_are_compared(files, capsys):
-    with serving(right_of) as server:
-        pair = f"{files}/set.json {files}/set.json"
-        code, out, err = run(capsys, f"evaluate {pair} --test {files}/test.csv --json {asked_of(server)}")
-    assert code == 0, err
-    report = json.loads(out)
-    assert report["without_answer"] == {"first": 10, "second": 10}
-    assert (report["level"], report["raw"]["mcnemar_p"]) == (confidence.LEVEL, 1)
-    assert not {"contextual", "prior", "as read"} & set(report)
 
 
 def test_private_rows_are_not_sent_and_nothing_is_asked(files, capsys):

@@ -210,7 +210,6 @@ def test_many_demonstrations_are_unfolded_on_demand(phase, count, folded):
     shown = finished(RunView(phase=phase, completed=done, demo_set=made))
     assert ("Show the demonstrations" in text_of(shown)) is folded
     assert ("Privacy facts" in text_of(shown)) is (phase == "stopped")
-    assert ("Near repetitions" in text_of(shown)) is (phase == "stopped")
     assert f"text {count - 1}" in text_of(shown)
     assert "details" in tags(subject(made, False))
 
