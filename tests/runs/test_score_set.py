@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mechanisms.accounting import Cap, Claim, PrivacyLedger, PrivacyTarget, fingerprint
+from mechanisms.accounting import Cap, Claim, PrivacyLedger, fingerprint
 from mechanisms.accounting.ledger import LedgerRun
 from mechanisms.data.sizes import LABEL_WEIGHTS, WHETHER_VERBATIM
 from mechanisms.demos.demo_set import loads, to_text
@@ -19,7 +19,7 @@ from mechanisms.privacy_events import Composed, Pure
 from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record
 from mechanisms.runs.run import TEST_SEED, divided
 from mechanisms.runs.score import ScoredSet, ScoreRequest, of_demo_set, score_set
-from mechanisms.runs.spec import SCORE, VOTE, WRITE
+from mechanisms.runs.spec import SCORE, VOTE, WRITE, RunSpec
 from mechanisms.tallies import Score
 from tests.runs import running
 from tests.runs.running import Speaking
@@ -77,8 +77,8 @@ def data(records, user_column=None, name="d") -> Dataset:
     return Dataset(name, LABELS, tuple(records), user_column)
 
 
-def request(epsilon=50.0, **rest) -> ScoreRequest:
-    return ScoreRequest(PrivacyTarget(epsilon, 1e-5), **rest)
+def request(epsilon=50.0, max_unit_records=3, **rest) -> ScoreRequest:
+    return ScoreRequest(RunSpec(epsilon=epsilon, max_unit_records=max_unit_records), **rest)
 
 
 def ledger(cap: float = 1000.0, unit: str = "record", folder=None) -> PrivacyLedger:
@@ -212,7 +212,7 @@ def test_a_user_is_one_contribution_of_at_most_so_many_rows(monkeypatch):
     monkeypatch.setattr(Score, "release", kept)
     loud = [Record(f"red secret {i}", LABELS[i % 2], "loud") for i in range(50)]
     quiet = [Record(f"blue secret {i}", "blue", f"user {i}") for i in range(8)]
-    wanted, made = request(by_user=True, share=1.0, max_unit_records=4), ledger(unit="user:who")
+    wanted, made = request(share=1.0, max_unit_records=4), ledger(unit="user:who")
     model = Honest()
     scored(data([*quiet, *loud], "who"), wanted, model, made=made)
     scored(data(quiet, "who"), wanted, made=made)
@@ -341,5 +341,3 @@ def test_rows_are_not_called_untouched_after_another_run_than_the_sets_own(tmp_p
 def test_a_set_for_other_labels_is_refused():
     with pytest.raises(UsageError, match="labels"):
         scored(Dataset("d", ("red", "green"), ()), request())
-    with pytest.raises(UsageError, match="unit"):
-        scored(data(rows(2)), request(by_user=True))
