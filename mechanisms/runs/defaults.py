@@ -104,7 +104,7 @@ def _stages(spec: RunSpec, recipe: Recipe, labels: int) -> list[str]:
     if spec.shares is not None:
         return [name for name in known if name in spec.shares]
     sources = SOURCES[recipe]
-    left_out = {name for name, stage in known.items() if not stage.usual} | ({WRITE, VOTE} - sources)
+    left_out = {WRITE, VOTE} - sources
     if not spec.score:
         left_out.add(SCORE)
     if spec.shots > MOST_PROMPTED or labels < 2:

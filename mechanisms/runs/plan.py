@@ -89,11 +89,6 @@ class Plan:
     # What the spec comes to.
 
     @property
-    def target(self) -> PrivacyTarget:
-        """The (epsilon, delta) that the run may cost."""
-        return PrivacyTarget(self.spec.epsilon, self.spec.delta)
-
-    @property
     def by_user(self) -> bool:
         """Whether the unit is all rows of a user."""
         return self.unit != RECORD
@@ -330,11 +325,8 @@ class Plan:
         """The promise in one plain sentence."""
         return guarantee(self.claim(), self.by_user)
 
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> Iterator[str]:
         """What the curator should know before anything is spent, one line each."""
-        return tuple(self._warnings())
-
-    def _warnings(self) -> Iterator[str]:
         if self.spec.delta > 1 / sum(self.sizes.values()):
             yield "Delta is larger than 1 / n: it allows one row to be published outright. Choose a smaller one."
         if self.spec.epsilon >= 5:
