@@ -19,15 +19,7 @@ from mechanisms.noise import SecureRandomness
 from mechanisms.runs.spec import CALIBRATE, SCORE, Recipe, Split
 from mechanisms.runs.verification import verify
 from mechanisms.sampling import Scheme
-from tests.certificates.recipes import (
-    FOUND,
-    certified,
-    demonstrations,
-    document_of,
-    planned,
-    shares_of,
-    text_of,
-)
+from tests.certificates.recipes import FOUND, certified, demonstrations, document_of, planned, shares_of, text_of
 from tests.certificates.test_verification import HOSTILE, beside, edited, found, numbers
 from tests.runs import running
 

@@ -15,15 +15,7 @@ from mechanisms.accounting import Cap, PrivacyLedger, fingerprint
 from mechanisms.accounting.ledger import LedgerRun
 from mechanisms.errors import StudioError
 from mechanisms.records import Dataset
-from mechanisms.runs.events import (
-    DemoCompleted,
-    DemoCutOff,
-    Release,
-    RunCompleted,
-    RunStarted,
-    SetKept,
-    StageStarted,
-)
+from mechanisms.runs.events import DemoCompleted, DemoCutOff, Release, RunCompleted, RunStarted, SetKept, StageStarted
 from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.run import run

@@ -20,17 +20,7 @@ from mechanisms.sampling import Scheme
 from mechanisms.tallies import Weighing
 from tests.replay import price_list
 from tests.replay.contract import EXTREMES, Cost, hold, replay, replayed
-from tests.replay.world import (
-    OTHER,
-    UNIT,
-    LeaningSession,
-    Ledger,
-    charged,
-    neighbours,
-    one_key,
-    quick_claims,
-    tell_all,
-)
+from tests.replay.world import OTHER, UNIT, LeaningSession, Ledger, charged, neighbours, one_key, quick_claims, tell_all
 from tests.runs.running import LABELS, SYLLABLES, Embedding, Reading, spec
 
 pytestmark = pytest.mark.usefixtures("one_key", "quick_claims")

@@ -35,19 +35,7 @@ from mechanisms.runs.stages.openings import OpeningsReleased
 from mechanisms.runs.stages.score import ScoreReleased
 from mechanisms.runs.stages.vote import VotesReleased
 from mechanisms.runs.view import one_by_one
-from tests.runs.running import (
-    KINDS,
-    SECRET,
-    alone,
-    begun,
-    data,
-    file_of,
-    planned,
-    recorded,
-    rows,
-    run_told,
-    told,
-)
+from tests.runs.running import KINDS, SECRET, alone, begun, data, file_of, planned, recorded, rows, run_told, told
 
 pytestmark = pytest.mark.slow
 
