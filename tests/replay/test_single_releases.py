@@ -15,13 +15,11 @@ from mechanisms.runs.score import ScoreRequest, score_set
 from mechanisms.runs.spec import SCORE, VOTE, RunSpec
 from tests.replay import price_list
 from tests.replay.contract import EXTREMES, Cost, hold, replayed
-from tests.replay.world import UNIT, Ledger, charged, neighbours, one_key, quick_claims
+from tests.replay.world import UNIT, Ledger, charged, neighbours
 from tests.runs.test_score_set import LABELS, SET, Honest
 from tests.toy_embedder import ToyEmbedder
 
 pytestmark = pytest.mark.usefixtures("one_key", "quick_claims")
-assert one_key
-assert quick_claims
 
 
 def sized(data, tape):
