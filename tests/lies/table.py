@@ -244,7 +244,7 @@ TOKENS = [
         f"{_TOKENS}[gaussian-per-demonstration-rows]",
         (
             _WRITING,
-            "        if reason := gate.reason(text) if text else NO_SENTENCE:\n",
+            "        if reason := judge(text) if text else NO_SENTENCE:\n",
             "        if reason := NO_SENTENCE if _ROWS[-1] % 2 else None:\n",
         ),
         (
