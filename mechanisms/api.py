@@ -47,7 +47,7 @@ from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.planner import Option, Task, options, ranked
 from mechanisms.runs.resume import Journal
 from mechanisms.runs.run import run as run_events
-from mechanisms.runs.score import ScoredSet, ScoreFound, ScoreRequest, of_demo_set, read_set, score_set, with_choice
+from mechanisms.runs.score import ScoredSet, ScoreFound, ScoreRequest, of_demo_set, read_set, score_set
 from mechanisms.runs.spec import VOTE, RunSpec
 from mechanisms.runs.verification import Verification, verify
 from mechanisms.sampling import ADJACENCY, Compose, EventOfSteps, SamplingPlan
@@ -296,8 +296,8 @@ def score(
         BudgetRefused: the data set's cap does not allow it.
         UsageError: the set and the data set do not fit, or a value is out of range.
     """
-    request = ScoreRequest(PrivacyTarget(epsilon, delta), dataset.by_user, share)
-    return score_as(request, with_choice(of_demo_set(demo_set)), dataset, model)
+    request = ScoreRequest(RunSpec.of(epsilon=epsilon, delta=delta), share)
+    return score_as(request, of_demo_set(demo_set), dataset, model)
 
 
 def score_as(
@@ -318,7 +318,7 @@ def read_any(path: str | Path) -> ScoredSet:
     Raises:
         UsageError: it is neither, or its task has no labels to tell apart.
     """
-    return with_choice(read_set(text_of(str(path))))
+    return read_set(text_of(str(path)))
 
 
 def ask(

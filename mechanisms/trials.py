@@ -7,7 +7,7 @@ that promises nothing. Figures have no noise: `mark_test_file` remembers whose r
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,16 +39,10 @@ from mechanisms.runs.public_demonstrations import public_demonstrations
 
 Reader = LanguageModel | RemoteReader
 """What reads public demonstrations: a model of this machine, or one behind an address."""
-Told = Callable[[int, int], object]
-"""Gets how many rows are done, and of how many."""
 _SHARED = (
     "The test file shares rows with {names}: private rows never leave this machine. Bring rows that took no part, or "
     "read the set with a model of this machine."
 )
-
-
-def _unheard(*_: int) -> None:
-    pass
 
 
 # Before anything is read.
@@ -124,7 +118,7 @@ def evaluate(
     model: Reader | None = None,
     *,
     writer: LanguageModel | None = None,
-    told: Told = _unheard,
+    told: Callable[[int, int], object] = lambda done, of: None,
 ) -> dict[str, Scorecard]:
     """Accuracies on labelled rows that may be read as they are: zero-shot, public-only and the set, by these names.
 
@@ -132,6 +126,7 @@ def evaluate(
 
     Args:
         writer: writes the public-only set where a model elsewhere reads: see `writer_of`; None leaves that set out.
+        told: gets how many rows are done, and of how many.
 
     Raises:
         UsageError: no row has one of the set's labels, or the set has a single one; or private rows would leave.
@@ -141,7 +136,13 @@ def evaluate(
     reader, shown = _read_by(model, demo_set, test)
     writer = reader.model if isinstance(reader, LocalReader) else writer
     arms = arms_of(shown, public_demonstrations(shown, writer) if writer else None)
-    return _found(evaluated(reader, shown.template, shown.labels, arms, test.records), told)
+    found: dict[str, Scorecard] = {}
+    for each in evaluated(reader, shown.template, shown.labels, arms, test.records):
+        if isinstance(each, Progress):
+            told(each.done, each.total)
+        else:
+            found[each.name] = each
+    return found
 
 
 def writer_of(demo_set: DemoSet) -> LanguageModel | None:
@@ -167,13 +168,3 @@ def _check_may_leave(demo_set: DemoSet, test: Dataset | None) -> None:
     if test is not None and (owners := owners_of(fingerprint(test), PrivacyLedger())):
         raise UsageError(_SHARED.format(names=", ".join(f"'{name}'" for name in owners)))
     refuse_set_without_promise(demo_set)
-
-
-def _found(events: Iterable[Progress | Scorecard], told: Told) -> dict[str, Scorecard]:
-    found: dict[str, Scorecard] = {}
-    for each in events:
-        if isinstance(each, Progress):
-            told(each.done, each.total)
-        else:
-            found[each.name] = each
-    return found

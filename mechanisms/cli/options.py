@@ -12,8 +12,8 @@ from mechanisms.data.label_names import LabelNames, named, read_labels, read_nam
 from mechanisms.discovery import Parameter, parameters
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed
-from mechanisms.runs.settings import PARAMETERS, flagged, solved_flag
-from mechanisms.runs.spec import Group, RunSpec
+from mechanisms.runs.settings import solved_flag
+from mechanisms.runs.spec import FLAGGED, PARAMETERS, Group, RunSpec
 from mechanisms.sampling import Compose, EventOfSteps, SamplingPlan
 from mechanisms.steps import mechanism_class, mechanism_names, transform_class, transform_names
 
@@ -153,7 +153,7 @@ def add_settings(
         usual: what some of them are where nothing is said, if that is not the field's default.
     """
     groups: dict[Group, Any] = {}
-    for each in flagged():
+    for each in FLAGGED:
         if each.name not in names:
             continue
         group = groups.get(each.group) or groups.setdefault(each.group, parser.add_argument_group(each.group.value))
@@ -178,8 +178,8 @@ def spec_of(options: argparse.Namespace, **usual: Any) -> RunSpec:
     Raises:
         UsageError: a value is out of range, or does not go with the others.
     """
-    said = {each.name: value for each in flagged() if (value := getattr(options, each.name, None)) is not None}
-    read = {each.name: each.read(said[each.name]) for each in flagged() if each.name in said}
+    said = {each.name: value for each in FLAGGED if (value := getattr(options, each.name, None)) is not None}
+    read = {each.name: each.read(said[each.name]) for each in FLAGGED if each.name in said}
     parameters = given(options, _described())
     return RunSpec.of(**usual | read | ({PARAMETERS: parameters} if parameters else {}))
 

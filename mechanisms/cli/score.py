@@ -6,7 +6,6 @@ import argparse
 from typing import Any
 
 from mechanisms import api
-from mechanisms.accounting import PrivacyTarget
 from mechanisms.cli.options import add_label_names, add_reading_options, add_settings, of_rows, spec_of
 from mechanisms.cli.output import add_json, progress, show
 from mechanisms.demos.findings import DEMONSTRATIONS
@@ -50,15 +49,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 def _score(options: argparse.Namespace) -> None:
     scored = api.read_any(options.demos)
-    spec = spec_of(options)
-    request = ScoreRequest(
-        target=PrivacyTarget(options.epsilon, spec.delta),
-        by_user=options.unit_column is not None,
-        share=options.share,
-        max_record_tokens=spec.max_record_tokens,
-        max_unit_records=spec.max_unit_records,
-        prototypes_epsilon=options.prototypes_epsilon,
-    )
+    request = ScoreRequest(spec_of(options), options.share, options.prototypes_epsilon)
     dataset = api.load(
         options.csv,
         scored.labels,

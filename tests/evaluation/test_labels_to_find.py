@@ -13,7 +13,7 @@ from mechanisms.demos.demo_set import DemoSet, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import UsageError
 from mechanisms.records import Demonstration
-from mechanisms.runs.score import of_demo_set, with_choice
+from mechanisms.runs.score import of_demo_set
 from tests.cli.command import check_refusal
 from tests.exports.sets import demo_set, single
 from tests.toy_model import ToyModel
@@ -26,7 +26,7 @@ ASKED = ["a text"]
 DOORS: dict[str, Callable[[DemoSet], object]] = {
     "Python": lambda demos: api.classify(demos, ASKED, ToyModel()),
     "HTTP": lambda demos: probabilities(demos, ToyModel(), ASKED),
-    "score": lambda demos: with_choice(of_demo_set(demos)),
+    "score": lambda demos: of_demo_set(demos),
 }
 
 
