@@ -48,7 +48,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 def add_answer_options(parser: argparse.ArgumentParser) -> None:
     """Files and columns, mechanism, retrieval, budget, prompts."""
     data = parser.add_argument_group("data")
-    data.add_argument("--text-column", default="text", metavar="A[,B,...]", help="several are joined in this order")
+    data.add_argument("--text-column", default="text")
     data.add_argument("--label-column", default="label", help="the label, or the answer in words, without --labels")
     data.add_argument("--unit-column", help="user id: the privacy unit becomes all rows of a user")
     add_labels(data, required=False)
@@ -133,7 +133,7 @@ def _mechanism(options: argparse.Namespace) -> QueryMechanism:
 
 
 def _template(options: argparse.Namespace, labels: tuple[str, ...]) -> PromptTemplate:
-    usual = answer_template(labels, *field_names(options, options.text_column.split(",")[0], options.label_column))
+    usual = answer_template(labels, *field_names(options, options.text_column, options.label_column))
     return PromptTemplate(options.instruction or usual.instruction, usual.text, usual.label)
 
 
@@ -170,7 +170,7 @@ def _read(
     return api.load(
         path,
         labels,
-        text=[each.strip() for each in options.text_column.split(",")],
+        text=options.text_column,
         label=options.label_column,
         user=user,
         name=name,

@@ -16,11 +16,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
-from mechanisms.data.file_format import FileFormat
-from mechanisms.data.header import BEGINNING, check_no_title, headed
-from mechanisms.data.raw_file import RawFile
-from mechanisms.data.reading import USUAL, Reading
-from mechanisms.data.table import MAX_COLUMNS, TOO_MANY_COLUMNS, Table
+from mechanisms.data.headers import BEGINNING, check_no_title, headed
+from mechanisms.data.sources import FileFormat, RawFile
+from mechanisms.data.table import MAX_COLUMNS, TOO_MANY_COLUMNS, USUAL, Reading, Table
 from mechanisms.data.text_lines import TextLines
 from mechanisms.errors import DataError, UsageError
 

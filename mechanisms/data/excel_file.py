@@ -13,11 +13,9 @@ from xml.parsers import expat
 
 import openpyxl
 
-from mechanisms.data.file_format import FileFormat
-from mechanisms.data.header import BEGINNING, check_no_title, headed
-from mechanisms.data.raw_file import RawFile
-from mechanisms.data.reading import Reading, ReadingAsked
-from mechanisms.data.table import MAX_COLUMNS, NoRows, Table, cell_text
+from mechanisms.data.headers import BEGINNING, check_no_title, headed
+from mechanisms.data.sources import FileFormat, RawFile
+from mechanisms.data.table import MAX_COLUMNS, NoRows, Reading, ReadingAsked, Table, cell_text
 from mechanisms.errors import DataError
 
 MAX_UNPACKED = 128 * 2**20

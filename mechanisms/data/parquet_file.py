@@ -14,8 +14,7 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mechanisms.data.file_format import FileFormat
-from mechanisms.data.raw_file import RawFile
+from mechanisms.data.sources import FileFormat, RawFile
 from mechanisms.data.table import (
     MAX_BYTES,
     MAX_CELLS,

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.accounting import fingerprint
-from mechanisms.data.columns import ColumnMapping, guess_person, to_dataset
-from mechanisms.data.field_names import field_name, suggested_names
+from mechanisms.data.columns import ColumnMapping, to_dataset
+from mechanisms.data.headers import field_name, guess_person, suggested_names
 from mechanisms.data.sources import EXAMPLES, read_table
 from mechanisms.data.table import Table
 from mechanisms.errors import UsageError

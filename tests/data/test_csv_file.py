@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from mechanisms.accounting import fingerprint
-from mechanisms.data.columns import ColumnMapping, guess_columns, inspect, to_dataset
-from mechanisms.data.left_out import Reason
-from mechanisms.data.reading import Reading
+from mechanisms.data.columns import ColumnMapping, Reason, inspect, to_dataset
+from mechanisms.data.headers import guess_columns
 from mechanisms.data.sources import EXAMPLES, read_table
+from mechanisms.data.table import Reading
 from mechanisms.errors import DataError
 from mechanisms.files import keyed_digest
 from mechanisms.records import Dataset, Record

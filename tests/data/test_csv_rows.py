@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from mechanisms.data import csv_file as csv_rows
 from mechanisms.data.csv_file import MAX_FURTHER_BYTES, Rows
-from mechanisms.data.encodings import encodings_named
-from mechanisms.data.raw_file import RawFile
-from mechanisms.data.reading import Reading, ReadingAsked
-from mechanisms.data.sources import EXAMPLES, read_table
+from mechanisms.data.sources import EXAMPLES, RawFile, read_table
+from mechanisms.data.table import Reading, ReadingAsked
+from mechanisms.data.text_lines import encodings_named
 from mechanisms.errors import DataError
 
 DELIMITERS = [",", ";", "\t", "|"]

@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.data.encodings import ENCODINGS, encodings_named, recognised
-from mechanisms.data.raw_file import RawFile
-from mechanisms.data.reading import Reading, ReadingAsked
-from mechanisms.data.sources import read_table
-from mechanisms.data.text_lines import TextLines
+from mechanisms.data.sources import RawFile, read_table
+from mechanisms.data.table import Reading, ReadingAsked
+from mechanisms.data.text_lines import ENCODINGS, TextLines, encodings_named, recognised
 from mechanisms.errors import DataError, UsageError
 
 CHINESE = ["谢谢你的帮助", "申请贷款需要什么材料", "什么时候发货", "服务态度很差", "质量不错，物流很快"]

@@ -22,10 +22,8 @@ from hypothesis import strategies as st
 
 from mechanisms.data import parquet_file
 from mechanisms.data.excel_file import MAX_UNPACKED
-from mechanisms.data.file_format import file_formats
-from mechanisms.data.reading import Reading, ReadingAsked
-from mechanisms.data.sources import read_table
-from mechanisms.data.table import MAX_CELLS
+from mechanisms.data.sources import file_formats, read_table
+from mechanisms.data.table import MAX_CELLS, Reading, ReadingAsked
 from mechanisms.errors import DataError, UsageError
 
 NAMES = ("text", "label", "more")
@@ -299,7 +297,7 @@ def test_what_does_not_come_out_of_gzip_gets_one_line(raw, message):
 
 
 def test_what_gzip_holds_is_bounded_before_it_is_read(monkeypatch):
-    monkeypatch.setattr("mechanisms.data.raw_file.MAX_BYTES", 1000)
+    monkeypatch.setattr("mechanisms.data.sources.MAX_BYTES", 1000)
     assert "when it is unpacked" in (refusal(gzip.compress(b"text,label\n" + b"x,a\n" * 300), "csv.gz") or "")
     assert refusal(gzip.compress(b"text,label\n" + b"x,a\n" * 200), "csv.gz") is None
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from mechanisms.data.columns import ColumnMapping, to_dataset
 from mechanisms.data.csv_file import Rows
-from mechanisms.data.raw_file import RawFile
-from mechanisms.data.reading import Reading, ReadingAsked
-from mechanisms.data.sources import EXAMPLES, read_table
+from mechanisms.data.sources import EXAMPLES, RawFile, read_table
+from mechanisms.data.table import Reading, ReadingAsked
 from mechanisms.errors import DataError, UsageError
 
 LOOKS_LIKE_A_ROW = {

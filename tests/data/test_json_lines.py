@@ -8,8 +8,8 @@ import pytest
 
 from mechanisms.data import json_lines
 from mechanisms.data.columns import ColumnMapping, inspect, to_dataset
-from mechanisms.data.reading import Reading, ReadingAsked
 from mechanisms.data.sources import read_table
+from mechanisms.data.table import Reading, ReadingAsked
 from mechanisms.errors import DataError
 
 ROWS = [{"text": f"text é {i}", "label": "ab"[i % 2], "user": f"u{i}"} for i in range(5)]

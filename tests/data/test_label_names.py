@@ -65,7 +65,7 @@ def test_a_name_that_is_another_label_is_refused_and_two_may_change_places():
         (["cardPaymentFee", "changePIN"], ["Card payment fee", "Change PIN"]),
         (["OfficeHolder", "Company"], ["Office Holder", "Company"]),
         (["MeanOfTransportation", "Artist"], ["Mean Of Transportation", "Artist"]),
-        (["HAM", "SPAM_MAIL", "1"], ["Ham", "Spam mail", "1"]),
+        (["HAM", "SPAM_MAIL", "1"], ["HAM", "Spam mail", "1"]),
         (["SPORTS", "USA", "World"], ["Sports", "USA", "World"]),
         (["World", "Sports", "sci-fi"], None),
         (["Card payment fee", "Mobile YouTube app", "PIN"], None),
@@ -97,27 +97,16 @@ def test_names_that_keep_another_label_apart_are_needed_too():
     assert names_of(["e"], swapped) == ()
 
 
-def test_every_way_of_saying_names_says_the_same(tmp_path):
-    path = tmp_path / "names.yaml"
-    path.write_text("card_arrival: Card arrival\npin=lost: PIN\n")
-    assert read_names(str(path)) == NAMES
+def test_every_way_of_saying_names_says_the_same():
+    assert read_names('{"card_arrival": "Card arrival", "pin=lost": "PIN"}') == NAMES
     assert read_names("card_arrival=Card arrival, pin=lost=PIN") == NAMES
     assert names_in_lines("card_arrival = Card arrival\n\npin=lost = PIN\nother = other\n") == NAMES
 
 
-@pytest.mark.parametrize("said", ["a", "a=", "a=X,b=X", "a=X,a=Y", f"a={'x' * 101}", "nowhere.yaml"])
+@pytest.mark.parametrize("said", ["a", "a=", "a=X,b=X", "a=X,a=Y", f"a={'x' * 101}", "{"])
 def test_what_names_nothing_gets_one_line(said):
     with pytest.raises(UsageError) as refused:
         read_names(said)
-    assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize("content", ["- a\n- b\n", "a: [1]\n", "a: {b: c}\n", "{", "\xff\x00", "a: &x [*x]\n"])
-def test_a_file_that_names_nothing_gets_one_line(tmp_path, content):
-    path = tmp_path / "names.yml"
-    path.write_text(content)
-    with pytest.raises(UsageError) as refused:
-        read_names(str(path))
     assert "\n" not in str(refused.value)
 
 

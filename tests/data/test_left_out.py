@@ -15,16 +15,18 @@ from hypothesis import strategies as st
 from mechanisms import api
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.columns import (
+    MOST_SHARE,
     ColumnMapping,
+    Reason,
     breakdown,
     checked_dataset,
-    guess_columns,
     inspect,
     label_set,
+    looks_empty,
     to_dataset,
     understood,
 )
-from mechanisms.data.left_out import MOST_SHARE, Reason, looks_empty
+from mechanisms.data.headers import guess_columns
 from mechanisms.data.sources import read_table
 from mechanisms.data.table import Table
 from mechanisms.errors import DataError, UsageError
@@ -217,8 +219,6 @@ def test_python_is_warned_and_refused_as_the_command_line_is(tmp_path):
     assert lines == ["1 of 22 rows is left out: 1 with a label outside the set."]
     with pytest.warns(UserWarning, match="2 of 22 rows"):
         api.load(path, LABELS, allow_left_out=True)
-    with pytest.raises(UsageError, match="no 'headers' to say"):
-        api.load(path, LABELS, headers=True)
 
 
 # Names of classes in a Parquet file.
