@@ -40,7 +40,7 @@ from mechanisms.inference.models import default_model, load_embedder, load_model
 from mechanisms.noise import Randomness
 from mechanisms.privacy_events import Composed
 from mechanisms.queries import Retrieval, query_mechanism_class
-from mechanisms.records import Dataset, answer_template
+from mechanisms.records import Dataset, default_template
 from mechanisms.runs.events import CuratorEvent, RunCompleted, SetKept
 from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.plan import Plan, plan_for
@@ -341,7 +341,7 @@ def ask(
         UsageError: a value is out of range.
     """
     request = AnswerRequest(
-        template=answer_template(dataset.labels, "text", "label"),
+        template=default_template(dataset.labels, "text", "label"),
         mechanism=query_mechanism_class(mechanism)(),
         target=PrivacyTarget(epsilon, delta),
         queries=queries,

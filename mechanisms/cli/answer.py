@@ -31,7 +31,7 @@ from mechanisms.errors import UsageError
 from mechanisms.inference.models.listing import default_name
 from mechanisms.noise import SeededRandomness
 from mechanisms.queries import QueryMechanism, Retrieval, query_mechanism_class, query_mechanism_names
-from mechanisms.records import Dataset, PromptTemplate, Record, answer_template
+from mechanisms.records import Dataset, PromptTemplate, Record, default_template
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
@@ -133,7 +133,7 @@ def _mechanism(options: argparse.Namespace) -> QueryMechanism:
 
 
 def _template(options: argparse.Namespace, labels: tuple[str, ...]) -> PromptTemplate:
-    usual = answer_template(labels, *field_names(options, options.text_column, options.label_column))
+    usual = default_template(labels, *field_names(options, options.text_column, options.label_column))
     return PromptTemplate(options.instruction or usual.instruction, usual.text, usual.label)
 
 

@@ -13,7 +13,7 @@ from mechanisms.answers.odds import GOOD, better_terms, majority, odds_in_words
 from mechanisms.answers.request import AnswerRequest
 from mechanisms.errors import UsageError
 from mechanisms.queries import Retrieval, query_mechanism_class, query_mechanism_names
-from mechanisms.records import PromptTemplate, answer_template
+from mechanisms.records import PromptTemplate, default_template
 
 
 def make(mechanism="knn-votes", epsilon=2.0, queries=5, **changes) -> AnswerRequest:
@@ -103,7 +103,7 @@ def request(
     labels: str = "ab", epsilon: float = 4.0, queries: int = 5, name: str = "knn-votes", **changed: object
 ) -> AnswerRequest:
     mechanism = query_mechanism_class(name)()
-    template, target = answer_template(tuple(labels), "T", "L"), PrivacyTarget(epsilon, 1e-5)
+    template, target = default_template(tuple(labels), "T", "L"), PrivacyTarget(epsilon, 1e-5)
     return AnswerRequest(template, mechanism, target, queries, tuple(labels), **changed).calibrated()
 
 
