@@ -230,8 +230,6 @@ def measure_sizes(
 #
 # The run is chosen in view of the sizes, so that their epsilon is added to its own (basic composition).
 
-_FLAGS = "a smaller --count-epsilon or a larger --epsilon"
-
 
 def check_counted_here(measured: MeasuredSizes | None, content: str) -> None:
     """Refuse sizes of another data set.
@@ -247,13 +245,12 @@ def check_counted_here(measured: MeasuredSizes | None, content: str) -> None:
         raise UsageError("The label sizes were measured on another file: measure this file's.")
 
 
-def left_after_counts(epsilon: float, measured: MeasuredSizes | None, instead: str = _FLAGS) -> float:
+def left_after_counts(epsilon: float, measured: MeasuredSizes | None) -> float:
     """A run's epsilon without the measurement's.
 
     Args:
         epsilon: of the whole run.
         measured: the measurement; None where sizes are declared public.
-        instead: the error's advice where nothing is left.
 
     Raises:
         UsageError: the measurement costs all of it.
@@ -261,7 +258,7 @@ def left_after_counts(epsilon: float, measured: MeasuredSizes | None, instead: s
     if measured is None:
         return epsilon
     if measured.epsilon >= epsilon:
-        raise UsageError(f"Counting has used up epsilon: choose {instead}.")
+        raise UsageError("Counting has used up epsilon: choose a smaller --count-epsilon or a larger --epsilon.")
     return epsilon - measured.epsilon
 
 

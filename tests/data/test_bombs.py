@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.data.test_formats import HEADER, as_parquet, as_workbook, read, refusal, sheet, zipped
+from tests.data.files import as_parquet, as_workbook, read, refusal
+from tests.data.test_formats import HEADER, parts_of, sheet, zipped
 from tests.mutating import at_most
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
@@ -24,11 +25,6 @@ SECONDS = 20
 ROOM = 2**30
 """Bytes of address space for reading one of them."""
 MANY = 2**20
-
-
-def parts_of(workbook: bytes) -> dict[str, bytes]:
-    with zipfile.ZipFile(io.BytesIO(workbook)) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
 
 
 def rows(content: str) -> bytes:
