@@ -17,9 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.data import parquet_file
-from mechanisms.data.excel_file import MAX_UNPACKED
 from mechanisms.data.sources import file_formats
-from mechanisms.data.table import MAX_CELLS, ReadingAsked
+from mechanisms.data.table import ReadingAsked
 from mechanisms.errors import DataError, UsageError
 from tests.data.files import as_parquet, as_workbook, read, refusal
 
@@ -273,26 +272,6 @@ def sheet(content: str, head: str = "") -> bytes:
 
 
 HEADER = '<row r="1"><c r="A1" t="inlineStr"><is><t>text</t></is></c><c r="B1"><v>2</v></c></row>'
-LAUGHS = '<!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]>'
-
-
-@pytest.mark.parametrize(
-    "grown",
-    [
-        lambda: zipped({"xl/workbook.xml": b"0" * MAX_UNPACKED + b"0"}),
-        lambda: sheet(f'<sheetData>{HEADER}<row r="99999999999"><c r="A99999999999"><v>1</v></c></row></sheetData>'),
-        lambda: sheet(f'<sheetData>{HEADER}<row r="2"><c r="A2" t="str"><v>&b;</v></c></row></sheetData>', LAUGHS),
-        lambda: one_sheet([("x" * 32_000, "a", "b")] * 17_000),
-        lambda: as_parquet({"text": ["x" * 2**20] * 600}),
-        lambda: as_parquet({f"c{i}": pa.nulls(MAX_CELLS // 8) for i in range(9)}),
-    ],
-    ids=["unpacked", "row numbers", "entities", "a shared string", "a dictionary", "no bytes at all"],
-)
-@pytest.mark.nightly
-def test_a_file_that_grows_when_it_is_unpacked_is_refused(grown):
-    raw = grown()
-    assert len(raw) < 2**20
-    assert refusal(raw, "csv") is not None
 
 
 def test_row_groups_say_their_size_before_they_are_unpacked(monkeypatch):
