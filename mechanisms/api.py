@@ -23,11 +23,11 @@ from typing import Any
 from mechanisms.accounting import Claim, PrivacyLedger, PrivacyTarget, claim, fingerprint
 from mechanisms.answers.request import AnswerRequest
 from mechanisms.answers.session import AnswerSession, ask_all, open_session
-from mechanisms.data.columns import ColumnMapping, checked_dataset, joined
+from mechanisms.data.columns import ColumnMapping, checked_dataset
 from mechanisms.data.label_names import LabelNames
-from mechanisms.data.reading import reading_of
 from mechanisms.data.sizes import MeasuredSizes, disclosures_at_the_end, measure_sizes
 from mechanisms.data.sources import name_of, read_table
+from mechanisms.data.table import Reading
 from mechanisms.demos.demo_set import DemoSet, finite, loads, to_text
 from mechanisms.demos.signature import check_signature, digest, signed
 from mechanisms.discovery import parameters
@@ -40,7 +40,7 @@ from mechanisms.inference.models import default_model, load_embedder, load_model
 from mechanisms.noise import Randomness
 from mechanisms.privacy_events import Composed
 from mechanisms.queries import Retrieval, query_mechanism_class
-from mechanisms.records import Dataset, answer_template
+from mechanisms.records import Dataset, default_template
 from mechanisms.runs.events import CuratorEvent, RunCompleted, SetKept
 from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.plan import Plan, plan_for
@@ -81,7 +81,7 @@ def load(
     path: str | Path,
     labels: Sequence[str],
     *,
-    text: str | Sequence[str] = "text",
+    text: str = "text",
     label: str = "label",
     user: str | None = None,
     name: str | None = None,
@@ -95,15 +95,14 @@ def load(
     """A private file under its public label set; what is odd about the file, and which rows take no part, is a warning.
 
     Args:
-        text, label, user: names of columns; several of texts are joined in their order; with one of users all rows of a
-            user are the privacy unit.
+        text, label, user: names of columns; with one of users all rows of a user are the privacy unit.
         name: the data set's in the ledger; the file's name where it is left out.
         label_names: pairs of a file's label and what it is called from here on.
         merge_labels: labels are read as one that differ only in case, spaces, forms of characters or invisible ones.
         allow_left_out: whether more than one row in twenty may be left out.
         tell: gets what is odd, in place of the warnings; private, like the warnings.
         reading: how the file is read, as far as its owner says so: `header`, `encoding`, `separator`, `sheet` and
-            `skip` of `mechanisms.data.reading.Reading`.
+            `skip` of `mechanisms.data.table.Reading`.
 
     Raises:
         UsageError: the labels are none.
@@ -112,9 +111,8 @@ def load(
     """
     if isinstance(labels, str):
         raise UsageError("Give the labels as a list, one text each.")
-    table = read_table(path, reading_of(reading, labels))
-    table, column = joined(table, [text] if isinstance(text, str) else text)
-    mapping = ColumnMapping(column, label, user, drop_duplicates, label_names=label_names, merge_labels=merge_labels)
+    table = read_table(path, Reading(**reading, labels=tuple(labels)))
+    mapping = ColumnMapping(text, label, user, drop_duplicates, label_names=label_names, merge_labels=merge_labels)
     called = (name or name_of(path)).strip()
     return checked_dataset(table, mapping, called, tuple(labels), tell or _warn, allow_left_out)
 
@@ -342,7 +340,7 @@ def ask(
         UsageError: a value is out of range.
     """
     request = AnswerRequest(
-        template=answer_template(dataset.labels, "text", "label"),
+        template=default_template(dataset.labels, "text", "label"),
         mechanism=query_mechanism_class(mechanism)(),
         target=PrivacyTarget(epsilon, delta),
         queries=queries,

@@ -14,9 +14,9 @@ from typing import Any
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.columns import ColumnMapping, checked_dataset
 from mechanisms.data.label_names import LabelNames
-from mechanisms.data.reading import reading_of
 from mechanisms.data.sizes import mark_scored, owners_of
 from mechanisms.data.sources import read_table
+from mechanisms.data.table import Reading
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import PRIVATE, Progress, Scorecard, arms_of
@@ -69,7 +69,7 @@ def load_test(
         DataError: the file cannot be read, lacks a column, or many of its rows would be left out.
         ReadingAsked: the file can be read in more than one way.
     """
-    table = read_table(path, reading_of(reading, demo_set.labels))
+    table = read_table(path, Reading(**reading, labels=demo_set.labels))
     mapping = ColumnMapping(text, label, label_names=label_names, merge_labels=merge_labels)
     return checked_dataset(table, mapping, "test file", demo_set.labels, tell, allow_left_out)
 

@@ -35,7 +35,7 @@ from mechanisms.errors import UsageError
 from mechanisms.inference.models.listing import default_name
 from mechanisms.noise import SeededRandomness
 from mechanisms.queries import QueryMechanism, Retrieval, query_mechanism_class, query_mechanism_names
-from mechanisms.records import Dataset, PromptTemplate, Record, answer_template
+from mechanisms.records import Dataset, PromptTemplate, Record, default_template
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +52,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 def add_answer_options(parser: argparse.ArgumentParser) -> None:
     """Files and columns, mechanism, retrieval, budget, prompts."""
     data = parser.add_argument_group("data")
-    data.add_argument("--text-column", default="text", metavar="A[,B,...]", help="several are joined in this order")
+    data.add_argument("--text-column", default="text")
     data.add_argument("--label-column", default="label", help="the label, or the answer in words, without --labels")
     data.add_argument("--unit-column", help="user id: the privacy unit becomes all rows of a user")
     add_labels(data, required=False)
@@ -137,7 +137,7 @@ def _mechanism(options: argparse.Namespace) -> QueryMechanism:
 
 
 def _template(options: argparse.Namespace, labels: tuple[str, ...]) -> PromptTemplate:
-    usual = answer_template(labels, *field_names(options, options.text_column.split(",")[0], options.label_column))
+    usual = default_template(labels, *field_names(options, options.text_column, options.label_column))
     return PromptTemplate(options.instruction or usual.instruction, usual.text, usual.label)
 
 
@@ -175,7 +175,7 @@ def _read(
     return api.load(
         path,
         labels,
-        text=[each.strip() for each in options.text_column.split(",")],
+        text=options.text_column,
         label=options.label_column,
         user=user,
         name=name,

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from mechanisms.cli.output import progress
-from mechanisms.data.field_names import suggested_names
+from mechanisms.data.headers import suggested_names
 from mechanisms.data.label_names import LabelNames, named, read_labels, read_names
 from mechanisms.discovery import Parameter, parameters
 from mechanisms.errors import UsageError
@@ -53,7 +53,7 @@ def add_reading_options(parser: argparse._ActionsContainer) -> None:
 
 
 def reading(options: argparse.Namespace) -> dict[str, Any]:
-    """What the options say of how a file is read, by the names of `mechanisms.data.reading.Reading`."""
+    """What the options say of how a file is read, by the names of `mechanisms.data.table.Reading`."""
     said = {name: getattr(options, name) for name in ("header", "encoding", "separator", "sheet")}
     return said | {"skip": options.skip_lines}
 
@@ -76,7 +76,7 @@ def add_label_names(parser: argparse._ActionsContainer) -> None:
     """Add the option `--label-names`."""
     parser.add_argument(
         "--label-names",
-        metavar="FILE.yaml|LABEL=NAME,...",
+        metavar="LABEL=NAME,...",
         help="public names for labels of the file: prompts, results and the set know the labels by these alone",
     )
 

@@ -26,10 +26,9 @@ from mechanisms.cli.options import (
 from mechanisms.cli.output import add_json, check_apart, progress, show, show_json
 from mechanisms.cli.run_words import claim_in_words, lines_of, stages_in_words
 from mechanisms.data.columns import ColumnMapping, checked_dataset
-from mechanisms.data.file_format import formats_in_words
-from mechanisms.data.reading import reading_of
 from mechanisms.data.sizes import MeasuredSizes, measure_sizes
-from mechanisms.data.sources import name_of, read_table
+from mechanisms.data.sources import formats_in_words, name_of, read_table
+from mechanisms.data.table import Reading
 from mechanisms.demos.demo_set import DemoSet, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import TooLong, UsageError
@@ -138,7 +137,7 @@ def _check(options: argparse.Namespace, spec: RunSpec) -> None:
         raise UsageError("--test-seed must not be negative.")
     if options.out:
         check_writable(options.out)
-    check_apart(options.out, options.journal or options.resume, but=(options.csv, options.config, options.label_names))
+    check_apart(options.out, options.journal or options.resume, but=(options.csv, options.config))
 
 
 def _dataset(options: argparse.Namespace, spec: RunSpec) -> Dataset:
@@ -146,7 +145,7 @@ def _dataset(options: argparse.Namespace, spec: RunSpec) -> Dataset:
     labels = labels_of(options)
     if spec.public:
         return Dataset(options.name or _PUBLIC, labels, ())
-    table = read_table(options.csv, reading_of(reading(options), labels))
+    table = read_table(options.csv, Reading(**reading(options), labels=labels))
     mapping = ColumnMapping(
         options.text_column,
         options.label_column,

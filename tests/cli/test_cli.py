@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.data.file_format import formats_in_words
+from mechanisms.data.sources import formats_in_words
 from mechanisms.demos.demo_set import loads
 from mechanisms.runs.plan import FILE_FORMAT
 from tests.cli.command import BANK, check_refusal, run

@@ -21,9 +21,9 @@ from mechanisms.cli.main import parser
 from mechanisms.cli.options import add_plan_options, spec_of
 from mechanisms.data.columns import ColumnMapping, checked_dataset
 from mechanisms.data.label_names import read_labels
-from mechanisms.data.reading import Reading
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.data.sources import read_table
+from mechanisms.data.table import Reading
 from mechanisms.discovery import parameters
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.queries import query_mechanism_class, query_mechanism_names
