@@ -20,7 +20,8 @@ from typing import Any
 
 from mechanisms.accounting import fingerprint
 from mechanisms.cli.main import parser
-from mechanisms.cli.options import labels_of, spec_of
+from mechanisms.cli.options import spec_of
+from mechanisms.cli.rows import labels_of
 from mechanisms.data import sources
 from mechanisms.data.columns import ColumnMapping, guess_columns, inspect, to_dataset
 from mechanisms.data.raw_file import RawFile

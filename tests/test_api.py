@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mechanisms import api
-from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget
+from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.signature import Signature, check_signature
 from mechanisms.errors import AccountingError, BudgetRefused, ModelUnavailable, UsageError
@@ -19,7 +19,6 @@ from mechanisms.inference import LanguageModel
 from mechanisms.records import Dataset
 from mechanisms.rounding import rounded_up
 from mechanisms.runs.plan import DECLARED_COUNTS, DECLARED_SIZES
-from mechanisms.runs.planner import Task
 from mechanisms.runs.run import run
 from mechanisms.runs.stages.vote import VotesReleased
 from mechanisms.runs.verification import verify
@@ -232,16 +231,3 @@ def test_several_columns_are_one_text_and_what_is_odd_is_told_to_whom_it_is_aske
     assert told == ["Read as UTF-16.", "1 of 31 rows is left out: 1 with an empty text."]
     with pytest.warns(UserWarning, match=re.escape(told[0])), pytest.warns(UserWarning, match=re.escape(told[1])):
         api.load(path, ["x"])
-
-
-def test_plans_are_told_as_they_are_found_and_ranked_at_the_end():
-    told, task, target = [], Task(size=2000, tokens=4, prompt_tokens=40), PrivacyTarget(1.0, 1e-5)
-    found = api.planned("noisy-max", task, target, 400, told=told.append)
-    assert {(each.plan, each.cost) for each in found} == {(each.plan, each.cost) for each in told}
-    assert [each.signal_to_noise for each in found] == sorted((each.signal_to_noise for each in told), reverse=True)
-    for mechanism, budget, said in (
-        ("public", 400, "Nothing to plan for 'public'"),
-        ("noisy-max", 1, "No plan fits"),
-    ):
-        with pytest.raises(UsageError, match=said):
-            api.planned(mechanism, task, target, budget)

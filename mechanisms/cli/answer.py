@@ -12,19 +12,18 @@ from mechanisms.answers.events import AnswerReleased, AnswersOpened, answer_in_w
 from mechanisms.answers.odds import odds_in_words
 from mechanisms.answers.request import AnswerRequest
 from mechanisms.answers.session import AnswerSession, AnswersScored, ArmScores
-from mechanisms.cli.options import (
+from mechanisms.cli.options import add_parameter_options, described, given
+from mechanisms.cli.output import add_json, in_json, not_private, progress, show, told_of_owners, told_of_rows
+from mechanisms.cli.rows import (
     FROM_THE_COLUMN,
     add_labels,
-    add_parameter_options,
-    add_reading_options,
+    add_private_rows,
     check_says_something,
-    described,
     field_names,
-    given,
     labels_of,
-    of_rows,
+    loaded,
+    loaded_private,
 )
-from mechanisms.cli.output import add_json, in_json, not_private, progress, show, told_of_owners, told_of_rows
 from mechanisms.data.sizes import SCORED
 from mechanisms.discovery import Parameter, parameters
 from mechanisms.errors import UsageError
@@ -47,13 +46,9 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 def add_answer_options(parser: argparse.ArgumentParser) -> None:
     """Files and columns, mechanism, retrieval, budget, prompts."""
-    data = parser.add_argument_group("data")
-    data.add_argument("--text-column", default="text", metavar="A[,B,...]", help="several are joined in this order")
-    data.add_argument("--label-column", default="label", help="the label, or the answer in words, without --labels")
-    data.add_argument("--unit-column", help="user id: the privacy unit becomes all rows of a user")
+    data = parser.add_argument_group("data", "--text-column A,B joins several; --label-column: or the answer in words")
+    add_private_rows(data)
     add_labels(data, required=False)
-    add_reading_options(data)
-    data.add_argument("--name", help="the data set's name in the ledger (default: the file's name)")
     answers = parser.add_argument_group("answers")
     answers.add_argument("--mechanism", default="knn-votes", choices=query_mechanism_names())
     answers.add_argument("--retrieval", default=Retrieval.THRESHOLD.value, choices=[each.value for each in Retrieval])
@@ -147,11 +142,13 @@ def _answer(options: argparse.Namespace) -> None:
     if options.test_seed is not None and options.test_seed < 0:
         raise UsageError("--test-seed must not be negative.")
     request = answer_request(options)
-    file = _read(options, options.test, "test file", request.labels) if options.test else None
+    texts = [each.strip() for each in options.text_column.split(",")]
+    file = loaded(options, options.test, request.labels, text=texts, name="test file") if options.test else None
     test = _test_rows(file, options, request) if file else []
     if odds := odds_in_words(request):
         progress(odds)
-    session = _open(options, request)
+    dataset = loaded_private(options, request.labels, text=texts)
+    session = _open(options, request, dataset)
     for line in (*session.opened.notes, reservation_in_words(session.opened)):
         progress(line)
     if request.rate is not None and len(test) > session.opened.sure_left:
@@ -162,20 +159,6 @@ def _answer(options: argparse.Namespace) -> None:
     released = session.ask(options.query)
     progress(answer_in_words(session.opened, released))
     show(options, _document(session.opened, released))
-
-
-def _read(
-    options: argparse.Namespace, path: str, name: str | None, labels: tuple[str, ...], user: str | None = None
-) -> Dataset:
-    return api.load(
-        path,
-        labels,
-        text=[each.strip() for each in options.text_column.split(",")],
-        label=options.label_column,
-        user=user,
-        name=name,
-        **of_rows(options),
-    )
 
 
 def _scored(session: AnswerSession, file: Dataset, test: list[Record]) -> dict[str, Any]:
@@ -199,8 +182,7 @@ def _test_rows(file: Dataset, options: argparse.Namespace, request: AnswerReques
     return usable
 
 
-def _open(options: argparse.Namespace, request: AnswerRequest) -> AnswerSession:
-    dataset = _read(options, options.csv, options.name, request.labels, options.unit_column)
+def _open(options: argparse.Namespace, request: AnswerRequest, dataset: Dataset) -> AnswerSession:
     model = None if request.retrieval is Retrieval.LABELS_ONLY else api.load_model(options.model)
     randomness = None if options.test_seed is None else SeededRandomness(options.test_seed)
     return api.ask_as(request, dataset, model, randomness=randomness, anew=options.new_reservation)
