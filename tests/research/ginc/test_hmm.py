@@ -153,11 +153,6 @@ def test_queries_are_prompts_that_end_before_the_answer(model):
     assert [prompt.label(token) for token in ("/", "ax")] == [[0], [49]]
 
 
-def test_texts_that_are_decoded_are_read_back(model):
-    assert model.encode(" " + model.decode([0, 1, 49, 12])) == [0, 1, 49, 12]
-    assert model.stop_tokens == {model.tokenizer.eos_token_id}
-
-
 def test_the_engine_takes_it(model):
     refuse_by_config(model.model.config)
     refuse_by_test(model)
