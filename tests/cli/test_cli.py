@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,6 @@ from mechanisms.demos.demo_set import loads
 from mechanisms.runs.plan import FILE_FORMAT
 from tests.cli.command import BANK, check_refusal, run
 from tests.conftest import ROOT
-from tests.examples import CLINIC
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_model", "any_text_passes")]
 
@@ -65,19 +63,6 @@ def check_account(capsys, demos):
     demos.write_text(true)
 
 
-def test_the_certificate_of_a_run_in_stages_is_checked_as_well(capsys, tmp_path, toy_models):
-    path = tmp_path / "demos.json"
-    line = f"synthesize {BANK} {COLUMNS} {SMALL} --recipe vote --split roles --epsilon 2 --drafts 4 --draft-tokens 12"
-    assert run(capsys, f"{line} --out {path}")[0] == 0
-    code, out, _ = run(capsys, f"account --json --from {path}")
-    found = json.loads(out)
-    assert (code, found["problems"], found["epsilon"]) == (0, [], pytest.approx(2))
-    path.write_text(path.read_text().replace('"target_epsilon": 2.0', '"target_epsilon": 1.0'))
-    code, _, err = run(capsys, f"account --json --from {path}")
-    assert code == 3
-    assert "privacy/event/lists/openings" in err
-
-
 def check_evaluate(capsys, demos, strangers):
     """Three arms; on the rows that wrote the demonstrations the figures are the curator's alone."""
     code, out, err = run(capsys, f"evaluate {demos} --test {BANK} {COLUMNS} --limit 6 --json --allow-left-out")
@@ -94,18 +79,6 @@ def check_evaluate(capsys, demos, strangers):
     code, out, _ = run(capsys, f"evaluate {demos} --test {strangers} {COLUMNS} --json")
     assert code == 0
     assert "curator_only" not in json.loads(out)
-
-
-def test_a_user_column_makes_users_the_unit(capsys, tmp_path, toy_models):
-    clinic, demos = CLINIC, str(tmp_path / "demos.json")
-    line = f"synthesize {clinic} --text-column message --label-column department --unit-column patient --epsilon 8"
-    rest = f"--labels Cardiology,Pediatrics --allow-left-out {SHORT}"
-    code, _, err = run(capsys, f"{line} {rest} --recipe tokens --out {demos}")
-    assert code == 0, err
-    demo_set = loads(Path(demos).read_text())
-    assert demo_set.certificate.unit == "user:patient"
-    assert "numbers of users of each label declared public" in demo_set.certificate.public_inputs
-    assert [name for name, _ in demo_set.certificate.event] == ["all"]
 
 
 def test_a_file_without_a_header_is_quoted_nowhere(capsys, tmp_path):

@@ -11,12 +11,8 @@ from dataclasses import replace
 import pytest
 
 from mechanisms import api, confidence, trials
-from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.data.columns import ColumnMapping, to_dataset
-from mechanisms.data.sizes import CLEAN_VALUES
-from mechanisms.data.sources import read_table
 from mechanisms.inference.remote import KEY_VARIABLE
-from mechanisms.records import Dataset, Demonstration, Record
+from mechanisms.records import Demonstration
 from tests.chat_server import Reply, query_of, serving
 from tests.cli.command import check_refusal, run
 from tests.runs.running import Speaking
@@ -122,25 +118,6 @@ def test_two_sets_are_compared(files, capsys):
     assert report["without_answer"] == {"first": 10, "second": 10}
     assert (report["level"], report["raw"]["mcnemar_p"]) == (confidence.LEVEL, 1)
     assert not {"contextual", "prior", "as read"} & set(report)
-
-
-def test_private_rows_are_not_sent_and_nothing_is_asked(files, capsys):
-    rows = to_dataset(read_table(files / "test.csv"), ColumnMapping("text", "label"), "letters", ())
-    one = Dataset("letters", ("News", "Sport"), [Record("other", "News"), rows.records[19]])
-    PrivacyLedger().rows.mark(fingerprint(one), CLEAN_VALUES)
-    with serving(right_of) as server:
-        # A row beyond the limit is a reason too.
-        line = f"evaluate {files}/set.json --test {files}/test.csv --limit 5 {asked_of(server)}"
-        check_refusal(capsys, line, 2, "'letters': private rows never leave")
-        assert server.asked == []
-
-
-def test_a_set_that_promises_nothing_is_not_sent(files, capsys):
-    (files / "set.json").write_text(WITHOUT_PROMISE.dumps())
-    with serving(right_of) as server:
-        for line in (f"query {files}/set.json hello", f"evaluate {files}/set.json --test {files}/test.csv"):
-            check_refusal(capsys, f"{line} {asked_of(server)}", 2, "promises nothing")
-        assert server.asked == []
 
 
 @pytest.mark.parametrize(
