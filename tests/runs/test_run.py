@@ -88,8 +88,9 @@ def run_of(recipe, split, by_user=False, count=180, **rest):
 
 def test_every_stage_has_one_file_and_a_title_of_its_own():
     known = stages_by_place()
-    assert {*stage_names()} == {*known} == {OPENINGS, WRITE, VOTE, CALIBRATE, SCORE}
-    assert list(known) == [OPENINGS, WRITE, VOTE, CALIBRATE, SCORE], "in the order of a run"
+    ours = [OPENINGS, WRITE, VOTE, CALIBRATE, SCORE]
+    assert {*stage_names()} == {*known}
+    assert [name for name in known if name in ours] == ours, "in the order of a run"
     assert all(issubclass(stage, PlannedStage) and stage.name == name for name, stage in known.items())
     assert len({stage.title for stage in known.values()}) == len(known)
 
