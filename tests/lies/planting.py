@@ -23,7 +23,7 @@ TESTS_FAILED = 1
 """How pytest ends where tests ran, and some failed; errors in collecting them end otherwise."""
 _HEAVY = [
     "numpy", "scipy.stats", "scipy.optimize", "opendp.measurements", "hypothesis.extra.numpy", "pandas", "pytest",
-    "psutil", "dp_accounting", "prv_accountant", "jsonschema", "llguidance", "pydantic",
+    "psutil", "dp_accounting", "prv_accountant", "jsonschema", "pydantic",
 ]  # fmt: skip
 """What the program and its tests import of others: once for all lies."""
 _HOW = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
