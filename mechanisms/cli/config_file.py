@@ -66,7 +66,7 @@ def _read(path: str) -> dict[Any, Any]:
         # Aliases let a short file expand exponentially, or contain itself.
         if any(isinstance(each, yaml.AliasEvent) for each in yaml.parse(text, Loader=yaml.BaseLoader)):
             raise UsageError(f"'{path}' has YAML aliases (*): write out their values.")
-        document = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506: it makes texts, lists and mappings alone
+        document = yaml.load(text, Loader=yaml.BaseLoader)  # which makes texts, lists and mappings alone
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UsageError(f"'{path}' is not YAML: write one 'option: value' per line.") from error
     if not isinstance(document, dict):
