@@ -20,7 +20,6 @@ from mechanisms.records import Dataset
 from mechanisms.rounding import rounded_up
 from mechanisms.runs.plan import DECLARED_COUNTS, DECLARED_SIZES
 from mechanisms.runs.run import run
-from mechanisms.runs.stages.vote import VotesReleased
 from mechanisms.runs.verification import verify
 from tests.runs.running import Speaking
 from tests.toy_embedder import ToyEmbedder
@@ -181,20 +180,6 @@ def test_rows_with_labels_are_written_in_stages_where_nothing_else_is_asked_for(
     assert verify(api.read(tmp_path / "demos.json")).problems == ()
     with pytest.raises(UsageError, match="'tokens', 'vote' or 'both'"):
         write(data, tmp_path / "more.json", **staged | {"recipe": "votes"})
-
-
-def test_what_a_run_in_stages_had_released_when_it_failed_is_in_the_file(data, tmp_path, staged, monkeypatch):
-    def failing(*arguments, **named):
-        for event in run(*arguments, **named):
-            yield event
-            if isinstance(event, VotesReleased):
-                raise ModelUnavailable("The model is gone.")
-
-    monkeypatch.setattr(api, "run_events", failing)
-    with pytest.raises(ModelUnavailable):
-        write(data, tmp_path / "demos.json", **staged)
-    assert api.read(tmp_path / "demos.json").demonstrations
-    assert check_signature((tmp_path / "demos.json").read_text(encoding="utf-8")) is Signature.VALID
 
 
 def test_one_text_in_place_of_a_list_is_refused(data, tmp_path):

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from mechanisms import api, confidence, trials
+from mechanisms import api, trials
 from mechanisms.inference.remote import KEY_VARIABLE
 from mechanisms.records import Demonstration
 from tests.chat_server import Reply, query_of, serving
@@ -107,17 +107,6 @@ def test_public_text_is_left_out_with_its_reason_where_its_writer_is_not_here(fi
                 assert len(server.asked) == 12
         assert "public-only" not in report
         assert "toy" in report["left_out"]["public-only"]
-
-
-def test_two_sets_are_compared(files, capsys):
-    with serving(right_of) as server:
-        pair = f"{files}/set.json {files}/set.json"
-        code, out, err = run(capsys, f"evaluate {pair} --test {files}/test.csv --json {asked_of(server)}")
-    assert code == 0, err
-    report = json.loads(out)
-    assert report["without_answer"] == {"first": 10, "second": 10}
-    assert (report["level"], report["raw"]["mcnemar_p"]) == (confidence.LEVEL, 1)
-    assert not {"contextual", "prior", "as read"} & set(report)
 
 
 @pytest.mark.parametrize(

@@ -240,20 +240,6 @@ def test_any_label_comes_back_from_the_settings_as_it_was(tmp_path):
     assert options.merge_labels
 
 
-def test_a_model_without_a_name_is_left_to_say(file):
-    plan = plan_of(file)
-    assert "--model" in written.settings(plan, mapping_of(), "d", None)
-    assert yaml.safe_load(written.settings(plan, mapping_of(), "d"))["model"] == "embedded"
-
-
-def test_labels_that_were_renamed_are_renamed_again(file):
-    names = (("Yes", "Agreed"), ("2020-01-01", "New Year"))
-    mapping = replace(mapping_of(), label_names=names)
-    plan = plan_for(RunSpec.of(sizes="counted"), dataset_of(file, mapping, ("Agreed", "New Year")))
-    again, _ = from_command_line(written.settings(plan, mapping, "my notes"), file)
-    assert same(again, plan)
-
-
 # Options from a file: the same as on the command line, which overrides them.
 
 REQUIRED = "labels: [A, B]\nepsilon: 2\n"
@@ -298,12 +284,6 @@ def test_the_command_line_overrides_the_file_wherever_it_stands(parsed, tmp_path
     assert spec_of(parsed(f"{REQUIRED}per-subset: 2\n", "--unit-rows")).unit_rows
 
 
-def test_what_the_file_leaves_out_is_still_required(capsys, parsed):
-    with pytest.raises(SystemExit):
-        parsed("epsilon: 1\n")
-    assert "--labels" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -333,12 +313,6 @@ def test_what_cannot_be_used_is_refused_in_one_line(capsys, tmp_path, text, mess
 def test_a_file_that_is_not_there(capsys):
     check_refusal(capsys, "synthesize data.csv --config nowhere.yaml", 2, "nowhere.yaml")
     check_refusal(capsys, "synthesize data.csv --config", 2, "--config")
-
-
-def test_a_key_cannot_bring_escapes_to_a_terminal(capsys, tmp_path):
-    path = tmp_path / "run.yaml"
-    path.write_text('"\\e[31mred": 1')
-    check_refusal(capsys, f"synthesize data.csv --config {path}", 2, "no option '?[31mred'")
 
 
 # Flags of parameters say what they mean to each mechanism that has them.

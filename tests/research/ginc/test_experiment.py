@@ -12,7 +12,7 @@ from mechanisms.inference.engine.transformers_model import TransformersModel
 from research.ginc.experiment import LENGTH, PUBLIC, REAL, SHOTS, Bench, Cell
 from research.ginc.hmm import ginc
 from research.ginc.model import tokenizer, untrained
-from research.ginc.table import COLUMNS, differences, grouped, interval, table
+from research.ginc.table import COLUMNS, differences, grouped, table
 
 ROWS = ["a ai / l", "v au j n", "m n / x", "f af as k"] * 90
 
@@ -67,12 +67,6 @@ LINES = [
 def test_a_run_is_the_mean_over_concepts_and_counts_when_it_is_whole():
     cut = [*LINES, line(0, 4, "plain", 9.0)]
     assert grouped(cut, "one")["ours", "plain", 1.0] == pytest.approx([0.2, 0.3, 0.4])
-
-
-def test_interval_is_students():
-    mean, half = interval([0.2, 0.3, 0.4])
-    assert (mean, half) == (pytest.approx(0.3), pytest.approx(4.302653 * 0.1 / math.sqrt(3), rel=1e-5))
-    assert math.isinf(interval([0.5])[1])
 
 
 def test_what_runs_share_falls_out_of_differences():

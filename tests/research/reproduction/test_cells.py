@@ -48,11 +48,6 @@ def test_a_grid_has_each_method_at_each_epsilon_and_the_baselines_once():
     ]
 
 
-def test_slots_have_no_vote():
-    """Its correction is of a set of labels."""
-    assert keys(Grid(("mit_g",), ("gaussian", "vote"), (1.0,), 1)) == [("mit_g", "gaussian", 1, 1)]
-
-
 def test_the_whole_grid_has_a_cell_for_nearly_every_published_figure():
     own = {(each.task, each.method, each.epsilon) for each in Grid().cells()}
     without = {(each.method, each.epsilon) for each in published() if (each.task, each.method, each.epsilon) not in own}
@@ -104,25 +99,6 @@ def test_every_figure_belongs_to_a_cell_that_the_grid_knows():
         assert (each.epsilon == 0) == (each.method in (ZERO_SHOT, PUBLIC))
     keys = Counter((e.source, e.table, e.model, e.task, e.method, e.epsilon) for e in published())
     assert max(keys.values()) == 1
-
-
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize(
-    ("source", "methods", "slots"),
-    [
-        ("Tang et al. 2024", ("gaussian",), True),
-        ("Gao et al. 2025", ("gaussian", "adadpsyn"), True),
-        ("Yamasaki et al. 2025", ("gaussian", "gaussian+pta"), False),
-    ],
-)
-def test_a_paper_with_a_row_for_each_epsilon_has_all_of_them(source, methods, slots, task):
-    has_it = slots or not TASKS[task].slots
-    for method in methods:
-        assert set(found(source, method, task)) == ({1, 2, 4, 8} if has_it else set())
-    ends = {each.method for each in published() if (each.source, each.task, each.epsilon) == (source, task, math.inf)}
-    assert bool(ends & {"non-private", REAL}) == has_it  # Tang et al. print the better of the two
-    if source != "Yamasaki et al. 2025":
-        assert set(found(source, PUBLIC, task)) == {0}
 
 
 def test_what_the_papers_say_in_words_holds_of_their_figures():
