@@ -29,7 +29,7 @@ from mechanisms.discovery import Parameter, parameters
 from mechanisms.errors import UsageError
 from mechanisms.inference.models.listing import default_name
 from mechanisms.noise import SeededRandomness
-from mechanisms.queries import QueryMechanism, Retrieval, query_mechanism_class, query_mechanism_names
+from mechanisms.queries import Retrieval, query_mechanism_class, query_mechanism_names
 from mechanisms.records import Dataset, PromptTemplate, Record, answer_template
 
 
@@ -39,13 +39,6 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--test", metavar="FILE", help="ask every row of a labelled file instead, and score them")
     parser.add_argument("--limit", type=int, help="ask only the first rows of the test file")
     parser.add_argument("--test-seed", type=int, help="reproducible and NOT PRIVATE: for tests only")
-    add_answer_options(parser)
-    add_json(parser)
-    parser.set_defaults(run=_answer)
-
-
-def add_answer_options(parser: argparse.ArgumentParser) -> None:
-    """Files and columns, mechanism, retrieval, budget, prompts."""
     data = parser.add_argument_group("data", "--text-column A,B joins several; --label-column: or the answer in words")
     add_private_rows(data)
     add_labels(data, required=False)
@@ -77,6 +70,8 @@ def add_answer_options(parser: argparse.ArgumentParser) -> None:
     prompts.add_argument("--answer-tokens", type=int, default=AnswerRequest.answer_tokens)
     prompts.add_argument("--model", default=default_name())
     add_parameter_options(parser, _described())
+    add_json(parser)
+    parser.set_defaults(run=_answer)
 
 
 def _described() -> dict[str, dict[str, Parameter]]:
@@ -85,16 +80,26 @@ def _described() -> dict[str, dict[str, Parameter]]:
     return {flag: users for flag, users in flags.items() if flag != "noise"}
 
 
-def answer_request(options: argparse.Namespace) -> AnswerRequest:
+def _request(options: argparse.Namespace) -> AnswerRequest:
     """The calibrated request that the options describe.
 
     Raises:
         UsageError: a value is out of range or incompatible with another one.
     """
-    labels = labels_of(options)
+    labels, rate = labels_of(options), options.rate
+    if options.size is not None:
+        if options.size < 1:
+            raise UsageError("--size must be at least 1.")
+        rate = min(1.0, options.shards * options.neighbours / options.size)
+    chosen, values = query_mechanism_class(options.mechanism), given(options, _described())
+    own = {each.flag: each.name for each in parameters(chosen)}
+    if foreign := [flag for flag in values if flag not in own]:
+        raise UsageError(f"--{foreign[0]} is no parameter of '{options.mechanism}'.")
+    arguments: dict[str, Any] = {own[flag]: value for flag, value in values.items()}
+    usual = answer_template(labels, *field_names(options, options.text_column.split(",")[0], options.label_column))
     return AnswerRequest(
-        template=_template(options, labels),
-        mechanism=_mechanism(options),
+        template=PromptTemplate(options.instruction or usual.instruction, usual.text, usual.label),
+        mechanism=chosen(**arguments),
         target=PrivacyTarget(options.epsilon, options.delta),
         queries=options.queries,
         labels=labels,
@@ -103,33 +108,11 @@ def answer_request(options: argparse.Namespace) -> AnswerRequest:
         threshold=options.threshold,
         shards=options.shards,
         neighbours=options.neighbours,
-        rate=_rate(options),
+        rate=rate,
         max_record_tokens=options.max_record_tokens,
         max_query_tokens=options.max_query_tokens,
         answer_tokens=options.answer_tokens,
     ).calibrated()
-
-
-def _rate(options: argparse.Namespace) -> float | None:
-    if options.size is None:
-        return None if options.rate is None else float(options.rate)
-    if options.size < 1:
-        raise UsageError("--size must be at least 1.")
-    return min(1.0, float(options.shards * options.neighbours / options.size))
-
-
-def _mechanism(options: argparse.Namespace) -> QueryMechanism:
-    chosen, values = query_mechanism_class(options.mechanism), given(options, _described())
-    own = {each.flag: each.name for each in parameters(chosen)}
-    if foreign := [flag for flag in values if flag not in own]:
-        raise UsageError(f"--{foreign[0]} is no parameter of '{options.mechanism}'.")
-    arguments: dict[str, Any] = {own[flag]: value for flag, value in values.items()}
-    return chosen(**arguments)
-
-
-def _template(options: argparse.Namespace, labels: tuple[str, ...]) -> PromptTemplate:
-    usual = answer_template(labels, *field_names(options, options.text_column.split(",")[0], options.label_column))
-    return PromptTemplate(options.instruction or usual.instruction, usual.text, usual.label)
 
 
 def _answer(options: argparse.Namespace) -> None:
@@ -141,14 +124,16 @@ def _answer(options: argparse.Namespace) -> None:
         raise UsageError("--limit must be at least 1.")
     if options.test_seed is not None and options.test_seed < 0:
         raise UsageError("--test-seed must not be negative.")
-    request = answer_request(options)
+    request = _request(options)
     texts = [each.strip() for each in options.text_column.split(",")]
     file = loaded(options, options.test, request.labels, text=texts, name="test file") if options.test else None
     test = _test_rows(file, options, request) if file else []
     if odds := odds_in_words(request):
         progress(odds)
     dataset = loaded_private(options, request.labels, text=texts)
-    session = _open(options, request, dataset)
+    model = None if request.retrieval is Retrieval.LABELS_ONLY else api.load_model(options.model)
+    randomness = None if options.test_seed is None else SeededRandomness(options.test_seed)
+    session = api.ask_as(request, dataset, model, randomness=randomness, anew=options.new_reservation)
     for line in (*session.opened.notes, reservation_in_words(session.opened)):
         progress(line)
     if request.rate is not None and len(test) > session.opened.sure_left:
@@ -180,12 +165,6 @@ def _test_rows(file: Dataset, options: argparse.Namespace, request: AnswerReques
     if request.rate is not None and len(usable) > request.queries:
         raise UsageError(f"Poisson samples give {request.queries} answers in all: raise --queries to {len(usable)}.")
     return usable
-
-
-def _open(options: argparse.Namespace, request: AnswerRequest, dataset: Dataset) -> AnswerSession:
-    model = None if request.retrieval is Retrieval.LABELS_ONLY else api.load_model(options.model)
-    randomness = None if options.test_seed is None else SeededRandomness(options.test_seed)
-    return api.ask_as(request, dataset, model, randomness=randomness, anew=options.new_reservation)
 
 
 def _document(opened: AnswersOpened, released: AnswerReleased) -> dict[str, Any]:

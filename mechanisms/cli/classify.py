@@ -126,7 +126,12 @@ def _queried_elsewhere(reader: RemoteReader, written: DemoSet, text: str) -> dic
 def _evaluate(options: argparse.Namespace) -> None:
     written = [api.read(path) for path in options.demos]
     remote = _remote_reader(options)
-    _check(options, written)
+    if options.limit is not None and options.limit < 1:
+        raise UsageError("--limit must be at least 1.")
+    if len(written) > 2:
+        raise UsageError("evaluate takes one set, or two to compare.")
+    for each in written:
+        check_labels(each.labels)
     whole = loaded(options, options.test, written[0].labels, name="test file")
     test = replace(whole, records=whole.records[: options.limit])
     if remote is not None:
@@ -142,15 +147,6 @@ def _evaluate(options: argparse.Namespace) -> None:
     document = {"rows": 0, **_models(written[0], model), **terms}
     found = api.evaluate(written[0], test, model, told=told_of_rows)
     show(options, document | _of_labels(found, written[0].labels))
-
-
-def _check(options: argparse.Namespace, sets: Sequence[DemoSet]) -> None:
-    if options.limit is not None and options.limit < 1:
-        raise UsageError("--limit must be at least 1.")
-    if len(options.demos) > 2:
-        raise UsageError("evaluate takes one set, or two to compare.")
-    for each in sets:
-        check_labels(each.labels)
 
 
 # The documents with figures of one set, of two sets, and of a remote reader.
@@ -185,20 +181,19 @@ def _compared(
     first, second = sets
     found = api.compare(first, second, test, reader, told=lambda done: progress(f"{done} rows read"))
     [total] = {each.first.total for each in found.values()}
-    written = dict(zip(("first", "second"), zip(names, (each.model_id for each in sets), strict=True), strict=True))
+    writers = [{"file": name, "written_with": each.model_id} for name, each in zip(names, sets, strict=True)]
+    words = {}
+    if AS_READ not in found:  # a reader that answers in words
+        [read] = found.values()
+        words = {"without_answer": dict(zip(("first", "second"), read.silent, strict=True))}
     return {
         "rows": total,
         "level": confidence.LEVEL,
-        **{place: {"file": name, "written_with": writer} for place, (name, writer) in written.items()},
+        **dict(zip(("first", "second"), writers, strict=True)),
         "read_by": reader.name,
-        **({} if AS_READ in found else _silent(*found.values())),
+        **words,
         **{name: _of_both(each) for name, each in found.items()},
     }
-
-
-def _silent(read: Comparison) -> dict[str, Any]:
-    """The numbers of answers without a label, for a reader that answers in words."""
-    return {"without_answer": dict(zip(("first", "second"), read.silent, strict=True))}
 
 
 def _of_both(each: Comparison) -> dict[str, Any]:
