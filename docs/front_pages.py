@@ -8,11 +8,14 @@ from typing import Any
 
 from mkdocs.structure.files import File, Files
 
+from mechanisms.runs.spec import FLAGGED
+
 _TOP = Path(__file__).parents[1]
 _PAGES = {"README.md": "index.md"} | {name: name for name in ("SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md")}
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 _CODE = re.compile(r"\[([^\]]+)\]\((?!docs/|https?:|#)([^)#]+\.(?:py|csv|json|txt))\)")
 """Links to files of the program, which the site does not have: their names stay."""
+_SETTINGS = "<!-- the settings of a run -->"
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -29,7 +32,12 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Links to the README lead to the site's first page, links to what was measured to its pages of the site."""
+    """Links to the README lead to the site's first page, links to what was measured to its pages of the site.
+
+    The table of a run's settings is made of the spec.
+    """
+    rows = (f"| `--{each.flag}` | {each.group} | {each.help().replace('|', '/')} |" for each in FLAGGED)
+    markdown = markdown.replace(_SETTINGS, "\n".join(["| option | group | sets |", "|---|---|---|", *rows]))
     markdown = markdown.replace("](../../research/docs/", "](../research/").replace(
         "](../research/docs/", "](research/"
     )

@@ -23,11 +23,11 @@ from typing import Any
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.answers.request import AnswerRequest
 from mechanisms.answers.session import AnswerSession, ask_all, open_session
-from mechanisms.data.columns import ColumnMapping, checked_dataset, joined
+from mechanisms.data.columns import ColumnMapping, checked_dataset
 from mechanisms.data.label_names import LabelNames
-from mechanisms.data.reading import reading_of
 from mechanisms.data.sizes import MeasuredSizes, disclosures_at_the_end, measure_sizes
 from mechanisms.data.sources import name_of, read_table
+from mechanisms.data.table import Reading
 from mechanisms.demos.demo_set import DemoSet, loads, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import AccountingError, NotWritten, UsageError
@@ -38,18 +38,17 @@ from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.inference.models import default_model, load_embedder, load_model
 from mechanisms.noise import Randomness
 from mechanisms.queries import Retrieval, query_mechanism_class
-from mechanisms.records import Dataset, answer_template
+from mechanisms.records import Dataset, default_template
 from mechanisms.runs.events import CuratorEvent, RunCompleted, SetKept
 from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.resume import Journal
 from mechanisms.runs.run import run as run_events
-from mechanisms.runs.score import ScoredSet, ScoreFound, ScoreRequest, of_demo_set, read_set, score_set, with_choice
+from mechanisms.runs.score import ScoredSet, ScoreFound, ScoreRequest, of_demo_set, read_set, score_set
 from mechanisms.runs.spec import VOTE, RunSpec
 from mechanisms.runs.verification import Verification, verify
 from mechanisms.trials import (
     about_to_send,
-    compare,
     evaluate,
     label_remotely,
     mark_test_file,
@@ -57,7 +56,7 @@ from mechanisms.trials import (
 )
 
 __all__ = [
-    "NotWritten", "Plan", "Verification", "about_to_send", "ask", "ask_all", "ask_as", "classify", "compare",
+    "NotWritten", "Plan", "Verification", "about_to_send", "ask", "ask_all", "ask_as", "classify",
     "disclosures", "evaluate", "export", "label_remotely", "load", "load_model", "mark_test_file", "measure", "plan",
     "predictions", "read", "read_any", "recognise", "resume", "run", "score", "verify", "write", "writer_of",
 ]  # fmt: skip
@@ -73,7 +72,7 @@ def load(
     path: str | Path,
     labels: Sequence[str],
     *,
-    text: str | Sequence[str] = "text",
+    text: str = "text",
     label: str = "label",
     user: str | None = None,
     name: str | None = None,
@@ -87,15 +86,14 @@ def load(
     """A private file under its public label set; what is odd about the file, and which rows take no part, is a warning.
 
     Args:
-        text, label, user: names of columns; several of texts are joined in their order; with one of users all rows of a
-            user are the privacy unit.
+        text, label, user: names of columns; with one of users all rows of a user are the privacy unit.
         name: the data set's in the ledger; the file's name where it is left out.
         label_names: pairs of a file's label and what it is called from here on.
         merge_labels: labels are read as one that differ only in case, spaces, forms of characters or invisible ones.
         allow_left_out: whether more than one row in twenty may be left out.
         tell: gets what is odd, in place of the warnings; private, like the warnings.
         reading: how the file is read, as far as its owner says so: `header`, `encoding`, `separator`, `sheet` and
-            `skip` of `mechanisms.data.reading.Reading`.
+            `skip` of `mechanisms.data.table.Reading`.
 
     Raises:
         UsageError: the labels are none.
@@ -104,9 +102,8 @@ def load(
     """
     if isinstance(labels, str):
         raise UsageError("Give the labels as a list, one text each.")
-    table = read_table(path, reading_of(reading, labels))
-    table, column = joined(table, [text] if isinstance(text, str) else text)
-    mapping = ColumnMapping(column, label, user, drop_duplicates, label_names=label_names, merge_labels=merge_labels)
+    table = read_table(path, Reading(**reading, labels=tuple(labels)))
+    mapping = ColumnMapping(text, label, user, drop_duplicates, label_names=label_names, merge_labels=merge_labels)
     called = (name or name_of(path)).strip()
     return checked_dataset(table, mapping, called, tuple(labels), tell or _warn, allow_left_out)
 
@@ -274,6 +271,8 @@ def score(
     *,
     epsilon: float,
     delta: float,
+    share: float = ScoreRequest.share,
+    prototypes_epsilon: float | None = None,
     model: LanguageModel | None = None,
     **settings: Any,
 ) -> ScoreFound:
@@ -283,16 +282,17 @@ def score(
         scored: `read_any` reads one that somebody wrote by hand.
         dataset: private, with the set's labels.
         epsilon: what the units that score pay.
-        settings: `share`, the part of the units that scores (.1), `max_record_tokens` (64), `max_unit_records` (3),
-            and `prototypes_epsilon`, what the other units pay for class means of embeddings (None: they are left out).
+        share: the part of the units that scores.
+        prototypes_epsilon: what the other units pay for class means of embeddings; None leaves them out.
+        settings: `max_record_tokens` and `max_unit_records` of `mechanisms.runs.spec.RunSpec`.
 
     Raises:
         BudgetRefused: the data set's cap does not allow it.
         UsageError: the set and the data set do not fit, or a value is out of range.
     """
-    task = with_choice(of_demo_set(scored) if isinstance(scored, DemoSet) else scored)
-    request = ScoreRequest(PrivacyTarget(epsilon, delta), dataset.by_user, **settings)
-    embedder = None if request.prototypes_epsilon is None else load_embedder()
+    task = of_demo_set(scored) if isinstance(scored, DemoSet) else scored
+    request = ScoreRequest(RunSpec.of(epsilon=epsilon, delta=delta, **settings), share, prototypes_epsilon)
+    embedder = None if prototypes_epsilon is None else load_embedder()
     return score_set(dataset, task, request, model or default_model(), PrivacyLedger(), embedder)
 
 
@@ -302,7 +302,7 @@ def read_any(path: str | Path) -> ScoredSet:
     Raises:
         UsageError: it is neither, or its task has no labels to tell apart.
     """
-    return with_choice(read_set(text_of(str(path))))
+    return read_set(text_of(str(path)))
 
 
 def ask(
@@ -326,7 +326,7 @@ def ask(
         UsageError: a value is out of range.
     """
     request = AnswerRequest(
-        template=answer_template(dataset.labels, "text", "label"),
+        template=default_template(dataset.labels, "text", "label"),
         mechanism=query_mechanism_class(mechanism)(),
         target=PrivacyTarget(epsilon, delta),
         queries=queries,

@@ -6,7 +6,6 @@ import functools
 import math
 import os
 import random
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -17,8 +16,6 @@ from opendp.measurements import make_gaussian, make_laplace, make_noisy_max
 from opendp.measures import max_divergence, zero_concentrated_divergence
 from opendp.metrics import l1_distance, l2_distance, linf_distance
 from opendp.mod import enable_features
-
-# The protocol of a source of randomness.
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -54,38 +51,27 @@ class Randomness(Protocol):
         ...
 
     def poisson_sample(self, population: int, rate: float) -> Integers:
-        """Positions, ascending, of the units that join: each with probability `rate`, independently."""
-        ...
+        """Positions, ascending, of the units that join: each of `population` independently with probability `rate`.
+
+        The gaps between joining units are geometric, so the cost is that of the sampled units alone. The 52 bits of a
+        draw change each probability by a relative 1e-15, and a gap beyond `36 / rate` has probability 2**-52.
+        """
+        if rate >= 1:
+            return np.arange(population, dtype=np.int64)
+        expected = population * rate
+        batch = int(expected + 6 * math.sqrt(expected + 1) + 16)
+        positions: list[Integers] = []
+        last = -1.0
+        while last < population:
+            gaps = np.floor(np.log(self.uniform(batch)) / math.log1p(-rate)) + 1
+            reached = last + np.cumsum(gaps)
+            positions.append(reached[reached < population].astype(np.int64))
+            last = float(reached[-1])
+        return np.concatenate(positions)
 
     def permutation(self, size: int) -> Integers:
         """A uniformly random permutation of 0 .. size-1."""
         ...
-
-
-# The Poisson draw: who of a population joins.
-
-
-def poisson_positions(population: int, rate: float, uniform: Callable[[int], Floats]) -> Integers:
-    """Positions of the units that join: each of `population` independently with probability `rate`.
-
-    The gaps between joining units are geometric, so the cost is that of the sampled units alone. The draw's 52 bits
-    change each probability by a relative 1e-15, and a gap beyond `36 / rate` has probability 2**-52.
-
-    Args:
-        uniform: see `Randomness.uniform`.
-    """
-    if rate >= 1:
-        return np.arange(population, dtype=np.int64)
-    expected = population * rate
-    batch = int(expected + 6 * math.sqrt(expected + 1) + 16)
-    positions: list[Integers] = []
-    last = -1.0
-    while last < population:
-        gaps = np.floor(np.log(uniform(batch)) / math.log1p(-rate)) + 1
-        reached = last + np.cumsum(gaps)
-        positions.append(reached[reached < population].astype(np.int64))
-        last = float(reached[-1])
-    return np.concatenate(positions)
 
 
 # Randomness from the operating system, noise through OpenDP's exact samplers.
@@ -119,25 +105,21 @@ def _selection(scale: float, gumbel: bool) -> Callable[[list[int]], int]:
     return measurement  # type: ignore[no-any-return]
 
 
-class SecureRandomness:
-    """The source of every private run. It has no seed and no state."""
+class SecureRandomness(Randomness):
+    """The source of every private run, without seed or state: noise is exact, from OpenDP's own CSPRNG."""
 
     private = True
 
     def gaussian(self, values: Integers, scale: float) -> Integers:
-        """Exact, from OpenDP's own CSPRNG."""
         return np.asarray(_gaussian_measurement(scale)(values.tolist()), dtype=np.int64)
 
     def exponential_argmax(self, values: Integers, scale: float) -> int:
-        """Exact, from OpenDP's own CSPRNG."""
         return int(_selection(scale, False)(values.tolist()))
 
     def gumbel_argmax(self, values: Integers, scale: float) -> int:
-        """Exact, from OpenDP's own CSPRNG."""
         return int(_selection(scale, True)(values.tolist()))
 
     def laplace(self, values: Integers, scale: float) -> Integers:
-        """Exact, from OpenDP's own CSPRNG."""
         return np.asarray(_laplace_measurement(scale)(values.tolist()), dtype=np.int64)
 
     def uniform(self, count: int) -> Floats:
@@ -145,47 +127,11 @@ class SecureRandomness:
         bits = np.frombuffer(os.urandom(8 * count), dtype=np.uint64) >> np.uint64(12)
         return (bits.astype(np.float64) + 0.5) * 2.0**-52
 
-    def poisson_sample(self, population: int, rate: float) -> Integers:
-        return poisson_positions(population, rate, self.uniform)
-
     def permutation(self, size: int) -> Integers:
         return np.asarray(random.SystemRandom().sample(range(size), size), dtype=np.int64)
 
 
-# The operating system's noise drawn in blocks, for simulations that take the same step a hundred thousand times.
-
-_LARGEST_BLOCK = 4096
-_KEPT = 64
-
-
-class PrefetchedRandomness(SecureRandomness):
-    """`SecureRandomness` that draws Gaussian noise ahead of time; every draw is used once.
-
-    It has state and serves one thread. Private runs use `SecureRandomness`.
-    """
-
-    def __init__(self) -> None:
-        self._blocks: OrderedDict[tuple[int, float], tuple[Integers, int]] = OrderedDict()
-
-    def gaussian(self, values: Integers, scale: float) -> Integers:
-        """Noise on integers is the same before and after the values are known."""
-        key = (len(values), scale)
-        block, used = self._blocks.pop(key, (np.empty((0, len(values)), dtype=np.int64), 0))
-        if used == len(block):
-            # Blocks double, so that a scale that comes once costs one draw.
-            size = min(max(1, 2 * len(block)), _LARGEST_BLOCK)
-            noise = super().gaussian(np.zeros(size * len(values), dtype=np.int64), scale)
-            block, used = noise.reshape(size, len(values)), 0
-        self._blocks[key] = (block, used + 1)
-        if len(self._blocks) > _KEPT:
-            self._blocks.popitem(last=False)
-        return np.asarray(values + block[used], dtype=np.int64)
-
-
-# Reproducible randomness for tests: never private.
-
-
-class SeededRandomness:
+class SeededRandomness(Randomness):
     """A seeded source. Runs, screens and exports made with it are marked "not private"."""
 
     private = False
@@ -210,9 +156,6 @@ class SeededRandomness:
 
     def uniform(self, count: int) -> Floats:
         return self._generator.uniform(np.nextafter(0, 1), 1.0, size=count)
-
-    def poisson_sample(self, population: int, rate: float) -> Integers:
-        return poisson_positions(population, rate, self.uniform)
 
     def permutation(self, size: int) -> Integers:
         return self._generator.permutation(size).astype(np.int64)

@@ -33,7 +33,6 @@ class Gaussian:
             raise UsageError(f"A noise multiplier must lie between {_LEAST_NOISE:g} and {_MOST_NOISE:g}.")
 
     def to_json(self) -> Json:
-        """The event as JSON."""
         return {"type": "gaussian", "noise_multiplier": self.noise_multiplier}
 
 
@@ -48,7 +47,6 @@ class Laplace:
             raise UsageError(f"A Laplace scale must lie between {_LEAST_NOISE:g} and {_MOST_NOISE:g}.")
 
     def to_json(self) -> Json:
-        """The event as JSON."""
         return {"type": "laplace", "scale": self.scale}
 
 
@@ -64,7 +62,6 @@ class Pure:
             raise UsageError(f"A pure event needs a positive epsilon and a count of 1 to {MOST_RELEASES}.")
 
     def to_json(self) -> Json:
-        """The event as JSON."""
         return {"type": "pure", "epsilon": self.epsilon, "count": self.count}
 
 
@@ -79,7 +76,6 @@ class ZCDP:
             raise UsageError("rho must be a number of at least 0.")
 
     def to_json(self) -> Json:
-        """The event as JSON."""
         return {"type": "zcdp", "rho": self.rho}
 
 
@@ -94,7 +90,6 @@ class Approximate:
             raise UsageError("A failure probability must lie in [0, 1].")
 
     def to_json(self) -> Json:
-        """The event as JSON."""
         return {"type": "approximate", "delta": self.delta}
 
 
@@ -110,7 +105,6 @@ class Poisson:
             raise UsageError(f"A sampling rate must lie between {_LEAST_RATE:g} and 1.")
 
     def to_json(self) -> Json:
-        """The event as JSON."""
         return {"type": "poisson", "rate": self.rate, "of": self.of.to_json()}
 
 
@@ -126,7 +120,6 @@ class Repeat:
             raise UsageError(f"A repeated event needs a count of 1 to {MOST_RELEASES}.")
 
     def to_json(self) -> Json:
-        """The event as JSON."""
         return {"type": "repeat", "count": self.count, "of": self.of.to_json()}
 
 
@@ -141,7 +134,6 @@ class SequentialComposition:
             raise UsageError("A sequence of events needs at least one.")
 
     def to_json(self) -> Json:
-        """The event as JSON."""
         return {"type": "sequence", "of": [event.to_json() for event in self.of]}
 
 
@@ -167,7 +159,6 @@ class Composed:
         return tuple(dict.fromkeys(events for _, events in self.lists))
 
     def to_json(self) -> Json:
-        """The event as JSON."""
         lists = {name: [event.to_json() for event in events] for name, events in self.lists}
         return {"type": "composed", "per": self.per, "lists": lists}
 
@@ -195,7 +186,7 @@ def _parse(document: Any) -> PrivacyEvent:
 def _complete() -> Iterator[None]:
     try:
         yield
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise UsageError("The privacy event is not complete: see the schema of dpicl-demos.") from error
 
 

@@ -16,23 +16,6 @@ from mechanisms.errors import UsageError
 from mechanisms.noise import Integers, Randomness
 from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent, Repeat
 
-# A place of a unit, by a secret keyed hash of itself. Never by position: removing a row would shift everybody after it,
-# and neighbouring data sets would differ everywhere.
-
-
-def keyed_place(key: bytes, identity: Sequence[str], purpose: str, places: int) -> int:
-    """The place, 0 .. places - 1, of a unit: a pseudo-random function of the unit alone.
-
-    Args:
-        key: a secret of the run; without it nobody can compute a place.
-        identity: the user's id, or the record's fields where there is no id.
-        purpose: keeps the places of different uses independent.
-        places: public.
-    """
-    # With their lengths, so that no two sequences make one message, whatever the texts hold.
-    message = "".join(f"{len(part)}:{part}" for part in (purpose, *identity)).encode()
-    return int.from_bytes(hmac.digest(key, message, "sha256")[:16], "big") % places
-
 
 def copy_numbers(contents: Iterable[Hashable]) -> list[int]:
     """The number of earlier units with the same content, for each unit: equal rows need coins and payments of their
@@ -48,20 +31,23 @@ def copy_numbers(contents: Iterable[Hashable]) -> list[int]:
     return copies
 
 
-# Roles: which part of a recipe a unit takes part in, by a keyed digest of the unit alone.
-
 _PLACES = 2**52
 """As many as the numbers in [0, 1) that every float holds exactly."""
 
 
 def role_place(key: bytes, identity: Sequence[str]) -> float:
-    """The place of a unit in [0, 1): pseudo-random, and a function of the unit alone.
+    """The place in [0, 1) that decides which part of a run a unit takes part in: pseudo-random, of the unit alone.
+
+    Never by position: removing a row would shift everybody after it, and neighbouring data sets would differ
+    everywhere.
 
     Args:
-        key: the installation's key for roles; a role is the same in every run and under every name.
+        key: the installation's secret for roles; a role is the same in every run and under every name.
         identity: the user's id; or the record's text, its label and its copy number.
     """
-    return keyed_place(key, identity, "role", _PLACES) / _PLACES
+    # With their lengths, so that no two sequences make one message, whatever the texts hold.
+    message = "".join(f"{len(part)}:{part}" for part in ("role", *identity)).encode()
+    return int.from_bytes(hmac.digest(key, message, "sha256")[:16], "big") % _PLACES / _PLACES
 
 
 # The sampling plan: who joins a token step, and the privacy events that follow from it.
@@ -91,10 +77,8 @@ class Scheme(StrEnum):
     PER_DEMONSTRATION = "per-demonstration"
 
 
-class Adjacency(StrEnum):
-    """The neighbouring relation; there is one for the whole project."""
-
-    ADD_OR_REMOVE = "add-or-remove"
+ADJACENCY = "add-or-remove"
+"""The neighbouring relation, of one unit; there is one for the whole project."""
 
 
 @dataclass(frozen=True)

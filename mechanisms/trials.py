@@ -6,14 +6,13 @@ that promises nothing. Figures have no noise: `mark_test_file` remembers whose r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.sizes import mark_scored, owners_of
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.evaluate import PRIVATE, Comparison, Progress, Scorecard, arms_of
-from mechanisms.evaluation.evaluate import compare as compared
+from mechanisms.evaluation.evaluate import PRIVATE, Progress, Scorecard, arms_of
 from mechanisms.evaluation.evaluate import evaluate as evaluated
 from mechanisms.evaluation.reader import (
     Arm,
@@ -21,28 +20,22 @@ from mechanisms.evaluation.reader import (
     QueryReader,
     as_read_by,
     check_labels,
-    finished,
     same_reader,
     without_corrections,
 )
 from mechanisms.evaluation.remote_reader import RemoteReader, read_remotely_in_words, refuse_set_without_promise
 from mechanisms.inference import LanguageModel
-from mechanisms.inference.models import default_model, listed_as, load_model
+from mechanisms.inference.models import default_model, load_model
+from mechanisms.inference.models.listing import listed_as
 from mechanisms.records import Dataset
 from mechanisms.runs.public_demonstrations import public_demonstrations
 
 Reader = LanguageModel | RemoteReader
 """What reads public demonstrations: a model of this machine, or one behind an address."""
-Told = Callable[[int, int], object]
-"""Gets how many rows are done, and of how many."""
 _SHARED = (
     "The test file shares rows with {names}: private rows never leave this machine. Bring rows that took no part, or "
     "read the set with a model of this machine."
 )
-
-
-def _unheard(*_: int) -> None:
-    pass
 
 
 # Before anything is read.
@@ -59,14 +52,14 @@ def mark_test_file(test: Dataset) -> list[str]:
     return owners
 
 
-def about_to_send(reader: RemoteReader, sets: Sequence[DemoSet], test: Dataset | None = None) -> list[str]:
-    """What leaves this machine with these sets and a whole test file, in sentences to be read before anything does.
+def about_to_send(reader: RemoteReader, demo_set: DemoSet, test: Dataset | None = None) -> list[str]:
+    """What leaves this machine with a set and a whole test file, in sentences to be read before anything does.
 
     Raises:
-        UsageError: private rows would leave: the file shares some, or a set promises nothing.
+        UsageError: private rows would leave: the file shares some, or the set promises nothing.
     """
-    _check_may_leave(sets, test)
-    return [reader.leaving, *(read_remotely_in_words(each, reader) for each in sets)]
+    _check_may_leave(demo_set, test)
+    return [reader.leaving, read_remotely_in_words(demo_set, reader)]
 
 
 # One text.
@@ -79,7 +72,7 @@ def label_remotely(demo_set: DemoSet, text: str, reader: RemoteReader) -> str | 
         UsageError: the set promises nothing.
         ModelUnavailable: there is no answer.
     """
-    _, [shown] = _read_by(reader, [demo_set])
+    _, shown = _read_by(reader, demo_set)
     return reader.label(shown.template, shown.labels, Arm(PRIVATE, shown.demonstrations), text)
 
 
@@ -92,7 +85,7 @@ def evaluate(
     model: Reader | None = None,
     *,
     writer: LanguageModel | None = None,
-    told: Told = _unheard,
+    told: Callable[[int, int], object] = lambda done, of: None,
 ) -> dict[str, Scorecard]:
     """Accuracies on labelled rows that may be read as they are: zero-shot, public-only and the set, by these names.
 
@@ -100,36 +93,23 @@ def evaluate(
 
     Args:
         writer: writes the public-only set where a model elsewhere reads: see `writer_of`; None leaves that set out.
+        told: gets how many rows are done, and of how many.
 
     Raises:
         UsageError: no row has one of the set's labels, or the set has a single one; or private rows would leave.
         ModelUnavailable: a model elsewhere does not answer.
     """
     check_labels(demo_set.labels)
-    reader, [shown] = _read_by(model, [demo_set], test)
+    reader, shown = _read_by(model, demo_set, test)
     writer = reader.model if isinstance(reader, LocalReader) else writer
     arms = arms_of(shown, public_demonstrations(shown, writer) if writer else None)
-    return _found(evaluated(reader, shown.template, shown.labels, arms, test.records), told)
-
-
-def compare(
-    first: DemoSet,
-    second: DemoSet,
-    test: Dataset,
-    model: Reader | None = None,
-    *,
-    told: Callable[[int], object] = _unheard,
-) -> dict[str, Comparison]:
-    """Two sets on the same rows, with McNemar's exact test, in every reading that both have.
-
-    Args:
-        told: how many rows are read, of both sets together.
-
-    Raises:
-        UsageError, ModelUnavailable: see `evaluate`; or the sets have other labels.
-    """
-    reader, [one, other] = _read_by(model, [first, second], test)
-    return finished(compared(reader, one, other, test.records), told)
+    found: dict[str, Scorecard] = {}
+    for each in evaluated(reader, shown.template, shown.labels, arms, test.records):
+        if isinstance(each, Progress):
+            told(each.done, each.total)
+        else:
+            found[each.name] = each
+    return found
 
 
 def writer_of(demo_set: DemoSet) -> LanguageModel | None:
@@ -142,29 +122,16 @@ def writer_of(demo_set: DemoSet) -> LanguageModel | None:
 # Who reads, and beside what.
 
 
-def _read_by(
-    model: Reader | None, sets: Sequence[DemoSet], test: Dataset | None = None
-) -> tuple[QueryReader, list[DemoSet]]:
-    """Who reads, and the sets as that one may."""
+def _read_by(model: Reader | None, demo_set: DemoSet, test: Dataset | None = None) -> tuple[QueryReader, DemoSet]:
+    """Who reads, and the set as that one may."""
     if isinstance(model, RemoteReader):
-        _check_may_leave(sets, test)
-        return model, [without_corrections(each) for each in sets]
+        _check_may_leave(demo_set, test)
+        return model, without_corrections(demo_set)
     reader = LocalReader(model or default_model())
-    return reader, [as_read_by(each, reader.model) for each in sets]
+    return reader, as_read_by(demo_set, reader.model)
 
 
-def _check_may_leave(sets: Sequence[DemoSet], test: Dataset | None) -> None:
+def _check_may_leave(demo_set: DemoSet, test: Dataset | None) -> None:
     if test is not None and (owners := owners_of(fingerprint(test), PrivacyLedger())):
         raise UsageError(_SHARED.format(names=", ".join(f"'{name}'" for name in owners)))
-    for each in sets:
-        refuse_set_without_promise(each)
-
-
-def _found(events: Iterable[Progress | Scorecard], told: Told) -> dict[str, Scorecard]:
-    found: dict[str, Scorecard] = {}
-    for each in events:
-        if isinstance(each, Progress):
-            told(each.done, each.total)
-        else:
-            found[each.name] = each
-    return found
+    refuse_set_without_promise(demo_set)

@@ -134,7 +134,7 @@ def random_model():
 @pytest.fixture
 def small_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The small model is the one that is taken where none is named."""
-    from mechanisms.inference.models.catalogue import default_model
+    from mechanisms.inference.models import default_model
     from tests.small_model import small_model
 
     monkeypatch.setenv("DPICL_MODEL", small_model())

@@ -23,9 +23,10 @@ from mechanisms.cli.main import parser
 from mechanisms.cli.options import spec_of
 from mechanisms.cli.rows import labels_of
 from mechanisms.data import sources
-from mechanisms.data.columns import ColumnMapping, guess_columns, inspect, to_dataset
-from mechanisms.data.raw_file import RawFile
-from mechanisms.data.reading import ReadingAsked
+from mechanisms.data.columns import ColumnMapping, inspect, to_dataset
+from mechanisms.data.headers import guess_columns
+from mechanisms.data.sources import RawFile
+from mechanisms.data.table import ReadingAsked
 from mechanisms.demos.demo_set import loads, to_text
 from mechanisms.demos.signature import check_signature, signed
 from mechanisms.errors import StudioError, UsageError

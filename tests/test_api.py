@@ -161,9 +161,9 @@ def test_a_set_is_evaluated_scored_and_exported(data, tmp_path):
 def test_answers_are_paid_for_by_a_reservation(data, monkeypatch):
     monkeypatch.setattr(api, "load_embedder", ToyEmbedder)
     session = api.ask(data, queries=5, epsilon=1.0, delta=1e-5, model=MODEL)
-    assert spent() == pytest.approx(session.opened.epsilon) == pytest.approx(1.0, rel=0.01)
+    assert spent() == pytest.approx(session.opened.claim.epsilon) == pytest.approx(1.0, rel=0.01)
     assert session.ask("text 7").answer in ("a", "b", "")
-    assert spent() == pytest.approx(session.opened.epsilon)
+    assert spent() == pytest.approx(session.opened.claim.epsilon)
 
 
 @pytest.fixture
@@ -197,18 +197,18 @@ def test_a_file_that_was_used_under_another_name_is_warned_of(data, tmp_path):
         write(again, tmp_path / "demos.json", sizes="counted")
 
 
-def test_several_columns_are_one_text_and_what_is_odd_is_told_to_whom_it_is_asked(tmp_path):
+def test_what_is_odd_about_a_file_is_told_to_whom_it_is_asked(tmp_path):
     path, told = tmp_path / "notes.csv", []
-    path.write_text("title,body,label\nA,one,x\nA,one,x\nB,two,y\n", encoding="latin-1")
+    path.write_text("body,label\none,x\none,x\ntwo,y\n", encoding="latin-1")
     data = api.load(
         path,
         ["First", "y"],
-        text=["title", "body"],
+        text="body",
         drop_duplicates=True,
         label_names=(("x", "First"),),
         tell=told.append,
     )
-    assert [(each.text, each.label) for each in data.records] == [("A one", "First"), ("B two", "y")]
+    assert [(each.text, each.label) for each in data.records] == [("one", "First"), ("two", "y")]
     assert told == ["Rows that repeat an earlier one, which are dropped as was asked: 1."]
     told.clear()
     path.write_text("text,label\n" + "caf\u00e9,x\n" * 30 + ",x\n", encoding="utf-16")

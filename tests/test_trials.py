@@ -47,9 +47,8 @@ def letters() -> Dataset:
 
 
 WAYS: dict[str, Callable[[RemoteReader, DemoSet, Dataset], object]] = {
-    "words": lambda reader, demos, test: api.about_to_send(reader, [SET, demos], test),
+    "words": lambda reader, demos, test: api.about_to_send(reader, demos, test),
     "evaluate": lambda reader, demos, test: api.evaluate(demos, test, reader),
-    "compare": lambda reader, demos, test: api.compare(SET, demos, test, reader),
 }
 
 

@@ -10,8 +10,7 @@ import gradio as gr
 from annotated_types import Ge, Le
 
 from mechanisms.errors import UsageError
-from mechanisms.runs.settings import setting_named
-from mechanisms.runs.spec import RunSpec
+from mechanisms.runs.spec import SETTINGS, RunSpec
 
 _LEFT_OPEN = "As proposed"
 """What is chosen where a setting is left to follow from the labels and the sizes."""
@@ -27,7 +26,7 @@ def control(name: str, choices: Sequence[Any] = (), **more: Any) -> Any:
         choices: of a text: proposals, beside which any other may be typed. Of a few values: all there are, with titles.
         more: arguments of the component, in place of the usual ones.
     """
-    setting = setting_named(name)
+    setting = SETTINGS[name]
     field, kinds = setting.field, setting.kinds
     words = described(name) | more
     if kinds == [bool]:
@@ -46,7 +45,7 @@ def control(name: str, choices: Sequence[Any] = (), **more: Any) -> Any:
 
 def described(name: str) -> dict[str, Any]:
     """Title, help and id of the component for a field of `RunSpec`."""
-    setting = setting_named(name)
+    setting = SETTINGS[name]
     title, unit = str(setting.field.title), setting.unit
     named = unit.lower() in title.lower()
     return {
@@ -74,7 +73,7 @@ def said(values: Mapping[str, Any]) -> dict[str, Any]:
         given = value.strip() if isinstance(value, str) else value
         if given in ("", None) or given == RunSpec.model_fields[name].default:
             continue
-        pairs = get_origin(setting_named(name).kinds[-1]) is dict
+        pairs = get_origin(SETTINGS[name].kinds[-1]) is dict
         found[name] = pairs_in_lines(given.replace(",", "\n")) if pairs else given
     return found
 

@@ -11,14 +11,12 @@ from dpicl_ui.frame.tree import Tree, el, fact, notice
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.findings import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT, ArmScore, Score
 from mechanisms.evaluation.evaluate import verdict_of_score
-from mechanisms.evaluation.text_figures import text_figures
 from mechanisms.exports.facts_label import TITLE, label_of_facts
 from mechanisms.exports.provenance import balanced_in_words
 from mechanisms.records import Demonstration
 from mechanisms.rounding import rounded_up
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE
 from mechanisms.runs.stages.score import ScoreReleased
-from mechanisms.runs.stages.vote import VotesReleased
 from mechanisms.runs.view import RunView
 
 # What a run leaves on the screen: finished demonstrations, what the gate refused, and how it ended.
@@ -69,7 +67,6 @@ def finished(view: RunView) -> list[Tree]:
         el("p.notice.warn", "Marked: clean values of this data set are known.") if marked else "",
         unfolded(*shown) if len(known) > MANY else el("div.demos" if view.ended else "div", *shown),
         *refused(view),
-        *_figures(view),
         *_facts(view),
     ]
 
@@ -87,29 +84,6 @@ def refused(view: RunView) -> list[Tree]:
     reasons = ", ".join(f"{reason} ({n})" for reason, n in Counter(each.reason for each in view.refused).most_common())
     texts = "1 text was" if count == 1 else f"{count} texts were"
     return [el("p.muted", f"{texts} refused: {reasons}. What was paid for stays paid; the next best drafts stand in.")]
-
-
-_FIGURES = ("Texts", "Words in a text: least, median, most", "Different words", "Near repetitions")
-
-
-def _figures(view: RunView) -> list[Tree]:
-    """Figures of the texts beside those of all texts that were voted on, each once; folded."""
-    if not view.ended:
-        return []
-    columns = [("Demonstrations", text_figures((each.label, each.text) for each in view.standing))]
-    if isinstance(votes := view.told.get(VOTE), VotesReleased):
-        drafts = dict.fromkeys((label, text) for label, ballot in votes.ballots.items() for text in ballot.drafts)
-        columns.append(("Voted on", text_figures(drafts)))
-    cells = [
-        (f"{each.texts}", "{}, {:g}, {}".format(*each.words), f"{each.vocabulary:,}", f"{each.repeated}")
-        for _, each in columns
-    ]
-    head = el("tr", el("td"), *(el("th", title, scope="col") for title, _ in columns))
-    rows = (
-        el("tr", el("th", name, scope="row"), *(el("td", each[i]) for each in cells)) for i, name in enumerate(_FIGURES)
-    )
-    table = el("div.scroll", el("table.preview", el("thead", head), el("tbody", *rows)))
-    return [el("details", el("summary", "Lengths, words and repetitions"), table)]
 
 
 def _facts(view: RunView) -> list[Tree]:

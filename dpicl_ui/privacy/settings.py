@@ -15,13 +15,13 @@ from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.tree import Tree, el, notice, panel
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import PrivacyTarget, best_guess_in_percent
-from mechanisms.data.field_names import field_name
+from mechanisms.data.headers import field_name
 from mechanisms.discovery import Parameter, parameters
 from mechanisms.errors import UsageError
 from mechanisms.inference.models.listing import available_models
 from mechanisms.runs.plan import Plan, suggested_delta
-from mechanisms.runs.settings import flagged, settings
-from mechanisms.runs.spec import Group, Recipe, RunSpec, Split
+from mechanisms.runs.settings import settings
+from mechanisms.runs.spec import FLAGGED, Group, Recipe, RunSpec, Split
 from mechanisms.sampling import Scheme
 from mechanisms.steps import (
     TokenMechanism,
@@ -92,7 +92,7 @@ class ExpertSettings:
             panel(el("p.small-head", _TITLES[group]))
             if group is Group.TOKENS:
                 self._build_mechanisms()
-            names = [each.name for each in flagged() if each.group is group and each.name not in _ELSEWHERE]
+            names = [each.name for each in FLAGGED if each.group is group and each.name not in _ELSEWHERE]
             with gr.Row(elem_classes="settings"):
                 for name in names:
                     self.fields[name] = control(name, CHOICES.get(name, ()))

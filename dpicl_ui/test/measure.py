@@ -24,12 +24,10 @@ from dpicl_ui.test.cards import ARMS, accuracies, confused, readers
 from dpicl_ui.test.readings import Elsewhere, reads, refuse_private_rows
 from dpicl_ui.test.state import Measurements, PrototypesState, Scored, TestState
 from mechanisms.accounting import fingerprint
-from mechanisms.data.columns import guess_columns
-from mechanisms.data.file_format import formats_in_words
-from mechanisms.data.left_out import LeftOut
-from mechanisms.data.raw_file import RawFile
+from mechanisms.data.columns import LeftOut
+from mechanisms.data.headers import guess_columns
 from mechanisms.data.sizes import mark_scored, owners_of, shared_rows, without_rows
-from mechanisms.data.sources import EXAMPLES, read_table
+from mechanisms.data.sources import EXAMPLES, RawFile, formats_in_words, read_table
 from mechanisms.data.table import Table
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import DataError, UsageError

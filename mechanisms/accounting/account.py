@@ -24,8 +24,6 @@ from mechanisms.privacy_events import (
 )
 from mechanisms.rounding import rounded_down, rounded_up
 
-# A data set's account: its cap, what was spent of it, and the runs.
-
 
 @dataclass(frozen=True)
 class BudgetSnapshot:
@@ -33,8 +31,7 @@ class BudgetSnapshot:
 
     Attributes:
         disclosures: acts of the curator that cost no epsilon but show clean values under this name. They do not depend
-            on
-            the rows.
+            on the rows.
     """
 
     name: str
@@ -84,11 +81,6 @@ class Account:
     snapshot: BudgetSnapshot
     runs: tuple[RecordedRun, ...]
     caps: tuple[tuple[str, Cap], ...]
-
-    @property
-    def spends(self) -> tuple[Spend, ...]:
-        """The costs of all runs that count."""
-        return tuple(run.counted for run in self.runs if run.counted is not None)
 
 
 # Privacy events in words, for people who read a ledger.
@@ -154,7 +146,7 @@ class Line:
 def lines(account: Account) -> list[Line]:
     """The runs of an account, oldest first."""
     cap = account.snapshot.cap
-    known = iter(usages(account.spends, cap))
+    known = iter(usages((run.counted for run in account.runs if run.counted is not None), cap))
     found, after = [], Usage(0.0, 0.0, "no run", True)
     for run in account.runs:
         after = next(known) if run.counted is not None else after

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from scipy.optimize import brentq
 from scipy.special import expit
@@ -14,8 +15,6 @@ from mechanisms.accounting.normal_form import Bounds, NormalForm, normal_form
 from mechanisms.errors import AccountingError, UsageError
 from mechanisms.privacy_events import Composed
 from mechanisms.rounding import rounded_up
-
-# The claim of a run: one accountant's upper bound, checked by another.
 
 AGREEMENT = 0.02
 """Relative difference of two accountants that is not worth a word, beside the claiming one's own error."""
@@ -89,10 +88,6 @@ class _Method:
     estimate: Callable[[NormalForm, float], float]
 
 
-def _coarse(form: NormalForm, delta: float) -> float:
-    return pld.epsilon(form, delta, 1e-3)
-
-
 def _exact(form: NormalForm, delta: float) -> float:
     return exact.epsilon(form, delta).upper
 
@@ -110,7 +105,7 @@ def _tilted_or_renyi(form: NormalForm, delta: float) -> float:
 
 
 _CONCENTRATED = _Method(zcdp.NAME, zcdp.CHECK, zcdp.epsilon, zcdp.check, zcdp.check)
-_PRV = _Method(prv.NAME, pld.NAME, prv.epsilon, pld.epsilon, _coarse)
+_PRV = _Method(prv.NAME, pld.NAME, prv.epsilon, pld.epsilon, partial(pld.epsilon, interval=1e-3))
 _EXACT = _Method(exact.NAME, exact.CHECK, exact.epsilon, exact.integral, _exact)
 _TILTED = _Method(tilted.NAME, pld.NAME, tilted.epsilon, _on_tilted_grid, _tilted)
 _SMALL_DELTA = _Method(tilted.NAME, rdp.NAME, tilted.epsilon, rdp.epsilon, _tilted_or_renyi)

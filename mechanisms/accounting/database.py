@@ -30,37 +30,33 @@ from mechanisms.privacy_events import Composed
 _DIGITS = 20
 
 
-class NewestCount:
-    """A file at `path`, mode 0600, with the largest number of writes that its ledger was ever seen with."""
+def check_newest(path: Path, writes: int) -> None:
+    """Compare a ledger's number of writes with the largest that was ever seen, in the file at `path` (mode 0600), and
+    store a larger one. The ledger must be locked for writing.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def check(self, writes: int) -> None:
-        """Compare with a ledger's number of writes, and store a larger one; the ledger must be locked for writing.
-
-        Raises:
-            UsageError: the ledger had more writes before, or the file cannot be used.
-        """
+    Raises:
+        UsageError: the file cannot be used.
+        StudioError: the ledger had more writes before.
+    """
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-            try:
-                seen = int(os.pread(file, _DIGITS, 0) or 0)
-                if seen < writes:
-                    os.pwrite(file, f"{writes:0{_DIGITS}d}".encode(), 0)
-            finally:
-                os.close(file)
-        except (OSError, ValueError) as error:
-            raise UsageError(
-                f"The ledger's count '{self._path}' cannot be used: check the folder's permissions and the room on the "
-                "disk. Nothing is released meanwhile."
-            ) from error
-        if seen > writes:
-            raise StudioError(
-                f"The ledger beside '{self._path}' is older than the one that was used here last, and does not hold "
-                "what was spent since: put the newest copy back. If there is none, count everything that it may have "
-                "held as spent, remove that file, and use new names for new people's data alone."
-            )
+            seen = int(os.pread(file, _DIGITS, 0) or 0)
+            if seen < writes:
+                os.pwrite(file, f"{writes:0{_DIGITS}d}".encode(), 0)
+        finally:
+            os.close(file)
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"The ledger's count '{path}' cannot be used: check the folder's permissions and the room on the disk. "
+            "Nothing is released meanwhile."
+        ) from error
+    if seen > writes:
+        raise StudioError(
+            f"The ledger beside '{path}' is older than the one that was used here last, and does not hold what was "
+            "spent since: put the newest copy back. If there is none, count everything that it may have held as spent, "
+            "remove that file, and use new names for new people's data alone."
+        )
 
 
 # The ledger's file: one SQLite database of mode 0600, brought up to date when it is opened, safe to share.
@@ -114,7 +110,6 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._newest = NewestCount(path.with_suffix(".count"))
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -139,7 +134,7 @@ class Database:
         """
         with self._locked() as database:
             [writes] = database.execute("SELECT count FROM writes").fetchone()
-            self._newest.check(writes)
+            check_newest(self._path.with_suffix(".count"), writes)
             yield database
             if database.total_changes:
                 database.execute("UPDATE writes SET count = count + 1")
@@ -194,7 +189,7 @@ class KnownRows:
         with self._database.transaction() as database:
             query = "SELECT digest FROM contents WHERE name = ?"
             own = {digest for (digest,) in database.execute(query, (data.name,))} - {""}
-            others = [name for name in _names_that_share(database, data.rows) if name != data.name]
+            others = [name for name in names_that_share(database, data.rows) if name != data.name]
         warnings = []
         if own and own.isdisjoint({data.content, data.said}):
             warnings.append(
@@ -209,11 +204,7 @@ class KnownRows:
     def names_that_share(self, rows: Digests) -> list[str]:
         """The data sets of earlier runs that share a text or a user with `rows`; private."""
         with self._database.transaction() as database:
-            return _names_that_share(database, rows)
-
-    def names_within(self, database: sqlite3.Connection, rows: Digests) -> list[str]:
-        """`names_that_share`, inside a transaction of the caller."""
-        return _names_that_share(database, rows)
+            return names_that_share(database, rows)
 
     def shared(self, rows: Digests) -> Digests:
         """Those of `rows` that are also in data sets of earlier runs; private."""
@@ -264,7 +255,8 @@ def _digests(rows: bytes) -> Digests:
     return np.frombuffer(rows, dtype=np.uint64)
 
 
-def _names_that_share(database: sqlite3.Connection, rows: Digests) -> list[str]:
+def names_that_share(database: sqlite3.Connection, rows: Digests) -> list[str]:
+    """`KnownRows.names_that_share`, inside a transaction of the caller."""
     known = database.execute("SELECT name, rows FROM contents ORDER BY rowid").fetchall()
     return list(dict.fromkeys(name for name, other in known if share_any(rows, _digests(other))))
 
@@ -354,34 +346,6 @@ def take_over(
     database.execute("UPDATE runs SET status = 'running' WHERE id = ?", (run,))
     parts = database.execute("SELECT part FROM released WHERE run = ?", (run,))
     return run, own, frozenset(part for (part,) in parts)
-
-
-def mark(database: sqlite3.Connection, run: int, part: str, holder: str, told: str) -> None:
-    """Mark a part as drawn, with its lines `told`. It may be shown only after the transaction is durable.
-
-    Raises:
-        StudioError: it is marked already, or another process has taken the run over.
-    """
-    database.execute("UPDATE released SET told = '' WHERE run = ?", (run,))
-    query = "INSERT OR IGNORE INTO released SELECT run, ?, ? FROM resumable WHERE run = ? AND holder = ?"
-    if database.execute(query, (part, told, run, holder)).rowcount != 1:
-        raise StudioError(
-            "What comes next was let out before, by this run or another process that goes on with it, and nothing is "
-            "drawn twice: the run ends here, with what its file holds."
-        )
-
-
-def newest(database: sqlite3.Connection, key: str) -> str:
-    """The lines of the part of a run that was marked last; "" if there is none."""
-    query = "SELECT told FROM released JOIN resumable USING (run) WHERE key = ? AND told <> ''"
-    found = database.execute(query, (key,)).fetchone()
-    return str(found[0]) if found else ""
-
-
-def forget(database: sqlite3.Connection, key: str) -> None:
-    """Remove the lines of a run that nobody will resume. The marks of its parts stay."""
-    query = "UPDATE released SET told = '' WHERE told <> '' AND run IN (SELECT run FROM resumable WHERE key = ?)"
-    database.execute(query, (key,))
 
 
 def _new_holder() -> str:

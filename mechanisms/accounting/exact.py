@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 
 import numpy as np
 from scipy.optimize import brentq
@@ -53,41 +52,23 @@ def _release(form: NormalForm) -> Primitive:
 def epsilon(form: NormalForm, delta: float) -> Bounds:
     """Epsilon of a single release at `delta`, below and above what rounding can change."""
     release = _release(form)
-    lower, upper = (_solved(_log_delta(release), release, delta * (1 + each * _ROUNDING)) for each in (1, -1))
+    lower, upper = (_solved(release, delta * (1 + each * _ROUNDING)) for each in (1, -1))
     return Bounds(lower * (1 - _ROUNDING**2), upper * (1 + _ROUNDING**2))
 
 
-# In closed form: log of delta at an epsilon of at least 0, where everybody joins.
-
-
-def _log_delta(release: Primitive) -> Callable[[float], float]:
+def _log_delta(release: Primitive, epsilon: float) -> float:
+    """Log of delta at an epsilon of at least 0, in closed form, where everybody joins."""
     match release:
-        case SampledGaussian(multiplier, _):
-            return functools.partial(_gaussian, multiplier)
-        case SampledLaplace(scale, _):
-            return functools.partial(_laplace, scale)
-        case SampledPure(step, steps, _):
-            return functools.partial(_responses, step, steps)
+        case SampledGaussian(multiplier):  # Balle and Wang 2018, theorem 8
+            half, middle = 1 / (2 * multiplier), epsilon * multiplier
+            joined, apart = float(log_ndtr(half - middle)), float(log_ndtr(-half - middle))
+        case SampledLaplace(scale):  # 1 - e^((epsilon - 1 / b) / 2)
+            return _log_difference(0.0, (epsilon - 1 / scale) / 2)
+        case SampledPure(step, steps):  # rounds of randomised response (Kairouz, Oh, Viswanath 2015): of many truths
+            truths = math.floor((epsilon / step + steps) / 2)
+            joined, apart = (float(binom.logsf(truths, steps, 1 / (1 + math.exp(side * step)))) for side in (-1, 1))
         case _:
             raise TypeError(f"{type(release).__name__} has no closed form.")
-
-
-def _gaussian(multiplier: float, epsilon: float) -> float:
-    """Balle and Wang 2018, theorem 8."""
-    half, middle = 1 / (2 * multiplier), epsilon * multiplier
-    joined, apart = float(log_ndtr(half - middle)), float(log_ndtr(-half - middle))
-    return _log_difference(joined, epsilon + apart)
-
-
-def _laplace(scale: float, epsilon: float) -> float:
-    """`1 - e^((epsilon - 1 / b) / 2)`."""
-    return _log_difference(0.0, (epsilon - 1 / scale) / 2)
-
-
-def _responses(step: float, steps: int, epsilon: float) -> float:
-    """Rounds of randomised response (Kairouz, Oh, Viswanath 2015): those with more than so many truths."""
-    truths = math.floor((epsilon / step + steps) / 2)
-    joined, apart = (float(binom.logsf(truths, steps, 1 / (1 + math.exp(side * step)))) for side in (-1, 1))
     return _log_difference(joined, epsilon + apart)
 
 
@@ -99,12 +80,9 @@ def _log_difference(larger: float, smaller: float) -> float:
 # Sampled: both directions follow from the release that everybody joins, because that one is symmetric.
 
 
-def _solved(log_delta: Callable[[float], float], release: Primitive, delta: float) -> float:
-    rate = release.rate
-
+def _solved(release: Primitive, delta: float) -> float:
     def excess(epsilon: float) -> float:
-        found = max(_removed(log_delta, rate, epsilon), _added(log_delta, rate, epsilon))
-        return max(found - math.log(delta), -1e9)
+        return max(max(_removed(release, epsilon), _added(release, epsilon)) - math.log(delta), -1e9)
 
     low, high = 0.0, 1e-12
     if excess(low) <= 0:
@@ -114,19 +92,22 @@ def _solved(log_delta: Callable[[float], float], release: Primitive, delta: floa
     return float(brentq(excess, low, high, rtol=1e-14, xtol=1e-300))
 
 
-def _removed(log_delta: Callable[[float], float], rate: float, epsilon: float) -> float:
+def _removed(release: Primitive, epsilon: float) -> float:
     """`q` times delta at `log(1 + (e^epsilon - 1) / q)`."""
+    rate = release.rate
     if rate == 1.0:
-        return log_delta(epsilon)
+        return _log_delta(release, epsilon)
     if epsilon < 1:
-        return math.log(rate) + log_delta(math.log1p(math.expm1(epsilon) / rate))
-    return math.log(rate) + log_delta(epsilon - math.log(rate) + math.log1p((rate - 1) * math.exp(-epsilon)))
+        return math.log(rate) + _log_delta(release, math.log1p(math.expm1(epsilon) / rate))
+    unsampled = epsilon - math.log(rate) + math.log1p((rate - 1) * math.exp(-epsilon))
+    return math.log(rate) + _log_delta(release, unsampled)
 
 
-def _added(log_delta: Callable[[float], float], rate: float, epsilon: float) -> float:
+def _added(release: Primitive, epsilon: float) -> float:
     """`1 - (1 - q) e^epsilon`, where that is positive, times delta at log of `q e^epsilon` over it."""
+    rate = release.rate
     left = rate - (1 - rate) * math.expm1(min(epsilon, 700.0))
-    return math.log(left) + log_delta(epsilon + math.log(rate / left)) if left > 0 else -math.inf
+    return math.log(left) + _log_delta(release, epsilon + math.log(rate / left)) if left > 0 else -math.inf
 
 
 # The check: the same from the distribution of the loss, summed or integrated.
@@ -136,11 +117,8 @@ def _added(log_delta: Callable[[float], float], rate: float, epsilon: float) -> 
 def integral(form: NormalForm, delta: float) -> float:
     """Epsilon of a single release at `delta`, from the distribution of its loss."""
     release = _release(form)
-    return max(_integral(release, direction, delta) for direction in _directions(release))
-
-
-def _directions(release: Primitive) -> tuple[Direction, ...]:
-    return (Direction.REMOVE,) if release.rate == 1.0 else tuple(Direction)
+    directions = (Direction.REMOVE,) if release.rate == 1.0 else tuple(Direction)
+    return max(_integral(release, direction, delta) for direction in directions)
 
 
 def _integral(release: Primitive, direction: Direction, delta: float) -> float:

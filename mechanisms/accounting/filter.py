@@ -12,13 +12,11 @@ from mechanisms.accounting.claims import PrivacyTarget
 from mechanisms.accounting.normal_form import normal_form
 from mechanisms.privacy_events import PrivacyEvent
 
-# How a cap holds over runs that are chosen one after the other, in view of what earlier runs released.
-#
-# Numerical composition is no valid filter for adaptively chosen events. Two kinds of bound are: adding (epsilon,
-# delta) claims, and adding Renyi divergences at a fixed order (Rogers et al. 2016; Feldman and Zrnic 2021). A
-# release is allowed while any of them stays within its limit. Each bound has its own part of the cap's delta, fixed
-# beforehand, and the paths that end within the first fitting bound partition all paths, so the whole is
-# (cap.epsilon, cap.delta)-DP.
+# Runs are chosen one after the other, in view of what earlier runs released. Numerical composition is no valid filter
+# for adaptively chosen events. Two kinds of bound are: adding (epsilon, delta) claims, and adding Renyi divergences at
+# a fixed order (Rogers et al. 2016; Feldman and Zrnic 2021). A release is allowed while any of them stays within its
+# limit. Each bound has its own part of the cap's delta, fixed beforehand, and the paths that end within the first
+# fitting bound partition all paths, so the whole is (cap.epsilon, cap.delta)-DP.
 
 Cap = PrivacyTarget
 
@@ -61,31 +59,21 @@ class _Total:
     failure: float = 0.0
     divergences: tuple[float, ...] = (0.0,) * len(ORDERS)
 
-    @classmethod
-    def of(cls, spend: Spend) -> _Total:
-        """One run; its lists compose in parallel."""
-        forms = [normal_form(events) for events in spend.lists.values()]
-        divergences = tuple(max((rdp.renyi(form, order) for form in forms), default=0.0) for order in ORDERS)
-        return cls(spend.epsilon, spend.delta, max((form.failure for form in forms), default=0.0), divergences)
-
-    def and_then(self, other: _Total) -> _Total:
-        """Further runs after these."""
-        return _Total(
-            self.epsilon + other.epsilon,
-            self.delta + other.delta,
-            self.failure + other.failure,
-            tuple(a + b for a, b in zip(self.divergences, other.divergences, strict=True)),
-        )
-
     def plus(self, spend: Spend) -> _Total:
-        """One run more."""
-        return self.and_then(_Total.of(spend))
+        """One run more, whose lists compose in parallel."""
+        forms = [normal_form(events) for events in spend.lists.values()]
+        more = (max((rdp.renyi(form, order) for form in forms), default=0.0) for order in ORDERS)
+        return _Total(
+            self.epsilon + spend.epsilon,
+            self.delta + spend.delta,
+            self.failure + max((form.failure for form in forms), default=0.0),
+            tuple(a + b for a, b in zip(self.divergences, more, strict=True)),
+        )
 
     def under(self, cap: Cap) -> Usage:
         """The smallest bound that holds under a cap; where the cap allows none, the sums, which may be above it."""
-        basic_allowed = self.epsilon <= cap.epsilon * (1 + _ROUNDING) and self.delta <= cap.delta * _BASIC_SHARE * (
-            1 + _ROUNDING
-        )
+        most_delta = cap.delta * _BASIC_SHARE * (1 + _ROUNDING)
+        basic_allowed = self.epsilon <= cap.epsilon * (1 + _ROUNDING) and self.delta <= most_delta
         delta = cap.delta * _RENYI_SHARE / len(ORDERS)
         renyi_epsilon = min(
             rdp.to_epsilon(each, order, delta) for each, order in zip(self.divergences, ORDERS, strict=True)
@@ -115,7 +103,7 @@ def usages(spends: Iterable[Spend], cap: Cap) -> list[Usage]:
 
 def repeats(spends: Iterable[Spend], planned: Spend, cap: Cap) -> int:
     """How many runs like `planned` the cap allows after `spends`; at most `MOST_REPEATS`."""
-    total, one, count = functools.reduce(_Total.plus, spends, _Total()), _Total.of(planned), 0
-    while count < MOST_REPEATS and (total := total.and_then(one)).under(cap).allowed:
+    total, count = functools.reduce(_Total.plus, spends, _Total()), 0
+    while count < MOST_REPEATS and (total := total.plus(planned)).under(cap).allowed:
         count += 1
     return count

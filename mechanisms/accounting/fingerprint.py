@@ -29,10 +29,6 @@ _FEWEST_LETTERS = 12
 _NO_LETTER = re.compile(r"[\W_]+")
 
 
-def _none() -> Digests:
-    return np.empty(0, dtype=np.uint64)
-
-
 @dataclass(frozen=True, repr=False, eq=False)
 class Fingerprint:
     """A data set as the ledger identifies it; private, except for its name and its unit.
@@ -51,7 +47,7 @@ class Fingerprint:
     name: str
     unit: str
     content: str
-    rows: Digests = field(default_factory=_none)
+    rows: Digests = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
     said: str = ""
 
 

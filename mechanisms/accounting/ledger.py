@@ -17,9 +17,7 @@ from mechanisms.accounting.database import (
     Database,
     KnownRows,
     ResumablePlan,
-    forget,
-    mark,
-    newest,
+    names_that_share,
     now,
     register,
     reserved_document,
@@ -27,14 +25,12 @@ from mechanisms.accounting.database import (
 )
 from mechanisms.accounting.filter import Cap, Spend, Usage, repeats, usage
 from mechanisms.accounting.fingerprint import Fingerprint
-from mechanisms.errors import BudgetRefused, ReservedOtherwise, UsageError
+from mechanisms.errors import BudgetRefused, ReservedOtherwise, StudioError, UsageError
 from mechanisms.files import data_folder, keyed_digest
 from mechanisms.privacy_events import Composed, PrivacyEvent, from_json
 from mechanisms.records import unit_in_words
 from mechanisms.rounding import rounded_up
 
-# The persistent ledger: what every named data set has spent, charged before each release.
-#
 # It holds no private text or length: names chosen by the curator, public events and claims, and keyed digests of
 # rows and users, whose number stays on this machine: of those that took part, of those whose clean values were
 # shown, and of those that have paid for private answers. Of a run that is written down while it goes on it holds the
@@ -140,8 +136,7 @@ class PrivacyLedger:
 
         Raises:
             BudgetRefused: the run would exceed the data set's cap, or the data set was used at another privacy unit,
-                whose runs
-                do not add up with this one's.
+                whose runs do not add up with this one's.
         """
         with self.transaction() as database:
             run = self.admit(database, data, mechanism, event, claimed)
@@ -158,30 +153,40 @@ class PrivacyLedger:
         Raises:
             UsageError: the ledger has no such run, it was planned otherwise or for other data, or it is still at work.
             BudgetRefused: what it had left when it was stopped has been spent since, or runs at another privacy unit
-                have
-                charged.
+                have charged.
         """
-        planned = Spend(claimed.epsilon, claimed.delta, dict(event))
         with self.transaction() as database:
             number, holder, released = take_over(database, plan, data, mechanism, event)
-            self._check_unit(database, data.name, data.unit)
-            before = self._snapshot(database, data.name, data.unit, but=number)
-            after = usage([*self._spends(database, data.name, data.unit, but=number), planned], before.cap)
-            if not after.allowed:
-                raise BudgetRefused(_refusal(before, claimed, after))
-            return LedgerRun(self, number, before, holder, released)
+            return LedgerRun(self, number, self._room(database, data, event, claimed, but=number), holder, released)
+
+    def _room(
+        self, database: sqlite3.Connection, data: Fingerprint, event: Composed, claimed: Claim, but: int = 0
+    ) -> BudgetSnapshot:
+        """What a data set has spent, but for the run `but`, where its cap allows a planned run beside it.
+
+        Raises:
+            BudgetRefused: it does not, or the data set was used at another privacy unit.
+        """
+        name, unit = data.name, data.unit
+        self._check_unit(database, name, unit)
+        before = self._snapshot(database, name, unit, but)
+        planned = Spend(claimed.epsilon, claimed.delta, dict(event))
+        after = usage([*self._spends(database, name, unit, but), planned], before.cap)
+        if not after.allowed:
+            raise BudgetRefused(
+                f"The ledger of '{name}' allows epsilon {before.cap.epsilon:g} (delta {before.cap.delta:g}) in all; "
+                f"{rounded_up(before.epsilon, 3)} is spent and this run needs {rounded_up(claimed.epsilon, 3)} (delta "
+                f"{claimed.delta:g}), {rounded_up(after.epsilon, 3)} together. Lower epsilon, or raise the cap if "
+                "everybody in the data can accept that."
+            )
+        return before
 
     def admit(
         self, database: sqlite3.Connection, data: Fingerprint, mechanism: str, event: Composed, claimed: Claim
     ) -> LedgerRun:
         """`begin` inside a transaction of the caller."""
         name, unit = data.name, data.unit
-        planned = Spend(claimed.epsilon, claimed.delta, dict(event))
-        self._check_unit(database, name, unit)
-        before = self._snapshot(database, name, unit)
-        after = usage([*self._spends(database, name, unit), planned], before.cap)
-        if not after.allowed:
-            raise BudgetRefused(_refusal(before, claimed, after))
+        before = self._room(database, data, event, claimed)
         if not database.execute("SELECT 1 FROM caps WHERE name = ? AND unit = ?", (name, unit)).fetchone():
             cap = (name, unit, before.cap.epsilon, before.cap.delta, now())
             database.execute("INSERT INTO caps VALUES (?, ?, ?, ?, ?)", cap)
@@ -225,29 +230,8 @@ class PrivacyLedger:
         with self.transaction() as database:
             return repeats(self._spends(database, name, unit), planned, self._cap(database, name, unit))
 
-    def spend_all(self, database: sqlite3.Connection, run: LedgerRun, event: Composed) -> None:
-        """Charge a run whole and close it, inside a transaction of the caller."""
-        charges = [(run.number, name, _dump(name, events)) for name, events in event]
-        database.executemany("INSERT INTO charges (run, list, event) VALUES (?, ?, ?)", charges)
-        database.execute("UPDATE runs SET status = 'finished' WHERE id = ?", (run.number,))
-
-    def charge(self, run: int, list_name: str, events: tuple[PrivacyEvent, ...], part: str = "") -> None:
-        """Write a charge to disk; returns when it is durable. A part is charged once."""
-        values = (run, list_name, _dump(list_name, events), part)
-        with self.transaction() as database:
-            database.execute("INSERT OR IGNORE INTO charges (run, list, event, part) VALUES (?, ?, ?, ?)", values)
-
-    def mark(self, run: int, part: str, holder: str, told: str) -> None:
-        """Store that a part of a run was drawn, with its lines, before it is shown; returns when it is durable.
-
-        Raises:
-            StudioError: it is stored already, or another process has resumed the run.
-        """
-        with self.transaction() as database:
-            mark(database, run, part, holder, told)
-
     def reserved_document(self, key: str) -> str:
-        """The document of a resumable run's plan; see `ResumablePlan`.
+        """The document of a resumable run's plan.
 
         Raises:
             UsageError: the ledger has no such run, or an older version reserved it without a document.
@@ -257,22 +241,16 @@ class PrivacyLedger:
 
     def newest(self, key: str) -> str:
         """The lines of the part that a run marked last; "" without one, or without such a run."""
+        query = "SELECT told FROM released JOIN resumable USING (run) WHERE key = ? AND told <> ''"
         with self.transaction() as database:
-            return newest(database, key)
+            found = database.execute(query, (key,)).fetchone()
+        return str(found[0]) if found else ""
 
     def forget(self, key: str) -> None:
-        """Remove the lines of a run. It can then be resumed from its file alone."""
+        """Remove the lines of a run, which can then be resumed from its file alone. The marks of its parts stay."""
+        query = "UPDATE released SET told = '' WHERE told <> '' AND run IN (SELECT run FROM resumable WHERE key = ?)"
         with self.transaction() as database:
-            forget(database, key)
-
-    def finish(self, run: int, holder: str = "") -> None:
-        """Close a run, unless another process has resumed it. Its cost is then what was charged."""
-        query = (
-            "UPDATE runs SET status = 'finished' WHERE id = ? "
-            "AND NOT EXISTS (SELECT 1 FROM resumable WHERE run = id AND holder <> ?)"
-        )
-        with self.transaction() as database:
-            database.execute(query, (run, holder))
+            database.execute(query, (key,))
 
     def names(self) -> list[tuple[str, str]]:
         """Every (data set, unit) that the ledger knows."""
@@ -305,7 +283,7 @@ class PrivacyLedger:
             but: the key of a resumable run to leave out.
         """
         with self.transaction() as database:
-            names = {data.name, *self.rows.names_within(database, data.rows)}
+            names = {data.name, *names_that_share(database, data.rows)}
             query = (
                 "SELECT name, mechanism, event, content, key FROM runs "
                 "WHERE id NOT IN (SELECT run FROM resumable WHERE key = ?) ORDER BY id"
@@ -338,15 +316,6 @@ class EarlierRun:
     same_content: bool
 
 
-def _refusal(before: BudgetSnapshot, claimed: Claim, after: Usage) -> str:
-    return (
-        f"The ledger of '{before.name}' allows epsilon {before.cap.epsilon:g} (delta {before.cap.delta:g}) in all; "
-        f"{rounded_up(before.epsilon, 3)} is spent and this run needs {rounded_up(claimed.epsilon, 3)} (delta "
-        f"{claimed.delta:g}), {rounded_up(after.epsilon, 3)} together. Lower epsilon, or raise the cap if everybody in "
-        "the data can accept that."
-    )
-
-
 @dataclass(frozen=True)
 class LedgerRun:
     """A reserved run: charge each part before its first release, and finish the run in `finally`.
@@ -363,13 +332,34 @@ class LedgerRun:
     released: frozenset[str] = frozenset()
 
     def charge(self, list_name: str, events: tuple[PrivacyEvent, ...], part: str = "") -> None:
-        self.ledger.charge(self.number, list_name, events, part)
+        """Write a charge to disk; returns when it is durable. A part is charged once."""
+        values = (self.number, list_name, _dump(list_name, events), part)
+        with self.ledger.transaction() as database:
+            database.execute("INSERT OR IGNORE INTO charges (run, list, event, part) VALUES (?, ?, ?, ?)", values)
 
     def mark(self, part: str, told: str) -> None:
-        self.ledger.mark(self.number, part, self.holder, told)
+        """Store that a part was drawn, with its lines `told`, before it is shown; returns when it is durable.
+
+        Raises:
+            StudioError: it is stored already, or another process has resumed the run.
+        """
+        query = "INSERT OR IGNORE INTO released SELECT run, ?, ? FROM resumable WHERE run = ? AND holder = ?"
+        with self.ledger.transaction() as database:
+            database.execute("UPDATE released SET told = '' WHERE run = ?", (self.number,))
+            if database.execute(query, (part, told, self.number, self.holder)).rowcount != 1:
+                raise StudioError(
+                    "What comes next was let out before, by this run or another process that goes on with it, and "
+                    "nothing is drawn twice: the run ends here, with what its file holds."
+                )
 
     def finish(self) -> None:
-        self.ledger.finish(self.number, self.holder)
+        """Close the run, unless another process has resumed it. Its cost is then what was charged."""
+        query = (
+            "UPDATE runs SET status = 'finished' WHERE id = ? "
+            "AND NOT EXISTS (SELECT 1 FROM resumable WHERE run = id AND holder <> ?)"
+        )
+        with self.ledger.transaction() as database:
+            database.execute(query, (self.number, self.holder))
 
     def snapshot(self) -> BudgetSnapshot:
         """What the data set has spent by now."""
@@ -470,31 +460,34 @@ def reserve(ledger: PrivacyLedger, wanted: Reservation, anew: bool = False) -> I
         same = None if anew else _continued(database, wanted)
         if same is not None:
             return IndividualFilter(ledger, same, wanted.queries, continued=True)
-        run = ledger.admit(database, wanted.data, wanted.mechanism, wanted.event, wanted.claim)
-        ledger.spend_all(database, run, wanted.event)
-        row = (run.number, wanted.data.content, wanted.terms, wanted.queries, 0)
+        run = ledger.admit(database, wanted.data, wanted.mechanism, wanted.event, wanted.claim).number
+        charges = [(run, name, _dump(name, events)) for name, events in wanted.event]
+        database.executemany("INSERT INTO charges (run, list, event) VALUES (?, ?, ?)", charges)
+        database.execute("UPDATE runs SET status = 'finished' WHERE id = ?", (run,))
+        row = (run, wanted.data.content, wanted.terms, wanted.queries, 0)
         database.execute("INSERT INTO reservations VALUES (?, ?, ?, ?, ?)", row)
-    return IndividualFilter(ledger, run.number, wanted.queries, continued=False)
+    return IndividualFilter(ledger, run, wanted.queries, continued=False)
 
 
 def _continued(database: sqlite3.Connection, wanted: Reservation) -> int | None:
-    """The run of the reservation to continue; None if the data set has none."""
+    """The run of the reservation to continue; None if the data set has none.
+
+    Raises:
+        ReservedOtherwise: the data set's reservations are for another file or other terms.
+    """
     query = "SELECT run, digest, terms FROM reservations JOIN runs ON id = run WHERE name = ? AND unit = ?"
     known = database.execute(f"{query} ORDER BY run DESC", (wanted.data.name, wanted.data.unit)).fetchall()
     same = [run for run, digest, terms in known if (digest, terms) == (wanted.data.content, wanted.terms)]
-    if known and not same:
-        raise ReservedOtherwise(_explanation(wanted, any(digest == wanted.data.content for _, digest, _ in known)))
-    return int(same[0]) if same else None
-
-
-def _explanation(wanted: Reservation, same_file: bool) -> str:
-    name = wanted.data.name
-    if same_file:
-        reason = f"'{name}' has a reservation with other terms (mechanism, shards, questions, epsilon or labels)"
+    if not known or same:
+        return int(same[0]) if same else None
+    if any(digest == wanted.data.content for _, digest, _ in known):
+        reason = (
+            f"'{wanted.data.name}' has a reservation with other terms (mechanism, shards, questions, epsilon or labels)"
+        )
     else:
         reason = (
-            f"What is read of the file differs from what '{name}' has a reservation for, and an edited row would count "
-            "as one that has paid nothing"
+            f"What is read of the file differs from what '{wanted.data.name}' has a reservation for, and an edited row "
+            "would count as one that has paid nothing"
         )
     more = rounded_up(wanted.claim.epsilon, 3)
-    return f"{reason}: reserve anew, which costs epsilon {more} more, or go back to what it was."
+    raise ReservedOtherwise(f"{reason}: reserve anew, which costs epsilon {more} more, or go back to what it was.")

@@ -6,7 +6,6 @@ import functools
 import math
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp, ndtri
@@ -37,32 +36,32 @@ class Direction(Enum):
 
 
 @dataclass(frozen=True, eq=False)
-class DiscretePair:
-    """Two distributions over finitely many outcomes, in order of the privacy loss.
+class Masses:
+    """A privacy loss as point masses.
 
     Attributes:
-        losses: log of upper over lower probability of each outcome, ascending, all finite; shape (n,).
-        log_upper: log-probability of each outcome where it is drawn from, shape (n,).
+        losses: log of the probability where the outcome is drawn from over that of the neighbour, shape (n,).
+        log_masses: logarithms of the masses, where the outcome is drawn from, shape (n,).
+        beyond: the probability of all that is left out, whose loss may be anything.
     """
 
     losses: Floats
-    log_upper: Floats
-
-    @property
-    def upper(self) -> Floats:
-        """Probability of each outcome where it is drawn from."""
-        return np.exp(self.log_upper)
+    log_masses: Floats
+    beyond: float = 0.0
 
     def hockey_stick(self, epsilons: Floats) -> Floats:
-        """Delta at each epsilon, exactly: the sum of (upper - e^epsilon lower) over losses above epsilon."""
+        """Delta at each epsilon, exactly, for ascending losses; what is left out is not in it.
+
+        It is the sum of (upper - e^epsilon lower) over losses above epsilon.
+        """
         above = np.searchsorted(self.losses, epsilons, side="right")
-        upper = np.append(np.cumsum(self.upper[::-1])[::-1], 0.0)
-        lower = np.append(np.cumsum(np.exp(self.log_upper - self.losses)[::-1])[::-1], 0.0)
+        upper = np.append(np.cumsum(np.exp(self.log_masses)[::-1])[::-1], 0.0)
+        lower = np.append(np.cumsum(np.exp(self.log_masses - self.losses)[::-1])[::-1], 0.0)
         return np.asarray(np.clip(upper[above] - np.exp(epsilons) * lower[above], 0.0, 1.0), dtype=np.float64)
 
     def renyi(self, order: float) -> float:
-        """Renyi divergence of upper from lower, of order `order` > 1."""
-        return float(logsumexp(self.log_upper + (order - 1) * self.losses)) / (order - 1)
+        """Renyi divergence of order `order` > 1, of where the outcome is drawn from, from the neighbour."""
+        return float(logsumexp(self.log_masses + (order - 1) * self.losses)) / (order - 1)
 
 
 _REACH = 20.0
@@ -70,8 +69,8 @@ _REACH = 20.0
 
 
 @functools.lru_cache(maxsize=1024)
-def dominating_pair(primitive: SampledPure, direction: Direction) -> DiscretePair:
-    """The pair for one direction, over the numbers of truthful rounds that have a probability in floats."""
+def dominating_pair(primitive: SampledPure, direction: Direction) -> Masses:
+    """The pair for one direction, over the numbers of truthful rounds that have a probability in floats; ascending."""
     share, reach = 1 / (1 + math.exp(primitive.epsilon)), _REACH * math.sqrt(primitive.steps)
     least, most = (primitive.steps * each for each in (share, 1 - share))
     truthful = np.arange(max(0, math.floor(least - reach)), min(primitive.steps, math.ceil(most + reach)) + 1)
@@ -83,7 +82,7 @@ def dominating_pair(primitive: SampledPure, direction: Direction) -> DiscretePai
         log_with = np.logaddexp(keep + log_without, join + log_with)
         loss = np.logaddexp(keep, join + loss)
     losses, log_upper = (loss, log_with) if direction is Direction.REMOVE else (-loss[::-1], log_without[::-1])
-    return DiscretePair(np.asarray(losses, dtype=np.float64), np.asarray(log_upper, dtype=np.float64))
+    return Masses(np.asarray(losses, dtype=np.float64), np.asarray(log_upper, dtype=np.float64))
 
 
 def directions(primitive: Primitive) -> tuple[Direction, ...]:
@@ -98,17 +97,9 @@ def directions(primitive: Primitive) -> tuple[Direction, ...]:
 # [-1/b, 1/b]; sampling turns it into `log(1 - q + q e^l)`. The pair is not symmetric then, so that both directions
 # are kept, as with pure steps.
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
+_FINE_RULE, _RULE = np.polynomial.legendre.leggauss(16), np.polynomial.legendre.leggauss(3)
 _PIECE = 1 / 8
-"""Gauss's rule on pieces of this length is exact to 1e-8 and better for exponents up to 200 times the loss."""
-
-
-def _quadrature(low: float, high: float) -> tuple[Floats, Floats]:
-    """Places and weights that integrate smooth functions over [low, high], piece by piece."""
-    edges = np.linspace(low, high, math.ceil((high - low) / _PIECE) + 1)
-    half = np.diff(edges)[:, None] / 2
-    places = edges[:-1, None] + half * (1 + _NODES)
-    return places.ravel(), (half * _WEIGHTS).ravel()
+"""On pieces of this length the fine rule is exact to 1e-8 and better for exponents up to 200 times the loss."""
 
 
 @dataclass(frozen=True)
@@ -121,18 +112,6 @@ class LaplaceLoss:
     @property
     def _span(self) -> float:
         return 1 / self.release.scale
-
-    def _mixed(self, loss: Floats) -> Floats:
-        """The sampled loss of a release whose unsampled loss is `loss`, unit removed."""
-        rate = self.release.rate
-        return loss if rate == 1.0 else np.logaddexp(math.log1p(-rate), math.log(rate) + loss)
-
-    def _unmixed(self, loss: Floats) -> Floats:
-        """The inverse of `_mixed`, minus infinity below its range."""
-        rate = self.release.rate
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            kept = np.log1p(-(1 - rate) * np.exp(-loss)) if rate < 1 else np.zeros_like(loss)
-            return np.where(np.isnan(kept), -np.inf, loss + kept - math.log(rate))
 
     def _below(self, loss: Floats, *, atom: bool) -> Floats:
         """Probability, where the outcome is drawn from, that l lies below `loss`; with the atom that may sit there."""
@@ -148,8 +127,8 @@ class LaplaceLoss:
     def cdf(self, at: Floats) -> Floats:
         """Probability that the loss is at most `at`."""
         if self.direction is Direction.REMOVE:
-            return self._below(self._unmixed(np.asarray(at, dtype=np.float64)), atom=True)
-        return 1 - self._below(self._unmixed(-np.asarray(at, dtype=np.float64)), atom=False)
+            return self._below(unsampled(np.asarray(at, dtype=np.float64), self.release.rate), atom=True)
+        return 1 - self._below(unsampled(-np.asarray(at, dtype=np.float64), self.release.rate), atom=False)
 
     def _log_density(self, loss: Floats) -> Floats:
         """Of l between its atoms, where the outcome is drawn from."""
@@ -162,7 +141,7 @@ class LaplaceLoss:
     def _log_masses(self, low: float, high: float) -> tuple[Floats, Floats]:
         """Values of l in [low, high], and the logarithms of their masses: nodes of the smooth part, and the atoms."""
         span = self._span
-        places, weights = _quadrature(max(low, -span), min(high, span))
+        places, weights = _pieces(max(low, -span), min(high, span), np.empty(0), _FINE_RULE)
         masses = np.log(weights) + self._log_density(places)
         ends = np.array([-span, span])
         atoms = np.log(2 * np.exp(self._log_density(ends)))
@@ -172,10 +151,10 @@ class LaplaceLoss:
     def mean_within(self, low: float, high: float) -> float:
         """Mean of the loss, given that it lies in [low, high]."""
         sign = 1.0 if self.direction is Direction.REMOVE else -1.0
-        ends = np.sort(self._unmixed(sign * np.array([low, high])))
+        ends = np.sort(unsampled(sign * np.array([low, high]), self.release.rate))
         losses, masses = self._log_masses(float(ends[0]), float(ends[1]))
         weights = np.exp(masses - masses.max())
-        return float(sign * np.dot(weights, self._mixed(losses)) / weights.sum())
+        return float(sign * np.dot(weights, sampled(losses, self.release.rate)) / weights.sum())
 
     def renyi(self, order: float) -> float:
         """Renyi divergence of order `order` > 1, of where the outcome is drawn from, from the other."""
@@ -185,28 +164,13 @@ class LaplaceLoss:
             return float(logsumexp(logs) - math.log(2 * order - 1)) / (order - 1)
         sign = 1.0 if self.direction is Direction.REMOVE else -1.0
         losses, masses = self._log_masses(-span, span)
-        return float(logsumexp(masses + (order - 1) * sign * self._mixed(losses))) / (order - 1)
+        return float(logsumexp(masses + (order - 1) * sign * sampled(losses, self.release.rate))) / (order - 1)
 
 
 # Any of these losses as point masses: what an accountant of our own composes.
 
-_POINTS, _SHARES = np.polynomial.legendre.leggauss(3)
 _LARGE, _MOST_LOSS = 30.0, 3000.0
 """A loss from which on e^-loss is no more than a correction, and one that promises nothing: it is left out."""
-
-
-class Masses(NamedTuple):
-    """A privacy loss as point masses.
-
-    Attributes:
-        losses: where they sit, shape (n,).
-        log_masses: their logarithms, where the outcome is drawn from, shape (n,).
-        beyond: the probability of all that is left out, whose loss may be anything.
-    """
-
-    losses: Floats
-    log_masses: Floats
-    beyond: float
 
 
 def sampled(loss: Floats, rate: float) -> Floats:
@@ -241,7 +205,7 @@ def masses(primitive: Primitive, direction: Direction, tail: float, step: float 
             return _laplace_masses(primitive, direction, step)
         case SampledPure():
             pair = dominating_pair(primitive, direction)
-            return _kept(pair.losses, pair.log_upper, tail)
+            return _kept(pair.losses, pair.log_masses, tail)
         case Concentrated():
             raise TypeError("zCDP has no privacy loss distribution.")
 
@@ -254,13 +218,14 @@ def _kept(losses: Floats, log_masses: Floats, tail: float, beyond: float = 0.0) 
     return Masses(losses[kept], log_masses[kept], beyond + float(weights[~kept].sum()))
 
 
-def _pieces(low: float, high: float, cuts: Floats) -> tuple[Floats, Floats]:
-    """Places and weights that integrate over [low, high] piece by piece; no piece crosses a cut."""
+def _pieces(low: float, high: float, cuts: Floats, rule: tuple[Floats, Floats] = _RULE) -> tuple[Floats, Floats]:
+    """Places and weights that integrate over [low, high] by Gauss's rule, piece by piece; no piece crosses a cut."""
+    nodes, weights = rule
     even = np.linspace(low, high, math.ceil((high - low) / _PIECE) + 1)
     edges = np.unique(np.concatenate([even, cuts[(cuts > low) & (cuts < high)]]))
     half = np.diff(edges)[:, None] / 2
-    places = edges[:-1, None] + half * (1 + _POINTS)
-    return places.ravel(), (half * _SHARES).ravel()
+    places = edges[:-1, None] + half * (1 + nodes)
+    return places.ravel(), (half * weights).ravel()
 
 
 def _multiples(ends: Floats, rate: float, step: float) -> Floats:

@@ -22,8 +22,6 @@ from mechanisms.privacy_events import (
     SequentialComposition,
 )
 
-# What an accountant answers.
-
 
 @dataclass(frozen=True)
 class Bounds:
@@ -52,17 +50,6 @@ class SampledGaussian:
     noise_multiplier: float
     rate: float
 
-    def dominates(self, other: Primitive) -> bool:
-        """Whether `other` is the same release with no less noise on no larger a sample."""
-        if not isinstance(other, SampledGaussian):
-            return False
-        return self.noise_multiplier <= other.noise_multiplier and self.rate >= other.rate
-
-    @property
-    def pure_epsilon(self) -> float:
-        """Epsilon at delta 0: there is none."""
-        return math.inf
-
 
 @dataclass(frozen=True)
 class SampledLaplace:
@@ -70,15 +57,6 @@ class SampledLaplace:
 
     scale: float
     rate: float
-
-    def dominates(self, other: Primitive) -> bool:
-        """Whether `other` is the same release with no less noise on no larger a sample."""
-        return isinstance(other, SampledLaplace) and self.scale <= other.scale and self.rate >= other.rate
-
-    @property
-    def pure_epsilon(self) -> float:
-        """Epsilon at delta 0."""
-        return amplified(1 / self.scale, self.rate)
 
 
 @dataclass(frozen=True)
@@ -89,17 +67,6 @@ class SampledPure:
     steps: int
     rate: float
 
-    def dominates(self, other: Primitive) -> bool:
-        """Whether `other` is the same kind of release with no larger epsilon, steps and sample."""
-        if not isinstance(other, SampledPure):
-            return False
-        return self.epsilon >= other.epsilon and self.steps >= other.steps and self.rate >= other.rate
-
-    @property
-    def pure_epsilon(self) -> float:
-        """Epsilon at delta 0."""
-        return amplified(self.steps * self.epsilon, self.rate)
-
 
 @dataclass(frozen=True)
 class Concentrated:
@@ -108,17 +75,34 @@ class Concentrated:
     rho: float
     rate: ClassVar[float] = 1.0
 
-    def dominates(self, other: Primitive) -> bool:
-        """Whether `other` has no larger rho."""
-        return isinstance(other, Concentrated) and self.rho >= other.rho
-
-    @property
-    def pure_epsilon(self) -> float:
-        """Epsilon at delta 0: none is known."""
-        return math.inf
-
 
 Primitive = SampledGaussian | SampledLaplace | SampledPure | Concentrated
+
+
+def dominates(one: Primitive, other: Primitive) -> bool:
+    """Whether `other` is the same kind of release with no less noise, and no more steps, on no larger a sample."""
+    match one, other:
+        case SampledGaussian(noise), SampledGaussian(other_noise):
+            return noise <= other_noise and one.rate >= other.rate
+        case SampledLaplace(scale), SampledLaplace(other_scale):
+            return scale <= other_scale and one.rate >= other.rate
+        case SampledPure(epsilon, steps), SampledPure(other_epsilon, other_steps):
+            return epsilon >= other_epsilon and steps >= other_steps and one.rate >= other.rate
+        case Concentrated(rho), Concentrated(other_rho):
+            return rho >= other_rho
+        case _:
+            return False
+
+
+def pure_epsilon(primitive: Primitive) -> float:
+    """Epsilon at delta 0; infinite where there is none."""
+    match primitive:
+        case SampledLaplace(scale, rate):
+            return amplified(1 / scale, rate)
+        case SampledPure(epsilon, steps, rate):
+            return amplified(steps * epsilon, rate)
+        case _:
+            return math.inf
 
 
 @dataclass(frozen=True)
@@ -133,7 +117,7 @@ class NormalForm:
         if len(self.primitives) != len(other.primitives) or other.failure > self.failure:
             return False
         pairs = zip(self.primitives, other.primitives, strict=True)
-        return all(a.dominates(b) and m >= n for (a, m), (b, n) in pairs)
+        return all(dominates(a, b) and m >= n for (a, m), (b, n) in pairs)
 
     @property
     def kinds(self) -> tuple[Primitive, ...]:
@@ -148,7 +132,7 @@ class NormalForm:
     @property
     def pure_epsilon(self) -> float:
         """The plain sum of the epsilons at delta 0, which bounds any adaptive composition; infinite where one is."""
-        return sum(count * primitive.pure_epsilon for primitive, count in self.primitives)
+        return sum(count * pure_epsilon(primitive) for primitive, count in self.primitives)
 
     def part(self, supported: Callable[[Primitive], bool]) -> NormalForm:
         """The primitives that an accountant supports, without the failure probability."""
@@ -181,8 +165,7 @@ def _sampled(rate: float, parts: list[tuple[PrivacyEvent, int]]) -> tuple[Primit
     """The primitive of parts that compose on one sample: their dominating pair is formed first, then mixed.
 
     Several Gaussians are one Gaussian (Dong, Roth, Su 2019). Pure events cost at most as much as equally many events of
-    the
-    largest epsilon. Amplifying each part by itself would claim too little.
+    the largest epsilon. Amplifying each part by itself would claim too little.
     """
     match parts:
         case [(Gaussian(multiplier), 1)]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from dp_accounting import NeighboringRelation
@@ -16,8 +14,15 @@ from dp_accounting.pld.privacy_loss_distribution import (
     identity,
 )
 
-from mechanisms.accounting.losses import Direction, DiscretePair, Masses, Rounded, Total, masses
-from mechanisms.accounting.normal_form import NormalForm, Primitive, SampledGaussian, SampledLaplace, SampledPure
+from mechanisms.accounting.losses import Direction, Masses, Rounded, Total, masses
+from mechanisms.accounting.normal_form import (
+    Concentrated,
+    NormalForm,
+    Primitive,
+    SampledGaussian,
+    SampledLaplace,
+    SampledPure,
+)
 
 NAME = "pld"
 INTERVAL = 1e-4
@@ -29,40 +34,12 @@ _QUICK_POINTS, _QUICK_TOGETHER, _DEVIATIONS = 1e5, 1e6, 16
 """Points of one release, and of all of them together over so many standard deviations, that take a second or two."""
 
 
-def _gaussian(primitive: SampledGaussian, interval: float) -> PrivacyLossDistribution:
-    return from_gaussian_mechanism(
-        standard_deviation=primitive.noise_multiplier,
-        sensitivity=1.0,
-        value_discretization_interval=interval,
-        sampling_prob=primitive.rate,
-        neighboring_relation=NeighboringRelation.ADD_OR_REMOVE_ONE,
-    )
-
-
-def _laplace(primitive: SampledLaplace, interval: float) -> PrivacyLossDistribution:
-    return from_laplace_mechanism(  # sampled, it covers adding and removing as they are
-        parameter=primitive.scale, value_discretization_interval=interval, sampling_prob=primitive.rate
-    )
-
-
-def _pure(primitive: SampledPure, interval: float) -> PrivacyLossDistribution:
-    pmfs = [_connect_dots(masses(primitive, direction, _TAIL), interval) for direction in Direction]
-    return PrivacyLossDistribution(*pmfs)
-
-
 def _connect_dots(law: Masses, interval: float) -> PLDPmf:
     # Delta is linear in e^epsilon between two losses, so that the grid points beside each loss carry all of it.
     scaled = law.losses / interval
     grid = np.unique(np.concatenate([np.floor(scaled), np.ceil(scaled)]).astype(np.int64))
-    deltas = DiscretePair(law.losses, law.log_masses).hockey_stick(np.asarray(grid * interval, dtype=np.float64))
+    deltas = law.hockey_stick(np.asarray(grid * interval, dtype=np.float64))
     return create_pmf_pessimistic_connect_dots(interval, grid, np.minimum(deltas + law.beyond, 1.0))
-
-
-_DISTRIBUTIONS: dict[type[Primitive], Callable[[Any, float], PrivacyLossDistribution]] = {
-    SampledGaussian: _gaussian,
-    SampledLaplace: _laplace,
-    SampledPure: _pure,
-}
 
 
 def points(form: NormalForm, interval: float = INTERVAL) -> float:
@@ -87,7 +64,22 @@ def within_reach(form: NormalForm, delta: float) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _distribution(primitive: Primitive, interval: float) -> PrivacyLossDistribution:
-    return _DISTRIBUTIONS[type(primitive)](primitive, interval)
+    match primitive:
+        case SampledGaussian(noise, rate):
+            return from_gaussian_mechanism(
+                standard_deviation=noise,
+                sensitivity=1.0,
+                value_discretization_interval=interval,
+                sampling_prob=rate,
+                neighboring_relation=NeighboringRelation.ADD_OR_REMOVE_ONE,
+            )
+        case SampledLaplace(scale, rate):  # sampled, it covers adding and removing as they are
+            return from_laplace_mechanism(parameter=scale, value_discretization_interval=interval, sampling_prob=rate)
+        case SampledPure():
+            pmfs = [_connect_dots(masses(primitive, direction, _TAIL), interval) for direction in Direction]
+            return PrivacyLossDistribution(*pmfs)
+        case Concentrated():
+            raise TypeError("zCDP has no privacy loss distribution.")
 
 
 @functools.lru_cache(maxsize=256)

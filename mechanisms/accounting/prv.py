@@ -6,8 +6,6 @@ import functools
 import itertools
 import math
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from prv_accountant import PRVAccountant
@@ -24,9 +22,10 @@ from prv_accountant.privacy_random_variables import (
 from scipy.stats import norm
 
 from mechanisms.accounting import rdp
-from mechanisms.accounting.losses import Direction, DiscretePair, LaplaceLoss, directions, dominating_pair
+from mechanisms.accounting.losses import Direction, LaplaceLoss, Masses, directions, dominating_pair
 from mechanisms.accounting.normal_form import (
     Bounds,
+    Concentrated,
     NormalForm,
     Primitive,
     SampledGaussian,
@@ -56,9 +55,9 @@ class _OwnMean(PrivacyRandomVariable):
 class _Discrete(_OwnMean):
     """The privacy loss of a discrete pair; the library's pure mechanism has a wrong `rdp`, so too small a domain."""
 
-    def __init__(self, pair: DiscretePair) -> None:
-        self._pair = pair
-        self._cumulative = np.concatenate([[0.0], np.minimum(np.cumsum(pair.upper), 1.0)])
+    def __init__(self, pair: Masses) -> None:
+        self._pair, self._upper = pair, np.exp(pair.log_masses)
+        self._cumulative = np.concatenate([[0.0], np.minimum(np.cumsum(self._upper), 1.0)])
         self._cumulative[-1] = 1.0
 
     def cdf(self, t: Floats) -> Floats:
@@ -69,7 +68,7 @@ class _Discrete(_OwnMean):
 
     def mean_within(self, low: float, high: float) -> float:
         inside = (self._pair.losses > low) & (self._pair.losses <= high)
-        weights = self._pair.upper[inside]
+        weights = self._upper[inside]
         return float(np.dot(weights, self._pair.losses[inside]) / weights.sum())
 
 
@@ -93,8 +92,7 @@ class SampledGaussianLoss(PoissonSubsampledGaussianMechanism, _OwnMean):  # type
     """The privacy loss of a Gaussian on a sample: the library's, with an exact mean.
 
     No loss is below log(1 - rate), and much of its mass lies just above it. For rates over about .1 the library's
-    integral
-    steps over that mass, and its own check then refuses the grid.
+    integral steps over that mass, and its own check then refuses the grid.
     """
 
     def __init__(self, noise_multiplier: float, rate: float) -> None:
@@ -151,47 +149,26 @@ class _Accountant(PRVAccountant):
         self.composer = Heterogeneous([CellCentred().discretise(each, domain) for each in truncated])
 
 
-def _gaussian(primitive: SampledGaussian, direction: Direction) -> PrivacyRandomVariable:
-    if primitive.rate == 1.0:
-        return GaussianMechanism(noise_multiplier=primitive.noise_multiplier)
-    return SampledGaussianLoss(primitive.noise_multiplier, primitive.rate)
-
-
-def _pure(primitive: SampledPure, direction: Direction) -> PrivacyRandomVariable:
-    return _Discrete(dominating_pair(primitive, direction))
-
-
-def _laplace(primitive: SampledLaplace, direction: Direction) -> PrivacyRandomVariable:
-    return _Laplace(LaplaceLoss(primitive, direction if primitive.rate < 1 else Direction.REMOVE))
-
-
-_Variable = Callable[[Any, Direction], PrivacyRandomVariable]
-_VARIABLES: dict[type[Primitive], _Variable] = {
-    SampledGaussian: _gaussian,
-    SampledLaplace: _laplace,
-    SampledPure: _pure,
-}
-
-
-def _directions(form: NormalForm) -> tuple[Direction, ...]:
-    """The directions in which the composition can differ.
-
-    For sampled pure steps neither dominates (Lebeda et al. 2024), nor for sampled Laplace noise.
-    """
-    return tuple(dict.fromkeys(itertools.chain(*map(directions, form.kinds))))
-
-
-def _mixed(form: NormalForm) -> bool:
-    """Whether sampled Gaussians stand beside sampled pure or Laplace steps: adding a unit has no loss for them here."""
-    sampled = {isinstance(each, SampledGaussian) for each in form.kinds if each.rate < 1}
-    return len(sampled) > 1
+def _variable(primitive: Primitive, direction: Direction) -> PrivacyRandomVariable:
+    match primitive:
+        case SampledGaussian(noise, 1.0):
+            return GaussianMechanism(noise_multiplier=noise)
+        case SampledGaussian(noise, rate):
+            return SampledGaussianLoss(noise, rate)
+        case SampledPure():
+            return _Discrete(dominating_pair(primitive, direction))
+        case SampledLaplace():
+            return _Laplace(LaplaceLoss(primitive, direction if primitive.rate < 1 else Direction.REMOVE))
+        case Concentrated():
+            raise TypeError("zCDP has no privacy loss.")
 
 
 def _bounds(form: NormalForm, delta: float, error: float) -> Bounds:
     counts = [count for _, count in form.primitives]
     found = []
-    for direction in _directions(form):
-        variables = [_VARIABLES[type(primitive)](primitive, direction) for primitive, _ in form.primitives]
+    # For sampled pure steps neither direction dominates (Lebeda et al. 2024), nor for sampled Laplace noise.
+    for direction in dict.fromkeys(itertools.chain(*map(directions, form.kinds))):
+        variables = [_variable(primitive, direction) for primitive, _ in form.primitives]
         lower, _, upper = _Accountant(variables, counts, error, delta / 1000).compute_epsilon(delta, counts)
         found.append(Bounds(max(0.0, float(lower)), max(0.0, float(upper))))
     return Bounds(max(each.lower for each in found), max(each.upper for each in found))
@@ -202,7 +179,9 @@ def within_reach(form: NormalForm, delta: float, epsilon: float) -> bool:
     error = _error(epsilon)
     points = 2 * (_MARGIN + epsilon) / error * math.sqrt(form.count / 2 * math.log(12e3 / delta))
     steps = max((each.steps for each in form.kinds if isinstance(each, SampledPure)), default=1)
-    return error > _FINEST and points * len(form.kinds) <= _MOST_POINTS and steps <= _MOST_STEPS and not _mixed(form)
+    # Sampled Gaussians beside sampled pure or Laplace steps: adding a unit has no loss for the Gaussians here.
+    mixed = len({isinstance(each, SampledGaussian) for each in form.kinds if each.rate < 1}) > 1
+    return error > _FINEST and points * len(form.kinds) <= _MOST_POINTS and steps <= _MOST_STEPS and not mixed
 
 
 def _error(epsilon: float) -> float:

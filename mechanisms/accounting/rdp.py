@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
 
 from prv_accountant.privacy_random_variables import PoissonSubsampledGaussianMechanism
 from scipy.optimize import brentq
@@ -21,37 +20,19 @@ from mechanisms.accounting.normal_form import (
 )
 
 
-def _gaussian(primitive: SampledGaussian, order: float) -> float:
-    mechanism = PoissonSubsampledGaussianMechanism(
-        sampling_probability=primitive.rate, noise_multiplier=primitive.noise_multiplier
-    )
-    return float(mechanism.rdp(order))
-
-
-def _pure(primitive: SampledPure, order: float) -> float:
-    return max(dominating_pair(primitive, direction).renyi(order) for direction in directions(primitive))
-
-
-def _laplace(primitive: SampledLaplace, order: float) -> float:
-    return max(LaplaceLoss(primitive, direction).renyi(order) for direction in directions(primitive))
-
-
-def _concentrated(primitive: Concentrated, order: float) -> float:
-    return primitive.rho * order
-
-
-_DIVERGENCES: dict[type[Primitive], Callable[[Any, float], float]] = {
-    SampledGaussian: _gaussian,
-    SampledLaplace: _laplace,
-    SampledPure: _pure,
-    Concentrated: _concentrated,
-}
-
-
 @functools.lru_cache(maxsize=16384)
 def renyi_of_event(primitive: Primitive, order: float) -> float:
     """Renyi divergence of order `order` > 1 that one event allows."""
-    return _DIVERGENCES[type(primitive)](primitive, order)
+    match primitive:
+        case SampledGaussian(noise, rate):
+            mechanism = PoissonSubsampledGaussianMechanism(sampling_probability=rate, noise_multiplier=noise)
+            return float(mechanism.rdp(order))
+        case SampledLaplace():
+            return max(LaplaceLoss(primitive, direction).renyi(order) for direction in directions(primitive))
+        case SampledPure():
+            return max(dominating_pair(primitive, direction).renyi(order) for direction in directions(primitive))
+        case Concentrated(rho):
+            return rho * order
 
 
 def renyi(form: NormalForm, order: float) -> float:

@@ -19,7 +19,7 @@ from scipy.signal import lfilter
 
 from mechanisms.accounting import rdp
 from mechanisms.accounting.losses import Direction, Rounded, Total
-from mechanisms.accounting.normal_form import Bounds, NormalForm, Primitive
+from mechanisms.accounting.normal_form import Bounds, NormalForm, Primitive, pure_epsilon
 from mechanisms.noise import Floats
 
 NAME = "tilted"
@@ -65,7 +65,7 @@ def epsilon(form: NormalForm, delta: float) -> Found:
 
 def _most_added(primitive: Primitive) -> float:
     """A bound on the loss of adding a unit: `log 1 / (1 - q)`, or what holds for both directions."""
-    return primitive.pure_epsilon if primitive.rate == 1.0 else -math.log1p(-primitive.rate)
+    return pure_epsilon(primitive) if primitive.rate == 1.0 else -math.log1p(-primitive.rate)
 
 
 def _one_direction(form: NormalForm, direction: Direction, delta: float) -> Found:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_ndtr
 
 from mechanisms.accounting import Claim, PrivacyTarget, calibrate_noise, claim
 from mechanisms.accounting.zcdp import largest_rho
@@ -27,7 +29,8 @@ from mechanisms.sampling import copy_numbers
 
 WHETHER_RESERVED = "whether the file is the one reserved for"
 """Whether a reservation can be continued depends on the rows, so that it is named among the public inputs."""
-FAILURE_SHARE = 0.5
+_TOO_SELDOM = "Fewer questions, a larger epsilon or more groups raise that; demonstrations are charged only once."
+_FAILURE_SHARE = 0.5
 """The part of delta that covers tests that pass wrongly, for mechanisms with a test."""
 
 _RANGES = (
@@ -118,7 +121,7 @@ class AnswerRequest:
 
     def calibrated(self) -> AnswerRequest:
         """The request with the least noise that meets the target."""
-        failure = FAILURE_SHARE * self.target.delta if self.mechanism.may_fail else 0.0
+        failure = _FAILURE_SHARE * self.target.delta if self.mechanism.may_fail else 0.0
         if self.rate is None:
             rho = largest_rho(self.target.epsilon, self.target.delta - failure)
             return self._at(rho, failure)
@@ -145,6 +148,48 @@ class AnswerRequest:
             "event": self.event.to_json(),
         }
         return json.dumps(terms, sort_keys=True)
+
+
+# How often a clear majority of the shards wins in spite of the noise: a closed form of public values.
+
+GOOD = 0.9
+"""The probability with which a clear majority should win."""
+_SHARE = Fraction(7, 10)
+"""The share of shards that agree in a clear majority."""
+_REACH, _POINTS = 9.0, 2001
+"""Integration range in standard deviations to either side, and number of points; errors stay below 1e-9."""
+
+
+def clear_majority(shards: int) -> tuple[int, int]:
+    """The votes of two labels where about 7 of 10 shards vote for the first one, and all others for the second."""
+    leading = max(shards // 2 + 1, round(_SHARE * shards))
+    return leading, shards - leading
+
+
+def chance_of_first(votes: Sequence[float], noise: float) -> float:
+    """Probability that the first entry is the largest after independent Gaussian noise of deviation `noise` on each."""
+    at = np.linspace(-_REACH, _REACH, _POINTS)
+    margins = (votes[0] - np.asarray(votes[1:], dtype=float)) / noise
+    below = np.exp(log_ndtr(at[:, None] + margins).sum(axis=1))
+    weights = np.exp(-(at**2) / 2)
+    return float((weights * below).sum() / weights.sum())
+
+
+def odds_in_words(request: AnswerRequest) -> str:
+    """How often a clear majority wins under a calibrated request, and what to change where that is seldom.
+
+    Empty for open answers.
+    """
+    if request.mechanism.open_answers:
+        return ""
+    leading, other = clear_majority(request.shards)
+    chance = chance_of_first([leading, other, *[0] * (len(request.labels) - 2)], request.mechanism.deviation)
+    agreed = f"{leading} of {request.shards} groups vote for one label{f' and {other} for another' if other else ''}"
+    said = (
+        f"If {agreed}, the noise lets that label win in {int(100 * chance)} of 100 questions (a guess among "
+        f"{len(request.labels)} labels: {100 / len(request.labels):.0f})."
+    )
+    return said if chance >= GOOD else f"{said} {_TOO_SELDOM}"
 
 
 # Searchable units: their ids, their shards, and their similarities to a question.

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import operator
+import re
+import string
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Protocol
 
 import numpy as np
 
 from mechanisms.accounting import (
+    Claim,
     IndividualFilter,
     PrivacyLedger,
     Reservation,
     fingerprint,
     reserve,
 )
-from mechanisms.answers.events import AnswerReleased, AnswersOpened
 from mechanisms.answers.request import AnswerRequest, SearchableUnits
-from mechanisms.answers.scores import AnswerScores, mean_scores, score_answer
 from mechanisms.data.sizes import SEEDED
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import Accuracy
@@ -27,8 +30,102 @@ from mechanisms.inference import Embedder, LanguageModel, Session, scores_of
 from mechanisms.inference.prompts import ShardPrompt, first_tokens
 from mechanisms.noise import Integers, Randomness, SecureRandomness
 from mechanisms.queries import QueryRelease, Retrieval, nearest_by_shard, presence_histogram, whole_vote
-from mechanisms.records import Dataset, Record
+from mechanisms.records import Dataset, Record, person
+from mechanisms.rounding import rounded_up
 from mechanisms.sampling import seat_in_subsets
+
+# What a session tells; all of it may be released.
+
+
+@dataclass(frozen=True)
+class AnswersOpened:
+    """A session is open: the cost of all its questions is in the ledger.
+
+    Attributes:
+        name, unit: the data set's name in the ledger, and its privacy unit.
+        request: the terms.
+        claim: the most that the reservation costs a unit.
+        asked: answers given under this reservation before.
+        continued: whether an earlier reservation is used, without a new charge.
+        private: False with a test seed.
+        notes: warnings for the data owner, one line each.
+        disclosures: why values of the data set without noise count as known, so that threshold, shards and the like may
+            depend on it.
+    """
+
+    name: str
+    unit: str
+    request: AnswerRequest
+    claim: Claim
+    asked: int
+    continued: bool
+    private: bool
+    notes: tuple[str, ...]
+    disclosures: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class AnswerReleased:
+    """The answer to one question.
+
+    Attributes:
+        query: the question, public.
+        answer: the label or the text that answers it.
+        zero_shot: the model's answer without any data; empty without a model.
+        labels: the public label set, in the order of `votes`; empty for open answers.
+        votes: the noisy histogram, in votes of shards; None for open answers.
+        keywords: released tokens as text, in order of token id; empty for labels, or if nothing was released.
+        abstained: why `answer` is `zero_shot`, in one line; None for an answer from the data.
+        threshold: the least similarity of units that took part and paid; None for Poisson samples.
+        rho, delta: the answer's cost to each unit that took part; rho is None for Poisson samples.
+        asked, queries: answers so far under this reservation, and the number that every unit can pay for.
+    """
+
+    query: str
+    answer: str
+    zero_shot: str
+    labels: tuple[str, ...]
+    votes: tuple[float, ...] | None
+    keywords: tuple[str, ...]
+    abstained: str | None
+    threshold: float | None
+    rho: float | None
+    delta: float
+    asked: int
+    queries: int
+
+    @property
+    def sure_left(self) -> int:
+        """The number of further answers that every unit can pay for; public.
+
+        With a threshold more can be asked: units that have paid for all their answers take no further part, and their
+        number is private.
+        """
+        return max(0, self.queries - self.asked)
+
+
+def reservation_in_words(opened: AnswersOpened) -> str:
+    """The reservation, and whether it was charged now."""
+    price = f"epsilon {rounded_up(opened.claim.epsilon, 4)} at delta {opened.claim.delta:g}"
+    charged = (
+        f"continues the reservation of {price}: nothing new is charged to the ledger of '{opened.name}'"
+        if opened.continued
+        else f"reserves {price} in the ledger of '{opened.name}', once for all questions under these terms"
+    )
+    return f"This session {charged}. {opened.asked} of {opened.request.queries} answers given so far."
+
+
+def answer_in_words(opened: AnswersOpened, released: AnswerReleased) -> str:
+    """The cost of an answer, and the number of answers left."""
+    unit = person(opened.unit)
+    if released.threshold is None:
+        left = f"{released.sure_left} of {released.queries} answers are left; then a new reservation is needed."
+        return f"Every {unit} paid for this answer, drawn or not. {left}"
+    paid = f"Every {unit} at least {released.threshold:g} similar paid 1 of its {released.queries} answers."
+    if released.sure_left:
+        return f"{paid} Every {unit} can pay for {released.sure_left} more, or more if it was not always near."
+    return f"{paid} From here on some {unit}s may have paid all they can, and be silent; how many is private."
+
 
 # The shards' answers: each from its own examples alone, in batches of public shape.
 #
@@ -57,11 +154,9 @@ class ShardAnswers:
 
 
 class Respondent(Protocol):
-    """Computes all shards' answers to a question."""
+    """Computes all shards' answers to a question from their examples."""
 
-    def answer(self, examples: Examples, query: str) -> ShardAnswers:
-        """The shards' answers from their examples."""
-        ...
+    def answer(self, examples: Examples, query: str) -> ShardAnswers: ...
 
 
 class LabelRespondent:
@@ -170,12 +265,7 @@ def greedy(model: LanguageModel, session: Session, tokens: int) -> list[list[int
             row.append(token)
         if step < tokens:
             session.advance(chosen)
-    return [_until_stop(row, model.stop_tokens) for row in written]
-
-
-def _until_stop(row: list[int], stops: frozenset[int]) -> list[int]:
-    end = next((place for place, token in enumerate(row) if token in stops), len(row))
-    return row[:end]
+    return [list(takewhile(lambda token: token not in model.stop_tokens, row)) for row in written]
 
 
 def keyword_texts(model: LanguageModel, tokens: Sequence[int]) -> tuple[str, ...]:
@@ -197,15 +287,6 @@ def _prompt(model: LanguageModel, request: AnswerRequest, label_tokens: int) -> 
 
 # The session.
 
-NO_AGREEMENT = (
-    "The shards' answers do not agree on enough words for a private answer: this is the model's own answer, "
-    "without any data."
-)
-_SHOWN = (
-    "Values of these rows are known without noise ({reasons}): threshold, shards and questions per row count as public "
-    "only if they were chosen independently of these values."
-)
-
 
 def open_session(
     dataset: Dataset,
@@ -219,12 +300,8 @@ def open_session(
     """Reserve a session of questions in the ledger, or continue the reservation of this file with these terms.
 
     Args:
-        dataset: private.
         request: public and calibrated.
-        embedder: computes the vectors of similarities.
-        model: the language model; None with `Retrieval.LABELS_ONLY`.
-        ledger: keeps the reservation and each unit's payments.
-        randomness: the operating system's by default; other sources are for tests.
+        model: None with `Retrieval.LABELS_ONLY`.
         anew: charge a new reservation if the data set has one for another file or other terms.
 
     Raises:
@@ -236,36 +313,8 @@ def open_session(
         raise UsageError("The data set and the request must agree on the labels and on the privacy unit.")
     randomness = randomness or SecureRandomness()
     respondent = _respondent(model, request)
-    wanted = _reservation(dataset, request, randomness)
-    notes = (*ledger.rows.recognise(wanted.data), *filter(None, [request.mechanism.caution(request.shards)]))
-    paid = reserve(ledger, wanted, anew)
-    # Embedding a large file takes minutes: refuse before it. The reservation survives an interruption.
-    units = SearchableUnits(dataset, request, embedder)
-    if not randomness.private:
-        ledger.rows.mark(wanted.data, SEEDED)
-    disclosures = ledger.rows.disclosures(wanted.data)
-    opened = AnswersOpened(
-        name=dataset.name,
-        unit=dataset.unit,
-        epsilon=wanted.claim.epsilon,
-        delta=wanted.claim.delta,
-        rho=None if request.rho is None else request.queries * request.rho,
-        queries=request.queries,
-        asked=paid.asked,
-        continued=paid.continued,
-        noise=request.mechanism.deviation,
-        private=randomness.private,
-        public_inputs=request.public_inputs,
-        notes=(*notes, *([_SHOWN.format(reasons="; ".join(disclosures))] if disclosures else [])),
-        budget=ledger.snapshot(dataset.name, dataset.unit),
-        disclosures=disclosures,
-    )
-    return AnswerSession(opened, request, units, embedder, respondent, model, paid, randomness)
-
-
-def _reservation(dataset: Dataset, request: AnswerRequest, randomness: Randomness) -> Reservation:
     marked = "" if randomness.private else " with a test seed"
-    return Reservation(
+    wanted = Reservation(
         data=fingerprint(dataset),
         mechanism=f"answers by {request.mechanism.name}{marked}",
         event=request.event,
@@ -273,6 +322,30 @@ def _reservation(dataset: Dataset, request: AnswerRequest, randomness: Randomnes
         terms=request.terms() + marked,
         queries=request.queries,
     )
+    notes = (*ledger.rows.recognise(wanted.data), *filter(None, [request.mechanism.caution(request.shards)]))
+    paid = reserve(ledger, wanted, anew)
+    # Embedding a large file takes minutes: refuse before it. The reservation survives an interruption.
+    units = SearchableUnits(dataset, request, embedder)
+    if not randomness.private:
+        ledger.rows.mark(wanted.data, SEEDED)
+    disclosures = ledger.rows.disclosures(wanted.data)
+    if disclosures:
+        notes += (
+            f"Values of these rows are known without noise ({'; '.join(disclosures)}): threshold, shards and questions "
+            "per row count as public only if they were chosen independently of these values.",
+        )
+    opened = AnswersOpened(
+        name=dataset.name,
+        unit=dataset.unit,
+        request=request,
+        claim=wanted.claim,
+        asked=paid.asked,
+        continued=paid.continued,
+        private=randomness.private,
+        notes=notes,
+        disclosures=disclosures,
+    )
+    return AnswerSession(opened, units, embedder, respondent, model, paid, randomness)
 
 
 def _respondent(model: LanguageModel | None, request: AnswerRequest) -> Respondent:
@@ -293,7 +366,6 @@ class AnswerSession:
     def __init__(
         self,
         opened: AnswersOpened,
-        request: AnswerRequest,
         units: SearchableUnits,
         embedder: Embedder,
         respondent: Respondent,
@@ -301,8 +373,8 @@ class AnswerSession:
         paid: IndividualFilter,
         randomness: Randomness,
     ) -> None:
-        self.opened = opened
-        self._request, self._units, self._embedder = request, units, embedder
+        self.opened, self._request = opened, opened.request
+        self._units, self._embedder = units, embedder
         self._respondent, self._model = respondent, model
         self._paid, self._randomness = paid, randomness
 
@@ -351,7 +423,10 @@ class AnswerSession:
         answer, abstained = shards.zero_shot, None
         keywords: tuple[str, ...] = ()
         if release.chosen is None:
-            abstained = NO_AGREEMENT
+            abstained = (
+                "The shards' answers do not agree on enough words for a private answer: this is the model's own "
+                "answer, without any data."
+            )
         elif isinstance(self._respondent, TextRespondent) and self._model is not None:
             keywords = keyword_texts(self._model, release.chosen)
             answer = self._respondent.final(keywords, text)
@@ -373,20 +448,18 @@ class AnswerSession:
         )
 
 
-# Evaluation of a session on a test file: the private answers beside the model's own.
+# A session on a test file: the private answers beside the model's own.
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-@dataclass(frozen=True)
-class ArmScores:
-    """Scores of one kind of answers.
-
-    Attributes:
-        accuracy: of labels; for open answers, of exact matches.
-        texts: means of the scores of open answers; None for labels.
-    """
-
-    accuracy: Accuracy
-    texts: AnswerScores | None
+def exact_match(answer: str, reference: str) -> bool:
+    """Whether two texts are equal but for case, punctuation, articles and spaces (Rajpurkar et al. 2016)."""
+    one, other = (
+        " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split()) for text in (answer, reference)
+    )
+    return one == other
 
 
 @dataclass(frozen=True)
@@ -394,12 +467,13 @@ class AnswersScored:
     """Scores of the answers to a labelled test file.
 
     Attributes:
-        private, zero_shot: the private answers, and the model's without any data; None without a model.
+        private, zero_shot: of the private answers, and of the model's without any data; None without a model. Open
+            answers are right where `exact_match` says so.
         abstained: the number of questions with the model's own answer.
     """
 
-    private: ArmScores
-    zero_shot: ArmScores | None
+    private: Accuracy
+    zero_shot: Accuracy | None
     abstained: int
 
 
@@ -409,19 +483,15 @@ def ask_all(session: AnswerSession, test: Sequence[Record]) -> Iterator[AnswerRe
     for record in test:
         released.append(session.ask(record.text))
         yield released[-1]
-    truths = [record.label for record in test]
-    open_answers = not released[0].labels
+    alike = operator.eq if session.opened.request.labels else exact_match
+
+    def accuracy(answers: list[str]) -> Accuracy:
+        right = sum(alike(answer, row.label) for answer, row in zip(answers, test, strict=True))
+        return Accuracy(right, len(test))
+
     zero_shot = [answer.zero_shot for answer in released]
     yield AnswersScored(
-        private=_scores([answer.answer for answer in released], truths, open_answers),
-        zero_shot=_scores(zero_shot, truths, open_answers) if open_answers or any(zero_shot) else None,
+        private=accuracy([answer.answer for answer in released]),
+        zero_shot=accuracy(zero_shot) if any(zero_shot) else None,
         abstained=sum(answer.abstained is not None for answer in released),
     )
-
-
-def _scores(answers: Sequence[str], truths: Sequence[str], open_answers: bool) -> ArmScores:
-    if not open_answers:
-        right = sum(answer == truth for answer, truth in zip(answers, truths, strict=True))
-        return ArmScores(Accuracy(right, len(truths)), None)
-    scores = [score_answer(answer, [truth]) for answer, truth in zip(answers, truths, strict=True)]
-    return ArmScores(Accuracy(sum(each.exact_match == 1 for each in scores), len(truths)), mean_scores(scores))

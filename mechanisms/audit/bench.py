@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from statistics import mean, median
+from statistics import mean
 from typing import Any
 
 import torch
@@ -32,14 +32,13 @@ from mechanisms.runs.spec import WRITE, Recipe, RunSpec
 from mechanisms.runs.writer import DemonstrationWriter
 from mechanisms.sampling import Scheme
 
-# The same work without the project's engine, as the baseline of `bench`.
-#
-# It uses the attention and cache of transformers. One loop feeds every whole prompt for each token, as published code
-# does; the bare model step is the ceiling.
-
 
 class PlainLoop:
-    """Times raw calls of a model's `forward`, in seconds."""
+    """The same work without the project's engine: times raw calls of a model's `forward`, in seconds.
+
+    It uses the attention and cache of transformers. One loop feeds every whole prompt for each token, as published code
+    does; the bare model step is the ceiling.
+    """
 
     def __init__(self, owner: TransformersModel) -> None:
         self._owner, self._model = owner, owner.model
@@ -59,16 +58,10 @@ class PlainLoop:
         with self._own_attention():
             return self._timed(tokens, attention_mask=mask)
 
-    def one_at_a_time(self, prompts: Sequence[Tokens], all_logits: bool) -> float:
-        """One token of every prompt, with a forward pass for each.
-
-        Args:
-            prompts: without padding.
-            all_logits: compute the logits of every position, as a plain call does; else only the last one's.
-        """
-        keep = 0 if all_logits else 1
+    def published(self, prompts: Sequence[Tokens]) -> float:
+        """One token of every prompt, without padding: a forward pass for each, with the logits of every position."""
         with self._own_attention():
-            return sum(self._timed(torch.tensor([list(prompt)]), keep) for prompt in prompts)
+            return sum(self._timed(torch.tensor([list(prompt)]), keep=0) for prompt in prompts)
 
     def dense(self, rows: int, length: int) -> float:
         """A prefill of rows x length positions without padding: the ceiling of a step without a cache.
@@ -78,14 +71,12 @@ class PlainLoop:
         size = self._owner.room.slices(rows, length)
         with self._own_attention():
             whole = self._timed(torch.ones((rows, length), dtype=torch.long))
-            if size == rows:
-                return whole
             return min(
                 whole, sum(self._timed(torch.ones((size, length), dtype=torch.long)) for _ in range(rows // size))
             )
 
     def cached(self, rows: int, length: int, steps: int) -> tuple[float, list[float]]:
-        """Seconds of the prefill (the faster of two ways, see `dense`) and of each of `steps` steps with a cache."""
+        """Seconds of the prefill (the faster of two ways, as `dense`) and of each of `steps` steps with a cache."""
         tokens = torch.ones((rows, length), dtype=torch.long).to(self._model.device)
         with self._own_attention():
             started = time.perf_counter()
@@ -122,9 +113,6 @@ def _wait(output: Any) -> None:
     output.logits[0, -1, 0].item()
 
 
-# A language model that counts the seconds spent in it.
-
-
 class _Timed:
     """A proxy that times calls which run the model."""
 
@@ -159,8 +147,6 @@ class TimedModel(_Timed):
         self.seconds += seconds
 
 
-# The engine beside plain loops and beside the machine's ceiling: seconds of one run on one machine, as ratios.
-
 TOKENS = 100
 """T of every setting."""
 PROMPT = 128
@@ -168,8 +154,7 @@ PROMPT = 128
 _CANDIDATES = 50
 """K of every setting."""
 _LABEL = "World"
-_USUAL = "gaussian"
-_UNITS = 2_000
+_SIZES = {_LABEL: 2_000}
 
 
 @dataclass(frozen=True)
@@ -207,7 +192,7 @@ class _Steps:
 
 
 def bench(model: TransformersModel, texts: Sequence[str], quick: bool = False) -> Iterator[Measured]:
-    """Run the benchmark; yields each measurement as soon as it is known.
+    """Measure the engine beside plain loops and the machine's ceiling; yields a measurement as soon as it is known.
 
     Args:
         model: on its device.
@@ -217,8 +202,6 @@ def bench(model: TransformersModel, texts: Sequence[str], quick: bool = False) -
     plain = PlainLoop(model)
     yield from _per_demonstration(model, plain, texts, 6 if quick else TOKENS)
     yield from _per_token(model, plain, texts, 3 if quick else 10)
-    if not quick:
-        yield from _large(model, plain, texts)
 
 
 def _per_demonstration(
@@ -226,15 +209,15 @@ def _per_demonstration(
 ) -> Iterator[Measured]:
     setting = f"per demonstration, M = 100, T = {TOKENS}, P = {PROMPT}"
     plan = _plan(model, Scheme.PER_DEMONSTRATION, 100, unit_rows=True)
-    rows, prompt = plan.capacity(_LABEL), _prompt(model, plan)
     ours = _written(model, plan, texts, steps)
-    yield from _memory(plain, setting)
-    prefill, decoded = plain.cached(rows, PROMPT, steps - 1)
+    weights, peak = plain.memory()
+    yield Measured(setting, "peak memory so far, Python and libraries included", peak / 2**30, "GiB")
+    yield Measured(setting, "peak memory over the size of the model", peak / weights)
+    prefill, decoded = plain.cached(plan.capacity(_LABEL), PROMPT, steps - 1)
     middle = [[5] * (PROMPT + TOKENS // 2)] * 100
     loop = mean(plain.batched(middle) for _ in range(1 if steps < TOKENS else 3))
-    ours_whole, bare_whole = _whole(ours.first, ours.later), _whole(prefill, decoded)
-    yield Measured(setting, "rows of the batch (capacity)", rows)
-    yield Measured(setting, "positions of a prompt", len(model.started(prompt.prefix)) + prompt.length)
+    ours_whole = ours.first + (TOKENS - 1) * mean(ours.later)
+    bare_whole = prefill + (TOKENS - 1) * mean(decoded)
     yield Measured(setting, "to the first token", ours.first, "s")
     yield Measured(setting, "a later token", mean(ours.later), "s")
     yield Measured(setting, "a token of the batched plain loop, at T/2", loop, "s")
@@ -243,9 +226,8 @@ def _per_demonstration(
     yield Measured(setting, "times the batched plain loop", TOKENS * loop / ours_whole, at_least=20)
     yield Measured(setting, "of the bare model step", bare_whole / ours_whole, at_least=0.7)
     yield Measured(setting, "not the model, of a step", ours.share, at_most=0.05)
-    ada = _written(
-        model, _plan(model, Scheme.PER_DEMONSTRATION, 100, True, mechanism="adadpsyn"), texts, min(steps, 12)
-    )
+    adaptive = _plan(model, Scheme.PER_DEMONSTRATION, 100, unit_rows=True, mechanism="adadpsyn")
+    ada = _written(model, adaptive, texts, min(steps, 12))
     yield Measured(setting, "not the model, of a step, AdaDPSyn", ada.share, at_most=0.10)
 
 
@@ -256,65 +238,34 @@ def _per_token(model: TransformersModel, plain: PlainLoop, texts: Sequence[str],
     prefix = model.started(prompt.prefix)
     _written(model, plan, texts, 2)  # a first run warms the shapes up
     writer = _writer(model, plan, texts)
-    times: dict[str, list[float]] = {"published": [], "one": [], "batch": [], "dense": []}
+    times: dict[str, list[float]] = {"published": [], "batch": [], "dense": []}
     shares = []
     # Interleaved, so that changes of the machine's speed affect all of them.
     for _ in range(steps):
         rows = [[*prefix, *row] for row in writer.join().prompts]
         shares.append(1 - mean(len(row) for row in rows) / (len(prefix) + prompt.length))
-        times["published"].append(plain.one_at_a_time(rows, all_logits=True))
-        times["one"].append(plain.one_at_a_time(rows, all_logits=False))
+        times["published"].append(plain.published(rows))
         times["batch"].append(plain.batched(rows))
         times["dense"].append(plain.dense(len(rows), prompt.length))
     ours = _written(model, plan, texts, steps)
-    ada = _written(model, _plan(model, Scheme.PER_TOKEN, 10, False, mechanism="adadpsyn"), texts, steps)
+    ada = _written(model, _plan(model, Scheme.PER_TOKEN, 10, unit_rows=False, mechanism="adadpsyn"), texts, steps)
     step = mean([ours.first, *ours.later])
     yield Measured(setting, "a token", step, "s")
     yield Measured(setting, "padding, of whole-row positions", mean(shares), at_most=0.45)
-    one, batch = "one prompt at a time", "batched"
-    yield Measured(setting, f"a token of the plain loop, {one}, all logits as published", mean(times["published"]), "s")
-    yield Measured(setting, f"a token of the plain loop, {one}, last logits alone", mean(times["one"]), "s")
-    yield Measured(setting, f"a token of the plain loop, {batch}, last logits alone", mean(times["batch"]), "s")
+    yield Measured(setting, "a token of the plain loop, as published", mean(times["published"]), "s")
+    yield Measured(setting, "a token of the plain loop, batched, last logits alone", mean(times["batch"]), "s")
     yield Measured(setting, "a dense prefill of as many positions", mean(times["dense"]), "s")
     yield Measured(setting, "of the prefill ceiling", mean(times["dense"]) / step, at_least=0.7)
-    yield Measured(setting, f"times the published loop, {one}", mean(times["published"]) / step, at_least=1.2)
-    yield Measured(setting, f"times the plain loop, {one}, last logits alone", mean(times["one"]) / step)
-    yield Measured(setting, f"times the plain loop, {batch}, last logits alone", mean(times["batch"]) / step)
+    yield Measured(setting, "times the plain loop, as published", mean(times["published"]) / step, at_least=1.2)
+    yield Measured(setting, "times the plain loop, batched, last logits alone", mean(times["batch"]) / step)
     yield Measured(setting, "not the model, of a step", ours.share, at_most=0.05)
     yield Measured(setting, "not the model, of a step, AdaDPSyn", ada.share, at_most=0.10)
 
 
-def _large(model: TransformersModel, plain: PlainLoop, texts: Sequence[str]) -> Iterator[Measured]:
-    setting = f"per demonstration, M = 1600, P = {PROMPT}"
-    plan = _plan(model, Scheme.PER_DEMONSTRATION, 1_600, unit_rows=True, units=20_000)
-    ours = _written(model, plan, texts, 4)
-    yield Measured(setting, "rows of the batch (capacity)", plan.capacity(_LABEL))
-    yield Measured(setting, "to the first token", ours.first, "s")
-    yield Measured(setting, "a later token", median(ours.later), "s")
-    yield from _memory(plain, setting)
-
-
-def _memory(plain: PlainLoop, setting: str) -> Iterator[Measured]:
-    weights, peak = plain.memory()
-    yield Measured(setting, "peak memory so far, Python and libraries included", peak / 2**30, "GiB")
-    yield Measured(setting, "peak memory over the size of the model", peak / weights)
-
-
-def _whole(first: float, later: Sequence[float]) -> float:
-    return first + (TOKENS - 1) * mean(later)
-
-
-def _plan(
-    model: TransformersModel,
-    scheme: Scheme,
-    subsets: int,
-    unit_rows: bool,
-    units: int = _UNITS,
-    mechanism: str = _USUAL,
-) -> Plan:
+def _plan(model: TransformersModel, scheme: Scheme, subsets: int, unit_rows: bool, mechanism: str = "gaussian") -> Plan:
     # The amount of noise does not change how long it takes to draw.
     spec = RunSpec(
-        sizes={_LABEL: units},
+        sizes=_SIZES,
         epsilon=4.0,
         kind="news article",
         recipe=Recipe.TOKENS,
@@ -326,7 +277,7 @@ def _plan(
         shots=1,
         candidates=_CANDIDATES,
     )
-    plan = Plan(spec=completed(spec, {_LABEL: units}), labels=(_LABEL,), sizes={_LABEL: units})
+    plan = Plan(spec=completed(spec, _SIZES), labels=(_LABEL,), sizes=_SIZES)
     if scheme is Scheme.PER_TOKEN:
         return plan
     prompt = _prompt(model, plan)

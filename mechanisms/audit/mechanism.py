@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +11,7 @@ from scipy.stats import beta
 
 from mechanisms.accounting import Claim, PrivacyTarget, claim
 from mechanisms.errors import UsageError
-from mechanisms.noise import Floats, PrefetchedRandomness, Randomness
+from mechanisms.noise import Floats, Randomness, SecureRandomness
 from mechanisms.privacy_events import Composed
 from mechanisms.sampling import EventOfSteps, SamplingPlan
 from mechanisms.steps import TokenDistributions, TokenMechanism, TokenRelease, mechanism_class
@@ -22,14 +22,6 @@ CONFIDENCE = 0.99
 _PILOT_SHARE = 0.1
 _BACKGROUND = 30
 _CHUNK = 5000
-
-
-@dataclass(frozen=True)
-class AuditProgress:
-    """The number of draws (or other steps) done, out of `total`."""
-
-    done: int
-    total: int
 
 
 @dataclass(frozen=True)
@@ -76,9 +68,17 @@ def worst_case_pair() -> Neighbours:
     return Neighbours(with_unit, replace(with_unit, occupied=occupied_without))
 
 
+Told = Callable[[int, int], None]
+"""Takes how many draws are done, and of how many."""
+
+
 def audit_mechanism(
-    name: str, epsilon: float, draws: int = 100_000, randomness: Randomness | None = None
-) -> Generator[AuditProgress | AuditResult, None, None]:
+    name: str,
+    epsilon: float,
+    draws: int = 100_000,
+    randomness: Randomness | None = None,
+    told: Told = lambda done, total: None,
+) -> AuditResult:
     """Audit one-token demonstrations of a registered mechanism that is calibrated to cost `epsilon`.
 
     Args:
@@ -86,9 +86,7 @@ def audit_mechanism(
         epsilon: target of one such demonstration at delta `DELTA`, with all units joining.
         draws: for each neighbour.
         randomness: the operating system's by default; other sources are for tests.
-
-    Yields:
-        Progress, and last the result.
+        told: called now and then.
 
     Raises:
         UsageError: no such mechanism, or too few draws.
@@ -101,12 +99,17 @@ def audit_mechanism(
     mechanism = mechanism_class(name)().for_plan(plan).calibrate(compose, PrivacyTarget(epsilon, DELTA))
     unbounded = Claim(math.inf, DELTA, "none", math.inf, "none")
     claimed = unbounded if mechanism.not_private else claim(compose(mechanism.event), DELTA)
-    yield from audit_steps(mechanism, worst_case_pair(), claimed, draws, randomness or PrefetchedRandomness())
+    return audit_steps(mechanism, worst_case_pair(), claimed, draws, randomness or SecureRandomness(), told)
 
 
 def audit_steps(
-    mechanism: TokenMechanism, pair: Neighbours, claimed: Claim, draws: int, randomness: Randomness
-) -> Generator[AuditProgress | AuditResult, None, None]:
+    mechanism: TokenMechanism,
+    pair: Neighbours,
+    claimed: Claim,
+    draws: int,
+    randomness: Randomness,
+    told: Told = lambda done, total: None,
+) -> AuditResult:
     """Audit a mechanism's first step on a given pair of neighbours; see `audit_mechanism`."""
     if draws < 1000:
         raise UsageError("An audit needs at least 1000 draws.")
@@ -119,10 +122,10 @@ def audit_steps(
         for i in range(draws):
             found[i] = _seen(mechanism.begin(plan, randomness).step(step), direction)
             if (i + 1) % _CHUNK == 0:
-                yield AuditProgress(len(values) * draws + i + 1, 2 * draws)
+                told(len(values) * draws + i + 1, 2 * draws)
         values.append(found)
     bound = lower_bound(values[0], values[1], claimed.delta)
-    yield AuditResult(mechanism.name, bound, claimed.epsilon, claimed.delta, draws)
+    return AuditResult(mechanism.name, bound, claimed.epsilon, claimed.delta, draws)
 
 
 def _seen(release: TokenRelease, direction: Floats) -> float:

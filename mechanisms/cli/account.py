@@ -18,10 +18,9 @@ from mechanisms.discovery import parameters
 from mechanisms.errors import AccountingError, UsageError
 from mechanisms.files import text_of
 from mechanisms.privacy_events import Composed
-from mechanisms.runs.settings import PARAMETERS
-from mechanisms.runs.spec import RunSpec
+from mechanisms.runs.spec import PARAMETERS, RunSpec
 from mechanisms.runs.verification import verify
-from mechanisms.sampling import Adjacency, Compose, EventOfSteps, SamplingPlan
+from mechanisms.sampling import ADJACENCY, Compose, EventOfSteps, SamplingPlan
 from mechanisms.steps import TokenMechanism, mechanism_class
 
 _LABEL = "each label"
@@ -119,7 +118,7 @@ def _cost(used: TokenMechanism, plan: SamplingPlan, event: Composed, delta: floa
         "epsilon_check": claimed.check,
         **({"remark": claimed.remark} if claimed.remark else {}),
         "delta": claimed.delta,
-        "adjacency": Adjacency.ADD_OR_REMOVE.value,
+        "adjacency": ADJACENCY,
         "unit": "record",
         "sensitivity": used.sensitivity(plan.unit_rows).bound,
         "signal_to_noise": used.signal_to_noise(plan),
@@ -141,7 +140,7 @@ def _check(options: argparse.Namespace) -> None:
         "signature": check_signature(text).value,
         "digest": printed,
         "private": certificate.private,
-        "adjacency": Adjacency.ADD_OR_REMOVE.value,
+        "adjacency": ADJACENCY,
         "event": certificate.event.to_json(),
     }
     show(options, document)

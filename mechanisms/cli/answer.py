@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 from typing import Any
 
 from mechanisms import api, confidence
 from mechanisms.accounting import PrivacyTarget
-from mechanisms.answers.events import AnswerReleased, AnswersOpened, answer_in_words, reservation_in_words
-from mechanisms.answers.odds import odds_in_words
-from mechanisms.answers.request import AnswerRequest
-from mechanisms.answers.session import AnswerSession, AnswersScored, ArmScores
+from mechanisms.answers.request import AnswerRequest, odds_in_words
+from mechanisms.answers.session import (
+    AnswerReleased,
+    AnswerSession,
+    AnswersOpened,
+    AnswersScored,
+    answer_in_words,
+    reservation_in_words,
+)
 from mechanisms.cli.options import add_parameter_options, described, given
 from mechanisms.cli.output import add_json, in_json, not_private, progress, show, told_of_owners, told_of_rows
 from mechanisms.cli.rows import (
@@ -30,7 +34,7 @@ from mechanisms.errors import UsageError
 from mechanisms.inference.models.listing import default_name
 from mechanisms.noise import SeededRandomness
 from mechanisms.queries import Retrieval, query_mechanism_class, query_mechanism_names
-from mechanisms.records import Dataset, PromptTemplate, Record, answer_template
+from mechanisms.records import Dataset, PromptTemplate, Record, default_template
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +43,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--test", metavar="FILE", help="ask every row of a labelled file instead, and score them")
     parser.add_argument("--limit", type=int, help="ask only the first rows of the test file")
     parser.add_argument("--test-seed", type=int, help="reproducible and NOT PRIVATE: for tests only")
-    data = parser.add_argument_group("data", "--text-column A,B joins several; --label-column: or the answer in words")
+    data = parser.add_argument_group("data", "--label-column: the label, or the answer in words, without --labels")
     add_private_rows(data)
     add_labels(data, required=False)
     answers = parser.add_argument_group("answers")
@@ -96,7 +100,7 @@ def _request(options: argparse.Namespace) -> AnswerRequest:
     if foreign := [flag for flag in values if flag not in own]:
         raise UsageError(f"--{foreign[0]} is no parameter of '{options.mechanism}'.")
     arguments: dict[str, Any] = {own[flag]: value for flag, value in values.items()}
-    usual = answer_template(labels, *field_names(options, options.text_column.split(",")[0], options.label_column))
+    usual = default_template(labels, *field_names(options, options.text_column, options.label_column))
     return AnswerRequest(
         template=PromptTemplate(options.instruction or usual.instruction, usual.text, usual.label),
         mechanism=chosen(**arguments),
@@ -125,19 +129,19 @@ def _answer(options: argparse.Namespace) -> None:
     if options.test_seed is not None and options.test_seed < 0:
         raise UsageError("--test-seed must not be negative.")
     request = _request(options)
-    texts = [each.strip() for each in options.text_column.split(",")]
-    file = loaded(options, options.test, request.labels, text=texts, name="test file") if options.test else None
+    file = loaded(options, options.test, request.labels, name="test file") if options.test else None
     test = _test_rows(file, options, request) if file else []
     if odds := odds_in_words(request):
         progress(odds)
-    dataset = loaded_private(options, request.labels, text=texts)
+    dataset = loaded_private(options, request.labels)
     model = None if request.retrieval is Retrieval.LABELS_ONLY else api.load_model(options.model)
     randomness = None if options.test_seed is None else SeededRandomness(options.test_seed)
     session = api.ask_as(request, dataset, model, randomness=randomness, anew=options.new_reservation)
     for line in (*session.opened.notes, reservation_in_words(session.opened)):
         progress(line)
-    if request.rate is not None and len(test) > session.opened.sure_left:
-        raise UsageError(f"This reservation has {session.opened.sure_left} answers left: ask fewer with --limit.")
+    left = request.queries - session.opened.asked
+    if request.rate is not None and len(test) > left:
+        raise UsageError(f"This reservation has {left} answers left: ask fewer with --limit.")
     if file is not None:
         show(options, _scored(session, file, test))
         return
@@ -185,13 +189,13 @@ def _document(opened: AnswersOpened, released: AnswerReleased) -> dict[str, Any]
 
 def _terms(opened: AnswersOpened) -> dict[str, Any]:
     return {
-        "epsilon": opened.epsilon,
-        "delta": opened.delta,
+        "epsilon": opened.claim.epsilon,
+        "delta": opened.claim.delta,
         "unit": opened.unit,
-        "queries": opened.queries,
-        "noise": opened.noise,
+        "queries": opened.request.queries,
+        "noise": opened.request.mechanism.deviation,
         "private": opened.private,
-        "public_inputs": list(opened.public_inputs),
+        "public_inputs": list(opened.request.public_inputs),
         "curator_diagnostics_shown": bool(opened.disclosures),
         "shown": list(opened.disclosures),
         "reservation": "continued" if opened.continued else "new",
@@ -207,15 +211,10 @@ def _evaluated(session: AnswerSession, test: list[Record]) -> dict[str, Any]:
                 done += 1
                 told_of_rows(done, len(test))
             case AnswersScored():
-                document["private_answers"] = _arm(event.private)
-                document["zero_shot"] = _arm(event.zero_shot) if event.zero_shot else None
+                document["private_answers"] = in_json(event.private)
+                document["zero_shot"] = in_json(event.zero_shot) if event.zero_shot else None
                 document["abstained"] = event.abstained
     return document
-
-
-def _arm(scores: ArmScores) -> dict[str, Any]:
-    texts = {name: round(value, 4) for name, value in asdict(scores.texts).items()} if scores.texts else {}
-    return in_json(scores.accuracy) | texts
 
 
 COMMANDS = {"answer": _add_options}

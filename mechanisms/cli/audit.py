@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 
-from mechanisms.audit.mechanism import CONFIDENCE, AuditProgress, AuditResult, audit_mechanism
+from mechanisms.audit.mechanism import CONFIDENCE, audit_mechanism
 from mechanisms.cli.output import add_json, progress, show
 from mechanisms.steps import mechanism_names
 
@@ -21,22 +21,21 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _mechanism(options: argparse.Namespace) -> None:
-    for told in audit_mechanism(options.name, options.epsilon, options.draws):
-        match told:
-            case AuditProgress(done, total):
-                if done % (total // 10 or 1) == 0:
-                    progress(f"{done} of {total}")
-            case AuditResult():
-                document = {
-                    "mechanism": told.mechanism,
-                    "epsilon_lower_bound": told.lower_bound,
-                    "epsilon_claimed": told.claimed if math.isfinite(told.claimed) else None,
-                    "delta": told.delta,
-                    "confidence": CONFIDENCE,
-                    "draws": told.draws,
-                    "holds": told.holds,
-                }
-                show(options, document)
+    def told(done: int, total: int) -> None:
+        if done % (total // 10 or 1) == 0:
+            progress(f"{done} of {total}")
+
+    found = audit_mechanism(options.name, options.epsilon, options.draws, told=told)
+    document = {
+        "mechanism": found.mechanism,
+        "epsilon_lower_bound": found.lower_bound,
+        "epsilon_claimed": found.claimed if math.isfinite(found.claimed) else None,
+        "delta": found.delta,
+        "confidence": CONFIDENCE,
+        "draws": found.draws,
+        "holds": found.holds,
+    }
+    show(options, document)
 
 
 COMMANDS = {"audit": _add_options}

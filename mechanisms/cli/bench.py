@@ -8,7 +8,7 @@ from typing import Any
 
 from mechanisms.audit.bench import Measured, bench
 from mechanisms.cli.output import add_json, progress, show
-from mechanisms.data.columns import guess_columns
+from mechanisms.data.headers import guess_columns
 from mechanisms.data.sources import EXAMPLES, name_of, read_table
 from mechanisms.errors import DataError
 from mechanisms.inference.engine.threads import fixed_thread_count
@@ -17,7 +17,7 @@ from mechanisms.inference.models.listing import default_name
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--quick", action="store_true", help="under two minutes on two cores; all of it takes fifteen")
+    parser.add_argument("--quick", action="store_true", help="write few tokens: under two minutes on two cores")
     parser.add_argument("--texts", metavar="FILE", help="public texts to measure on (default: the bundled messages)")
     parser.add_argument("--model", default=default_name())
     add_json(parser)

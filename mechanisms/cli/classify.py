@@ -12,7 +12,7 @@ from mechanisms.cli.output import add_json, in_json, not_private, progress, show
 from mechanisms.cli.rows import add_rows, check_says_something, loaded
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.evaluate import AS_READ, PUBLIC_ONLY, Comparison, Scorecard
+from mechanisms.evaluation.evaluate import PUBLIC_ONLY, Scorecard
 from mechanisms.evaluation.reader import check_labels, readers_in_words, same_reader
 from mechanisms.evaluation.remote_reader import RemoteReader
 from mechanisms.inference import LanguageModel
@@ -34,7 +34,7 @@ def _add_query(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_evaluate(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("demos", metavar="DEMOS", nargs="+", help="one set, or two to compare on the same rows")
+    parser.add_argument("demos", metavar="DEMOS")
     parser.add_argument("--test", required=True, metavar="FILE")
     add_rows(parser)
     parser.add_argument("--limit", type=int, help="use only the first rows")
@@ -76,12 +76,11 @@ def _remote_reader(options: argparse.Namespace) -> RemoteReader | None:
     return RemoteReader(ChatServer(address, options.reader_model, key_from_environment()))
 
 
-def _model(options: argparse.Namespace, *written: DemoSet) -> LanguageModel:
-    """Load the local model, with a note on each set that another model wrote."""
+def _model(options: argparse.Namespace, written: DemoSet) -> LanguageModel:
+    """Load the local model, with a note where another one wrote the set."""
     model = api.load_model(options.model or default_name())
-    for each in written:
-        if not same_reader(each, model):
-            progress(readers_in_words(each, model))
+    if not same_reader(written, model):
+        progress(readers_in_words(written, model))
     return model
 
 
@@ -112,7 +111,7 @@ def _query(options: argparse.Namespace) -> None:
 
 
 def _queried_elsewhere(reader: RemoteReader, written: DemoSet, text: str) -> dict[str, Any]:
-    for line in api.about_to_send(reader, [written]):
+    for line in api.about_to_send(reader, written):
         progress(line)
     label = api.label_remotely(written, text, reader)
     if label is None:
@@ -124,32 +123,22 @@ def _queried_elsewhere(reader: RemoteReader, written: DemoSet, text: str) -> dic
 
 
 def _evaluate(options: argparse.Namespace) -> None:
-    written = [api.read(path) for path in options.demos]
-    remote = _remote_reader(options)
+    written, remote = api.read(options.demos), _remote_reader(options)
     if options.limit is not None and options.limit < 1:
         raise UsageError("--limit must be at least 1.")
-    if len(written) > 2:
-        raise UsageError("evaluate takes one set, or two to compare.")
-    for each in written:
-        check_labels(each.labels)
-    whole = loaded(options, options.test, written[0].labels, name="test file")
+    check_labels(written.labels)
+    whole = loaded(options, options.test, written.labels, name="test file")
     test = replace(whole, records=whole.records[: options.limit])
     if remote is not None:
-        show(options, _evaluated_elsewhere(remote, options.demos, written, whole, test))
+        show(options, _evaluated_elsewhere(remote, written, whole, test))
         return
     owners = api.mark_test_file(whole)
     told_of_owners(owners)
-    terms = not_private(owners, *(each.certificate.why_not_private for each in written))
-    model = _model(options, *written)
-    if len(written) > 1:
-        show(options, _compared(options.demos, written, test, model) | terms)
-        return
-    document = {"rows": 0, **_models(written[0], model), **terms}
-    found = api.evaluate(written[0], test, model, told=told_of_rows)
-    show(options, document | _of_labels(found, written[0].labels))
-
-
-# The documents with figures of one set, of two sets, and of a remote reader.
+    terms = not_private(owners, written.certificate.why_not_private)
+    model = _model(options, written)
+    document = {"rows": 0, **_models(written, model), **terms}
+    found = api.evaluate(written, test, model, told=told_of_rows)
+    show(options, document | _of_labels(found, written.labels))
 
 
 def _of_labels(found: Mapping[str, Scorecard], labels: Sequence[str]) -> dict[str, Any]:
@@ -174,47 +163,11 @@ def _readings(card: Scorecard, labels: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _compared(
-    names: Sequence[str], sets: Sequence[DemoSet], test: Dataset, reader: LanguageModel | RemoteReader
-) -> dict[str, Any]:
-    """Two sets compared in every reading; `names` are their files' names."""
-    first, second = sets
-    found = api.compare(first, second, test, reader, told=lambda done: progress(f"{done} rows read"))
-    [total] = {each.first.total for each in found.values()}
-    writers = [{"file": name, "written_with": each.model_id} for name, each in zip(names, sets, strict=True)]
-    words = {}
-    if AS_READ not in found:  # a reader that answers in words
-        [read] = found.values()
-        words = {"without_answer": dict(zip(("first", "second"), read.silent, strict=True))}
-    return {
-        "rows": total,
-        "level": confidence.LEVEL,
-        **dict(zip(("first", "second"), writers, strict=True)),
-        "read_by": reader.name,
-        **words,
-        **{name: _of_both(each) for name, each in found.items()},
-    }
-
-
-def _of_both(each: Comparison) -> dict[str, Any]:
-    return {
-        "first": in_json(each.first),
-        "second": in_json(each.second),
-        "only_first_right": each.only_first,
-        "only_second_right": each.only_second,
-        "mcnemar_p": each.p_value,
-    }
-
-
-def _evaluated_elsewhere(
-    reader: RemoteReader, names: Sequence[str], written: Sequence[DemoSet], whole: Dataset, test: Dataset
-) -> dict[str, Any]:
-    for line in api.about_to_send(reader, written, whole):
+def _evaluated_elsewhere(reader: RemoteReader, demo_set: DemoSet, whole: Dataset, test: Dataset) -> dict[str, Any]:
+    for line in api.about_to_send(reader, demo_set, whole):
         progress(line)
     api.mark_test_file(whole)  # the rows may become part of a private data set later
-    if len(written) > 1:
-        return _compared(names, written, test, reader)
-    [demo_set], left_out = written, dict[str, Any]()
+    left_out = dict[str, Any]()
     writer = api.writer_of(demo_set) if demo_set.demonstrations else None
     if writer is None and demo_set.demonstrations:
         reason = _NO_WRITER.format(writer=demo_set.model_id)

@@ -8,8 +8,8 @@ from typing import Any
 
 from mechanisms.discovery import Parameter, parameters
 from mechanisms.errors import UsageError
-from mechanisms.runs.settings import PARAMETERS, flagged, solved_flag
-from mechanisms.runs.spec import Group, RunSpec
+from mechanisms.runs.settings import solved_flag
+from mechanisms.runs.spec import FLAGGED, PARAMETERS, Group, RunSpec
 from mechanisms.steps import mechanism_class, mechanism_names, transform_class, transform_names
 
 _UNIT_ROWS = "per_subset"
@@ -28,7 +28,7 @@ def add_settings(
         usual: what some of them are where nothing is said, if that is not the field's default.
     """
     groups: dict[Group, Any] = {}
-    for each in flagged():
+    for each in FLAGGED:
         if each.name not in names:
             continue
         group = groups.get(each.group) or groups.setdefault(each.group, parser.add_argument_group(each.group.value))
@@ -53,7 +53,7 @@ def spec_of(options: argparse.Namespace, **usual: Any) -> RunSpec:
     Raises:
         UsageError: a value is out of range, or does not go with the others.
     """
-    values = ((each, getattr(options, each.name, None)) for each in flagged())
+    values = ((each, getattr(options, each.name, None)) for each in FLAGGED)
     said = {each.name: each.read(value) for each, value in values if value is not None}
     parameters = given(options, _of_steps())
     return RunSpec.of(**usual | said | ({PARAMETERS: parameters} if parameters else {}))

@@ -9,7 +9,7 @@ from typing import Any
 
 from mechanisms import api
 from mechanisms.cli.output import progress
-from mechanisms.data.field_names import suggested_names
+from mechanisms.data.headers import suggested_names
 from mechanisms.data.label_names import LabelNames, named, read_labels, read_names
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset
@@ -68,7 +68,7 @@ def add_labels(parser: argparse._ActionsContainer, required: bool = True) -> Non
 
 
 def add_label_names(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument("--label-names", metavar="FILE.yaml|LABEL=NAME,...", help=_LABEL_NAMES)
+    parser.add_argument("--label-names", metavar="LABEL=NAME,...", help=_LABEL_NAMES)
 
 
 def loaded(options: argparse.Namespace, path: str | Path, labels: Sequence[str], **more: Any) -> Dataset:

@@ -13,7 +13,7 @@ from mechanisms.demos.findings import DEMONSTRATIONS
 from mechanisms.inference.models.listing import default_name
 from mechanisms.records import Dataset
 from mechanisms.runs.score import ScoredSet, ScoreFound, ScoreRequest
-from mechanisms.sampling import Adjacency
+from mechanisms.sampling import ADJACENCY
 
 _OTHER_READER = "another model wrote the set: read here by {reader}, without what was measured for the other one"
 
@@ -83,7 +83,7 @@ def _document(found: ScoreFound, share: float, scored: ScoredSet, dataset: Datas
         "epsilon_check": found.claim.check,
         "delta": found.claim.delta,
         "unit": dataset.unit,
-        "adjacency": Adjacency.ADD_OR_REMOVE.value,
+        "adjacency": ADJACENCY,
         "share": share,
         "event": found.event.to_json(),
         "public_inputs": list(found.public_inputs),

@@ -15,14 +15,13 @@ from mechanisms.cli.options import add_settings, check_noise, spec_of
 from mechanisms.cli.output import add_json, check_apart, progress, show, show_json
 from mechanisms.cli.rows import FROM_THE_COLUMN, add_labels, add_private_rows, field_names, labels_of, loaded_private
 from mechanisms.cli.run_words import claim_in_words, lines_of, stages_in_words
-from mechanisms.data.file_format import formats_in_words
 from mechanisms.data.sizes import MeasuredSizes, measure_sizes
+from mechanisms.data.sources import formats_in_words
 from mechanisms.demos.demo_set import DemoSet, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import TooLong, UsageError
 from mechanisms.files import atomic_write, check_writable
-from mechanisms.inference.models import load_embedder
-from mechanisms.inference.models.engines import ENGINES, LOCAL, opened
+from mechanisms.inference.models import ENGINES, LOCAL, load_embedder, opened
 from mechanisms.inference.models.listing import default_name
 from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset
@@ -121,7 +120,7 @@ def _check(options: argparse.Namespace, spec: RunSpec) -> None:
         raise UsageError("--test-seed must not be negative.")
     if options.out:
         check_writable(options.out)
-    check_apart(options.out, options.journal or options.resume, but=(options.csv, options.config, options.label_names))
+    check_apart(options.out, options.journal or options.resume, but=(options.csv, options.config))
 
 
 def _dataset(options: argparse.Namespace, spec: RunSpec) -> Dataset:

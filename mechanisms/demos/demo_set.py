@@ -6,7 +6,7 @@ import functools
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +16,7 @@ from mechanisms import __version__
 from mechanisms.accounting import Claim
 from mechanisms.asking import Asked
 from mechanisms.data.sizes import CLEAN_VALUES, WHETHER_SHOWN
-from mechanisms.demos.findings import Baselines, Refusal, Score, StageRecord
+from mechanisms.demos.findings import Baselines, Refusal, Score, StageRecord, demonstrations_of, task_of, template_of
 from mechanisms.errors import UsageError
 from mechanisms.files import bundled
 from mechanisms.privacy_events import Composed, from_json
@@ -25,8 +25,7 @@ from mechanisms.tallies import Weighing, masses
 
 FORMAT = "dpicl-demos/2"
 MEASURED_SIZES = "label sizes measured with noise"
-_READ_BEFORE = {"dpicl-demos/1": "0.1.0"}
-"""Unsupported earlier formats, each with the last version of the program that reads it."""
+_FIRST_FORMAT = "dpicl-demos/1"
 LAST_READER = "0.2.0"
 """The last version of the program that reads sets of the kinds that are no more."""
 _LARGEST_NUMBER = 2**53
@@ -38,10 +37,6 @@ Json = dict[str, Any]
 def finite(epsilon: float) -> float | None:
     """Epsilon for JSON: null for infinity, the value where nothing is promised."""
     return epsilon if math.isfinite(epsilon) else None
-
-
-def _infinite(epsilon: float | None) -> float:
-    return math.inf if epsilon is None else epsilon
 
 
 @dataclass(frozen=True)
@@ -142,12 +137,6 @@ class DemoSet:
         return {each: sizes[each] for each in self.labels}
 
     @property
-    def weighing(self) -> Weighing:
-        """Whether rows or labels count the same, by the certificate; rows where an older file does not say."""
-        stated = self.certificate.parameters.get("weighing")
-        return Weighing(stated) if stated in list(Weighing) else Weighing.ROWS
-
-    @property
     def majority(self) -> tuple[str, float] | None:
         """The largest label by the certificate's public sizes, and the accuracy of always naming it.
 
@@ -178,32 +167,22 @@ class DemoSet:
         """The whole document, without a signature."""
         return {
             "format": FORMAT,
-            "demonstrations": [{"text": each.text, "label": each.label} for each in self.demonstrations],
+            "demonstrations": [asdict(each) for each in self.demonstrations],
             "task": {
                 "labels": list(self.labels),
-                "instruction": self.template.instruction,
-                "template": {"text": self.template.text, "label": self.template.label},
+                **task_of(self.template),
                 **({"asked": self.asked.to_json()} if self.asked else {}),
             },
             "privacy": self.certificate.to_json(),
-            **self._findings(),
-            "model": {"id": self.model_id, "sha256": self.model_sha256},
-            "software": {"name": "dpicl-studio", "version": __version__},
-            "created": self.created,
-        }
-
-    def _findings(self) -> Json:
-        return {
             **({"stages": [each.to_json() for each in self.stages]} if self.stages else {}),
             **({"prior": dict(self.prior)} if self.prior is not None else {}),
             **({"score": self.score.to_json()} if self.score else {}),
             **({"choice": self.choice} if self.choice else {}),
             **({"baselines": self.baselines.to_json()} if self.baselines and not self.choice else {}),
-            **(
-                {"refused": [{"label": each.label, "reason": each.reason} for each in self.refused]}
-                if self.refused
-                else {}
-            ),
+            **({"refused": [asdict(each) for each in self.refused]} if self.refused else {}),
+            "model": {"id": self.model_id, "sha256": self.model_sha256},
+            "software": {"name": "dpicl-studio", "version": __version__},
+            "created": self.created,
         }
 
     def dumps(self) -> str:
@@ -212,7 +191,7 @@ class DemoSet:
 
 
 def to_text(document: Json) -> str:
-    """A document as the text of a file."""
+    """A document as a file's text."""
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -255,9 +234,10 @@ def read_json(text: str) -> Any:
 def _checked(text: str) -> Json:
     """The parsed document, once it is valid against the schema."""
     document: Json = read_json(text)  # an object, once the schema has been checked
-    stated = document.get("format") if isinstance(document, dict) else None
-    if isinstance(stated, str) and (reader := _READ_BEFORE.get(stated)):
-        raise UsageError(f"This is a {stated} demo set: version {reader} of DP-ICL Studio reads it, this one does not.")
+    if isinstance(document, dict) and document.get("format") == _FIRST_FORMAT:
+        raise UsageError(
+            f"This is a {_FIRST_FORMAT} demo set: version 0.1.0 of DP-ICL Studio reads it, this one does not."
+        )
     try:
         validator = jsonschema.Draft202012Validator(schema())
         problem = jsonschema.exceptions.best_match(validator.iter_errors(document))
@@ -280,10 +260,10 @@ def _certificate(privacy: Json) -> Certificate:
         private=privacy["private"],
         reason=privacy.get("reason"),
         claim=Claim(
-            _infinite(privacy["epsilon"]),
+            math.inf if privacy["epsilon"] is None else privacy["epsilon"],
             privacy["delta"],
             accountants["claimed"]["name"],
-            _infinite(accountants["check"]["epsilon"]),
+            math.inf if accountants["check"]["epsilon"] is None else accountants["check"]["epsilon"],
             accountants["check"]["name"],
         ),
         unit=privacy["unit"],
@@ -314,13 +294,12 @@ def loads(text: str) -> DemoSet:
             raise UsageError(
                 f"This is a demo set of {what}: version {LAST_READER} of DP-ICL Studio reads it, not this one."
             )
-    template = task["template"]
     choice = document.get("choice")
     baselines = document.get("baselines", choice)
     return DemoSet(
-        demonstrations=tuple(Demonstration(each["text"], each["label"]) for each in document["demonstrations"]),
+        demonstrations=demonstrations_of(document),
         labels=tuple(task["labels"]),
-        template=PromptTemplate(task["instruction"], template["text"], template["label"]),
+        template=template_of(task),
         asked=Asked(**task["asked"]) if "asked" in task else None,
         certificate=_certificate(document["privacy"]),
         model_id=document["model"]["id"],

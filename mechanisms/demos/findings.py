@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from mechanisms import confidence
@@ -20,7 +20,22 @@ ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS, PROTOTYPES = "zero-shot", "public-only",
 
 _UNSTATED = 0.95
 """The level of intervals in files that do not state it."""
-_HELD_OUT, _NOT_HELD_OUT = "private", "private, and they may have taken part in what was chosen"
+_HELD_OUT = "private"
+
+
+# Demonstrations and a prompt's template in the format.
+
+
+def demonstrations_of(document: Json) -> tuple[Demonstration, ...]:
+    return tuple(Demonstration(each["text"], each["label"]) for each in document["demonstrations"])
+
+
+def task_of(template: PromptTemplate) -> Json:
+    return {"instruction": template.instruction, "template": {"text": template.text, "label": template.label}}
+
+
+def template_of(task: Json) -> PromptTemplate:
+    return PromptTemplate(task["instruction"], task["template"]["text"], task["template"]["label"])
 
 
 @dataclass(frozen=True)
@@ -87,8 +102,6 @@ class Score:
             cells: the table, shape (2^arms,).
             names: of the arms, in the table's order.
             without: the exported arm has no demonstrations.
-            held_out: see `Score`.
-            weighing: see `Score`.
         """
         found = {name: _in_file(tally.accuracy(cells, i)) for i, name in enumerate(names)}
         score = cls(found, held_out, confidence.LEVEL, weighing=weighing)
@@ -100,11 +113,6 @@ class Score:
     def percent(self) -> str:
         """The level of the intervals in words."""
         return confidence.percent(_UNSTATED if self.level is None else self.level)
-
-    @property
-    def rows(self) -> str:
-        """The file's note on the rows."""
-        return _HELD_OUT if self.held_out else _NOT_HELD_OUT
 
     def exported(self, without: bool) -> str:
         """Name of the exported arm; `without` demonstrations it is one of the baselines."""
@@ -118,7 +126,7 @@ class Score:
         gains = {name: {"value": each.accuracy, "interval": list(each.interval)} for name, each in self.gains.items()}
         return {
             "arms": arms,
-            "rows": self.rows,
+            "rows": _HELD_OUT if self.held_out else "private, and they may have taken part in what was chosen",
             **({} if self.level is None else {"level": self.level}),
             **({"gains": gains} if gains else {}),
             **({} if self.weighing is Weighing.ROWS else {"weighing": self.weighing.value}),
@@ -155,23 +163,15 @@ class PublicSet:
     def to_json(self) -> Json:
         """The format's `baselines/public_only`."""
         return {
-            "demonstrations": [{"text": each.text, "label": each.label} for each in self.demonstrations],
-            "task": {
-                "instruction": self.template.instruction,
-                "template": {"text": self.template.text, "label": self.template.label},
-            },
+            "demonstrations": [asdict(each) for each in self.demonstrations],
+            "task": task_of(self.template),
             **({} if self.prior is None else {"prior": dict(self.prior)}),
         }
 
     @classmethod
     def from_json(cls, document: Json) -> PublicSet:
         """Read what fits the format's schema."""
-        template = document["task"]["template"]
-        return cls(
-            tuple(Demonstration(each["text"], each["label"]) for each in document["demonstrations"]),
-            PromptTemplate(document["task"]["instruction"], template["text"], template["label"]),
-            document.get("prior"),
-        )
+        return cls(demonstrations_of(document), template_of(document["task"]), document.get("prior"))
 
 
 @dataclass(frozen=True)

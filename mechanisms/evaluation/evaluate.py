@@ -1,16 +1,13 @@
-"""Accuracy of a demo set beside its baselines, comparison of two sets, and a one-sentence verdict."""
+"""Accuracy of a demo set beside its baselines, and a one-sentence verdict."""
 
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 
 from mechanisms import confidence
 from mechanisms.demos.demo_set import DemoSet
@@ -51,7 +48,7 @@ def arms_of(demo_set: DemoSet, public: Sequence[Demonstration] | None) -> tuple[
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Correct answers out of a total, with the Wilson interval of `confidence.LEVEL`.
+    """Correct answers out of a total, with the interval of `confidence.LEVEL` (Wilson 1927).
 
     Partly correct answers count in part. Of all variables in [0, 1] with a given mean, binary ones vary most, so that
     the interval is then conservative.
@@ -62,22 +59,15 @@ class Accuracy:
 
     @property
     def value(self) -> float:
-        """The share of correct answers."""
         return self.correct / self.total
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The interval at `confidence.LEVEL` (Wilson 1927)."""
-        return _wilson_low(self.correct, self.total), 1.0 - _wilson_low(self.total - self.correct, self.total)
-
-
-def _wilson_low(correct: float, total: int) -> float:
-    """The lower end; the upper end is 1 minus that of the wrong answers."""
-    if correct == 0:
-        return 0.0
-    errors = confidence.standard_errors()
-    spread = errors * math.sqrt(correct * (total - correct) / total + errors**2 / 4)
-    return max(0.0, (correct + errors**2 / 2 - spread) / (total + errors**2))
+        errors, wrong = confidence.standard_errors(), self.total - self.correct
+        spread = errors * math.sqrt(self.correct * wrong / self.total + errors**2 / 4)
+        middle, total = self.correct + errors**2 / 2, self.total + errors**2
+        low, high = (middle - spread) / total, (middle + spread) / total
+        return max(0.0, low) if self.correct else 0.0, min(1.0, high) if wrong else 1.0
 
 
 @dataclass(frozen=True)
@@ -91,7 +81,6 @@ class MeanRecall:
 
     @property
     def value(self) -> float:
-        """The mean."""
         return sum(each.value for each in self.recalls) / len(self.recalls)
 
     @property
@@ -112,7 +101,7 @@ class Scorecard:
     Attributes:
         raw: accuracy without correction.
         calibrated: with contextual calibration; None if the reader gives no probabilities.
-        corrected: with the measured correction; None if there is none.
+        corrected: with a measured correction.
         confusion: counts, true label by predicted label (corrected, else calibrated, else raw), shape (labels, labels).
         silent: for each label, its rows whose answer names no label, which are wrong and not in `confusion`; empty if
             there are none.
@@ -138,7 +127,6 @@ class Scorecard:
 
     @property
     def balanced(self) -> MeanRecall:
-        """Balanced accuracy under the arm's own correction."""
         return MeanRecall(tuple(each for each in self.recalls if each is not None))
 
     @property
@@ -150,7 +138,6 @@ class Scorecard:
 
     @property
     def _totals(self) -> list[int]:
-        """Rows of each label."""
         counted: list[int] = self.confusion.sum(axis=1).tolist()
         return [count + silent for count, silent in zip(counted, self.silent or [0] * len(counted), strict=True)]
 
@@ -161,18 +148,6 @@ class Progress:
 
     done: int
     total: int
-
-
-def known_rows(labels: Sequence[str], test: Sequence[Record]) -> list[Record]:
-    """The test rows with one of the labels.
-
-    Raises:
-        UsageError: there are none.
-    """
-    known = [record for record in test if record.label in labels]
-    if not known:
-        raise UsageError(f"No test row has one of the labels {', '.join(labels)}.")
-    return known
 
 
 def truth_of(labels: Sequence[str], known: Sequence[Record]) -> Places:
@@ -192,95 +167,25 @@ def evaluate(
     Raises:
         UsageError: no test row has one of the labels.
     """
-    known = known_rows(labels, test)
+    known = [record for record in test if record.label in labels]
+    if not known:
+        raise UsageError(f"No test row has one of the labels {', '.join(labels)}.")
     truth, texts = truth_of(labels, known), [record.text for record in known]
+    total = len(arms) * len(known)
     for number, arm in enumerate(arms):
         reading = reader.answers(arm.template or template, labels, arm, texts)
-        told = partial(_progress, before=number * len(known), total=len(arms) * len(known))
+
+        def told(done: int, before: int = number * len(known)) -> Progress:
+            return Progress(before + done, total)
+
         found = yield from reported(reading, told)
-        yield _scorecard(arm.name, truth, found, len(labels))
-
-
-def _progress(done: int, before: int, total: int) -> Progress:
-    return Progress(before + done, total)
-
-
-def _scorecard(name: str, truth: Places, found: Mapping[str, Places], labels: int) -> Scorecard:
-    right = {reading: Accuracy(int((each == truth).sum()), len(truth)) for reading, each in found.items()}
-    read = found.get(PRIOR, found.get(CONTEXTUAL, found[RAW]))
-    answered = read != NO_ANSWER
-    confusion = np.zeros((labels, labels), dtype=np.int64)
-    np.add.at(confusion, (truth[answered], read[answered]), 1)
-    silent = np.bincount(truth[~answered], minlength=labels)
-    return Scorecard(name, right[RAW], right.get(CONTEXTUAL), right.get(PRIOR), confusion, tuple(silent.tolist()))
-
-
-# Two sets on the same test rows: McNemar's exact test (McNemar 1947).
-
-AS_READ = "as read"
-"""The reading with each set's own correction, or contextual calibration for a set without one; not for remote readers,
-which give no probabilities."""
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Two sets on the same rows.
-
-    Attributes:
-        first, second: their accuracies.
-        only_first, only_second: rows that only one of them answers correctly.
-        silent: rows whose answer names no label, under each set; they count as wrong.
-    """
-
-    first: Accuracy
-    second: Accuracy
-    only_first: int
-    only_second: int
-    silent: tuple[int, int] = (0, 0)
-
-    @property
-    def p_value(self) -> float:
-        """McNemar's exact two-sided p-value for equal accuracies; 1 if both sets are correct on the same rows."""
-        told = self.only_first + self.only_second
-        return float(binomtest(self.only_first, told, 0.5).pvalue) if told else 1.0
-
-
-def compare(
-    reader: QueryReader, first: DemoSet, second: DemoSet, test: Sequence[Record]
-) -> Generator[int, None, dict[str, Comparison]]:
-    """Classify the same test rows with two sets, each with its own template; yields the number of rows done.
-
-    Returns:
-        A comparison for `AS_READ` and for each reading that both sets have.
-
-    Raises:
-        UsageError: the sets have different labels, or no test row has one of them.
-    """
-    if set(first.labels) != set(second.labels):
-        raise UsageError("The two sets have different labels and cannot be compared: choose sets of one task.")
-    known = known_rows(first.labels, test)
-    truth, texts = truth_of(first.labels, known), [record.text for record in known]
-    right: list[dict[str, NDArray[np.bool_]]] = []
-    silent: list[int] = []
-    for number, each in enumerate((first, second)):
-        reading = reader.answers(each.template, first.labels, Arm(PRIVATE, each.demonstrations, each.prior), texts)
-        found = yield from reported(reading, partial(operator.add, number * len(texts)))
-        right.append({name: found[name] == truth for name in found})
-        if CONTEXTUAL in found:
-            right[-1][AS_READ] = right[-1].get(PRIOR, right[-1][CONTEXTUAL])
-        silent.append(int((found[RAW] == NO_ANSWER).sum()))
-    one, other = right
-    return {
-        name: Comparison(
-            Accuracy(int(one[name].sum()), len(truth)),
-            Accuracy(int(other[name].sum()), len(truth)),
-            int((one[name] & ~other[name]).sum()),
-            int((other[name] & ~one[name]).sum()),
-            (silent[0], silent[1]),
-        )
-        for name in one
-        if name in other
-    }
+        right = {kind: Accuracy(int((each == truth).sum()), len(truth)) for kind, each in found.items()}
+        read = found.get(PRIOR, found.get(CONTEXTUAL, found[RAW]))
+        answered = read != NO_ANSWER
+        confusion = np.zeros((len(labels), len(labels)), dtype=np.int64)
+        np.add.at(confusion, (truth[answered], read[answered]), 1)
+        silent = tuple(np.bincount(truth[~answered], minlength=len(labels)).tolist())
+        yield Scorecard(arm.name, right[RAW], right.get(CONTEXTUAL), right.get(PRIOR), confusion, silent)
 
 
 # The verdict: one sentence on whether a set is better than the model alone, public text, prototypes or one label.
@@ -342,8 +247,9 @@ def by_balanced_accuracy(cards: Sequence[Scorecard]) -> bool:
 
     Balanced figures use each arm's own reading, which must therefore be the common one.
     """
-    own = cards[-1]
-    return own.majority[1].value * _labels_met(own) > LARGE and own_reading(cards)
+    own, common = cards[-1], common_reading(cards)
+    comparable = all(card.read == figure(card, common) for card in cards)
+    return comparable and own.majority[1].value * _labels_met(own) > LARGE
 
 
 def headline(card: Scorecard, cards: Sequence[Scorecard]) -> Accuracy | MeanRecall:
@@ -370,14 +276,8 @@ def common_reading(cards: Sequence[Scorecard]) -> str:
 
 def best_reading(card: Scorecard) -> str:
     """The most accurate reading; of equal ones the measured correction, then contextual calibration."""
-    found = {PRIOR: card.corrected, CONTEXTUAL: card.calibrated, RAW: card.raw}
-    known = {reading: each.value for reading, each in found.items() if each}
-    return max(known, key=lambda reading: known[reading])
-
-
-def own_reading(cards: Sequence[Scorecard]) -> bool:
-    """Whether each arm's own reading is the common one, so that balanced figures are comparable too."""
-    return all(card.read == figure(card, common_reading(cards)) for card in cards)
+    known = [(PRIOR, card.corrected), (CONTEXTUAL, card.calibrated), (RAW, card.raw)]
+    return max(((each.value, kind) for kind, each in known if each), key=lambda found: found[0])[1]
 
 
 def figure(card: Scorecard, reading: str) -> Accuracy:

@@ -45,14 +45,13 @@ def nearest_prototype(texts: Sequence[str], prototypes: Floats, embedder: Embedd
 
 # Class prototypes of a whole data set, as a run of its own in the ledger.
 
-_NAME = "class prototypes"
 _AT_ONCE = 16
 """Texts between two reports of progress: about a tenth of a second."""
 
 
 @dataclass(frozen=True)
 class PrototypesRequest:
-    """Public configuration of a release: its privacy target and the number of labels."""
+    """Public configuration of a release; `labels` is their number."""
 
     target: PrivacyTarget
     labels: int
@@ -96,16 +95,10 @@ class ClassPrototypes:
     private: bool
 
     def covers(self, labels: Sequence[str]) -> bool:
-        """Whether each of the labels has a prototype."""
         return set(labels) <= set(self.labels)
 
     def accuracy(self, test: Sequence[Record], labels: Sequence[str], embedder: Embedder) -> Accuracy:
-        """The accuracy of the nearest prototype among those of `labels`.
-
-        Args:
-            test: at least one row, each with one of the labels.
-            labels: public; each has a prototype.
-        """
+        """The accuracy of the nearest prototype among those of `labels`, on rows that each have one of them."""
         directions = self.directions[[self.labels.index(label) for label in labels]]
         found = nearest_prototype([row.text for row in test], directions, embedder)
         return Accuracy(sum(labels[i] == row.label for i, row in zip(found, test, strict=True)), len(test))
@@ -118,16 +111,9 @@ def release_prototypes(
     ledger: PrivacyLedger,
     randomness: Randomness | None = None,
 ) -> Generator[Progress | ClassPrototypes]:
-    """Charge the run, embed one record of each unit, and release the noisy class means.
+    """Charge the run, embed one record of each unit of a private data set, and release the noisy class means.
 
     The charge stays if the iterator is closed before the release.
-
-    Args:
-        dataset: private.
-        request: public.
-        embedder: computes the embeddings.
-        ledger: where the run is reserved and charged.
-        randomness: the operating system's by default; other sources are for tests.
 
     Yields:
         The number of units read, for the curator alone (0 once the run is charged), and last the release.
@@ -138,7 +124,7 @@ def release_prototypes(
     """
     randomness = randomness or SecureRandomness()
     event, claimed = request.event, request.claim()
-    with charged(dataset, _NAME, event, claimed, ledger, randomness) as before:
+    with charged(dataset, "class prototypes", event, claimed, ledger, randomness) as before:
         texts, places = one_record_each(dataset)
         vectors = np.zeros((len(texts), embedder.dimensions))
         yield Progress(0, len(texts))

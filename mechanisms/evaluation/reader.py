@@ -13,7 +13,7 @@ from scipy.special import log_softmax, logsumexp, softmax
 
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
-from mechanisms.inference import LanguageModel, QueryPrompt, Session, Tokens, scores_of
+from mechanisms.inference import LanguageModel, QueryPrompt, Tokens, scores_of
 from mechanisms.noise import Floats, Integers
 from mechanisms.records import Demonstration, PromptTemplate
 
@@ -27,7 +27,7 @@ _Found = TypeVar("_Found")
 def reported(
     reading: Generator[_Told, None, _Found], report: Callable[[_Told], _Said]
 ) -> Generator[_Said, None, _Found]:
-    """The same reading, with what `report` makes of each number that it tells."""
+    """The same reading, with what `report` makes of each number that it yields."""
     while True:
         try:
             told = next(reading)
@@ -37,12 +37,11 @@ def reported(
         yield report(told)
 
 
-def finished(reading: Generator[_Told, None, _Found], tell: Callable[[_Told], object] | None = None) -> _Found:
-    """What a reading finds in the end; `tell` gets each number that it tells."""
-    telling = reported(reading, tell or (lambda _: None))
+def finished(reading: Generator[int, None, _Found]) -> _Found:
+    """What a reading finds in the end."""
     while True:
         try:
-            next(telling)
+            next(reading)
         except StopIteration as ended:
             found: _Found = ended.value
             return found
@@ -110,20 +109,15 @@ class Classifier:
         self._room = max(len(label) for label in self._labels)
         self._prior = None if prior is None else np.array([prior[label] for label in labels])
 
-    @property
-    def prompt(self) -> tuple[int, ...]:
-        """The tokens before every query."""
-        return tuple(self._prompt.prefix)
-
     @cached_property
     def contextual(self) -> Floats:
         """The correction of contextual calibration to log-probabilities, shape (labels,); computed once."""
-        [scores] = self._batches(CONTENT_FREE, _enough(len(CONTENT_FREE)))
+        [scores] = self._batches(CONTENT_FREE)
         return np.asarray(np.log(len(CONTENT_FREE)) - logsumexp(scores, axis=0))
 
     def predict(self, queries: Sequence[str]) -> Iterator[Prediction]:
         """Classify queries in batches; their number is public, and may change the last bits of probabilities."""
-        for batch in self._batches(queries, _enough(len(queries))):
+        for batch in self._batches(queries):
             for scores in batch:
                 corrected = None if self._prior is None else np.asarray(softmax(scores + self._prior))
                 yield Prediction(np.asarray(softmax(scores)), np.asarray(softmax(scores + self.contextual)), corrected)
@@ -158,10 +152,10 @@ class Classifier:
         frame = self._prompt.length - self._prompt.cap
         return min(self._prompt.length, frame + step * math.ceil(max(1, len(row) - frame) / step))
 
-    def _batches(self, texts: Sequence[str], most: int) -> Iterator[Floats]:
-        """Scores of texts in order, in batches of one shape with at most `most` rows."""
+    def _batches(self, texts: Sequence[str]) -> Iterator[Floats]:
+        """Scores of texts in order, in batches of one shape, with few more rows than there are texts."""
         length = self._prompt.length
-        size = self._size(most, length)
+        size = self._size(1 << max(0, len(texts) - 1).bit_length(), length)
         for start in range(0, len(texts), size):
             yield self._scores([self._prompt.row(text) for text in texts[start : start + size]], size, length)
 
@@ -175,22 +169,14 @@ class Classifier:
         session = self._model.open(self._prompt.prefix, filled, length, self._room)
         # No warning may disclose that a row overflowed.
         with np.errstate(all="ignore"):
-            return np.asarray(log_softmax(_label_scores(session, self._labels), axis=1))[: len(rows)]
+            if all(len(label) == 1 for label in self._labels):  # the rest of the vocabulary cancels
+                scores = session.logits(np.array([label[0] for label in self._labels], dtype=np.int64))
+            else:
+                scores = scores_of(session, self._labels)
+            return np.asarray(log_softmax(scores, axis=1))[: len(rows)]
 
 
-def _label_scores(session: Session, labels: Sequence[Tokens]) -> Floats:
-    """Log-probability of each label after each row, up to a constant of the row, shape (rows, labels)."""
-    if all(len(label) == 1 for label in labels):  # the rest of the vocabulary cancels
-        return session.logits(np.array([label[0] for label in labels], dtype=np.int64))
-    return scores_of(session, labels)
-
-
-def _enough(texts: int) -> int:
-    """The batch size for so many texts."""
-    return min(MOST_ROWS, 1 << max(0, texts - 1).bit_length())
-
-
-# The contract of readers, local and remote, and their input.
+# The contract of readers, local and remote.
 
 RAW, CONTEXTUAL, PRIOR = "raw", "contextual", "prior"
 NO_ANSWER = -1
@@ -233,8 +219,6 @@ class QueryReader(Protocol):
 
 # The model that reads a set: its writer, or another one, for which no corrections were measured.
 
-_OTHER = "Written with {writer}, read here by {reader}"
-_SAME = "Written with {writer}, and read by it here too"
 _DROPPED = (
     ": the prior was measured with the model that wrote the set, so contextual calibration corrects the answers instead"
 )
@@ -261,17 +245,10 @@ def without_corrections(demo_set: DemoSet) -> DemoSet:
 
 def readers_in_words(demo_set: DemoSet, model: LanguageModel) -> str:
     """One line on the writer and the reader of a set, and on corrections that are left out."""
-    same = same_reader(demo_set, model)
-    names = (_SAME if same else _OTHER).format(writer=demo_set.model_id, reader=model.name)
-    measured = demo_set.prior is not None or (
-        demo_set.baselines is not None and demo_set.baselines.zero_shot is not None
-    )
-    return f"{names}{_DROPPED if measured and not same else ''}."
-
-
-# Checks that a set can classify.
-
-_ONE_LABEL = "The set has a single label, so that there is nothing to classify: choose one with at least two labels."
+    if same_reader(demo_set, model):
+        return f"Written with {demo_set.model_id}, and read by it here too."
+    measured = demo_set.prior is not None or (demo_set.baselines and demo_set.baselines.zero_shot is not None)
+    return f"Written with {demo_set.model_id}, read here by {model.name}{_DROPPED if measured else ''}."
 
 
 def check_labels(labels: Sequence[str]) -> None:
@@ -281,10 +258,9 @@ def check_labels(labels: Sequence[str]) -> None:
         UsageError: it has a single label.
     """
     if len(labels) < 2:
-        raise UsageError(_ONE_LABEL)
-
-
-# Classification of texts with a demo set and its own correction.
+        raise UsageError(
+            "The set has a single label, so that there is nothing to classify: choose one with at least two labels."
+        )
 
 
 def labelled(written: DemoSet, model: LanguageModel, texts: Sequence[str]) -> list[Prediction]:
@@ -299,12 +275,9 @@ def labelled(written: DemoSet, model: LanguageModel, texts: Sequence[str]) -> li
     return list(classifier.predict(texts))
 
 
-# The reader with a model on this machine, which gives all readings.
-
-
 @dataclass(frozen=True)
 class LocalReader:
-    """See `QueryReader`; every answer is the likeliest label.
+    """A `QueryReader` with a model on this machine, which gives all readings; every answer is the likeliest label.
 
     Attributes:
         max_query_tokens: public cap on the tokens of a text.
@@ -315,16 +288,12 @@ class LocalReader:
 
     @property
     def name(self) -> str:
-        """See `QueryReader.name`."""
         return self.model.name
 
     def answers(
         self, template: PromptTemplate, labels: Sequence[str], arm: Arm, texts: Sequence[str]
     ) -> Generator[int, None, dict[str, Integers]]:
-        """See `QueryReader.answers`: raw, calibrated and, with a measured correction, corrected.
-
-        The engine computes the prompt's keys and values once.
-        """
+        """Raw, calibrated and, with a measured correction, corrected."""
         classifier = Classifier(self.model, template, labels, arm.demonstrations, arm.prior, self.max_query_tokens)
         scores = yield from classifier.reading(texts)
         found = {RAW: scores, CONTEXTUAL: scores + classifier.contextual}

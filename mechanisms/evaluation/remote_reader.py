@@ -16,25 +16,13 @@ from mechanisms.inference.remote import ChatServer
 from mechanisms.noise import Integers
 from mechanisms.records import PromptTemplate
 
-_LEAVES = (
-    "The demonstrations and the queries (your questions, and the texts of a test file) leave this machine for {host}; "
-    "private rows do not."
-)
-_READ = (
-    "Written with {writer}, read here by {reader}, which answers in words: neither contextual calibration nor a prior "
-    "can correct them, and an answer that names no label, or several, counts as wrong."
-)
-_NOT_PRIVATE = (
-    "This set promises nothing ({reason}): its demonstrations may repeat private rows, which never leave this machine. "
-    "Read it with a model on this machine."
-)
 _SPARE_TOKENS = 8
 """Tokens of an answer in addition to those of the longest label."""
 
 
 @dataclass(frozen=True)
 class RemoteReader:
-    """See `QueryReader`; the answer is the label named in the server's text, and `RAW` is the only reading.
+    """A `QueryReader` whose answer is the label named in the server's text; `RAW` is the only reading.
 
     It is no `LanguageModel` and shares no method with one, so that code that reads private rows cannot use it.
     """
@@ -43,18 +31,20 @@ class RemoteReader:
 
     @property
     def name(self) -> str:
-        """See `QueryReader.name`."""
         return self.server.name
 
     @property
     def leaving(self) -> str:
         """One sentence on what is sent where, to be shown before the first request."""
-        return _LEAVES.format(host=self.server.host)
+        return (
+            "The demonstrations and the queries (your questions, and the texts of a test file) leave this machine for "
+            f"{self.server.host}; private rows do not."
+        )
 
     def answers(
         self, template: PromptTemplate, labels: Sequence[str], arm: Arm, texts: Sequence[str]
     ) -> Generator[int, None, dict[str, Integers]]:
-        """See `QueryReader.answers`; a measured correction of the arm cannot be used.
+        """Classify in words; a measured correction of the arm cannot be used.
 
         Raises:
             ModelUnavailable: the server did not answer.
@@ -91,12 +81,18 @@ def refuse_set_without_promise(demo_set: DemoSet) -> None:
         UsageError: the set is not private by its certificate.
     """
     if (reason := demo_set.certificate.why_not_private) is not None:
-        raise UsageError(_NOT_PRIVATE.format(reason=reason))
+        raise UsageError(
+            f"This set promises nothing ({reason}): its demonstrations may repeat private rows, which never leave this "
+            "machine. Read it with a model on this machine."
+        )
 
 
 def read_remotely_in_words(demo_set: DemoSet, reader: RemoteReader) -> str:
     """One line on the writer and the reader of a set, and on the limits of remote answers."""
-    return _READ.format(writer=demo_set.model_id, reader=reader.name)
+    return (
+        f"Written with {demo_set.model_id}, read here by {reader.name}, which answers in words: neither contextual "
+        "calibration nor a prior can correct them, and an answer that names no label, or several, counts as wrong."
+    )
 
 
 def label_in(answer: str, labels: Sequence[str]) -> int:

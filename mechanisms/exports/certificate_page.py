@@ -15,7 +15,6 @@ from mechanisms.exports.export_format import ExportFormat, Files, Released
 from mechanisms.exports.facts_label import label_as_svg
 from mechanisms.exports.provenance import Fact
 from mechanisms.files import bundled
-from mechanisms.records import RECORD
 from mechanisms.runs.plan import guarantee
 
 FILE_NAME = "certificate.html"
@@ -44,10 +43,13 @@ def _files(released: Released) -> Files:
     page = _template().render(
         count=len(made.demonstrations),
         created=made.created,
-        alarms=list(_alarms(held)),
+        alarms=[
+            *([] if held.private else [f"Not private: {held.reason or 'nothing is promised'}."]),
+            *([_SEEN.format("; ".join(held.disclosures))] if held.disclosures else []),
+        ],
         guarantee=guarantee(held.claim, held.by_user) if held.private else _NOTHING,
         label=markupsafe.Markup(label_as_svg(released)),  # its texts are escaped by ElementTree
-        facts=[*_of_task(made)],
+        facts=list(_of_task(made)),
         limits=list(_limits(held)),
         digest=released.digest,
         version=__version__,
@@ -67,13 +69,6 @@ def _template() -> jinja2.Template:
     return environment.from_string(bundled("certificate.html").read_text(encoding="utf-8"))
 
 
-def _alarms(held: Certificate) -> Iterator[str]:
-    if not held.private:
-        yield f"Not private: {held.reason or 'nothing is promised'}."
-    if held.disclosures:
-        yield _SEEN.format("; ".join(held.disclosures))
-
-
 def _of_task(made: DemoSet) -> Iterator[Fact]:
     yield Fact("Adjacency", "add or remove one unit", "")
     yield Fact("Labels", ", ".join(made.labels), made.template.instruction)
@@ -84,7 +79,7 @@ def _of_task(made: DemoSet) -> Iterator[Fact]:
 
 def _limits(held: Certificate) -> Iterator[str]:
     if held.private:
-        yield _ROWS if held.unit == RECORD else _USERS
+        yield _USERS if held.by_user else _ROWS
     yield from _ANYWHERE
     if held.private and held.spent_before[0]:
         yield _BEFORE

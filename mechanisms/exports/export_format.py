@@ -16,30 +16,8 @@ from mechanisms.errors import UsageError
 from mechanisms.inference.prompts import one_line
 from mechanisms.records import Demonstration
 
-# The contract of an export format, and what all have in common: the demo-set file they start from, and refusals.
-
 Files = Mapping[str, str]
 """File names with the files' texts."""
-
-_NO_DEMONSTRATIONS = (
-    "This set has no demonstrations, so there is nothing to write as {}: choose the certificate, the plain prompt, "
-    "DSPy or LangChain."
-)
-_NOT_PRIVATE = (
-    "This set is not private, and {} has no place to say so: choose a format that keeps the marks, or the demo set."
-)
-_CARRIED = (
-    "The measured correction of the model's label preferences is in {}, as numbers to add to the labels' "
-    "log-probabilities; a program that reads only the model's words cannot apply it."
-)
-_LOST = (
-    "{} has no place for the measured correction of the model's label preferences: its answers are the ones that step "
-    "4 calls raw."
-)
-_UNMARKED = (
-    "This set is marked, because the curator knows values of the data without noise, and {} has no place for that "
-    "mark: pass the certificate page on with it."
-)
 
 
 @dataclass(frozen=True)
@@ -64,10 +42,6 @@ class Released:
             UsageError: not a demo set.
         """
         return cls(text, loads(text), digest(text))
-
-
-def _fits(demo_set: DemoSet) -> str | None:
-    return None
 
 
 @dataclass(frozen=True)
@@ -96,25 +70,42 @@ class ExportFormat:
     correction: str | None = None
     keeps_disclosures: bool = True
     without_demonstrations: bool = False
-    misfit: Callable[[DemoSet], str | None] = _fits
+    misfit: Callable[[DemoSet], str | None] = lambda demo_set: None
 
     def refusal(self, demo_set: DemoSet) -> str | None:
         """One sentence why the format cannot hold a set; None if it can."""
         if not (demo_set.demonstrations or self.without_demonstrations):
-            return _NO_DEMONSTRATIONS.format(self.title)
+            return (
+                f"This set has no demonstrations, so there is nothing to write as {self.title}: choose the "
+                "certificate, the plain prompt, DSPy or LangChain."
+            )
         if not (demo_set.certificate.private or self.keeps_disclosures):
-            return _NOT_PRIVATE.format(self.title)
+            return (
+                f"This set is not private, and {self.title} has no place to say so: choose a format that keeps the "
+                "marks, or the demo set."
+            )
         return self.misfit(demo_set)
 
     def caution(self, demo_set: DemoSet) -> str | None:
         """One sentence on a mark that the format cannot hold; None if it loses none."""
-        return _UNMARKED.format(self.title) if demo_set.certificate.disclosures and not self.keeps_disclosures else None
+        if self.keeps_disclosures or not demo_set.certificate.disclosures:
+            return None
+        return (
+            f"This set is marked, because the curator knows values of the data without noise, and {self.title} has no "
+            "place for that mark: pass the certificate page on with it."
+        )
 
     def reading(self, demo_set: DemoSet) -> str | None:
         """One sentence on the place of the set's measured correction, or on its loss; None if the set has none."""
         if demo_set.prior is None or self.correction == "":
             return None
-        return _LOST.format(self.title) if self.correction is None else _CARRIED.format(self.correction)
+        measured = "the measured correction of the model's label preferences"
+        if self.correction is None:
+            return f"{self.title} has no place for {measured}: its answers are the ones that step 4 calls raw."
+        return (
+            f"{measured.capitalize()} is in {self.correction}, as numbers to add to the labels' log-probabilities; a "
+            "program that reads only the model's words cannot apply it."
+        )
 
     def write(self, released: Released) -> Files:
         """The files of a set.
@@ -147,9 +138,6 @@ def json_lines(documents: Iterable[Any]) -> str:
 def on_lines(demo_set: DemoSet) -> list[Demonstration]:
     """The demonstrations with text and label on one line each, for prompts in which a line break ends one."""
     return [Demonstration(one_line(each.text), one_line(each.label)) for each in demo_set.demonstrations]
-
-
-# The registry of formats: every module of this package that defines `FORMAT`.
 
 
 def format_names() -> list[str]:

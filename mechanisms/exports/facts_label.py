@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from xml.etree import ElementTree
 
-from mechanisms.accounting import Claim, best_guess_in_percent, cost_in_words
-from mechanisms.asking import LABEL, Asked
+from mechanisms.accounting import best_guess_in_percent, cost_in_words
+from mechanisms.asking import LABEL
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import printable
 from mechanisms.exports.export_format import ExportFormat, Files, Released
@@ -61,7 +61,8 @@ def _promise(made: DemoSet) -> Iterator[Fact]:
         yield Fact("Promise", _NO_PROMISE, held.reason or "")
         return
     claim = held.claim
-    yield Fact("Epsilon", rounded_up(claim.epsilon, 4), _by(claim))
+    second = f"second accountant, {claim.check_accountant}: {rounded_up(claim.check, 4)}"
+    yield Fact("Epsilon", rounded_up(claim.epsilon, 4), f"claimed by {claim.accountant}; {second}")
     yield Fact("Delta", rounded_up(claim.delta, 2))
     guess = best_guess_in_percent(claim.epsilon, claim.delta)
     yield Fact(
@@ -74,11 +75,6 @@ def _promise(made: DemoSet) -> Iterator[Fact]:
     yield Fact("Spent before", spent, "on the same data set, in addition" if held.spent_before[0] else "")
     if held.disclosures:
         yield Fact("Known without noise", "yes", f"{'; '.join(held.disclosures)}: later choices may depend on the data")
-
-
-def _by(claim: Claim) -> str:
-    second = f"second accountant, {claim.check_accountant}: {rounded_up(claim.check, 4)}"
-    return f"claimed by {claim.accountant}; {second}"
 
 
 def _read(made: DemoSet) -> Iterator[Fact]:
@@ -111,21 +107,17 @@ def _worth(made: DemoSet) -> Iterator[Fact]:
 def _origin(made: DemoSet) -> Iterator[Fact]:
     yield Fact("Written by", made.model_id, f"sha256 {made.model_sha256[:16]}…")
     if made.asked is not None:
-        yield _asked(made.asked)
+        asked = made.asked
+        named = ", ".join(f"{label}: {words}" for label, words in asked.words.items())
+        plain = f"a model without a chat template: {asked.of(LABEL).rstrip('.')}" if asked.addressed else ""
+        called = f"labels in the sentence: {named}" if named else ""
+        yield Fact("Asked", asked.of(LABEL, sent=asked.addressed), "; ".join(filter(None, (plain, called))))
     if made.refused:
         reasons = Counter(each.reason for each in made.refused).most_common()
         counted = "; ".join(f"{reason}: {count}" for reason, count in reasons)
         yield Fact("Refused", f"{len(made.refused)} written texts", f"no texts by public rules ({counted})")
     yield Fact("Date", made.created)
     yield Fact("Verify", VERIFY, "builds the accounting anew from the file")
-
-
-def _asked(asked: Asked) -> Fact:
-    """What the model was asked, with a place for the label."""
-    named = ", ".join(f"{label}: {words}" for label, words in asked.words.items())
-    plain = f"a model without a chat template: {asked.of(LABEL).rstrip('.')}" if asked.addressed else ""
-    called = f"labels in the sentence: {named}" if named else ""
-    return Fact("Asked", asked.of(LABEL, sent=asked.addressed), "; ".join(filter(None, (plain, called))))
 
 
 # The label as an image: text only, so that values of the file stay values.

@@ -13,16 +13,6 @@ from mechanisms.rounding import percent_down, percent_up
 from mechanisms.steps import mechanism_class, mechanism_names
 from mechanisms.tallies import Weighing
 
-_NAMING = "Naming the largest label every time"
-BY_LABELS = (
-    "Each label counts the same here, however many rows it has: these are balanced accuracies, and always naming one "
-    "label is no better than chance."
-)
-BY_EQUAL_ROWS = "By the public sizes all labels have equally many {unit}s: these are balanced accuracies too."
-BY_ROWS = (
-    "Each {unit} counts the same here. Private balanced accuracy, in which each label counts the same, was not "
-    "measured: it would have cost further epsilon."
-)
 BALANCED = "Private balanced accuracy"
 
 
@@ -51,7 +41,8 @@ def scored_facts(demo_set: DemoSet) -> list[Fact]:
     score, majority = demo_set.score, demo_set.majority
     if score is None:
         return [Fact("Private score", "not measured")]
-    naming = [Fact(_NAMING, percent_up(majority[1], 1), "by the public label sizes")] if majority else []
+    largest = "Naming the largest label every time"
+    naming = [Fact(largest, percent_up(majority[1], 1), "by the public label sizes")] if majority else []
     by_rows = score.weighing is Weighing.ROWS
     what = "Private score" if by_rows else f"{BALANCED} (labels count the same)"
     same = "the same" if _equal_sizes(demo_set) else "not measured"
@@ -73,9 +64,17 @@ def balanced_in_words(demo_set: DemoSet) -> str:
     if demo_set.score is None:
         return ""
     if demo_set.score.weighing is Weighing.LABELS:
-        return BY_LABELS
-    words = BY_EQUAL_ROWS if _equal_sizes(demo_set) else BY_ROWS
-    return words.format(unit=person(demo_set.certificate.unit))
+        return (
+            "Each label counts the same here, however many rows it has: these are balanced accuracies, and always "
+            "naming one label is no better than chance."
+        )
+    unit = person(demo_set.certificate.unit)
+    if _equal_sizes(demo_set):
+        return f"By the public sizes all labels have equally many {unit}s: these are balanced accuracies too."
+    return (
+        f"Each {unit} counts the same here. Private balanced accuracy, in which each label counts the same, was not "
+        "measured: it would have cost further epsilon."
+    )
 
 
 def _equal_sizes(demo_set: DemoSet) -> bool:
@@ -83,16 +82,12 @@ def _equal_sizes(demo_set: DemoSet) -> bool:
     return sizes is not None and len(set(sizes.values())) == 1
 
 
-# The source and the promise of demonstrations in a few fields, for formats that have room for them.
-
-
 def provenance(released: Released) -> dict[str, Any]:
-    """Plain JSON: the claim, the marks, and the digest of the demo-set file, which has all details.
+    """Source and promise as plain JSON: the claim, the marks, and the digest of the demo-set file.
 
     `prior` is the measured correction, to add to each label's log-probability under the named model.
     """
-    made = released.demo_set
-    held, model = made.certificate, made.model_id
+    made, held = released.demo_set, released.demo_set.certificate
     return {
         "synthetic": True,
         "private": held.private,
@@ -103,7 +98,7 @@ def provenance(released: Released) -> dict[str, Any]:
         "mechanism": held.mechanism,
         "curator_diagnostics_shown": bool(held.disclosures),
         **({"shown": list(held.disclosures)} if held.disclosures else {}),
-        "model": model,
+        "model": made.model_id,
         **({"prior": dict(made.prior)} if made.prior else {}),
         "demo_set_digest": released.digest,
     }

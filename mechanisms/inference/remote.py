@@ -17,9 +17,8 @@ import httpx
 
 from mechanisms.errors import ModelUnavailable, UsageError
 
-# The key of a server: from the environment alone, for the command line is in every list of processes.
-
 KEY_VARIABLE = "DPICL_API_KEY"
+"""Holds the key of a server: the command line is in every list of processes."""
 
 
 def key_from_environment() -> str | None:
@@ -34,9 +33,6 @@ def key_from_environment() -> str | None:
     return key or None
 
 
-# Which addresses lead back to this machine.
-
-
 def is_loopback(host: str) -> bool:
     """Whether a host's name or address is this machine's own; other names are not asked for what they lead to."""
     if host == "localhost":
@@ -46,8 +42,6 @@ def is_loopback(host: str) -> bool:
     except ValueError:
         return False
 
-
-# Where a server is asked, and what may be asked there without showing the key to others.
 
 _LAST_PORT = 65535
 _NOT_SAFE = (
@@ -102,23 +96,11 @@ _MOST_BYTES = 1 << 20
 """Of an answer: a few tokens are a few kilobytes, with everything that stands around them."""
 
 
-@dataclass(frozen=True)
-class RequestPolicy:
-    """How requests are made; public.
-
-    Attributes:
-        at_once: requests under way together.
-        tries: requests for one message, if the server is busy or fails.
-        first_wait: seconds before the second try; they double with each try.
-        longest_wait: seconds, also where the server asks for more.
-        timeout: seconds for a whole answer.
-    """
-
-    at_once: int = 4
-    tries: int = 4
-    first_wait: float = 1.0
-    longest_wait: float = 20.0
-    timeout: float = 60.0
+_AT_ONCE, _TRIES = 4, 4
+"""Requests under way together, and for one message, if the server is busy or fails."""
+_FIRST_WAIT, _LONGEST_WAIT, _TIMEOUT = 1.0, 20.0, 60.0
+"""Seconds before the second try, which double with each try; at most, also where the server asks for more; for a whole
+answer."""
 
 
 class ChatServer:
@@ -132,13 +114,11 @@ class ChatServer:
         UsageError: the model has no name.
     """
 
-    def __init__(
-        self, address: ServerAddress, model: str, key: str | None = None, policy: RequestPolicy | None = None
-    ) -> None:
+    def __init__(self, address: ServerAddress, model: str, key: str | None = None) -> None:
         if not model.strip():
             raise UsageError("Say which model the server should answer with.")
         self.host, self.model = address.host, model.strip()
-        self._address, self._policy = address, policy or RequestPolicy()
+        self._address = address
         self._headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         if key:
             self._headers["Authorization"] = f"Bearer {key}"
@@ -162,8 +142,14 @@ class ChatServer:
             yield asyncio.run(self._batch(messages[start : start + _BATCH], tokens))
 
     async def _batch(self, messages: Sequence[str], tokens: int) -> list[str]:
-        turns = asyncio.Semaphore(self._policy.at_once)
-        async with self._client() as client:
+        turns = asyncio.Semaphore(_AT_ONCE)
+        client = httpx.AsyncClient(
+            headers=self._headers,
+            timeout=_TIMEOUT,
+            follow_redirects=False,  # the key and the texts are for this address
+            trust_env=self._address.encrypted,  # a proxy reads what is not encrypted, also on its way to this machine
+        )
+        async with client:
             try:
                 async with asyncio.TaskGroup() as group:
                     asked = [group.create_task(self._in_turn(turns, client, each, tokens)) for each in messages]
@@ -171,28 +157,16 @@ class ChatServer:
                 raise failed.exceptions[0] from None
         return [each.result() for each in asked]
 
-    def _client(self) -> httpx.AsyncClient:
-        return httpx.AsyncClient(
-            headers=self._headers,
-            timeout=self._policy.timeout,
-            follow_redirects=False,  # the key and the texts are for this address
-            trust_env=self._address.encrypted,  # a proxy reads what is not encrypted, also on its way to this machine
-        )
-
     async def _in_turn(self, turns: asyncio.Semaphore, client: httpx.AsyncClient, message: str, tokens: int) -> str:
         chat = {"model": self.model, "messages": [{"role": "user", "content": message}]}
         # In ASCII: a command line may bring characters that are no Unicode text.
         body = json.dumps({**chat, "temperature": 0, "max_tokens": tokens, "stream": False}).encode("ascii")
         async with turns:
-            wait = self._policy.first_wait
-            for _ in range(self._policy.tries - 1):
+            for again in range(_TRIES):
                 status, asked_for, found = await self._post(client, body)
-                if not _may_pass(status):
+                if not _may_pass(status) or again == _TRIES - 1:
                     break
-                await asyncio.sleep(min(max(wait, asked_for), self._policy.longest_wait))
-                wait *= 2
-            else:
-                status, _, found = await self._post(client, body)
+                await asyncio.sleep(min(max(_FIRST_WAIT * 2**again, asked_for), _LONGEST_WAIT))
         if status != HTTPStatus.OK:
             raise ModelUnavailable(f"{self.name} {self._refusal(status)}")
         return self._words(found)
@@ -202,17 +176,18 @@ class ChatServer:
         found = b""
         try:
             async with (
-                asyncio.timeout(self._policy.timeout),  # the client's own begins anew with every byte
+                asyncio.timeout(_TIMEOUT),  # the client's own begins anew with every byte
                 client.stream("POST", self._address.endpoint, content=body) as response,
             ):
                 async for part in response.aiter_raw():
                     found += part
                     if len(found) > _MOST_BYTES:
                         raise ModelUnavailable(f"{self.name} answers with more than {_MOST_BYTES >> 20} MiB.")
-                return response.status_code, _seconds(response.headers.get("Retry-After", "")), found
+                wait = response.headers.get("Retry-After", "")
+                return response.status_code, float(wait) if wait.isascii() and wait.isdigit() else 0.0, found
         except (TimeoutError, httpx.TimeoutException) as error:
-            limit = f"{self._policy.timeout:g} seconds"
-            raise ModelUnavailable(f"{self.name} did not answer within {limit}: try again, or ask another.") from error
+            late = f"did not answer within {_TIMEOUT:g} seconds: try again, or ask another."
+            raise ModelUnavailable(f"{self.name} {late}") from error
         except httpx.ConnectError as error:
             raise ModelUnavailable(
                 f"{self.name} cannot be reached: see whether it runs, and whether the address is right."
@@ -224,7 +199,7 @@ class ChatServer:
         """A status in this program's words: a server's own words may repeat the key."""
         if _may_pass(status):
             why = "is too busy" if status == HTTPStatus.TOO_MANY_REQUESTS else "failed"
-            return f"{why} ({status}), {self._policy.tries} times: try again later."
+            return f"{why} ({status}), {_TRIES} times: try again later."
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             return f"refuses the key ({status}): set {KEY_VARIABLE} to one that it takes."
         if status == HTTPStatus.NOT_FOUND:
@@ -247,8 +222,3 @@ class ChatServer:
 
 def _may_pass(status: int) -> bool:
     return status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
-
-
-def _seconds(stated: str) -> float:
-    """`Retry-After` where it is a number."""
-    return float(stated) if stated.isascii() and stated.isdigit() else 0.0

@@ -85,8 +85,7 @@ class Keywords(QueryMechanism):
 
     @property
     def rho(self) -> float:
-        """`epsilon^2 / 8` of the draw of k (Cesar and Rogers 2021), `1 / (2 noise^2)` of the
-        test."""
+        """`epsilon^2 / 8` of the draw of k (Cesar and Rogers 2021), `1 / (2 noise^2)` of the test."""
         return self.selection_epsilon**2 / 8 + 1 / (2 * self.noise**2)
 
     @property

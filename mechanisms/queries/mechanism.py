@@ -11,8 +11,6 @@ import numpy as np
 from mechanisms.discovery import defined, pick
 from mechanisms.noise import Floats, Integers, Randomness
 
-# The protocol of a pay-per-query mechanism: a frozen dataclass of public values.
-
 GRID = 2**20
 """Lattice points in one vote: what noise is drawn on."""
 
@@ -120,9 +118,6 @@ def presence_histogram(answers: Sequence[Collection[int]], categories: int) -> I
     for answer in answers:
         histogram[list(set(answer))] += 1
     return histogram
-
-
-# The registry: all modules of this package that define `MECHANISM`.
 
 
 def query_mechanism_names() -> list[str]:

@@ -16,7 +16,7 @@ from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Approximate, Pure
 from mechanisms.runs import older
 from mechanisms.runs.plan import NO_FILE, Plan
-from mechanisms.runs.spec import SCORE, WRITE, RunSpec
+from mechanisms.runs.spec import ALWAYS, SCORE, SETTINGS, WRITE, Group, RunSpec, certified
 from mechanisms.steps import mechanism_class, mechanism_names, transform_class, transform_names
 
 MOST_DEMONSTRATIONS = 100_000
@@ -24,14 +24,18 @@ MOST_DEMONSTRATIONS = 100_000
 WHERE = "privacy/parameters"
 _ANY_EPSILON = 1e6
 """A run that only writes states what it costs, and no target."""
-_LEAST_DRAFTS = 2
-_OF_WRITING = ("scheme", "subsets", "tokens", "candidates")
+_ALONE: dict[str, Any] = {
+    "recipe": "tokens",
+    "split": "epsilon",
+    "shares": {WRITE: 1.0},
+    "drafts": 2,
+    "weighing": "rows",
+}
+"""Settings that a run that only writes does not state."""
+_NAMED = ("mechanism", "transform", "scheme")
+"""Settings that it states beside its parameters."""
 _CALLED = {"epsilon": "target_epsilon", "shots": "shots_per_label", "written": "shots_per_label"}
 """Settings that certificates call by another name."""
-_OF_TOKENS = {*_OF_WRITING, "per_subset", "min_tokens", "candidate_top_p", "written", "parameters"}
-"""Settings that a run in stages states apart from the others, in `written`."""
-_NAMED = {"mechanism", "transform", "scheme"}
-"""What a run that only writes states beside the parameters."""
 
 
 class _Measured(BaseModel):
@@ -53,49 +57,49 @@ def plan_of(demo_set: DemoSet) -> Plan:
     if older.is_older(stated):
         return older.plan_of(demo_set, _planned)
     if "recipe" not in stated:
-        alone, named = older.of_writing(demo_set)
-        return _planned(demo_set, alone, named | stated)
+        return _planned(demo_set, None, stated)
     return _planned(demo_set, stated, _within(stated, "written") if WRITE in _within(stated, "shares") else None)
 
 
 def _planned(
     demo_set: DemoSet,
-    stated: Mapping[str, Any],
+    stages: Mapping[str, Any] | None,
     written: Mapping[str, Any] | None,
     kind: type[Plan] = Plan,
     /,  # a kind of plan may have a field of the same name
     **more: Any,
 ) -> Plan:
-    """The plan of what is stated of the stages, and of the writing where they write.
+    """The plan of what is stated.
 
     Args:
+        stages: of the run; None where it only writes.
+        written: of the writing; None where nothing is written token by token.
         kind: with what `more` it takes.
     """
     certificate, asked = demo_set.certificate, demo_set.asked
-    alone = written is not None and stated["shares"] == {WRITE: 1.0} and "sizes" not in stated
-    of_run = written if alone and written is not None else stated
-    shares = _within(stated, "shares")
-    values: dict[str, Any] = {
-        "epsilon": _ANY_EPSILON if alone else _value(stated, "target_epsilon"),
+    if stages is None:
+        assert written is not None
+        written = dict(written) | {name: getattr(certificate, name) for name in _NAMED}
+    of_run = written if stages is None else stages
+    assert of_run is not None
+    values: dict[str, Any] = _ALONE | {"epsilon": _ANY_EPSILON}
+    if stages is not None:
+        values = _read(stages, WHERE, Group.STAGES) | {"epsilon": _value(stages, "target_epsilon")}
+    if written is not None:
+        values |= _of_writing(written, stages is None)
+    values |= _read(of_run, WHERE, Group.TASK, Group.PRIVACY, Group.CAPS)
+    values |= {
         "delta": certificate.claim.delta,
-        "recipe": _value(stated, "recipe"),
-        "split": _value(stated, "split"),
-        "shares": shares,
-        "score": SCORE in shares,
+        "score": SCORE in _within(values, "shares"),
         "shots": of_run.get("set_per_label") or _value(of_run, "shots_per_label"),
-        "drafts": _LEAST_DRAFTS if alone else _value(stated, "drafts"),
-        "weighing": "rows" if alone else _value(stated, "weighing"),
-        "max_record_tokens": _value(of_run, "max_record_tokens"),
         "sizes": _within(of_run, "sizes"),
-        **({} if alone else {"draft_tokens": _value(stated, "draft_tokens")}),
         **({"max_unit_records": _value(of_run, "max_unit_records")} if certificate.by_user else {}),
-        **(_of_writing(written, alone) if written is not None else {}),
     }
     if asked is not None:
         values |= {"kind": asked.kind, "writer": asked.writer, "reader": asked.reader, "relation": asked.relation}
         values |= {"label_words": dict(asked.words), "sentence": asked.sentence}
     _check_extent(demo_set.labels, values["shots"], values.get("written"))
-    spec = _spec(values, alone)
+    spec = _spec(values, stages is None)
     with naming_field(f"{WHERE}/sizes"):
         sizes = _sizes(demo_set.labels, spec)
     with naming_field(WHERE):
@@ -116,32 +120,36 @@ def _planned(
         )
 
 
+def _read(stated: Mapping[str, Any], where: str, *groups: Group) -> dict[str, Any]:
+    """The settings of some groups; one that may be left out, and is, means what it did before it could be chosen."""
+    return {
+        name: _value(stated, name, where) if name in stated or before is ALWAYS else before
+        for name, before in certified(*groups)
+    }
+
+
 def _place(name: str, alone: bool) -> str:
     """The field of a certificate that states a setting."""
     if name == "delta" or (alone and name in _NAMED):
         return f"privacy/{name}"
-    part = "" if alone or name not in _NAMED | _OF_TOKENS else "/written"
+    part = "/written" if not alone and SETTINGS[name].group is Group.TOKENS else ""
     return f"{WHERE}{part}/{_CALLED.get(name, name)}"
 
 
 def _of_writing(written: Mapping[str, Any], alone: bool) -> dict[str, Any]:
     where = WHERE if alone else f"{WHERE}/written"
-    chosen = {name: _value(written, name, where) for name in ("mechanism", "transform")}
+    values = {name: _value(written, name, where) for name in _NAMED} | _read(written, where, Group.TOKENS)
     for name, names in (("mechanism", mechanism_names()), ("transform", transform_names())):
-        if chosen[name] not in names:
+        if values[name] not in names:
             raise UsageError(f"{_place(name, alone)}: this version knows no such {name}.")
-    if _value(written, "scheme", where) == older.DISJOINT:
+    if values["scheme"] == older.DISJOINT:
         place = _place("scheme", alone)
         raise UsageError(f"{place}: disjoint samples: version {LAST_READER} of DP-ICL Studio checks this file.")
     unit_rows = _value(written, "unit_rows", where)
-    configs = mechanism_class(chosen["mechanism"]), transform_class(chosen["transform"])
-    return {
-        **chosen,
+    configs = mechanism_class(values["mechanism"]), transform_class(values["transform"])
+    return values | {
         "parameters": dict(_parameters(written, where, *configs)),
-        **{name: _value(written, name, where) for name in _OF_WRITING},
         "per_subset": None if unit_rows is True else _value(written, "per_subset", where),
-        "min_tokens": written.get("min_tokens", 0),
-        "candidate_top_p": written.get("candidate_top_p", 1.0),
         "written": _value(written, "shots_per_label", where),
     }
 

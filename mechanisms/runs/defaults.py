@@ -61,12 +61,14 @@ def completed(spec: RunSpec, sizes: Mapping[str, int]) -> RunSpec:
         empty = min(sizes, key=lambda label: sizes[label]) if sizes else ""
         raise UsageError(f"The label '{empty}' has a declared size of 0: leave it out, or declare its size.")
     recipe = spec.recipe or _recipe(spec, len(sizes))
-    writes = WRITE in SOURCES[recipe]
     stages = _stages(spec, recipe, len(sizes))
     weighing = spec.weighing or (Weighing.ROWS if len(sizes) > MOST_CORRECTED_LABELS else usual_weighing(sizes))
     shares, split = _shares(spec, stages, sizes, weighing)
     written = spec.written or (1 if recipe is Recipe.BOTH else spec.shots)
     tokens = spec.tokens or TOKENS
+    most = SUBSETS_OF_MANY if sum(sizes.values()) >= fewest_for_roles(len(sizes)) else SUBSETS
+    mechanism = mechanism_class(spec.mechanism)
+    released_whole = mechanism.uses_private_rows and mechanism().sensitivity(True).norm is not Norm.RANGE
     found = {
         "recipe": recipe,
         "split": split,
@@ -74,15 +76,14 @@ def completed(spec: RunSpec, sizes: Mapping[str, int]) -> RunSpec:
         "written": written,
         "tokens": tokens,
         "min_tokens": min(tokens, MIN_TOKENS) if spec.min_tokens is None else min(tokens, spec.min_tokens),
-        "subsets": spec.subsets or _subsets(sizes),
+        # M is at most the units of the smallest label: with more, all of them would join each time.
+        "subsets": spec.subsets or max(FEWEST_SUBSETS, min([most, *sizes.values()])),
         "drafts": spec.drafts or _drafts(spec, shares.get(VOTE, 0.0), split, sizes),
         "weighing": weighing,
-        "candidate_top_p": spec.candidate_top_p or _nucleus(spec),
+        "candidate_top_p": spec.candidate_top_p or (1.0 if released_whole else INDEX_NUCLEUS),
     }
-    if writes and recipe is not Recipe.TOKENS:
-        mechanism = mechanism_class(spec.mechanism)
-        if not mechanism.uses_private_rows or mechanism.not_private:
-            raise UsageError(f"A recipe does not write with '{spec.mechanism}': choose a private mechanism.")
+    if recipe is Recipe.BOTH and (not mechanism.uses_private_rows or mechanism.not_private):
+        raise UsageError(f"A recipe does not write with '{spec.mechanism}': choose a private mechanism.")
     return spec.with_(**found)
 
 
@@ -104,7 +105,7 @@ def _stages(spec: RunSpec, recipe: Recipe, labels: int) -> list[str]:
     if spec.shares is not None:
         return [name for name in known if name in spec.shares]
     sources = SOURCES[recipe]
-    left_out = {name for name, stage in known.items() if not stage.usual} | ({WRITE, VOTE} - sources)
+    left_out = {WRITE, VOTE} - sources
     if not spec.score:
         left_out.add(SCORE)
     if spec.shots > MOST_PROMPTED or labels < 2:
@@ -164,12 +165,6 @@ def _two_digits(share: float) -> float:
     return float(f"{math.floor(share / unit + 1e-6) * unit:.2g}")
 
 
-def _subsets(sizes: Mapping[str, int]) -> int:
-    """M, at most the units of the smallest label: with more, all of them would join each time."""
-    most = SUBSETS_OF_MANY if sum(sizes.values()) >= fewest_for_roles(len(sizes)) else SUBSETS
-    return max(FEWEST_SUBSETS, min([most, *sizes.values()]))
-
-
 def _drafts(spec: RunSpec, share: float, split: Split, sizes: Mapping[str, int]) -> int:
     """J: as many as the smallest label's voters can judge, and twice what the set needs.
 
@@ -181,9 +176,3 @@ def _drafts(spec: RunSpec, share: float, split: Split, sizes: Mapping[str, int])
     judged = EXCESS * voters * spent / (CLEARANCE * _LAPLACE_DEVIATION)
     usual = int(min(MOST_DRAFTS, max(FEWEST_DRAFTS, judged)))
     return max(usual, DRAFTS_A_WINNER * spec.shots)
-
-
-def _nucleus(spec: RunSpec) -> float:
-    mechanism = mechanism_class(spec.mechanism)()
-    released_whole = mechanism.uses_private_rows and mechanism.sensitivity(True).norm is not Norm.RANGE
-    return 1.0 if released_whole else INDEX_NUCLEUS

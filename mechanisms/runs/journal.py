@@ -29,11 +29,11 @@ _ADDED = {WHETHER_SHOWN, WHETHER_MET}
 
 
 class RunJournal:
-    """The file of one run; see `mechanisms.runs.resume.Journal`.
+    """The file to which a run writes its releases before anybody sees them.
 
     Attributes:
         path: where it is.
-        key: what the ledger knows the run by.
+        key: the run's key in the ledger.
         begun: the first event of a run that was cut off; None where it only begins.
         replayed: the events before it was cut off, without its first event; None where it only begins.
     """
@@ -112,10 +112,16 @@ class RunJournal:
         return replace(plan, public_inputs=inputs).for_content(content)
 
     def head(self, planned: DemoSet) -> str:
+        """The file's first line, before anything is charged: the ledger keeps it."""
         self._head = head_of(planned, self.key)
         return self._head
 
     def begin(self, started: RunStarted) -> None:
+        """Open the file, and write the first line of a new run.
+
+        Raises:
+            UsageError: the file cannot be written.
+        """
         self._events = [started, *(self.replayed or ())]
         if self.begun is not None:
             self._open(os.O_WRONLY | os.O_APPEND)
@@ -125,10 +131,17 @@ class RunJournal:
             self._put(f"{self._head}\n".encode(), durable=True)
 
     def lines(self, *events: RunEvent) -> str:
+        """The lines that `write` writes, without their seals."""
         return "".join(f"{line}\n" for event in events if (line := line_of(event)) is not None)
 
     def write(self, *events: RunEvent) -> None:
-        """See `Journal.write`; durable, but for single tokens: those that a loss of power takes are not drawn again."""
+        """Write events that are yielded together; return when they are in the file.
+
+        Durable, but for single tokens: those that a loss of power takes are not drawn again.
+
+        Raises:
+            UsageError: the file cannot be written.
+        """
         if lines := self.lines(*events):
             self._events += events
             self._append(lines, durable=not all(isinstance(event, TokenReleased) for event in events))

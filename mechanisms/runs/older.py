@@ -15,7 +15,7 @@ from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import PrivacyEvent, Pure
 from mechanisms.runs.plan import Plan
-from mechanisms.runs.spec import WRITE, Recipe, Split
+from mechanisms.runs.spec import WRITE
 from mechanisms.runs.stage import PlannedStage
 from mechanisms.runs.stages.calibrate import Calibrate
 from mechanisms.runs.stages.vote import Vote
@@ -90,13 +90,6 @@ class OlderPlan(Plan):
         return found | {"shares": shares} | {name: self.stated[name] for name in _DROPPED}
 
 
-def of_writing(demo_set: DemoSet) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Of a run that only writes: what its certificate leaves unsaid of the stages, and states beside the parameters."""
-    certificate = demo_set.certificate
-    named = {"mechanism": certificate.mechanism, "transform": certificate.transform, "scheme": certificate.scheme}
-    return {"recipe": Recipe.TOKENS, "split": Split.EPSILON, "shares": {WRITE: 1.0}}, named
-
-
 def is_older(stated: Mapping[str, Any]) -> bool:
     """Whether such parameters are of a run that is no more."""
     return "division" in stated or "kept_per_label" in stated
@@ -114,11 +107,10 @@ def plan_of(demo_set: DemoSet, planned: Callable[..., Plan]) -> Plan:
     certificate = demo_set.certificate
     stated = dict(certificate.parameters)
     if "division" not in stated:
-        alone, named = of_writing(demo_set)
         kept = stated.pop("kept_per_label")
         if type(kept) is not int or not 1 <= kept <= stated.get("shots_per_label", 0):
             raise UsageError("privacy/parameters/kept_per_label: at most as many as were written must stand here.")
-        return planned(demo_set, alone, named | stated, OlderPlan, stated=certificate.parameters)
+        return planned(demo_set, None, stated, OlderPlan, stated=certificate.parameters)
     for name in _DROPPED:
         if type(stated.get(name)) is not int or not 1 <= stated[name] <= 256:
             raise UsageError(f"privacy/parameters/{name}: a whole number must stand here.")

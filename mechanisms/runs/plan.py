@@ -29,7 +29,7 @@ from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent, Seque
 from mechanisms.records import RECORD, Dataset, PromptTemplate
 from mechanisms.rounding import rounded_up
 from mechanisms.runs.defaults import MOST_CORRECTED_LABELS, completed
-from mechanisms.runs.spec import SCORE, WRITE, Recipe, RunSpec, Split
+from mechanisms.runs.spec import SCORE, WRITE, Group, Recipe, RunSpec, Split
 from mechanisms.runs.stage import PlannedStage
 from mechanisms.runs.stages import stages_by_place
 from mechanisms.sampling import EventOfSteps, SamplingPlan
@@ -87,11 +87,6 @@ class Plan:
         left_after_counts(self.spec.epsilon, self.measured)
 
     # What the spec comes to.
-
-    @property
-    def target(self) -> PrivacyTarget:
-        """The (epsilon, delta) that the run may cost."""
-        return PrivacyTarget(self.spec.epsilon, self.spec.delta)
 
     @property
     def by_user(self) -> bool:
@@ -276,55 +271,41 @@ class Plan:
 
     def parameters(self) -> dict[str, Any]:
         """Every parameter that the certificate states."""
-        spec = self.spec
-        caps = {
-            "max_record_tokens": spec.max_record_tokens,
-            **({"max_unit_records": spec.max_unit_records} if self.by_user else {}),
-        }
-        sizes = {
+        spec, writes = self.spec, WRITE in self.stages
+        shared = {
             "sizes": {label: self.sizes[label] for label in self.labels},
             **({"measured": self.measured.cost} if self.measured else {}),
+            **spec.certified(Group.TASK, Group.PRIVACY, Group.CAPS),
+            **({"max_unit_records": spec.max_unit_records} if self.by_user else {}),
         }
-        writing = self._of_writing() | sizes | caps if WRITE in self.stages else {}
         if self.alone:
-            return writing
-        assert spec.shares is not None
-        written = {"mechanism": spec.mechanism, "transform": spec.transform, "scheme": str(spec.scheme)}
+            return self._of_writing() | shared
+        named = {"mechanism": spec.mechanism, "transform": spec.transform, "scheme": str(spec.scheme)}
         return {
-            "recipe": str(spec.recipe),
-            "split": str(spec.split),
-            "shares": dict(spec.shares),
+            **spec.certified(Group.STAGES),
             "target_epsilon": spec.epsilon,
-            "drafts": spec.drafts,
-            "draft_tokens": spec.draft_tokens,
-            "weighing": str(spec.weighing),
-            **sizes,
             "shots_per_label": spec.shots,
-            **caps,
-            **({"written": written | writing} if writing else {}),
+            **shared,
+            **({"written": named | self._of_writing() | shared} if writes else {}),
         }
 
     def _of_writing(self) -> dict[str, Any]:
+        spec, sampling = self.spec, self.sampling
         used = ((of, each) for of in (self.mechanism, self.transform) for each in parameters(of))
         own = {each.flag.replace("-", "_"): getattr(of, each.name) for of, each in used}
-        sensitivity = self.mechanism.sensitivity(self.sampling.unit_rows)
-        rates = {label: self.sampling.rate(self.sizes[label]) for label in self.labels}
-        spec = self.spec
+        sensitivity = self.mechanism.sensitivity(sampling.unit_rows)
+        rates = {label: sampling.rate(self.sizes[label]) for label in self.labels}
         return own | {
             "sensitivity": sensitivity.bound,
             "sensitivity_norm": sensitivity.norm.value,
             "unit_rows": spec.unit_rows,
-            "subsets": spec.subsets,
             "per_subset": spec.per_subset or 1,
-            **({"share": self.sampling.share} if self.sampling.share != 1 else {}),
+            **({"share": sampling.share} if sampling.share != 1 else {}),
             "rate": max(rates.values()),
             "rates": rates,
-            "tokens": spec.tokens,
             "shots_per_label": spec.written,
             **({"set_per_label": spec.shots} if self.alone and spec.shots != spec.written else {}),
-            "candidates": spec.candidates,
-            **({"candidate_top_p": spec.candidate_top_p} if spec.candidate_top_p != 1 else {}),
-            **({"min_tokens": spec.min_tokens} if spec.min_tokens else {}),
+            **spec.certified(Group.TOKENS),
         }
 
     def stated_inputs(self) -> tuple[str, ...]:
@@ -344,11 +325,8 @@ class Plan:
         """The promise in one plain sentence."""
         return guarantee(self.claim(), self.by_user)
 
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> Iterator[str]:
         """What the curator should know before anything is spent, one line each."""
-        return tuple(self._warnings())
-
-    def _warnings(self) -> Iterator[str]:
         if self.spec.delta > 1 / sum(self.sizes.values()):
             yield "Delta is larger than 1 / n: it allows one row to be published outright. Choose a smaller one."
         if self.spec.epsilon >= 5:

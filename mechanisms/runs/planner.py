@@ -5,12 +5,12 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.errors import AccountingError, UsageError
-from mechanisms.privacy_events import Composed
-from mechanisms.sampling import EventOfSteps, SamplingPlan, Scheme
+from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import TokenMechanism
 
 
@@ -85,11 +85,14 @@ def options(
     for scheme in (Scheme.PER_TOKEN, Scheme.PER_DEMONSTRATION):
         for unit_rows in (True, False):
             for plan in _plans(task, scheme, unit_rows, target, budget, points):
-                if mechanism.closed(plan) is None:
-                    try:
-                        yield _option(mechanism.for_plan(plan), plan, task, target)
-                    except AccountingError:
-                        continue  # no noise meets the target with that many releases
+                if mechanism.closed(plan) is not None:
+                    continue
+                compose = partial(plan.compose, sizes={"each label": task.size}, delta=target.delta)
+                try:
+                    made = mechanism.for_plan(plan).calibrate(compose, target)
+                except AccountingError:
+                    continue  # no noise meets the target with that many releases
+                yield Option(plan, made, made.signal_to_noise(plan), cost(plan, task, target.delta))
 
 
 def _plans(
@@ -111,21 +114,12 @@ def _plans(
             yield plan(subsets)
 
 
-def _option(mechanism: TokenMechanism, plan: SamplingPlan, task: Task, target: PrivacyTarget) -> Option:
-    def compose(event: EventOfSteps) -> Composed:
-        return plan.compose(event, {"each label": task.size}, target.delta)
-
-    calibrated = mechanism.calibrate(compose, target)
-    return Option(plan, calibrated, calibrated.signal_to_noise(plan), cost(plan, task, target.delta))
-
-
 def ranked(found: list[Option]) -> list[Option]:
     """Options by signal-to-noise, the best first, the efficient ones marked."""
     order = sorted(found, key=lambda each: (-each.signal_to_noise, each.cost))
     cheapest = math.inf
     result = []
     for option in order:
-        efficient = option.cost < cheapest
+        result.append(replace(option, efficient=option.cost < cheapest))
         cheapest = min(cheapest, option.cost)
-        result.append(Option(option.plan, option.mechanism, option.signal_to_noise, option.cost, efficient))
     return result

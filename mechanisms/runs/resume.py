@@ -20,12 +20,7 @@ from mechanisms.privacy_events import Composed
 
 
 class Journal(Protocol):
-    """The file to which a run writes its releases before anybody sees them.
-
-    Attributes:
-        key: the run's key in the ledger.
-        replayed: the events before the interruption, in order, without the first one; None for a new run.
-    """
+    """What a run knows of `mechanisms.runs.journal.RunJournal`, which knows plans and stands above."""
 
     @property
     def key(self) -> str: ...
@@ -33,25 +28,13 @@ class Journal(Protocol):
     @property
     def replayed(self) -> Sequence[Any] | None: ...
 
-    def head(self, planned: DemoSet) -> str:
-        """The file's first line, before anything is charged: the ledger keeps it."""
+    def head(self, planned: DemoSet) -> str: ...
 
-    def begin(self, started: Any) -> None:
-        """Open the file, and write the first line of a new run.
+    def begin(self, started: Any) -> None: ...
 
-        Raises:
-            UsageError: the file cannot be written.
-        """
+    def lines(self, *events: Any) -> str: ...
 
-    def lines(self, *events: Any) -> str:
-        """The lines that `write` writes."""
-
-    def write(self, *events: Any) -> None:
-        """Write events that are yielded together; return when they are in the file.
-
-        Raises:
-            UsageError: the file cannot be written.
-        """
+    def write(self, *events: Any) -> None: ...
 
 
 def reserved(

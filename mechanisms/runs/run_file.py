@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import operator
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -72,9 +73,7 @@ def _lines() -> TypeAdapter[Any]:
     )  # fmt: skip
     names = [name for kind in kinds for name in get_type_hints(kind)["event"].__args__]
     assert len(set(names)) == len(names), "two events have one name in a run file"
-    union: Any = kinds[0]
-    for kind in kinds[1:]:
-        union = union | kind
+    union: Any = functools.reduce(operator.or_, kinds)
     return TypeAdapter(Annotated[union, Field(discriminator="event")])
 
 
@@ -147,9 +146,7 @@ def key_of(head: str) -> str:
         UsageError: it is no such line.
     """
     with _line(1):
-        document = _json(head)
-        _check_format(document)
-        key = str(document.get(_UNFINISHED, ""))
+        key = str(_document(head).get(_UNFINISHED, ""))
         _require(bool(_KEY.fullmatch(key)), "its run has ended, and cannot be resumed")
     return key
 
@@ -167,9 +164,9 @@ def unfinished(head: str, lines: Sequence[str]) -> list[RunEvent]:
     if len(head) + sum(map(len, lines)) > _LARGEST_JOURNAL:
         raise _refused("it is too large")
     with _line(1):
-        document = _json(head)
+        document = _document(head)
         document.pop(_UNFINISHED)
-        history = _head(document)
+        history = _history(document)
     return [history.begun, *_told(history, lines)]
 
 
@@ -180,13 +177,11 @@ def from_lines(text: str) -> list[RunEvent]:
         UsageError: it is no such file, or its certificate does not hold; the message names the line, and the first
             thing that is wrong there.
     """
-    if len(text) > LARGEST:
-        raise _refused("it is too large")
     lines = text.removesuffix("\n").split("\n")
-    if not 1 <= len(lines) <= MOST_LINES:
-        raise _refused("it has too few lines, or too many")
+    if len(text) > LARGEST or len(lines) > MOST_LINES:
+        raise _refused("it is too large")
     with _line(1):
-        history = _head(_json(lines[0]))
+        history = _history(_document(lines[0]))
         _require(len(lines) > 1, "the file ends before the run does")
     events = [history.begun, *_told(history, lines[1:-1])]
     with _line(len(lines)):
@@ -233,14 +228,15 @@ def _json(line: str) -> Any:
         raise UsageError("it is not JSON, repeats a field, or is nested too deeply") from None
 
 
-def _check_format(document: Any) -> None:
+def _document(line: str) -> Any:
+    document = _json(line)
     stated = document.get("format") if isinstance(document, dict) else None
     _require(stated != _BEFORE, f"it was written by version 0.2 of this program, which alone reads {_BEFORE}")
     _require(stated == FORMAT, "its format is another one")
+    return document
 
 
-def _head(document: Any) -> RunHistory:
-    _check_format(document)
+def _history(document: Any) -> RunHistory:
     _require(_UNFINISHED not in document, "its run has not ended: it can be resumed, and not be shown yet")
     if set(document) != _HEAD:
         raise UsageError(f"it has other fields than {', '.join(sorted(_HEAD))}")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import jsonschema
 import numpy as np
-from numpy.typing import NDArray
 
 from mechanisms.accounting import (
     BudgetSnapshot,
@@ -26,19 +25,18 @@ from mechanisms.data.sizes import (
     WHETHER_MET,
     WHETHER_SHOWN,
     WHETHER_VERBATIM,
-    Unit,
     charged,
     units_of,
     without_counts,
 )
-from mechanisms.demos.demo_set import DemoSet, Json, loads, read_json, schema
+from mechanisms.demos.demo_set import DemoSet, loads, read_json, schema
 from mechanisms.demos.findings import DEMONSTRATIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, PublicSet, Score
 from mechanisms.demos.signature import Signature, check_signature
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.prototypes import nearest_prototype, one_record_each
 from mechanisms.evaluation.reader import Classifier, check_labels
 from mechanisms.inference import Embedder, LanguageModel
-from mechanisms.noise import Floats, Integers, Randomness, SecureRandomness
+from mechanisms.noise import Floats, Randomness, SecureRandomness
 from mechanisms.privacy_events import Composed, PrivacyEvent
 from mechanisms.records import Dataset, Demonstration, PromptTemplate
 from mechanisms.runs.judging import Reader, of_units, right
@@ -98,11 +96,6 @@ class ScoredSet:
             return dict.fromkeys(self.labels, 1.0)
         return weights(self.sizes, Weighing.LABELS)
 
-    def row_weights(self, truth: Integers) -> Floats:
-        """The weight of each row, by the place of its label; shape (rows,)."""
-        by_label = self.weights
-        return np.asarray(np.array([by_label[label] for label in self.labels])[truth])
-
     def as_read_by(self, model: LanguageModel) -> ScoredSet:
         """The set as a model may read it: without corrections that were measured with another one."""
         if self.model_sha256 == model.sha256:
@@ -111,30 +104,26 @@ class ScoredSet:
         return replace(self, prior=None, zero_shot=None, public_only=public)
 
     def __post_init__(self) -> None:
+        check_labels(self.labels)
         if foreign := [each.label for each in self.demonstrations if each.label not in self.labels]:
             raise UsageError(f"A demonstration has the label '{foreign[0]}', which is not one of the task's.")
-
-
-def with_choice(task: ScoredSet) -> ScoredSet:
-    """The set, for whoever asks which of its labels a text has.
-
-    Raises:
-        UsageError: see `check_labels`.
-    """
-    check_labels(task.labels)
-    return task
 
 
 def read_set(text: str) -> ScoredSet:
     """Read a demo set, or JSON with its `demonstrations` and its `task` alone.
 
     Raises:
-        UsageError: it is neither.
+        UsageError: it is neither, or has a single label.
     """
     document = read_json(text)
     if isinstance(document, dict) and "format" in document:
         return of_demo_set(loads(text), check_signature(text) is Signature.VALID)
-    _check(document)
+    known = schema()["properties"]
+    wanted = {"type": "object", "required": list(_PARTS), "properties": {name: known[name] for name in _PARTS}}
+    problem = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(wanted).iter_errors(document))
+    if problem is not None:
+        where = "/".join(str(part) for part in problem.absolute_path) or "the top level"
+        raise UsageError(f"This is no set of demonstrations: {problem.validator} fails at {where}.")
     task = document["task"]
     return ScoredSet(
         tuple(Demonstration(each["text"], each["label"]) for each in document["demonstrations"]),
@@ -144,10 +133,15 @@ def read_set(text: str) -> ScoredSet:
 
 
 def of_demo_set(demo_set: DemoSet, signed_here: bool = False) -> ScoredSet:
-    """An export, read with the corrections that were measured for it."""
+    """An export, read with the corrections that were measured for it.
+
+    Raises:
+        UsageError: it has a single label.
+    """
     parameters = demo_set.certificate.parameters
     by_roles = Split.ROLES in (parameters.get("split"), parameters.get("division"))  # "division" until version 0.2.0
     read = sum(stage.role for stage in demo_set.stages if stage.name != SCORE)
+    baselines = demo_set.baselines
     return ScoredSet(
         demo_set.demonstrations,
         demo_set.labels,
@@ -155,40 +149,21 @@ def of_demo_set(demo_set: DemoSet, signed_here: bool = False) -> ScoredSet:
         asked=asked_of(demo_set),
         draft_tokens=draft_tokens_of(demo_set),
         prior=demo_set.prior,
-        zero_shot=demo_set.baselines.zero_shot if demo_set.baselines else None,
-        public_only=demo_set.baselines.public_only if demo_set.baselines else None,
+        zero_shot=baselines.zero_shot if baselines else None,
+        public_only=baselines.public_only if baselines else None,
         model_sha256=demo_set.model_sha256,
         spare=max(0.0, 1 - read) if by_roles and demo_set.stages else 0.0,
         event=demo_set.certificate.event,
-        sizes=_weighing_sizes(demo_set),
+        sizes=demo_set.public_sizes if parameters.get("weighing") == Weighing.LABELS else None,
         reason=demo_set.certificate.why_not_private,
         signed_here=signed_here,
     )
 
 
-def _weighing_sizes(demo_set: DemoSet) -> Mapping[str, int] | None:
-    """The label sizes of the set's certificate that weigh its labels; None where rows count the same."""
-    parameters = demo_set.certificate.parameters
-    if parameters.get("weighing") != Weighing.LABELS:
-        return None
-    return {label: int(parameters["sizes"][label]) for label in demo_set.labels}
-
-
-def _check(document: Json) -> None:
-    known = schema()["properties"]
-    wanted = {"type": "object", "required": list(_PARTS), "properties": {name: known[name] for name in _PARTS}}
-    problem = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(wanted).iter_errors(document))
-    if problem is not None:
-        where = "/".join(str(part) for part in problem.absolute_path) or "the top level"
-        raise UsageError(f"This is no set of demonstrations: {problem.validator} fails at {where}.")
-
-
 # A private accuracy of any set of demonstrations, as a run of its own in the ledger.
 
 _ALL_BUT_ONE = 1e-9
-
-Arm = tuple[Classifier, Floats]
-"""The model with a set, and the correction of each label's log-probability under it."""
+_VERBATIM = "a text of the set stands in the data word for word, so that the set may be made of rows"
 
 
 @dataclass(frozen=True)
@@ -196,40 +171,27 @@ class ScoreRequest:
     """Public configuration of a score.
 
     Attributes:
-        target: what the scorers pay; its delta is the whole run's.
-        by_user: the unit is all records of one user.
+        spec: `epsilon` is what the scorers pay, `delta` the whole run's; with the caps on what is read.
         share: w, the part of the units that scores: those at the end of the roles' range, as in a run.
-        max_record_tokens: public cap on the tokens of a private text that the model reads.
-        max_unit_records: R, public cap on a user's records that are taken.
         prototypes_epsilon: what the other units pay for class means of embeddings; None leaves them out.
     """
 
-    target: PrivacyTarget
-    by_user: bool = False
+    spec: RunSpec
     share: float = 0.1
-    max_record_tokens: int = 64
-    max_unit_records: int = 3
     prototypes_epsilon: float | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:
             raise UsageError("The share of the units that score must lie in (0, 1].")
-        for name, most in (("max_record_tokens", 1024), ("max_unit_records", 64)):
-            if not 1 <= getattr(self, name) <= most:
-                raise UsageError(f"{name.replace('_', ' ')} must lie between 1 and {most}.")
         if self.prototypes_epsilon is not None and self.share > 1 - _ALL_BUT_ONE:
             raise UsageError("Prototypes are made of the units that do not score: choose a share below 1.")
 
-    def tally(self, weighing: Weighing) -> ScoreTally:
-        """The tally of the scorers."""
-        return ScoreTally(self.target.epsilon, self.by_user, weighing is Weighing.LABELS)
-
-    def prototypes(self, labels: int) -> Prototypes | None:
-        """The prototypes from the other units, calibrated; None where there are none."""
+    def prototypes(self, dataset: Dataset) -> Prototypes | None:
+        """The prototypes from the units that do not score, calibrated; None where there are none."""
         if self.prototypes_epsilon is None:
             return None
-        target = PrivacyTarget(self.prototypes_epsilon, self.target.delta)
-        return Prototypes.costing(target, self.by_user, labels)
+        target = PrivacyTarget(self.prototypes_epsilon, self.spec.delta)
+        return Prototypes.costing(target, dataset.by_user, len(dataset.labels))
 
 
 @dataclass(frozen=True)
@@ -276,88 +238,80 @@ def score_set(
         BudgetRefused: the data set's cap does not allow it.
         UsageError: the model is too small for the prompts, or the set does not fit the data set.
     """
-    if dataset.labels != scored.labels or dataset.by_user != request.by_user:
-        raise UsageError("The data set must agree with the set on the labels, and with the request on the unit.")
+    if dataset.labels != scored.labels:
+        raise UsageError("The data set and the set must agree on the labels.")
     if request.prototypes_epsilon is not None and embedder is None:
         raise UsageError("Prototypes need an embedding model.")
-    randomness = randomness or SecureRandomness()
-    scored = scored.as_read_by(model)
-    reader = Reader(model, scored.template, scored.labels, request.max_record_tokens)
-    arms = _arms(scored, model, request.max_record_tokens)  # public, and the likeliest to fail: before anybody has paid
-    prototypes = request.prototypes(len(scored.labels))
-    tally = request.tally(scored.weighing)
-    event = _event(tally, prototypes)
-    claimed = claim(event, request.target.delta)
-    held_out = request.share <= scored.spare + _ALL_BUT_ONE and _only(scored, fingerprint(dataset), ledger)
+    randomness, spec = randomness or SecureRandomness(), request.spec
+    scored, data = scored.as_read_by(model), fingerprint(dataset)
+    reader = Reader(model, scored.template, scored.labels, spec.max_record_tokens)
+    arms = _arms(scored, model, spec.max_record_tokens)  # public, and the likeliest to fail: before anybody has paid
+    names, prototypes = [*arms], request.prototypes(dataset)
+    tally = ScoreTally(spec.epsilon, dataset.by_user, scored.weighing is Weighing.LABELS)
+    # Scorers and the others are disjoint, so that the larger list counts.
+    lists: list[tuple[str, tuple[PrivacyEvent, ...]]] = [(SCORE, (tally.event,))]
+    if prototypes is not None:
+        lists.append((PROTOTYPES, (prototypes.event,)))
+    event = Composed("role", tuple(lists))
+    claimed = claim(event, spec.delta)
+    held_out = request.share <= scored.spare + _ALL_BUT_ONE and _only(scored, data, ledger)
     with charged(dataset, SCORE, event, claimed, ledger, randomness) as before:
-        right, names, units = _asked(dataset, request, reader, arms, prototypes, embedder, randomness)
-        counted = tally.cells(right) * scored.row_weights(reader.truth(units))[:, None]
+        scorers, others = _parts(dataset, request.share)
+        units = units_of(scorers, spec.max_unit_records)
+        rows, truth = [record.text for unit in units for record in unit], reader.truth(units)
+        columns = [right(each.log_probabilities(rows), offset, truth) for each, offset in arms.values()]
+        if prototypes is not None and embedder is not None:
+            texts, places = one_record_each(others)
+            vectors = Prototypes.contributions(places, embedder.embed(texts).astype(np.float64))
+            columns.append(nearest_prototype(rows, prototypes.release(vectors, randomness), embedder) == truth)
+            names.append(PROTOTYPES)
+        of_rows = np.array([scored.weights[label] for label in scored.labels])[truth]
+        counted = tally.cells(np.stack(columns, axis=1)) * of_rows[:, None]
         cells = tally.release(of_units(counted, units), randomness)
-    score = Score.of_table(tally, cells, names, not scored.demonstrations, held_out, scored.weighing)
-    reason = _reason(scored, fingerprint(dataset), randomness)
-    return ScoreFound(score, claimed, event, before, _public_inputs(scored), reason)
+    weighed = () if scored.sizes is None else (LABEL_WEIGHTS,)
+    checked = () if scored.signed_here else (WHETHER_VERBATIM,)
+    return ScoreFound(
+        Score.of_table(tally, cells, names, not scored.demonstrations, held_out, scored.weighing),
+        claimed,
+        event,
+        before,
+        (LABEL_SET, FILE_FORMAT, WHETHER_SHOWN, WHETHER_MET, *weighed, *checked),
+        _reason(scored, data, randomness),
+    )
 
 
-def _asked(
-    dataset: Dataset,
-    request: ScoreRequest,
-    reader: Reader,
-    arms: Mapping[str, Arm],
-    prototypes: Prototypes | None,
-    embedder: Embedder | None,
-    randomness: Randomness,
-) -> tuple[NDArray[np.bool_], list[str], Sequence[Unit]]:
-    """Whether each scorer's record is right under each arm, the names of the arms, and the scorers; private.
+def _arms(scored: ScoredSet, model: LanguageModel, cap: int) -> dict[str, tuple[Classifier, Floats]]:
+    """The model with each compared set, and the correction of each label's log-probability under it.
 
-    What the prototypes ask of the others has been charged.
+    A set without demonstrations is zero-shot itself.
     """
-    scorers, others = _parts(dataset, request.share)
-    units, names = units_of(scorers, request.max_unit_records), list(arms)
-    rows = [record.text for unit in units for record in unit]
-    columns = [right(each.log_probabilities(rows), offset, reader.truth(units)) for each, offset in arms.values()]
-    if prototypes is not None and embedder is not None:
-        means = _means(others, prototypes, embedder, randomness)
-        columns.append(nearest_prototype(rows, means, embedder) == reader.truth(units))
-        names.append(PROTOTYPES)
-    return np.stack(columns, axis=1), names, units
-
-
-def _arms(scored: ScoredSet, model: LanguageModel, cap: int) -> dict[str, Arm]:
-    """The compared arms; a set without demonstrations is zero-shot itself."""
-    arms: dict[str, Arm] = {}
-    for name, made, template, prior in _compared(scored, model):
-        classifier = Classifier(model, template, scored.labels, made, max_query_tokens=cap)
+    own, public = scored.template, scored.public_only
+    compared: list[tuple[str, Sequence[Demonstration], PromptTemplate, Mapping[str, float] | None]]
+    if scored.demonstrations:
+        if public is None:
+            made = written_publicly(scored.demonstrations, scored.labels, scored.asked, model, scored.draft_tokens)
+            public = PublicSet(made, own, None)
+        compared = [
+            (ZERO_SHOT, (), own, scored.zero_shot),
+            (PUBLIC_ONLY, public.demonstrations, public.template, public.prior),
+            (DEMONSTRATIONS, scored.demonstrations, own, scored.prior),
+        ]
+    else:
+        compared = [(ZERO_SHOT, (), own, scored.prior)]
+    arms = {}
+    for name, demonstrations, template, prior in compared:
+        classifier = Classifier(model, template, scored.labels, demonstrations, max_query_tokens=cap)
         contextual = classifier.contextual  # opens the prompt: one that is too long is refused here
         arms[name] = classifier, contextual if prior is None else np.array([prior[each] for each in scored.labels])
     return arms
 
 
-def _compared(
-    scored: ScoredSet, model: LanguageModel
-) -> Iterator[tuple[str, Sequence[Demonstration], PromptTemplate, Mapping[str, float] | None]]:
-    """Each arm's name, demonstrations, template and measured correction."""
-    own = scored.template
-    if not scored.demonstrations:
-        yield ZERO_SHOT, (), own, scored.prior
-        return
-    yield ZERO_SHOT, (), own, scored.zero_shot
-    if public := scored.public_only:
-        yield PUBLIC_ONLY, public.demonstrations, public.template, public.prior
-    else:
-        made = written_publicly(scored.demonstrations, scored.labels, scored.asked, model, scored.draft_tokens)
-        yield PUBLIC_ONLY, made, own, None
-    yield DEMONSTRATIONS, scored.demonstrations, own, scored.prior
-
-
-def _event(tally: ScoreTally, prototypes: Prototypes | None) -> Composed:
-    """The event of the run. Scorers and the others are disjoint, so that the larger list counts."""
-    lists: list[tuple[str, tuple[PrivacyEvent, ...]]] = [(SCORE, (tally.event,))]
-    if prototypes is not None:
-        lists.append((PROTOTYPES, (prototypes.event,)))
-    return Composed("role", tuple(lists))
-
-
-_VERBATIM = "a text of the set stands in the data word for word, so that the set may be made of rows"
+def _parts(dataset: Dataset, share: float) -> tuple[Dataset, Dataset]:
+    """The units that score, and those that do not."""
+    if share > 1 - _ALL_BUT_ONE:
+        return dataset, dataset  # nobody is asked to do both: see `ScoreRequest`
+    parts = divided(dataset, {VOTE: 1 - share, SCORE: share})
+    return parts[SCORE], parts[VOTE]
 
 
 def _reason(scored: ScoredSet, data: Fingerprint, randomness: Randomness) -> str | None:
@@ -367,12 +321,6 @@ def _reason(scored: ScoredSet, data: Fingerprint, randomness: Randomness) -> str
         texts = text_digests(each.text for each in scored.demonstrations)
         return _VERBATIM if share_any(texts, data.rows) else None
     return scored.reason
-
-
-def _public_inputs(scored: ScoredSet) -> tuple[str, ...]:
-    weighed = () if scored.sizes is None else (LABEL_WEIGHTS,)
-    checked = () if scored.signed_here else (WHETHER_VERBATIM,)
-    return (LABEL_SET, FILE_FORMAT, WHETHER_SHOWN, WHETHER_MET, *weighed, *checked)
 
 
 def _only(scored: ScoredSet, data: Fingerprint, ledger: PrivacyLedger) -> bool:
@@ -388,17 +336,3 @@ def _only(scored: ScoredSet, data: Fingerprint, ledger: PrivacyLedger) -> bool:
     earlier = earlier_runs(data, ledger)
     # Of an edited file, or under another key, rows have other roles than they had in that run.
     return len(earlier) == 1 and earlier[0].same_content and earlier[0].event in (made, uncounted)
-
-
-def _parts(dataset: Dataset, share: float) -> tuple[Dataset, Dataset]:
-    """The units that score, and those that do not."""
-    if share > 1 - _ALL_BUT_ONE:
-        return dataset, dataset  # nobody is asked to do both: see `ScoreRequest`
-    parts = divided(dataset, {VOTE: 1 - share, SCORE: share})
-    return parts[SCORE], parts[VOTE]
-
-
-def _means(others: Dataset, prototypes: Prototypes, embedder: Embedder, randomness: Randomness) -> Floats:
-    """A direction for each label, from one record of each unit."""
-    texts, places = one_record_each(others)
-    return prototypes.release(Prototypes.contributions(places, embedder.embed(texts).astype(np.float64)), randomness)

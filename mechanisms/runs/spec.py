@@ -7,14 +7,16 @@ The same model with nothing left open is what a plan and a certificate state.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import Any, Literal, Self
+from types import NoneType
+from typing import Any, Literal, Self, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
 from mechanisms.asking import Asked
+from mechanisms.data.label_names import read_pairs
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
 from mechanisms.records import PromptTemplate, default_template
@@ -136,15 +138,7 @@ class RunSpec(BaseModel):
     )
     text_field: str = setting("Text", "Name of the text", "How the prompt that classifies calls it.", Group.TASK)
     label_field: str = setting("Label", "Name of the label", "How the prompt that classifies calls it.", Group.TASK)
-    shots: int = setting(
-        2,
-        "Demonstrations a label",
-        "In the set.",
-        Group.TASK,
-        flag="shots-per-label",
-        ge=1,
-        le=50,
-    )
+    shots: int = setting(2, "Demonstrations a label", "In the set.", Group.TASK, flag="shots-per-label", ge=1, le=50)
 
     recipe: Recipe | None = setting(
         None,
@@ -171,18 +165,10 @@ class RunSpec(BaseModel):
     )
 
     mechanism: str = setting(
-        "gaussian",
-        "Mechanism",
-        "Releases a token from the rows' distributions.",
-        Group.TOKENS,
-        words=mechanism_names(),
+        "gaussian", "Mechanism", "Releases a token from the rows' distributions.", Group.TOKENS, words=mechanism_names()
     )
     transform: str = setting(
-        "none",
-        "Transform",
-        "Of each row's distribution, before the mechanism.",
-        Group.TOKENS,
-        words=transform_names(),
+        "none", "Transform", "Of each row's distribution, before the mechanism.", Group.TOKENS, words=transform_names()
     )
     parameters: dict[str, float | int | bool] = setting(
         {}, "Parameters", "Of mechanism and transform, by their flags; the calibrated one is solved for.", Group.TOKENS
@@ -336,6 +322,11 @@ class RunSpec(BaseModel):
         if foreign := sorted(set(self.parameters) - {each.flag for each in own}):
             raise UsageError(f"--{foreign[0]} is no parameter of '{self.mechanism}' with transform '{self.transform}'.")
 
+    def certified(self, *groups: Group) -> dict[str, Any]:
+        """What a certificate states among its parameters of some groups: JSON."""
+        stated = [name for name, before in certified(*groups) if getattr(self, name) != before]
+        return self.model_dump(mode="json", include=set(stated))
+
     @property
     def public(self) -> bool:
         """Whether all that is asked for is text by a mechanism that reads no row."""
@@ -361,11 +352,129 @@ class RunSpec(BaseModel):
         )
 
 
-def flag_of(name: str, field: FieldInfo) -> str:
-    """A field's flag on the command line, and its key in a settings file, without dashes."""
-    more = field.json_schema_extra
-    stated = more.get("flag") if isinstance(more, Mapping) else None
-    return str(stated) if stated else name.replace("_", "-")
+PARAMETERS = "parameters"
+"""The setting without a flag: each parameter of mechanism and transform has its own."""
+_PLACEHOLDERS = {int: "N", float: "X", str: "TEXT"}
+_LIMITS = (("ge", "at least"), ("gt", "more than"), ("le", "at most"), ("lt", "less than"))
+
+
+class Setting:
+    """A field of `RunSpec` as people say it.
+
+    Attributes:
+        flag: on the command line and in a file, without dashes.
+        unit: of its number; empty where there is none.
+        kinds: types of what may be said; None, which leaves it open, is not among them.
+    """
+
+    def __init__(self, name: str, field: FieldInfo) -> None:
+        assert isinstance(field.json_schema_extra, dict)
+        more: dict[str, Any] = dict(field.json_schema_extra)
+        self.name, self.field = name, field
+        self.group, self.unit = Group(more["group"]), str(more["unit"])
+        self.flag = str(more["flag"] or name.replace("_", "-"))
+        kind = field.annotation
+        united = get_args(kind) if get_origin(kind) not in (None, dict, Literal) else (kind,)
+        self.kinds = [each for each in united if each is not NoneType]
+        self._words = list(more["words"]) or (["no", "yes"] if self.kinds == [bool] else [])
+        self._otherwise = more["otherwise"]
+
+    @property
+    def choices(self) -> list[str] | None:
+        """All that may be said; None where there is more."""
+        [kind, *others] = self.kinds
+        named = isinstance(kind, type) and issubclass(kind, StrEnum) and not others
+        return self._words or ([str(each) for each in kind] if named else None)
+
+    @property
+    def placeholder(self) -> str | None:
+        """For a value in a usage line; None where the choices stand there."""
+        return None if self.choices else "|".join(map(_placeholder, self.kinds))
+
+    def help(self, usual: Any = None) -> str:
+        """Title, help, bounds and default.
+
+        Args:
+            usual: what the default is, where it is not the field's own.
+        """
+        limits = " and ".join(
+            f"{words} {getattr(each, limit):g}"
+            for limit, words in _LIMITS
+            for each in self.field.metadata
+            if hasattr(each, limit)
+        )
+        unit = f" {self.unit}" if self.unit and limits else ""
+        default = self.written(self.field.default)
+        if default is None:
+            default = self._otherwise or "follows from the labels and from public sizes"
+        stated = f"default: {usual or default}" if usual or default not in ("", {}) else ""
+        note = "; ".join(each for each in (f"{limits}{unit}", stated) if each)
+        title = str(self.field.title)
+        return f"{title}{'' if title.endswith('?') else ':'} {self.field.description}{f' ({note})' if note else ''}"
+
+    def written(self, value: Any) -> Any:
+        """A value as a file holds it."""
+        if isinstance(value, bool):
+            return self._words[value]
+        return str(value) if isinstance(value, StrEnum) else value
+
+    def read(self, said: str) -> Any:
+        """What was said, for `RunSpec.of`, which reads numbers.
+
+        Raises:
+            UsageError: it has no pairs where there should be some, or names something twice.
+        """
+        if bool in self.kinds:
+            return bool(self._words.index(said))
+        literals = [each for kind in self.kinds if get_origin(kind) is Literal for each in get_args(kind)]
+        if said in literals or not any(get_origin(kind) is dict for kind in self.kinds):
+            return said
+        try:
+            pairs = [(name.strip(), value.strip()) for name, value in read_pairs(said)]
+        except UsageError as error:
+            raise UsageError(f"--{self.flag} takes {self.placeholder}.") from error
+        if twice := [name for name, _ in pairs if [each for each, _ in pairs].count(name) > 1]:
+            raise UsageError(f"--{self.flag} names '{twice[0]}' twice.")
+        return dict(pairs)
+
+
+def _placeholder(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return "|".join(get_args(kind))
+    if get_origin(kind) is dict:
+        value = _PLACEHOLDERS[get_args(kind)[1]]
+        return f"A={value},B={value}"
+    return _PLACEHOLDERS[kind]
+
+
+ALWAYS = object()
+"""Instead of what a certificate means that does not state a setting: there is none."""
+_STATED = {
+    "recipe", "split", "shares", "drafts", "draft_tokens", "weighing", "subsets", "tokens", "candidates",
+    "max_record_tokens",
+}  # fmt: skip
+"""Settings that every certificate states, whatever they are."""
+_ELSEWHERE = {
+    "epsilon", "delta", "sizes", "count_epsilon", "kind", "writer", "reader", "relation", "label_words", "sentence",
+    "instruction", "text_field", "label_field", "shots", "score", "mechanism", "transform", "parameters", "written",
+    "scheme", "per_subset", "max_unit_records",
+}  # fmt: skip
+"""Settings that a set states elsewhere, or in another form."""
+_BEFORE = {"min_tokens": 0, "candidate_top_p": 1.0}
+"""What they were before they could be chosen."""
+
+
+def certified(*groups: Group) -> Iterator[tuple[str, Any]]:
+    """The settings of some groups that a certificate states under their own names; each with its value where it is left
+    out, which is the default of one that is newer than certificates."""
+    for each in SETTINGS.values():
+        if each.group in groups and each.name not in _ELSEWHERE:
+            yield each.name, ALWAYS if each.name in _STATED else _BEFORE.get(each.name, each.field.default)
+
+
+SETTINGS = {name: Setting(name, field) for name, field in RunSpec.model_fields.items()}
+FLAGGED = [each for each in SETTINGS.values() if each.name != PARAMETERS]
+"""Settings that have a flag of their own, in their order."""
 
 
 def _in_words(error: ValidationError) -> str:
@@ -379,6 +488,5 @@ def _in_words(error: ValidationError) -> str:
         return f"A run has no setting '{first['loc'][0]}'."
     if not place or first["type"] == "value_error":
         return message
-    name = place.split(".")[0]
-    field = RunSpec.model_fields[name]
-    return f"{field.title} ({flag_of(name, field)}): {message[:1].lower()}{message[1:]}."
+    setting = SETTINGS[place.split(".")[0]]
+    return f"{setting.field.title} ({setting.flag}): {message[:1].lower()}{message[1:]}."

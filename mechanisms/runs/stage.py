@@ -53,7 +53,6 @@ class PlannedStage(ABC):
         noun: the stage in a sentence, as in "it had got as far as the vote".
         wanted: how many units its role should have; None: all that the roles of the other stages leave.
         parts: its weight where stages share epsilon: its share is `parts` over the sum of all stages' parts.
-        usual: whether it takes part where nobody asks for it; else where it is given a share.
         releases: types of the events that the stage marks as released, all of them public.
         charges_itself: whether the step charges its parts one by one, each before its first release.
     """
@@ -67,7 +66,6 @@ class PlannedStage(ABC):
     noun: ClassVar[str]
     wanted: ClassVar[int | None]
     parts: ClassVar[int]
-    usual: ClassVar[bool] = True
     releases: ClassVar[tuple[type[Release], ...]]
     charges_itself: ClassVar[bool] = False
 

@@ -13,7 +13,7 @@ from mechanisms.data.sizes import WHETHER_MET, WHETHER_SHOWN
 from mechanisms.demos.demo_set import MEASURED_SIZES, Certificate, DemoSet
 from mechanisms.demos.findings import DEMONSTRATIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, Score, StageRecord
 from mechanisms.errors import StudioError
-from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent
+from mechanisms.privacy_events import Approximate, Composed
 from mechanisms.runs.certificate import WHERE, implied, plan_of
 from mechanisms.runs.older import CHOOSE
 from mechanisms.runs.plan import DECLARED_COUNTS, DECLARED_SIZES, DECLARED_USERS, LABEL_SET, Plan
@@ -61,16 +61,13 @@ def verify(demo_set: DemoSet) -> Verification:
     found = None
     if not broken:  # the price of another run's event says nothing, and can be any amount of work
         try:
-            found = plan.claim_of(_in_order(certificate.event, event))
+            lists = dict(certificate.event)  # as the run orders them: of two that cost the same, the first is checked
+            found = plan.claim_of(Composed(event.per, tuple((name, lists[name]) for name, _ in event)))
             problems += _of_claim(certificate, found, plan)
         except StudioError as error:
             problems.append(f"privacy/event: {error}")
-    return Verification(found, _at_most(problems))
-
-
-def _at_most(problems: list[str]) -> tuple[str, ...]:
     more = len(problems) - _MOST_PROBLEMS
-    return (*problems[:_MOST_PROBLEMS], *([f"and {more} fields more."] if more > 0 else []))
+    return Verification(found, (*problems[:_MOST_PROBLEMS], *([f"and {more} fields more."] if more > 0 else [])))
 
 
 def _shown(value: object) -> str:
@@ -112,19 +109,9 @@ def _of_event(stated: Composed, event: Composed) -> Iterator[str]:
         field = f"privacy/event/lists/{_shown(name)}"
         if name not in wanted:
             yield f"{field}: has no place in this run."
-        elif not _same_events(events, wanted[name]):
+        elif not _close(events, wanted[name]):
             yield f"{field}: is not what the parameters cost."
     yield from (f"privacy/event/lists/{_shown(name)}: is missing." for name in wanted if name not in lists)
-
-
-def _in_order(stated: Composed, event: Composed) -> Composed:
-    """The stated lists as the run orders them: of two that cost the same, the first one's check is stated."""
-    lists = dict(stated)
-    return Composed(stated.per, tuple((name, lists[name]) for name, _ in event))
-
-
-def _same_events(stated: tuple[PrivacyEvent, ...], wanted: tuple[PrivacyEvent, ...]) -> bool:
-    return len(stated) == len(wanted) and all(map(_alike, stated, wanted))
 
 
 def _alike(stated: Any, wanted: Any) -> bool:
@@ -136,7 +123,7 @@ def _alike(stated: Any, wanted: Any) -> bool:
     return all(_close(one, other, tolerance) for one, other in pairs)
 
 
-def _close(stated: Any, wanted: Any, tolerance: float) -> bool:
+def _close(stated: Any, wanted: Any, tolerance: float = _SAME_NOISE) -> bool:
     if isinstance(stated, tuple):
         return len(stated) == len(wanted) and all(map(_alike, stated, wanted))
     if is_dataclass(stated):

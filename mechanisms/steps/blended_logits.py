@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from mechanisms.accounting import PrivacyTarget, calibrate_noise
 from mechanisms.discovery import parameter
-from mechanisms.noise import Floats, Integers, Randomness
-from mechanisms.sampling import Compose
-from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, to_lattice
+from mechanisms.noise import Floats, Integers
+from mechanisms.steps.distributions import TokenDistributions, to_lattice
 from mechanisms.steps.mechanism import Line, Picture, PublicTokenRecord, below_largest, likeliest
 from mechanisms.steps.softmax_draw import SoftmaxDraw
 
@@ -32,6 +30,7 @@ class BlendedLogits(SoftmaxDraw):
     title: ClassVar[str] = "Blended logits"
     citation: ClassVar[str] = "Bhusal et al. 2026, algorithm 1"
     calibrated: ClassVar[str | None] = "temperature"
+    logits_in_sum: ClassVar[int] = 2
 
     temperature: float = parameter(
         1.0,
@@ -57,13 +56,6 @@ class BlendedLogits(SoftmaxDraw):
         """Half of the 2c of a row, the other half of the logits being public."""
         return self.clip
 
-    def calibrate(self, compose: Compose, target: PrivacyTarget) -> BlendedLogits:
-        """Solves for the temperature."""
-        temperature = calibrate_noise(
-            lambda noise: compose(replace(self, temperature=noise).event), target, smallest=1e-6
-        )
-        return replace(self, temperature=temperature)
-
     def _clipped(self, logits: Floats) -> Floats:
         # From 0 to 2c, not from -c to c: softmax does not see the shift, and rounding down then keeps the span.
         with np.errstate(over="ignore"):
@@ -74,11 +66,6 @@ class BlendedLogits(SoftmaxDraw):
         private = to_lattice(self._clipped(distributions.unit_logits())).sum(axis=0)
         public = distributions.expected_rows * to_lattice(self._clipped(distributions.public))
         return np.asarray(private + public, dtype=np.int64)
-
-    def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
-        """Only the token is a release."""
-        scale = 2 * distributions.expected_rows * self.temperature * GRID
-        return TokenRelease(randomness.gumbel_argmax(self.aggregate(distributions), scale), None)
 
     def picture(self, released: Sequence[PublicTokenRecord]) -> Picture:
         """The public row's logits below its largest, before and after clipping."""

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from mechanisms.accounting import PrivacyTarget, calibrate_noise
 from mechanisms.discovery import parameter
-from mechanisms.noise import Floats, Integers, Randomness
-from mechanisms.sampling import Compose
-from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, to_lattice
+from mechanisms.noise import Floats, Integers
+from mechanisms.steps.distributions import TokenDistributions, to_lattice
 from mechanisms.steps.mechanism import Line, Picture, PublicTokenRecord, below_largest, likeliest
 from mechanisms.steps.softmax_draw import SoftmaxDraw
 
-_SMALLEST_CLIP, _LARGEST_CLIP = 1e-7, 1e3
 _FLOOR = -1e4
 """Public logits further below the largest than this are as good as impossible, and are kept off the lattice's end."""
 
@@ -34,13 +31,14 @@ class DifferenceClipping(SoftmaxDraw):
     title: ClassVar[str] = "Clipped differences from public logits"
     citation: ClassVar[str] = "Vinod et al. 2025 (InvisibleInk)"
     calibrated: ClassVar[str | None] = "clip"
+    is_noise: ClassVar[bool] = False
 
     clip: float = parameter(
         1.0,
         label="Clipping bound",
         help="How far one unit may pull a token's logit away from the public one; the lower, the more private.",
-        low=_SMALLEST_CLIP,
-        high=_LARGEST_CLIP,
+        low=1e-7,
+        high=1e3,
         citation="Vinod et al. 2025 (C)",
     )
     temperature: float = parameter(
@@ -58,13 +56,6 @@ class DifferenceClipping(SoftmaxDraw):
     def span(self) -> float:
         return 2 * self.clip
 
-    def calibrate(self, compose: Compose, target: PrivacyTarget) -> DifferenceClipping:
-        """Solves for the clipping bound."""
-        tightness = calibrate_noise(
-            lambda noise: compose(replace(self, clip=1 / noise).event), target, smallest=1 / _LARGEST_CLIP
-        )
-        return replace(self, clip=1 / tightness)
-
     def aggregate(self, distributions: TokenDistributions) -> Integers:
         """B times the new logits, but for a constant, in units of 1 / GRID."""
         public = distributions.public
@@ -74,11 +65,6 @@ class DifferenceClipping(SoftmaxDraw):
         private = to_lattice(differences + self.clip).sum(axis=0)
         shifted = np.maximum(public - public.max(), _FLOOR)
         return np.asarray(private + distributions.expected_rows * to_lattice(shifted), dtype=np.int64)
-
-    def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
-        """Only the token is a release."""
-        scale = distributions.expected_rows * self.temperature * GRID
-        return TokenRelease(randomness.gumbel_argmax(self.aggregate(distributions), scale), None)
 
     def picture(self, released: Sequence[PublicTokenRecord]) -> Picture:
         """How far the rows can pull each candidate from its public logit."""

@@ -10,8 +10,6 @@ from scipy.special import softmax
 
 from mechanisms.noise import Floats, Integers, Randomness
 
-# The input and the output of a token step.
-
 GRID = 2.0**30
 """Values are counted in units of 1 / GRID, so that sums are exact and do not depend on their order."""
 
@@ -83,10 +81,8 @@ class TokenRelease:
     Attributes:
         index: the chosen candidate's position in S.
         scores: the noisy vector behind the choice, shape (K,), where the mechanism's proof covers it; None where only
-            the
-            index may be released.
-        values: the shares that decided, shape (K,), which follow from `scores` and from public values; None where there
-            are none.
+            the index may be released.
+        values: the shares that decided, shape (K,), which follow from `scores` and from public values, if any.
         free: whether the token follows from public text alone, so that it used nothing of the demonstration's charge.
         trail: pairs of numbers that the step released before `scores`; `event` covers them.
     """

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
-from mechanisms.accounting import PrivacyTarget, calibrate_noise
 from mechanisms.discovery import parameter, validate
 from mechanisms.noise import Integers, Randomness
 from mechanisms.privacy_events import Gaussian, Poisson, PrivacyEvent
-from mechanisms.sampling import Compose, SamplingPlan, sensitivity
+from mechanisms.sampling import SamplingPlan, sensitivity
 from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, lattice_sum
 from mechanisms.steps.mechanism import Norm, Sensitivity
 from mechanisms.steps.noisy_vector import NoisyVector
@@ -47,11 +46,6 @@ class GaussianMechanism(NoisyVector):
         multiplier / sqrt(steps) (Dong, Roth, Su 2019), and sampling acts on that pair (Zhu, Dong, Wang 2022)."""
         single = Gaussian(self.noise_multiplier / math.sqrt(steps))
         return single if rate == 1.0 else Poisson(rate, single)
-
-    def calibrate(self, compose: Compose, target: PrivacyTarget) -> GaussianMechanism:
-        """Solves for the noise multiplier."""
-        noise = calibrate_noise(lambda noise: compose(replace(self, noise_multiplier=noise).event), target)
-        return replace(self, noise_multiplier=noise)
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:
         return plan.subsets * math.sqrt(2) / (sensitivity(plan.unit_rows) * self.noise_multiplier)

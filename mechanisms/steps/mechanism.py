@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from mechanisms.accounting import PrivacyTarget
-from mechanisms.discovery import defined, pick
+from mechanisms.accounting import PrivacyTarget, calibrate_noise
+from mechanisms.discovery import defined, parameters, pick
 from mechanisms.errors import UsageError
 from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.privacy_events import PrivacyEvent
@@ -160,6 +160,8 @@ class TokenMechanism(Protocol):
 
     calibrated: ClassVar[str | None] = None
     """The described parameter that `calibrate` solves for; None where there is no noise."""
+    is_noise: ClassVar[bool] = True
+    """Whether this parameter grows with the noise; False where its inverse does."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -182,8 +184,21 @@ class TokenMechanism(Protocol):
         ...
 
     def calibrate(self, compose: Compose, target: PrivacyTarget) -> Self:
-        """The same mechanism with the least noise with which the composed run meets the target."""
-        ...
+        """The same mechanism with the least noise with which the composed run meets the target.
+
+        Raises:
+            AccountingError: no noise in the parameter's range does.
+        """
+        if self.calibrated is None:
+            return self
+        [solved] = (each for each in parameters(self) if each.name == self.calibrated)
+
+        def with_noise(noise: float) -> dict[str, float]:
+            return {solved.name: noise if self.is_noise else 1 / noise}
+
+        ends = (solved.low, solved.high) if self.is_noise else (1 / solved.high, 1 / solved.low)
+        noise = calibrate_noise(lambda noise: compose(replace(self, **with_noise(noise)).event), target, *ends)
+        return replace(self, **with_noise(noise))
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:
         """Signal-to-noise of one token step, on the scale where Tang et al.'s is M / sigma.
@@ -243,9 +258,6 @@ class _Memoryless:
 
     def step(self, distributions: TokenDistributions) -> TokenRelease:
         return self.mechanism.step(distributions, self.randomness)
-
-
-# The registry: all modules of this package that define `MECHANISM`.
 
 
 def mechanism_names() -> list[str]:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from mechanisms.accounting import PrivacyTarget, calibrate_noise
 from mechanisms.discovery import parameter, validate
 from mechanisms.noise import Integers, Randomness
 from mechanisms.privacy_events import Poisson, PrivacyEvent, Pure
-from mechanisms.sampling import Compose, SamplingPlan
+from mechanisms.sampling import SamplingPlan
 from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, to_lattice
 from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
-
-_LARGEST_EPSILON = 50.0
 
 
 @dataclass(frozen=True)
@@ -33,13 +30,14 @@ class NoisyMax(TokenMechanism):
     citation: ClassVar[str] = "Tang et al. 2024, section 3.2; McKenna and Sheldon 2020 (permute-and-flip)"
     takes_transform: ClassVar[bool] = True
     calibrated: ClassVar[str | None] = "step_epsilon"
+    is_noise: ClassVar[bool] = False
 
     step_epsilon: float = parameter(
         0.1,
         label="Epsilon of a step",
         help="Pure epsilon of one token, before sampling amplifies it.",
         low=1e-7,
-        high=_LARGEST_EPSILON,
+        high=50.0,
         citation="Tang et al. 2024, section 3.2",
     )
 
@@ -50,13 +48,6 @@ class NoisyMax(TokenMechanism):
         """Pure steps, then the sample's mixture."""
         pure = Pure(self.step_epsilon, steps)
         return pure if rate == 1.0 else Poisson(rate, pure)
-
-    def calibrate(self, compose: Compose, target: PrivacyTarget) -> NoisyMax:
-        """Solves for the step's epsilon, through the noise's scale."""
-        scale = calibrate_noise(
-            lambda noise: compose(replace(self, step_epsilon=1 / noise).event), target, smallest=1 / _LARGEST_EPSILON
-        )
-        return replace(self, step_epsilon=1 / scale)
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:
         """The noise's deviation is its mean."""

@@ -7,10 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from mechanisms.accounting import PrivacyTarget
 from mechanisms.noise import Integers, Randomness
 from mechanisms.privacy_events import Approximate, PrivacyEvent
-from mechanisms.sampling import Compose, SamplingPlan
+from mechanisms.sampling import SamplingPlan
 from mechanisms.steps.distributions import TokenDistributions, TokenRelease, lattice_sum
 from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
 
@@ -28,10 +27,6 @@ class NonPrivate(TokenMechanism):
     def event(self, steps: int, rate: float) -> PrivacyEvent:
         """There is no guarantee, so no accountant finds a finite epsilon."""
         return Approximate(1.0)
-
-    def calibrate(self, compose: Compose, target: PrivacyTarget) -> NonPrivate:
-        """No noise meets any target."""
-        return self
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:
         return float("inf")

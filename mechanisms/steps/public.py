@@ -7,10 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from mechanisms.accounting import PrivacyTarget
 from mechanisms.noise import Integers, Randomness
 from mechanisms.privacy_events import Approximate, PrivacyEvent
-from mechanisms.sampling import Compose, SamplingPlan
+from mechanisms.sampling import SamplingPlan
 from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease
 from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
 
@@ -27,10 +26,6 @@ class PublicText(TokenMechanism):
     def event(self, steps: int, rate: float) -> PrivacyEvent:
         """Nothing is spent."""
         return Approximate(0.0)
-
-    def calibrate(self, compose: Compose, target: PrivacyTarget) -> PublicText:
-        """There is no noise."""
-        return self
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:
         """There is no private signal."""

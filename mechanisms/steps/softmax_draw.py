@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Self
+from typing import ClassVar, Self
 
 from mechanisms.accounting import amplified
 from mechanisms.discovery import validate
 from mechanisms.errors import UsageError
+from mechanisms.noise import Randomness
 from mechanisms.privacy_events import ZCDP, Poisson, PrivacyEvent, Pure
 from mechanisms.sampling import SamplingPlan
+from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease
 from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
-
-# The cost of a draw from softmax, for all exponential mechanisms.
 
 _WORTH_SAMPLING = 0.5
 """Above this rate the price of a pure bound (rho four times as large) outweighs what sampling gives back."""
@@ -45,8 +45,6 @@ def bounded_range_event(eta: float, steps: int, rate: float) -> PrivacyEvent:
     return Poisson(rate, Pure(eta, steps))
 
 
-# The base of mechanisms that draw a token from softmax over an average of clipped rows.
-
 _GUMBEL_DEVIATION = math.pi / math.sqrt(6)
 
 
@@ -64,6 +62,8 @@ class SoftmaxDraw(TokenMechanism):
     clip: float
     temperature: float
     batch: int
+    logits_in_sum: ClassVar[int] = 1
+    """The aggregate is so many times M the logits of the softmax."""
 
     def __post_init__(self) -> None:
         validate(self)
@@ -93,3 +93,8 @@ class SoftmaxDraw(TokenMechanism):
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
         """The aggregate is the sum of clipped rows, not their average."""
         return Sensitivity(Norm.RANGE, 2 * self.clip)
+
+    def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
+        """Only the token is a release."""
+        scale = self.logits_in_sum * distributions.expected_rows * self.temperature * GRID
+        return TokenRelease(randomness.gumbel_argmax(self.aggregate(distributions), scale), None)

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
-from mechanisms.accounting import PrivacyTarget, calibrate_noise
 from mechanisms.discovery import parameter, validate
 from mechanisms.noise import Integers, Randomness
 from mechanisms.privacy_events import Poisson, PrivacyEvent, Pure, SequentialComposition
-from mechanisms.sampling import Compose, SamplingPlan, Scheme
+from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, choose, lattice_sum, to_lattice
 from mechanisms.steps.mechanism import Line, Picture, PublicTokenRecord, Sensitivity, Span, TokenMechanism
 from mechanisms.steps.noisy_max import NoisyMax
 
-_SMALLEST_EPSILON, _LARGEST_EPSILON = 1e-6, 50.0
 _WIDTH = 16
 """Tokens by which the axis of the picture grows."""
 _ROW = 2 * GRID
@@ -45,13 +43,14 @@ class SvtPublic(TokenMechanism):
     citation: ClassVar[str] = "Amin et al. 2024, algorithm 1"
     takes_transform: ClassVar[bool] = True
     calibrated: ClassVar[str | None] = "token_epsilon"
+    is_noise: ClassVar[bool] = False
 
     token_epsilon: float = parameter(
         0.2,
         label="Epsilon of a private token",
         help="Pure epsilon of a token from the private rows: half finds it, half chooses it.",
-        low=_SMALLEST_EPSILON,
-        high=_LARGEST_EPSILON,
+        low=1e-6,
+        high=50.0,
         citation="docs/mechanisms.md, svt-public",
     )
     private_tokens: int = parameter(
@@ -95,16 +94,6 @@ class SvtPublic(TokenMechanism):
         most = min(self.private_tokens, steps)
         demonstration = SequentialComposition((Pure(self.half, most), Pure(self.half, most)))
         return demonstration if rate == 1.0 else Poisson(rate, demonstration)
-
-    def calibrate(self, compose: Compose, target: PrivacyTarget) -> SvtPublic:
-        """Solves for a private token's epsilon, through the noise's scale."""
-        scale = calibrate_noise(
-            lambda noise: compose(replace(self, token_epsilon=1 / noise).event),
-            target,
-            smallest=1 / _LARGEST_EPSILON,
-            largest=1 / _SMALLEST_EPSILON,
-        )
-        return replace(self, token_epsilon=1 / scale)
 
     @property
     def _choice(self) -> NoisyMax:

@@ -8,13 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from mechanisms.accounting import PrivacyTarget
 from mechanisms.noise import Floats
-from mechanisms.tallies.tally import Histogram, steps_of
+from mechanisms.tallies.tally import WholeVotes
 
 
 @dataclass(frozen=True)
-class Openings(Histogram):
+class Openings(WholeVotes):
     """A one-hot vector a row, for the longest public opening that its text begins with, or nothing; the mean a user.
 
     The whole noisy histogram is released, pooled over labels or by label: a row is in one cell either way.
@@ -22,16 +21,6 @@ class Openings(Histogram):
 
     name: ClassVar[str] = "openings"
     title: ClassVar[str] = "How texts begin"
-
-    by_user: bool
-
-    @classmethod
-    def costing(cls, target: PrivacyTarget, by_user: bool, alternatives: int) -> Openings:
-        return cls(target.epsilon, by_user)
-
-    @property
-    def steps(self) -> int:
-        return steps_of(self.by_user)
 
 
 class Beginnings:

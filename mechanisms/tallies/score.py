@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms import confidence
-from mechanisms.accounting import PrivacyTarget
 from mechanisms.noise import Floats
-from mechanisms.tallies.tally import Histogram, steps_of
+from mechanisms.tallies.tally import LATTICE, WholeVotes
 
 _WIDE = 0.2
 _Quadratic = tuple[float, float, float]
@@ -33,7 +32,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Score(Histogram):
+class Score(WholeVotes):
     """A unit is in one cell of a table: right or wrong under each of A arms, 2^A cells. Users: means of cells.
 
     Units may have weights, at most 1 each (`tally.py`): rates are then weighted means.
@@ -45,16 +44,11 @@ class Score(Histogram):
     name: ClassVar[str] = "score"
     title: ClassVar[str] = "Right and wrong answers under several arms"
 
-    by_user: bool
     weighted: bool = False
-
-    @classmethod
-    def costing(cls, target: PrivacyTarget, by_user: bool, alternatives: int) -> Score:
-        return cls(target.epsilon, by_user)
 
     @property
     def steps(self) -> int:
-        return steps_of(self.by_user or self.weighted)
+        return LATTICE if self.by_user or self.weighted else 1
 
     @staticmethod
     def cells(right: NDArray[np.bool_]) -> Floats:

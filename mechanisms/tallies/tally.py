@@ -43,8 +43,7 @@ class Tally(Protocol):
     """A vector from each unit, and one noisy release of their sum: a frozen dataclass of public values.
 
     A module that defines `TALLY` registers a subclass. The tests' contract then holds for it: no unit moves what the
-    noise is
-    added to further than `event` pays for.
+    noise is added to further than `event` pays for.
     """
 
     name: ClassVar[str]
@@ -90,7 +89,7 @@ def check_epsilon(epsilon: float) -> None:
 
 
 def mean_contribution(rows: Floats) -> Floats:
-    """A user's contribution: the mean over the rows that were taken, shape (rows, k), in float64; shape (k,).
+    """A user's contribution, shape (k,), in float64: the mean over the rows that were taken, shape (rows, k).
 
     A number that is not finite counts as zero, and its row still counts. No rows at all contribute nothing.
     """
@@ -111,9 +110,6 @@ def within_one(contributions: Floats, steps: int) -> Integers:
     held = np.where(norms > steps, whole * steps // np.maximum(norms, 1), whole)
     assert (held.sum(axis=1) <= steps).all()
     return held
-
-
-# A tally of vectors of L1 norm at most 1, released whole with discrete Laplace noise.
 
 
 @dataclass(frozen=True)
@@ -156,17 +152,23 @@ class Histogram(Tally):
     def release_of(self, chunks: Iterable[Floats], randomness: Randomness) -> Floats:
         """The same for units that come in chunks, at least one, of shape (units, k) each: many need no memory then."""
         total = sum(within_one(chunk, self.steps).sum(axis=0) for chunk in chunks)
-        return np.asarray(
-            randomness.laplace(np.asarray(total), self.steps / self.epsilon) / self.steps, dtype=np.float64
-        )
+        noisy = randomness.laplace(np.asarray(total), self.steps / self.epsilon)
+        return np.asarray(noisy / self.steps, dtype=np.float64)
 
 
-def steps_of(by_user: bool) -> int:
-    """Lattice steps in 1 where a record casts a whole vote, and a user a mean of whole votes."""
-    return LATTICE if by_user else 1
+@dataclass(frozen=True)
+class WholeVotes(Histogram):
+    """A histogram of whole votes: a one-hot vector a row, or none; the mean of its rows' vectors a user."""
 
+    by_user: bool
 
-# The registry: all modules of this package that define `TALLY`.
+    @classmethod
+    def costing(cls, target: PrivacyTarget, by_user: bool, alternatives: int) -> Self:
+        return cls(target.epsilon, by_user)
+
+    @property
+    def steps(self) -> int:
+        return LATTICE if self.by_user else 1
 
 
 def tally_names() -> list[str]:

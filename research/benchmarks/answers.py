@@ -17,15 +17,17 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
+from rapidfuzz.distance import Levenshtein
+from rouge_score.rouge_scorer import RougeScorer
+from sacrebleu.metrics.bleu import BLEU
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget
 from mechanisms.answers.request import AnswerRequest
-from mechanisms.answers.scores import score_answer
-from mechanisms.answers.session import TextRespondent, keyword_texts, open_session
+from mechanisms.answers.session import TextRespondent, exact_match, keyword_texts, open_session
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.inference.models.listing import EMBEDDED
@@ -179,6 +181,19 @@ def label_section(task: Task, arms: Sequence[Arm], zero_shot: list[str], truths:
         yield row(f"{arm.name}, without noise", "infinite", 0, (clean == answers).astype(float))
 
 
+ROUGE = RougeScorer(["rouge1", "rouge2", "rougeL"], use_stemmer=True)
+BLEU_OF_SENTENCE = BLEU(effective_order=True, lowercase=True)
+"""Short answers have no 4-grams, so that only the n-gram orders in an answer count."""
+
+
+def scores_of_text(answer: str, truth: str) -> list[float]:
+    """ROUGE-1, -2 and -L (F1 of stems), BLEU, ANLS (0 below one half; Biten et al. 2019) and exact match."""
+    rouge = [each.fmeasure for each in ROUGE.score(truth, answer).values()]
+    bleu = BLEU_OF_SENTENCE.sentence_score(answer, [truth]).score / 100
+    anls = Levenshtein.normalized_similarity(*(" ".join(each.lower().split()) for each in (answer, truth)))
+    return [*rouge, bleu, anls if anls > 1 / 2 else 0.0, float(exact_match(answer, truth))]
+
+
 def text_section(
     task: Task, arms: Sequence[Arm], zero_shot: list[str], truths: list[str], questions: list[str], model
 ) -> Iterator[str]:
@@ -186,7 +201,7 @@ def text_section(
     yield f"| answers | epsilon | noise, shards | {names} |\n|---{'|---' * 10}|"
 
     def row(name: str, answers: Sequence[str], answered: object) -> str:
-        scores = np.array([astuple(score_answer(a, [t])) for a, t in zip(answers, truths, strict=True)])
+        scores = np.array([scores_of_text(a, t) for a, t in zip(answers, truths, strict=True)])
         return line(name, scores[:, 0], *(f"{mean:.3f}" for mean in scores[:, 1:].mean(axis=0)), answered)
 
     yield row("zero-shot | 0 |", zero_shot, "")

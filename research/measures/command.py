@@ -21,7 +21,7 @@ from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.records import Dataset
-from mechanisms.runs.score import ScoredSet, read_set, with_choice
+from mechanisms.runs.score import ScoredSet, read_set
 from research.measures.copying import longest_copied
 from research.measures.matching import matching
 from research.measures.measure import Figures, Labelled, Measures
@@ -93,7 +93,7 @@ def _measure(options: argparse.Namespace) -> None:
 
 
 def _sets(paths: Sequence[str]) -> list[ScoredSet]:
-    return [with_choice(read_set(text_of(path))) for path in paths]
+    return [read_set(text_of(path)) for path in paths]
 
 
 def _labels(sets: Sequence[ScoredSet]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.data.columns import ColumnMapping, to_records
+from mechanisms.data.columns import ColumnMapping, to_dataset
 from mechanisms.data.sizes import owners_of
 from mechanisms.data.sources import read_table
 from mechanisms.errors import UsageError
@@ -117,7 +117,7 @@ def rows_of(path: Path, task: Task, any_label: bool = False) -> Sequence[Record]
         DataError: the file cannot be read, or a column is missing.
         UsageError: a label has no row.
     """
-    rows = to_records(read_table(path), ColumnMapping("text", "label"))
+    rows = to_dataset(read_table(path), ColumnMapping("text", "label"), task.title, ()).records
     found = [each for each in rows if any_label or each.label in task.labels]
     if missing := [label for label in task.labels if not any(each.label == label for each in found)]:
         raise UsageError(f"'{path}' has no row with the label '{missing[0]}': it is not {task.title} in these words.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,7 +9,6 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import norm
 
 from mechanisms.accounting import Cap, Fingerprint, PrivacyLedger, Reservation, claim, reserve
 from mechanisms.accounting.zcdp import largest_rho
@@ -125,18 +123,6 @@ def test_what_everybody_pays_for_ends_with_the_last_answer():
         with pytest.raises(BudgetRefused, match="2 answers"):
             reserve(PrivacyLedger(), wanted(queries=2)).charge_everybody()
     assert paid.asked == 2
-
-
-@pytest.mark.parametrize("sigma", [2.0, 10.0])
-@pytest.mark.parametrize("queries", [1, 50])
-def test_the_claim_of_gaussian_answers_lies_between_closed_forms(sigma, queries):
-    """Q answers of rho = 1 / sigma^2: no less than the exact curve of Q Gaussians, no more than Bun and Steinke's."""
-    rho = queries / sigma**2
-    epsilon = wanted(rho=rho).claim.epsilon
-    mean = math.sqrt(2 * rho)
-    exact = norm.cdf(mean / 2 - epsilon / mean) - math.exp(epsilon) * norm.cdf(-mean / 2 - epsilon / mean)
-    assert exact <= DELTA
-    assert epsilon <= rho + 2 * math.sqrt(rho * math.log(1 / DELTA))
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])

@@ -120,14 +120,6 @@ def test_a_run_that_released_nothing_fixes_no_unit():
         begin(ledger, unit="user:patient")
 
 
-def test_every_cap_is_remembered():
-    ledger = PrivacyLedger()
-    for epsilon in (3.0, 5.0):
-        ledger.set_cap("clinic", "record", Cap(epsilon, 1e-4))
-    assert [cap["epsilon"] for cap in ledger.caps("clinic")] == [3.0, 5.0]
-    assert ledger.snapshot("clinic", "record").cap.epsilon == 5.0
-
-
 def test_edited_and_renamed_files_are_recognised():
     ledger = PrivacyLedger()
     rows = text_digests(["my knee hurts", "a rash"])
@@ -206,16 +198,6 @@ def test_failures_of_finished_runs_count_against_the_cap():
     failing = Spend(1.0, 1e-6, {"a": (Gaussian(40.0), Approximate(4e-8))})
     assert usage([failing] * 2, cap).allowed
     assert not usage([failing] * 4, cap).allowed
-
-
-def test_the_smallest_bound_is_claimed():
-    cap = Cap(100.0, 1e-3)
-    epsilon = claim(Composed("label", (("a", (Gaussian(4.0),)),)), DELTA).epsilon
-    single = Spend(epsilon, DELTA, {"a": (Gaussian(4.0),)})
-    few, many = usage([single], cap), usage([single] * 40, cap)
-    assert few.epsilon <= epsilon
-    assert many.bound == "renyi filter"
-    assert many.epsilon < 40 * epsilon
 
 
 def test_a_cap_cannot_be_set_below_what_is_spent():

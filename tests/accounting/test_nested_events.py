@@ -11,11 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.optimize import brentq
-from scipy.stats import laplace
 
 from mechanisms.accounting import claim
 from mechanisms.accounting.losses import Direction, LaplaceLoss
-from mechanisms.accounting.normal_form import SampledGaussian, SampledLaplace, SampledPure, normal_form
+from mechanisms.accounting.normal_form import (
+    SampledGaussian,
+    SampledLaplace,
+    SampledPure,
+    dominates,
+    normal_form,
+    pure_epsilon,
+)
 from mechanisms.accounting.rdp import renyi, to_epsilon
 from mechanisms.errors import AccountingError, UsageError
 from mechanisms.privacy_events import (
@@ -107,13 +113,6 @@ def test_the_loss_has_the_distribution_of_the_log_ratio(scale, rate, direction):
         assert loss.renyi(order) == pytest.approx(exact, rel=1e-6)
 
 
-def test_renyi_without_sampling_is_the_closed_form_and_the_integral():
-    for scale, order in itertools.product((0.05, 1.0, 20.0), (1.1, 3.0, 64.0)):
-        [form, nearly] = (normal_form([event]) for event in (Laplace(scale), Poisson(1 - 1e-12, Laplace(scale))))
-        assert renyi(form, order) == pytest.approx(renyi(nearly, order), rel=1e-6)
-        assert renyi(form, order) <= 1 / scale
-
-
 def test_accountants_agree_on_random_laplace_settings_under_a_bound_that_anybody_can_compute():
     generator = np.random.default_rng(5)
     for _ in range(12):
@@ -125,14 +124,6 @@ def test_accountants_agree_on_random_laplace_settings_under_a_bound_that_anybody
         form = normal_form([event, Pure(0.05, 3)])
         bound = min(to_epsilon(renyi(form, order), order, delta) for order in 1 + np.geomspace(0.1, 200, 40))
         assert found.epsilon <= min(1.02 * bound, form.pure_epsilon)
-
-
-def test_laplace_composes_beside_gaussian():
-    for laplace_steps in (Laplace(4.0), Poisson(0.1, Laplace(4.0))):
-        found = claim(one(Poisson(0.1, Gaussian(2.0)), laplace_steps), DELTA)
-        assert found.check == pytest.approx(found.epsilon, rel=0.02)
-    with pytest.raises(AccountingError, match="promises nothing"):
-        claim(one(Laplace(1e-3)), DELTA)
 
 
 def test_pure_lists_claim_no_more_than_their_plain_sum():
@@ -228,18 +219,9 @@ def test_nested_events_survive_json():
 @settings(max_examples=50)
 def test_what_dominates_costs_no_less(scale, rate, more_noise, smaller):
     greater, less = SampledLaplace(scale, rate), SampledLaplace(scale * more_noise, rate * smaller)
-    assert greater.dominates(less)
-    assert not less.dominates(greater) or greater == less
-    assert not greater.dominates(SampledPure(1e-3, 1, rate))
-    assert less.pure_epsilon <= greater.pure_epsilon * (1 + 1e-12)
+    assert dominates(greater, less)
+    assert not dominates(less, greater) or greater == less
+    assert not dominates(greater, SampledPure(1e-3, 1, rate))
+    assert pure_epsilon(less) <= pure_epsilon(greater) * (1 + 1e-12)
     for direction, order in itertools.product(Direction, (1.5, 8.0)):
         assert LaplaceLoss(less, direction).renyi(order) <= LaplaceLoss(greater, direction).renyi(order) * (1 + 1e-9)
-
-
-def test_drawn_losses_have_the_distribution_that_is_claimed():
-    scale, draws = 0.8, 200_000
-    released = laplace.rvs(loc=1.0, scale=scale, size=draws, random_state=3)
-    losses = (np.abs(released) - np.abs(released - 1)) / scale
-    loss = LaplaceLoss(SampledLaplace(scale, 1.0), Direction.REMOVE)
-    for at in (-1.25, -0.5, 0.0, 1.0, 1.24):
-        assert float(loss.cdf(np.array(at))) == pytest.approx((losses <= at + 1e-12).mean(), abs=4e-3)

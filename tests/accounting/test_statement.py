@@ -184,17 +184,6 @@ def test_a_share_in_percent_is_rounded_towards_the_worse(share, decimals):
     assert (up > 0) == (share > 0) or share < dust
 
 
-@given(st.integers(0, 100))
-def test_a_whole_percentage_stays_as_it_is(percent):
-    assert percent_up(percent / 100) == percent_down(percent / 100) == f"{percent}%"
-
-
-@given(BOUNDS, st.integers(1, 6))
-def test_what_fits_is_said_as_it_is(bound, digits):
-    short = f"{bound:.{digits}g}"
-    assert rounded_up(float(short), digits) == rounded_down(float(short), digits) == short
-
-
 @pytest.mark.parametrize(
     ("bound", "said"), [(1.00049, "1.001"), (0.0, "0"), (math.inf, "inf"), (np.float64(0.1), "0.1"), (9.9999, "10")]
 )

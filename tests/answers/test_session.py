@@ -11,9 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget
-from mechanisms.answers.events import answer_in_words, reservation_in_words
 from mechanisms.answers.request import AnswerRequest, SearchableUnits
-from mechanisms.answers.session import NeighbourLabels, open_session
+from mechanisms.answers.session import (
+    NeighbourLabels,
+    answer_in_words,
+    exact_match,
+    open_session,
+    reservation_in_words,
+)
 from mechanisms.errors import BudgetRefused, ReservedOtherwise, UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.queries import Retrieval, nearest_by_shard, query_mechanism_class
@@ -300,6 +305,12 @@ def test_a_seeded_session_does_not_go_on_as_a_private_one():
     assert not session(records, name="seeded").opened.private
     with pytest.raises(UsageError, match="terms"):
         session(records, name="seeded", randomness=None)
+
+
+def test_exact_match_ignores_case_articles_punctuation_and_spaces():
+    assert exact_match("The  Eiffel Tower.", "eiffel tower")
+    assert not exact_match("theatre", "atre")
+    assert not exact_match("Tower", "Eiffel Tower")
 
 
 def test_what_it_says_to_the_data_owner():

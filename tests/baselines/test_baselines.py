@@ -16,8 +16,7 @@ def test_every_baseline_is_of_a_case_and_every_case_has_one():
 
 
 @pytest.mark.parametrize(
-    "case",
-    [pytest.param(case, id=case.name, marks=() if case.name in QUICK else pytest.mark.slow) for case in CASES],
+    "case", [pytest.param(case, id=case.name, marks=() if case.name in QUICK else pytest.mark.slow) for case in CASES]
 )
 def test_it_is_as_it_was(case):
     here, there = machine(), json.loads((EXPECTED / f"{case.name}.json").read_text())["machine"]

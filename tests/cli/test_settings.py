@@ -19,17 +19,17 @@ from mechanisms.cli.main import parser
 from mechanisms.cli.options import spec_of
 from mechanisms.data.columns import ColumnMapping, checked_dataset
 from mechanisms.data.label_names import read_labels
-from mechanisms.data.reading import Reading
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.data.sources import read_table
+from mechanisms.data.table import Reading
 from mechanisms.discovery import parameters
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.queries import query_mechanism_class, query_mechanism_names
 from mechanisms.records import Dataset
 from mechanisms.runs import settings as written
 from mechanisms.runs.plan import Plan, plan_for
-from mechanisms.runs.settings import PARAMETERS, flagged, solved_flag
-from mechanisms.runs.spec import RunSpec
+from mechanisms.runs.settings import solved_flag
+from mechanisms.runs.spec import FLAGGED, PARAMETERS, RunSpec
 from mechanisms.runs.stages import stage_names
 from mechanisms.steps import mechanism_class, mechanism_names, transform_class, transform_names
 from tests.cli.command import check_refusal, run
@@ -105,7 +105,7 @@ def test_a_field_is_in_the_help_in_the_file_and_the_same_when_it_comes_back(file
         parser().parse_args(["synthesize", "--help"])
     told = " ".join(capsys.readouterr().out.split())
     spec = RunSpec.of(**{"sizes": "counted", name: OTHER[name]} | TOGETHER.get(name, {}))
-    flags = [each.flag for each in flagged() if each.name == name] if name != PARAMETERS else [*OTHER[PARAMETERS]]
+    flags = [each.flag for each in FLAGGED if each.name == name] if name != PARAMETERS else [*OTHER[PARAMETERS]]
     assert flags
     assert all(f" --{flag}" in told for flag in flags)
     if name != PARAMETERS:

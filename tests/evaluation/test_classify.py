@@ -55,12 +55,6 @@ def test_the_prior_is_read_by_label_and_not_by_order():
     assert np.array_equal(*corrected)
 
 
-def test_without_a_measured_prior_the_calibrated_reading_counts():
-    [prediction] = classifier().predict(["hello"])
-    assert prediction.corrected is None
-    assert prediction.answer is prediction.calibrated
-
-
 @pytest.mark.parametrize("prior", [{"red": 0.0}, {**PRIOR, "purple": 0.0}])
 def test_a_correction_of_other_labels_is_refused(prior):
     with pytest.raises(UsageError, match="one number for each label"):
@@ -106,15 +100,6 @@ def test_a_batch_has_as_many_rows_as_are_alike_and_one_where_none_are(largest, e
     assert {rows for rows, _, _ in model.opened} == {expected}
 
 
-def test_the_content_free_queries_are_asked_when_they_are_needed_and_once():
-    model = ToyModel()
-    made = classifier(model)
-    made.log_probabilities(["a"])
-    assert len(model.opened) == 1
-    assert np.array_equal(made.contextual, made.contextual)
-    assert len(model.opened) == 2
-
-
 def test_an_overflow_stays_in_its_row_and_is_not_warned_of(recwarn):
     class Overflowing(ToyModel):
         def open(self, prefix, rows, length, room):
@@ -128,10 +113,3 @@ def test_an_overflow_stays_in_its_row_and_is_not_warned_of(recwarn):
     assert np.isfinite(scores[0]).all()
     assert not np.isfinite(scores[1]).all()
     assert not recwarn.list
-
-
-def test_a_longer_cap_reads_further():
-    long, longer = "word " * 30, "word " * 30 + "end"
-    short_cap, long_cap = classifier(max_query_tokens=20), classifier(max_query_tokens=200)
-    assert np.array_equal(*short_cap.log_probabilities([long, longer]))
-    assert not np.array_equal(*long_cap.log_probabilities([long, longer]))

@@ -12,7 +12,7 @@ from mechanisms.demos.demo_set import DemoSet, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import UsageError
 from mechanisms.records import Demonstration
-from mechanisms.runs.score import of_demo_set, with_choice
+from mechanisms.runs.score import of_demo_set
 from tests.cli.command import check_refusal
 from tests.exports.sets import demo_set, single
 from tests.toy_model import ToyModel
@@ -24,7 +24,7 @@ ASKED = ["a text"]
 
 DOORS: dict[str, Callable[[DemoSet], object]] = {
     "Python": lambda demos: api.classify(demos, ASKED, ToyModel()),
-    "score": lambda demos: with_choice(of_demo_set(demos)),
+    "score": lambda demos: of_demo_set(demos),
 }
 
 
@@ -35,12 +35,9 @@ def test_every_door_refuses_in_the_same_words_and_lets_labels_in(door):
     door(BOTH)
 
 
-@pytest.mark.parametrize("second", [False, True])
 @pytest.mark.parametrize("where", ["--model nowhere", "--reader-url http://127.0.0.1:9 --reader-model any"])
-def test_the_command_line_refuses_before_it_looks_for_a_model(capsys, tmp_path: Path, where, second):
-    for name, each in {"a.json": ONE, "both.json": BOTH}.items():
-        (tmp_path / name).write_text(to_text(signed(each)), encoding="utf-8")
+def test_the_command_line_refuses_before_it_looks_for_a_model(capsys, tmp_path: Path, where):
+    (tmp_path / "a.json").write_text(to_text(signed(ONE)), encoding="utf-8")
     (tmp_path / "test.csv").write_text("text,label\nx,News\n")
-    files = f"{tmp_path}/both.json {tmp_path}/a.json" if second else f"{tmp_path}/a.json"
-    check_refusal(capsys, f"evaluate {files} --test {tmp_path}/test.csv {where}", 2, "at least two labels")
+    check_refusal(capsys, f"evaluate {tmp_path}/a.json --test {tmp_path}/test.csv {where}", 2, "at least two labels")
     check_refusal(capsys, f"query {tmp_path}/a.json text {where}", 2, "at least two labels")

@@ -8,8 +8,8 @@ from typing import get_type_hints
 import pytest
 
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.evaluate import AS_READ, PRIVATE, ZERO_SHOT, Scorecard, compare, evaluate
-from mechanisms.evaluation.reader import NO_ANSWER, Arm, finished
+from mechanisms.evaluation.evaluate import PRIVATE, ZERO_SHOT, Scorecard, evaluate
+from mechanisms.evaluation.reader import NO_ANSWER, Arm, finished, reported
 from mechanisms.evaluation.remote_reader import RemoteReader, label_in, refuse_set_without_promise
 from mechanisms.inference import LanguageModel, QueryPrompt, QueryWords
 from mechanisms.inference.remote import ChatServer, ServerAddress
@@ -72,7 +72,8 @@ def test_each_query_is_one_message_with_the_demonstrations_before_it():
     with serving(lambda asked: Reply("Sport")) as server:
         texts = [f"q {i}" for i in range(20)]
         told = []
-        found = finished(reader(server).answers(TEMPLATE, LABELS, Arm("one", SHOWN), texts), told.append)
+        reading = reader(server).answers(TEMPLATE, LABELS, Arm("one", SHOWN), texts)
+        found = finished(reported(reading, told.append))
         assert told == [16, 20]
         assert {name: each.tolist() for name, each in found.items()} == {"raw": [2] * 20}
         assert {query_of(asked) for asked in server.asked} == set(texts)
@@ -92,17 +93,6 @@ def test_figures_count_what_names_no_label_as_wrong():
         assert (card.calibrated, card.corrected, card.read) == (None, None, card.raw)
         assert card.confusion.sum() + sum(card.silent) == 20
         assert card.confusion.trace() == 5
-
-
-def test_two_sets_are_compared_as_they_are_answered():
-    one, other = demo_set(SHOWN[0], Demonstration("b", "News")), demo_set(SHOWN[0])
-    rows = [Record(f"text {i}", "Sport") for i in range(8)]
-    # With two demonstrations it knows everything, with one the first rows alone.
-    with serving(lambda a: Reply("Sport" if "News\n" in a.prompt or query_of(a) < "text 3" else "?")) as server:
-        found = finished(compare(reader(server), one, other, rows))
-    assert set(found) == {"raw"}
-    assert AS_READ not in found
-    assert (found["raw"].only_first, found["raw"].only_second, found["raw"].silent) == (5, 0, (0, 5))
 
 
 def test_it_has_nothing_that_reads_private_rows():

@@ -62,23 +62,6 @@ def test_a_rows_tokens_are_its_own_texts(model, texts, others, cap):
     assert one.row(texts) == whole[:room] + one.cue
 
 
-@pytest.mark.parametrize("model", MODELS, ids=IDS)
-def test_no_row_changes_what_all_rows_share(model):
-    prompt = WritingPrompt(model, ADDRESSED, "pain", 8, 1)
-    before = list(prompt.prefix), list(prompt.cue), prompt.length
-    prompt.row(["a" * 1000]).append(1)
-    prompt.row([])
-    assert (prompt.prefix, prompt.cue, prompt.length) == before
-
-
-@pytest.mark.parametrize("model", MODELS, ids=IDS)
-def test_the_public_prompt_shows_no_example(model):
-    prompt = WritingPrompt(model, PLAIN, "pain")
-    assert prompt.row([]) == prompt.cue
-    assert prompt.length == len(prompt.cue)
-    assert "Example" not in text_of([*prompt.prefix, *prompt.cue])
-
-
 def test_a_model_without_a_template_goes_on_behind_the_kind_of_text():
     prompt = WritingPrompt(ToyModel(), ADDRESSED, "pain", 8, 1)
     assert text_of(prompt.prefix) == ADDRESSED.of("pain")

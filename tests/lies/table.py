@@ -244,7 +244,7 @@ TOKENS = [
         f"{_TOKENS}[gaussian-per-demonstration-rows]",
         (
             _WRITING,
-            "        if reason := gate.reason(text) if text else NO_SENTENCE:\n",
+            "        if reason := judge(text) if text else NO_SENTENCE:\n",
             "        if reason := NO_SENTENCE if _ROWS[-1] % 2 else None:\n",
         ),
         (
@@ -291,7 +291,7 @@ TOKENS = [
         "the public distribution that is shown is public",
         f"{_AMPLIFIED}[rows-per-demonstration]",
         (
-            "mechanisms.steps.transforms.pta",
+            "mechanisms.steps.transforms",
             "return replace(distributions, rows=base + self.alpha * ratio)",
             "return replace(distributions, rows=base + self.alpha * ratio, public=distributions.rows.mean(axis=0))",
         ),
@@ -334,11 +334,7 @@ TALLIES = [
             "lengths = np.maximum(np.linalg.norm(kept, axis=1, keepdims=True), 1.0)",
             "lengths = np.ones((len(kept), 1))",
         ),
-        (
-            "mechanisms.tallies.prototypes",
-            "    assert ((whole**2).sum(axis=1) <= LATTICE**2).all()\n",
-            "",
-        ),
+        ("mechanisms.tallies.prototypes", "    assert ((whole**2).sum(axis=1) <= LATTICE**2).all()\n", ""),
     ),
     Lie(
         "a new tally, in one file, charges for half of its noise",
@@ -392,29 +388,13 @@ STAGES = [
     lie(
         "corrections are measured once",
         _ROLES,
-        (
-            _CALIBRATE,
-            "return (self.tally.event,) * (1 + REFINEMENTS)",
-            "return (self.tally.event,)",
-        ),
+        (_CALIBRATE, "return (self.tally.event,) * (1 + REFINEMENTS)", "return (self.tally.event,)"),
     ),
-    lie(
-        "voters do not score",
-        _ROLES,
-        (
-            _RUN,
-            "found[stage] = (end, 1.0)",
-            "found[stage] = (0.0, 1.0)",
-        ),
-    ),
+    lie("voters do not score", _ROLES, (_RUN, "found[stage] = (end, 1.0)", "found[stage] = (0.0, 1.0)")),
     lie(
         "scorers do not calibrate",
         _ROLES,
-        (
-            _JUDGING,
-            "part = self._parts[stage]",
-            "part = self._parts['score' if stage == 'calibrate' else stage]",
-        ),
+        (_JUDGING, "part = self._parts[stage]", "part = self._parts['score' if stage == 'calibrate' else stage]"),
     ),
     lie(
         "a vote counts once",
@@ -447,11 +427,7 @@ STAGES = [
     lie(
         "scorers give no embeddings",
         f"{_SET}[and prototypes-by rows-rows]",
-        (
-            "mechanisms.runs.score",
-            "return parts[SCORE], parts[VOTE]",
-            "return parts[SCORE], dataset",
-        ),
+        ("mechanisms.runs.score", "return parts[SCORE], parts[VOTE]", "return parts[SCORE], dataset"),
     ),
     lie(
         "a user gives one embedding",
@@ -550,11 +526,7 @@ COMBINED = [
     lie(
         "a user who takes part in every stage has one label",
         f"{_PRICES}[vote-epsilon-users-declared]",
-        (
-            _RUN_PLAN,
-            "return (ALL,) if self.by_user else self.labels",
-            "return self.labels if ALL else ()",
-        ),
+        (_RUN_PLAN, "return (ALL,) if self.by_user else self.labels", "return self.labels if ALL else ()"),
         worst=True,
     ),
     lie(
@@ -702,20 +674,16 @@ RESUMED = [
     lie(
         "what was let out before the run was cut off may be drawn again",
         f"{_RESUMED}[8-one by one-per-demonstration]",
-        (
-            _WRITING,
-            "left = [key for key in self._keys if part_of(key) not in seen]",
-            "left = list(self._keys)",
-        ),
+        (_WRITING, "left = [key for key in self._keys if part_of(key) not in seen]", "left = list(self._keys)"),
         worst=True,
     ),
     lie(
         "a copy of a run's file may be gone on with once more",
         "tests/runs/test_resume.py::test_a_copy_that_is_gone_on_with_once_more_lets_nothing_out_again[vote]",
         (
-            "mechanisms.accounting.database",
-            "if database.execute(query, (part, told, run, holder)).rowcount != 1:",
-            "if database.execute(query, (part, told, run, holder)).rowcount > 1:",
+            "mechanisms.accounting.ledger",
+            "if database.execute(query, (part, told, self.number, self.holder)).rowcount != 1:",
+            "if database.execute(query, (part, told, self.number, self.holder)).rowcount > 1:",
         ),
     ),
 ]
@@ -788,11 +756,7 @@ ANSWERS = [
     lie(
         "the test of keywords has no margin",
         f"{_ANSWERS}[keywords-threshold-1-rows]",
-        (
-            "mechanisms.queries.keywords",
-            "margin = math.ceil(scale * float(norm.isf(self.failure))) + 1",
-            "margin = 0",
-        ),
+        ("mechanisms.queries.keywords", "margin = math.ceil(scale * float(norm.isf(self.failure))) + 1", "margin = 0"),
     ),
     lie(
         "a word counts once in a shard's answer",

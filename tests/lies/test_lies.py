@@ -34,8 +34,7 @@ def test_a_lie_fits_the_program(lie):
 
 
 @pytest.mark.parametrize(
-    "lie",
-    [pytest.param(lie, id=lie.says, marks=() if lie.worst else pytest.mark.nightly) for lie in LIES],
+    "lie", [pytest.param(lie, id=lie.says, marks=() if lie.worst else pytest.mark.nightly) for lie in LIES]
 )
 def test_a_lie_is_found(lie, processes, record_property):
     ended, said = processes.pytest(lie, lie.killer)

@@ -133,12 +133,7 @@ class Replay:
 
 
 def replay(
-    release: Release,
-    one: Any,
-    other: Any,
-    seed: int = 0,
-    joins: frozenset[int] = frozenset(),
-    source: Any = None,
+    release: Release, one: Any, other: Any, seed: int = 0, joins: frozenset[int] = frozenset(), source: Any = None
 ) -> Replay:
     """Run a release on one neighbour, and on the other with the same outcomes.
 

@@ -17,13 +17,11 @@ from mechanisms.queries.keywords import Keywords
 from mechanisms.records import Dataset, PromptTemplate, Record
 from tests.replay.contract import EXTREMES, replayed
 from tests.replay.tape import Extreme, Shape
-from tests.replay.world import OTHER, UNIT, one_key, quick_claims
+from tests.replay.world import OTHER, UNIT
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 
 pytestmark = pytest.mark.usefixtures("one_key", "quick_claims")
-assert one_key
-assert quick_claims
 
 LABELS, OTHERS, QUESTIONS = ("a", "b"), 8, 3
 QUESTION, WORDS, OWN_WORDS = "asked", "kwyz", "bbbb"

@@ -18,11 +18,9 @@ from mechanisms.records import Dataset, Record
 from mechanisms.runs.plan import public_plan
 from mechanisms.runs.run import run
 from tests.replay.contract import replay
-from tests.replay.world import one_key
 from tests.runs.running import LABELS, Reading, alone, data, rows
 
 pytestmark = pytest.mark.usefixtures("one_key")
-assert one_key
 
 SHARED = Record("a row that an earlier file and a test file have as well", "red")
 

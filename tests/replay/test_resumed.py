@@ -15,15 +15,7 @@ from mechanisms.accounting import Cap, PrivacyLedger, fingerprint
 from mechanisms.accounting.ledger import LedgerRun
 from mechanisms.errors import StudioError
 from mechanisms.records import Dataset
-from mechanisms.runs.events import (
-    DemoCompleted,
-    DemoCutOff,
-    Release,
-    RunCompleted,
-    RunStarted,
-    SetKept,
-    StageStarted,
-)
+from mechanisms.runs.events import DemoCompleted, DemoCutOff, Release, RunCompleted, RunStarted, SetKept, StageStarted
 from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.run import run
@@ -32,12 +24,10 @@ from mechanisms.sampling import Scheme
 from tests.replay import price_list, test_stages, test_tokens
 from tests.replay.contract import hold, replay, replayed
 from tests.replay.tape import Tape, Told
-from tests.replay.world import Leaning, Ledger, charged, one_key, quick_claims, tell_all
+from tests.replay.world import Leaning, Ledger, charged, tell_all
 from tests.runs.running import OWN, Embedding, spec
 
 pytestmark = pytest.mark.usefixtures("one_key", "quick_claims", "any_text_passes")
-assert one_key
-assert quick_claims
 
 FILE = "run.dpicl.jsonl"
 Cut = Callable[[Iterable[Any]], Iterator[Any]]

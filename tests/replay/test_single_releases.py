@@ -7,22 +7,19 @@ from dataclasses import replace
 
 import pytest
 
-from mechanisms.accounting import PrivacyTarget
 from mechanisms.data.sizes import measure_sizes
 from mechanisms.demos.findings import PROTOTYPES
 from mechanisms.records import Record
 from mechanisms.runs.run import divided
 from mechanisms.runs.score import ScoreRequest, score_set
-from mechanisms.runs.spec import SCORE, VOTE
+from mechanisms.runs.spec import SCORE, VOTE, RunSpec
 from tests.replay import price_list
 from tests.replay.contract import EXTREMES, Cost, hold, replayed
-from tests.replay.world import UNIT, Ledger, charged, neighbours, one_key, quick_claims
+from tests.replay.world import UNIT, Ledger, charged, neighbours
 from tests.runs.test_score_set import LABELS, SET, Honest
 from tests.toy_embedder import ToyEmbedder
 
 pytestmark = pytest.mark.usefixtures("one_key", "quick_claims")
-assert one_key
-assert quick_claims
 
 
 def sized(data, tape):
@@ -54,9 +51,9 @@ def scored(request: ScoreRequest, sizes: Mapping[str, int] | None):
     """Its whole price is on the list, but for the noise of the prototypes, which was calibrated."""
 
     def run(data, tape):
-        ledger, wanted = Ledger(tape), replace(request, by_user=data.by_user)
-        found = score_set(data, replace(SET, sizes=sizes), wanted, Honest(), ledger, ToyEmbedder(), tape)
-        made = wanted.prototypes(len(LABELS))
+        ledger = Ledger(tape)
+        found = score_set(data, replace(SET, sizes=sizes), request, Honest(), ledger, ToyEmbedder(), tape)
+        made = request.prototypes(data)
         expected = price_list.of_score(1.0, data.by_user, sizes is not None, made and made.noise_multiplier)
         price_list.compare(found.event, expected, "what is told")
         price_list.compare(ledger.planned, expected, "what was reserved")
@@ -79,7 +76,7 @@ def cost_of(request: ScoreRequest, sizes: Mapping[str, int] | None, by_user: boo
 @pytest.mark.parametrize("sizes", [None, {"red": 100, "blue": 400}], ids=["by rows", "by labels"])
 @pytest.mark.parametrize("prototypes", [None, 1.0], ids=["score", "and prototypes"])
 def test_a_unit_moves_the_score_of_a_set_by_what_it_pays_and_in_one_place(prototypes, sizes, by_user):
-    request = ScoreRequest(PrivacyTarget(1.0, 1e-5), share=0.5, prototypes_epsilon=prototypes)
+    request = ScoreRequest(RunSpec(), share=0.5, prototypes_epsilon=prototypes)
     found = [cost_of(request, sizes, by_user, f"me {i}") for i in range(6)]
     hold(found)
     used = [each.noise for each in found if each.noise > 0]

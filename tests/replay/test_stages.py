@@ -14,28 +14,15 @@ from mechanisms.accounting import fingerprint
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.plan import Plan, plan_for
-from mechanisms.runs.run import divide, run
+from mechanisms.runs.run import divide
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, WRITE, Recipe, RunSpec, Split
 from mechanisms.sampling import Scheme
 from mechanisms.tallies import Weighing
-from tests.replay import price_list
 from tests.replay.contract import EXTREMES, Cost, hold, replay, replayed
-from tests.replay.world import (
-    OTHER,
-    UNIT,
-    LeaningSession,
-    Ledger,
-    charged,
-    neighbours,
-    one_key,
-    quick_claims,
-    tell_all,
-)
+from tests.replay.world import OTHER, UNIT, LeaningSession, neighbours, whole_run
 from tests.runs.running import LABELS, SYLLABLES, Embedding, Reading, spec
 
 pytestmark = pytest.mark.usefixtures("one_key", "quick_claims")
-assert one_key
-assert quick_claims
 
 OTHERS = 8
 _UNITS = 200
@@ -55,20 +42,6 @@ class Swayed(Reading):
         opened = super().open(prefix, rows, length, room)
         marked = any(mark in bytes(row).decode("ascii", "replace") for row in rows for mark in (UNIT, OTHER))
         return LeaningSession(opened.rows, 1.0) if marked and hasattr(opened, "sharpness") else opened
-
-
-def release(plan: Plan):
-    """A whole run, in a world where nothing is clipped; it charges and certifies what the price list says."""
-    assert [*price_list.clipped(plan)] == []
-
-    def ran(data, tape):
-        ledger, wanted = Ledger(tape), plan.for_content(fingerprint(data).content)
-        last = tell_all(run(wanted, data, Swayed(), ledger, tape, embedder=Embedding()), tape)
-        price_list.compare(ledger.planned, price_list.of_run(wanted), "what was reserved")
-        price_list.compare(charged(tape).items(), price_list.of_run(wanted), "what was charged")
-        price_list.compare(last.demo_set.certificate.event, price_list.with_sizes(wanted), "what is certified")
-
-    return ran
 
 
 def planned(data: Dataset, asked: RunSpec, measured: bool = False, many: int = 1) -> Plan:
@@ -127,7 +100,8 @@ def hold_for_all(
     found: list[Cost] = []
     some, _ = pair_of("me 0", by_user)
     for payer, (one, other) in pairs(planned(some, asked, **how), by_user):
-        ran, joins = release(planned(one, asked, **how)), frozenset(range(2 * OTHERS))
+        ran = whole_run(planned(one, asked, **how), lambda tape: Swayed(), Embedding())
+        joins = frozenset(range(2 * OTHERS))
         if sources:
             cost = replayed(ran, one, other, joins=joins, payer=payer, sources=sources)
         else:

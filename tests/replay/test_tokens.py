@@ -10,17 +10,13 @@ from mechanisms.accounting import fingerprint
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.plan import Plan, plan_for
-from mechanisms.runs.run import run
 from mechanisms.sampling import Scheme
 from mechanisms.steps import mechanism_class, mechanism_names
-from tests.replay import price_list
 from tests.replay.contract import replayed
-from tests.replay.world import UNIT, Leaning, Ledger, charged, neighbours, one_key, quick_claims, tell_all
+from tests.replay.world import UNIT, Leaning, neighbours, whole_run
 from tests.runs.running import alone
 
 pytestmark = pytest.mark.usefixtures("one_key", "quick_claims", "any_text_passes")
-assert one_key
-assert quick_claims
 
 LABELS, OTHERS, SIZE = ("a", "b"), 12, 40
 SIZES = dict.fromkeys(LABELS, SIZE)
@@ -57,20 +53,6 @@ CASES = [
 ]
 
 
-def release(plan: Plan):
-    """A whole run, in a world where nothing is clipped; it charges and certifies what the price list says."""
-    assert [*price_list.clipped(plan)] == []
-
-    def ran(data, tape):
-        wanted, ledger = plan.for_content(fingerprint(data).content), Ledger(tape)
-        last = tell_all(run(wanted, data, Leaning(tape), ledger, tape), tape)
-        price_list.compare(ledger.planned, price_list.of_run(wanted), "what was reserved")
-        price_list.compare(charged(tape).items(), price_list.of_run(wanted), "what was charged")
-        price_list.compare(last.demo_set.certificate.event, price_list.with_sizes(wanted), "what is certified")
-
-    return ran
-
-
 def pair_of(unit: str, labels=LABELS):
     who = "me" if unit == "users" else None
     mine = [Record(f"{UNIT} {i}", label, who) for label in labels for i in range(2)] if who else []
@@ -81,7 +63,7 @@ def cost(name: str, scheme: Scheme, unit: str, seed: int = 1, **changes):
     """With this seed nobody else of a subset is ever left out together."""
     one, other = pair_of(unit)
     how = {"seed": seed, "joins": frozenset({OTHERS}), "payer": "all" if unit == "users" else "a"}
-    return replayed(release(planned(one, name, scheme, unit, **changes)), one, other, **how)
+    return replayed(whole_run(planned(one, name, scheme, unit, **changes), Leaning), one, other, **how)
 
 
 @pytest.mark.parametrize(("name", "scheme", "unit"), CASES)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
 
-from mechanisms.accounting import BudgetSnapshot, Cap, Claim
+from mechanisms.accounting import BudgetSnapshot, Cap, fingerprint
 from mechanisms.privacy_events import Composed, PrivacyEvent
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.events import DemoCompleted, TokenReleased
+from mechanisms.runs.plan import Plan
+from mechanisms.runs.run import run
 from mechanisms.runs.spec import WRITE
 from mechanisms.runs.stages import stages_by_place
-from mechanisms.sampling import SamplingPlan
+from tests.replay import price_list
 from tests.replay.tape import Charge, Shape, Tape
 from tests.runs.running import OWN
 from tests.toy_model import ToyModel, ToySession
@@ -77,6 +77,20 @@ def tell_all(events: Iterable[Any], tape: Tape) -> Any:
     return last
 
 
+def whole_run(plan: Plan, model: Callable[[Tape], Any], embedder: Any = None) -> Callable[[Dataset, Tape], None]:
+    """A run in a world where nothing is clipped; it charges and certifies what the price list says."""
+    assert [*price_list.clipped(plan)] == []
+
+    def ran(data: Dataset, tape: Tape) -> None:
+        wanted, ledger = plan.for_content(fingerprint(data).content), Ledger(tape)
+        last = tell_all(run(wanted, data, model(tape), ledger, tape, embedder=embedder), tape)
+        price_list.compare(ledger.planned, price_list.of_run(wanted), "what was reserved")
+        price_list.compare(charged(tape).items(), price_list.of_run(wanted), "what was charged")
+        price_list.compare(last.demo_set.certificate.event, price_list.with_sizes(wanted), "what is certified")
+
+    return ran
+
+
 class LeaningSession(ToySession):
     """Rows of the unit are certain of the last letter, those of others of the first; public text cannot tell."""
 
@@ -113,18 +127,3 @@ def neighbours(labels: tuple[str, ...], unit: list[Record], others: int, by_user
     ]
     column = "who" if by_user else None
     return Dataset("d", labels, (*records, *unit), column), Dataset("d", labels, tuple(records), column)
-
-
-@pytest.fixture
-def quick_claims(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a run claims is other tests' matter: here it is what it does. Bounds of binomials are computed once."""
-    monkeypatch.setattr(SamplingPlan, "capacity", functools.cache(SamplingPlan.capacity))
-    for module in ("runs.plan", "runs.score", "answers.request", "data.sizes"):
-        monkeypatch.setattr(f"mechanisms.{module}.claim", lambda event, delta: Claim(1.0, delta, "", 1.0, ""))
-
-
-@pytest.fixture
-def one_key(monkeypatch: pytest.MonkeyPatch, data_folder) -> None:
-    """Who has which place follows from a key: the same in every run."""
-    data_folder.mkdir(exist_ok=True)
-    (data_folder / "key").write_bytes(b"k" * 32)

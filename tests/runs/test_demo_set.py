@@ -13,11 +13,10 @@ import pytest
 from mechanisms.accounting import claim
 from mechanisms.demos.demo_set import FORMAT, loads, schema
 from mechanisms.errors import UsageError
-from mechanisms.noise import SecureRandomness
 from mechanisms.privacy_events import from_json
 from mechanisms.runs.spec import Recipe, Split
 from mechanisms.runs.stages import stage_names
-from tests.runs.running import alone, begun, data, ledger, planned, rows, spec, told
+from tests.runs.running import alone, begun, data, ledger, planned, rows, told
 
 ONE = {"type": "gaussian", "noise_multiplier": 2.0}
 
@@ -106,31 +105,6 @@ def test_the_schema_knows_the_recipes_and_stages_that_there_are():
     assert recipe["recipe"]["enum"] == list(Recipe)
     assert recipe["split"]["enum"] == list(Split)
     assert all(re.search(recipe["shares"]["propertyNames"]["pattern"], stage) for stage in stage_names())
-
-
-@pytest.mark.parametrize("recipe", Recipe)
-def test_a_set_of_any_recipe_comes_back(recipe):
-    private = data(rows(60))
-    *_, last = begun(private, planned(private, spec(recipe)), randomness=SecureRandomness())
-    made = last.demo_set
-    jsonschema.validate(made.to_json(), schema())
-    assert loads(made.dumps()) == made
-    assert made.asked == planned(private, spec(recipe)).spec.asked
-    assert (made.score is None, made.prior is None, made.baselines is None) == (False, False, False)
-
-
-@pytest.mark.parametrize(
-    ("change", "what"),
-    [
-        (lambda d: d["task"].update(schema={"type": "object"}), "records of a schema"),
-        (lambda d: d["task"]["template"].update(output="Answer"), "texts with answers"),
-    ],
-)
-def test_a_set_of_a_kind_that_is_no_more_is_refused_in_one_line(demo_set, change, what):
-    document = demo_set.to_json()
-    change(document)
-    with pytest.raises(UsageError, match=rf"\AThis is a demo set of {what}: version 0\.2\.0 .*\Z"):
-        loads(json.dumps(document))
 
 
 def test_spend_before_the_run_is_stated():

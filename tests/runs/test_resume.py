@@ -280,10 +280,7 @@ def test_a_run_at_work_is_not_taken_over_and_one_that_was_lets_nothing_more_out(
     events = begun("alone", first)
     while not isinstance(next(events), DemoStarted):
         pass
-    with (
-        closing(journal_at(tmp_path / FILE)) as second,
-        pytest.raises(UsageError, match="still at work"),
-    ):
+    with closing(journal_at(tmp_path / FILE)) as second, pytest.raises(UsageError, match="still at work"):
         list(begun("alone", second))
     monkeypatch.setattr(ledger_database, "_is_alive", lambda holder: False)
     with closing(journal_at(tmp_path / FILE)) as second:
@@ -346,10 +343,7 @@ def test_a_file_that_tells_more_than_the_ledger_let_out_is_refused(tmp_path):
     lines = whole.split("\n")[:-1]
     sealed = _Seals(run_file.key_of(lines[0])).sealed(len(lines), line)
     (tmp_path / FILE).write_text(whole + sealed)  # even by somebody who has the installation's key
-    with (
-        closing(journal_at(tmp_path / FILE)) as journal,
-        pytest.raises(UsageError, match="does not know"),
-    ):
+    with closing(journal_at(tmp_path / FILE)) as journal, pytest.raises(UsageError, match="does not know"):
         list(begun("alone", journal))
 
 

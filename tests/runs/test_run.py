@@ -32,8 +32,6 @@ from mechanisms.runs.events import (
 from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.run import TEST_SEED, divide
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WRITE, Recipe, Split
-from mechanisms.runs.stage import PlannedStage
-from mechanisms.runs.stages import stage_names, stages_by_place
 from mechanisms.runs.stages.calibrate import PriorsReleased
 from mechanisms.runs.stages.openings import OpeningsReleased
 from mechanisms.runs.stages.score import ScoreReleased
@@ -84,15 +82,6 @@ def run_of(recipe, split, by_user=False, count=180, **rest):
 
 
 # The stages: one file each.
-
-
-def test_every_stage_has_one_file_and_a_title_of_its_own():
-    known = stages_by_place()
-    ours = [OPENINGS, WRITE, VOTE, CALIBRATE, SCORE]
-    assert {*stage_names()} == {*known}
-    assert [name for name in known if name in ours] == ours, "in the order of a run"
-    assert all(issubclass(stage, PlannedStage) and stage.name == name for name, stage in known.items())
-    assert len({stage.title for stage in known.values()}) == len(known)
 
 
 @pytest.mark.parametrize("split", Split)
@@ -341,13 +330,3 @@ def test_a_curator_sees_clean_values_of_writing_alone_and_is_marked_for_them(rec
     *_, last = begun(dataset, plan, log, ledger=account, curator=True, randomness=SecureRandomness())
     assert (PrivateDiagnostics in kinds(log)) == shown
     assert last.demo_set.certificate.disclosures == ((CLEAN_VALUES,) if shown else ())
-
-
-def test_only_the_first_run_by_roles_calls_its_scorers_untouched():
-    account, (dataset, by_roles) = ledger(), run_of("vote", "roles", count=60)
-    measure_sizes(dataset, 0.5, 1e-5, account)  # who counts does not judge
-    for wanted in (True, False):
-        *_, last = begun(dataset, by_roles, ledger=account, randomness=SecureRandomness())
-        assert last.demo_set.score.held_out == wanted
-    *_, last = begun(dataset, planned(dataset, spec("vote", "epsilon")), ledger=account)
-    assert not last.demo_set.score.held_out

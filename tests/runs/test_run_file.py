@@ -35,19 +35,7 @@ from mechanisms.runs.stages.openings import OpeningsReleased
 from mechanisms.runs.stages.score import ScoreReleased
 from mechanisms.runs.stages.vote import VotesReleased
 from mechanisms.runs.view import one_by_one
-from tests.runs.running import (
-    KINDS,
-    SECRET,
-    alone,
-    begun,
-    data,
-    file_of,
-    planned,
-    recorded,
-    rows,
-    run_told,
-    told,
-)
+from tests.runs.running import KINDS, SECRET, alone, begun, data, file_of, planned, recorded, rows, run_told, told
 
 pytestmark = pytest.mark.slow
 
@@ -142,6 +130,13 @@ def with_ballot(**fields: Any) -> Callable[[Any], object]:
     return lambda line: line["ballots"]["red"].update(fields)
 
 
+ARM = {"accuracy": 0.5, "interval": [0.0, 1.0]}
+
+
+def with_text(text: str) -> Callable[[Any], object]:
+    return lambda head: head["demo_set"]["demonstrations"][0].update(text=text)
+
+
 def with_fields(**fields: Any) -> Callable[[Any], object]:
     return lambda line: line.update(fields)
 
@@ -189,6 +184,12 @@ def with_fields(**fields: Any) -> Callable[[Any], object]:
         ("vote", PRIORS, with_fields(compared=[[1.0, 2.0]]), "compared"),
         ("vote", PRIORS, with_fields(refined=[[1.0], [2.0]]), "priors of other labels"),
         ("vote", SCORE, lambda line: line["score"]["arms"]["zero-shot"].update(interval=[0.9, 0.1]), "high to low"),
+        ("vote", SCORE, lambda line: line["score"]["arms"]["zero-shot"].update(accuracy=0.123), "that was released"),
+        ("vote", SCORE, lambda line: line["score"]["arms"].update(x=ARM), "not compared"),
+        ("alone", 0, with_text("forged"), "was not written"),
+        ("tokens", 0, with_text("forged"), "rows read under"),
+        ("vote", 0, with_text("forged"), "not in a ballot"),
+        ("alone", 0, lambda head: head["demo_set"]["privacy"]["parameters"].update(subsets=5), "is wrong: privacy"),
     ],
 )
 def test_what_cannot_have_been_told_is_refused_with_its_line(kind, line, change, message):
@@ -216,27 +217,24 @@ def test_a_run_that_is_not_complete_is_refused(without):
         from_lines("\n".join([*lines[:place], *lines[place + 1 :]]))
 
 
-def forged(head: Any) -> None:
-    head["demo_set"]["demonstrations"][0].update(text="forged")
-
-
 @pytest.mark.parametrize(
-    ("kind", "message"),
-    [
-        ("alone", "was not written"),
-        ("tokens", "rows read under"),
-        ("vote", "not in a ballot"),
-        ("both", "not in a ballot"),
-    ],
+    ("recipe", "split", "without"),
+    [("tokens", "roles", ("openings", "calibrate", "score")), ("vote", "epsilon", ("calibrate",))],
 )
-def test_a_set_that_is_not_what_was_told_is_refused(kind, message):
-    with pytest.raises(UsageError, match=message):
-        from_lines(edited(kind, 0, forged))
+def test_a_run_of_any_recipe_comes_back(recipe, split, without):
+    events = run_told(recipe, split, *without)
+    assert from_lines(to_lines(events))[1:] == without_ledger(events)[1:]
 
 
-def test_a_score_that_is_not_what_was_told_is_refused():
-    with pytest.raises(UsageError, match="not the one that was released"):
-        from_lines(edited("vote", SCORE, lambda line: line["score"]["arms"]["zero-shot"].update(accuracy=0.123)))
+def test_sizes_have_limits(monkeypatch):
+    text = file_of("alone")
+    for name, most in (("MOST_LINES", 3), ("LARGEST", 100)):
+        with monkeypatch.context() as patched:
+            patched.setattr(run_file, name, most)
+            with pytest.raises(UsageError, match="too long for a run file"):
+                to_lines(recorded("alone"))
+            with pytest.raises(UsageError, match="too large"):
+                from_lines(text)
 
 
 def test_more_than_is_paid_for_is_refused():
@@ -244,6 +242,9 @@ def test_more_than_is_paid_for_is_refused():
     lines = file_of("alone").splitlines()
     with pytest.raises(UsageError, match="line 3: a demonstration that was not planned"):
         from_lines("\n".join([*lines[:2], begun, *lines[2:]]))
+    refused = json.dumps({"event": "refused", "label": "red", "number": 1, "reason": "no words"})
+    with pytest.raises(UsageError, match="line 3: a demonstration is refused that is not written"):
+        from_lines("\n".join([*lines[:2], refused, *lines[2:]]))
     last = next(i for i, line in enumerate(lines) if '"step": 5' in line)
     more = lines[last].replace('"step": 5', '"step": 6')
     with pytest.raises(UsageError, match="out of its turn"):
@@ -273,80 +274,17 @@ def test_a_trail_is_that_of_its_mechanism_and_files_without_one_have_none():
     assert events[place].trail
     lines = to_lines(events).splitlines()
     [first, *_] = (i for i, line in enumerate(lines) if '"event": "token"' in line)
-    assert event_at(lines, first).trail == events[place].trail
+    assert from_lines("\n".join(lines))[first].trail == events[place].trail
     shorter = json.loads(lines[first])
     del shorter["trail"]
     lines[first] = json.dumps(shorter)
-    assert event_at(lines, first).trail == ()
+    assert from_lines("\n".join(lines))[first].trail == ()
     events[place] = replace(events[place], trail=((0.1, 1.0),) * 9)
     with pytest.raises(UsageError, match="trail"):
         from_lines(to_lines(events))
     for trail in ([[0.1, 1.0]], [[0.1]], [[0.1, float("inf")]]):
         with pytest.raises(UsageError, match="trail|JSON|json"):
             from_lines(edited("alone", TOKEN, with_fields(trail=trail)))
-
-
-def event_at(lines: list[str], place: int) -> Any:
-    return from_lines("\n".join(lines))[place]
-
-
-@pytest.mark.parametrize(
-    ("recipe", "split", "without"),
-    [
-        ("tokens", "roles", ()),
-        ("tokens", "roles", ("openings", "calibrate", "score")),
-        ("vote", "epsilon", ("calibrate",)),
-        ("vote", "roles", ("openings", "score")),
-        ("both", "epsilon", ()),
-    ],
-)
-def test_a_run_of_any_recipe_comes_back(recipe, split, without):
-    events = run_told(recipe, split, *without)
-    assert from_lines(to_lines(events))[1:] == without_ledger(events)[1:]
-
-
-@pytest.mark.parametrize("place", [OPENINGS, VOTES, SETS, PRIORS, SCORE])
-def test_a_release_is_told_once(place):
-    lines = file_of("vote").splitlines()
-    with pytest.raises(UsageError, match=f"line {place + 2}: "):
-        from_lines("\n".join([*lines[: place + 1], *lines[place:]]))
-
-
-def test_a_text_is_refused_only_once_it_is_written():
-    refused = json.dumps({"event": "refused", "label": "red", "number": 1, "reason": "no words"})
-    lines = file_of("alone").splitlines()
-    with pytest.raises(UsageError, match="line 3: a demonstration is refused that is not written"):
-        from_lines("\n".join([*lines[:2], refused, *lines[2:]]))
-
-
-def test_a_score_has_no_arms_but_those_that_are_compared():
-    arm = {"accuracy": 0.5, "interval": [0.0, 1.0]}
-    with pytest.raises(UsageError, match="not compared"):
-        from_lines(edited("vote", SCORE, lambda line: line["score"]["arms"].update(x=arm)))
-
-
-def test_a_run_that_no_file_could_be_read_of_is_not_saved(monkeypatch):
-    monkeypatch.setattr(run_file, "MOST_LINES", 3)
-    with pytest.raises(UsageError, match="too long for a run file"):
-        to_lines(recorded("alone"))
-
-
-def test_a_certificate_that_does_not_hold_is_refused():
-    def cheaper(head: Any) -> None:
-        head["demo_set"]["privacy"]["parameters"]["subsets"] = 5
-
-    with pytest.raises(UsageError, match="its certificate is wrong: privacy"):
-        from_lines(edited("alone", 0, cheaper))
-
-
-def test_sizes_have_limits(monkeypatch):
-    text = file_of("alone")
-    monkeypatch.setattr(run_file, "MOST_LINES", 3)
-    with pytest.raises(UsageError, match="too many"):
-        from_lines(text)
-    monkeypatch.setattr(run_file, "LARGEST", 100)
-    with pytest.raises(UsageError, match="too large"):
-        from_lines(text)
 
 
 HOSTILE = (
@@ -404,12 +342,6 @@ def test_a_file_with_other_characters_is_read_or_refused_in_one_line(kind, start
     whole = file_of(kind)
     start %= len(whole)
     read_or_refused(whole[:start] + text + whole[start + length :])
-
-
-@given(st.text())
-def test_any_text_is_refused(text):
-    with pytest.raises(UsageError):
-        from_lines(text)
 
 
 def read_or_refused(text: str) -> None:

@@ -7,19 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mechanisms.accounting import Cap, Claim, PrivacyLedger, PrivacyTarget, fingerprint
+from mechanisms.accounting import Cap, Claim, PrivacyLedger, fingerprint
 from mechanisms.accounting.ledger import LedgerRun
 from mechanisms.data.sizes import LABEL_WEIGHTS, WHETHER_VERBATIM
 from mechanisms.demos.demo_set import loads, to_text
 from mechanisms.demos.signature import signed
-from mechanisms.errors import BudgetRefused, UsageError
+from mechanisms.errors import UsageError
 from mechanisms.files import data_folder
 from mechanisms.noise import SecureRandomness, SeededRandomness
 from mechanisms.privacy_events import Composed, Pure
 from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record
 from mechanisms.runs.run import TEST_SEED, divided
 from mechanisms.runs.score import ScoredSet, ScoreRequest, of_demo_set, score_set
-from mechanisms.runs.spec import SCORE, VOTE, WRITE
+from mechanisms.runs.spec import SCORE, VOTE, WRITE, RunSpec
 from mechanisms.tallies import Score
 from tests.runs import running
 from tests.runs.running import Speaking
@@ -77,8 +77,8 @@ def data(records, user_column=None, name="d") -> Dataset:
     return Dataset(name, LABELS, tuple(records), user_column)
 
 
-def request(epsilon=50.0, **rest) -> ScoreRequest:
-    return ScoreRequest(PrivacyTarget(epsilon, 1e-5), **rest)
+def request(epsilon=50.0, max_unit_records=3, **rest) -> ScoreRequest:
+    return ScoreRequest(RunSpec(epsilon=epsilon, max_unit_records=max_unit_records), **rest)
 
 
 def ledger(cap: float = 1000.0, unit: str = "record", folder=None) -> PrivacyLedger:
@@ -144,13 +144,6 @@ def test_nothing_is_read_before_it_was_charged(monkeypatch, prototypes):
     assert any("secret" in text for text in model.texts)
 
 
-def test_over_the_cap_nothing_is_read():
-    model = Honest()
-    with pytest.raises(BudgetRefused):
-        scored(data(rows(40)), request(epsilon=2.0, share=1.0), model, made=ledger(cap=1.0))
-    assert not any("secret" in text for text in model.texts)
-
-
 def test_a_prompt_that_does_not_fit_is_found_before_anybody_has_paid():
     class Small(Honest):
         def check(self, prefix, rows, length, room):
@@ -212,7 +205,7 @@ def test_a_user_is_one_contribution_of_at_most_so_many_rows(monkeypatch):
     monkeypatch.setattr(Score, "release", kept)
     loud = [Record(f"red secret {i}", LABELS[i % 2], "loud") for i in range(50)]
     quiet = [Record(f"blue secret {i}", "blue", f"user {i}") for i in range(8)]
-    wanted, made = request(by_user=True, share=1.0, max_unit_records=4), ledger(unit="user:who")
+    wanted, made = request(share=1.0, max_unit_records=4), ledger(unit="user:who")
     model = Honest()
     scored(data([*quiet, *loud], "who"), wanted, model, made=made)
     scored(data(quiet, "who"), wanted, made=made)
@@ -280,6 +273,8 @@ def test_rows_are_called_untouched_only_where_roles_kept_them_apart(tmp_path):
     assert not scored(dataset, request(epsilon=1.0, share=0.4), made=made, what=SPARED).score.held_out
     made = _after(tmp_path / "unknown", *ROLES)
     assert not scored(dataset, wanted, made=made, what=SET).score.held_out
+    made = _after(tmp_path / "other", "role", "vote red", "vote blue")  # another run than the set's own
+    assert not scored(dataset, wanted, made=made, what=SPARED).score.held_out
 
 
 def test_of_a_recipe_by_roles_the_rows_that_it_left_out_are_untouched():
@@ -306,14 +301,6 @@ def test_rows_of_an_edited_file_are_not_called_untouched(edit, tmp_path, monkeyp
     assert not scored(data(records), request(epsilon=1.0, share=0.3), made=made, what=SPARED).score.held_out
 
 
-def test_runs_under_another_key_may_have_read_any_rows(tmp_path):
-    made = _after(tmp_path / "one", *ROLES)
-    elsewhere = fingerprint(data([Record("something else", "red")], name="other"))
-    assert made.earlier_runs(elsewhere) == []
-    (data_folder() / "key").unlink()
-    assert len(made.earlier_runs(elsewhere)) == 1
-
-
 def test_a_set_made_of_rows_is_marked_unless_this_installation_signed_it(monkeypatch):
     dataset = data(rows(30))
     own = replace(SET, demonstrations=(Demonstration("Red: secret 0!", "red"), Demonstration("the sky", "blue")))
@@ -321,25 +308,13 @@ def test_a_set_made_of_rows_is_marked_unless_this_installation_signed_it(monkeyp
     assert "word for word" in scored(dataset, request(epsilon=1.0), what=own).reason
     found = scored(dataset, request(epsilon=1.0))
     assert (found.reason, WHETHER_VERBATIM in found.public_inputs) == (None, True)
+    assert LABEL_WEIGHTS not in found.public_inputs
     found = scored(dataset, request(epsilon=1.0), what=replace(own, signed_here=True))
     assert (found.reason, WHETHER_VERBATIM in found.public_inputs) == (None, False)
-
-
-def test_sizes_that_weigh_labels_are_public_inputs():
-    dataset = data(rows(30))
     found = scored(dataset, request(epsilon=1.0), what=replace(SET, sizes={"red": 20, "blue": 10}))
     assert LABEL_WEIGHTS in found.public_inputs
-    assert LABEL_WEIGHTS not in scored(dataset, request(epsilon=1.0)).public_inputs
-
-
-def test_rows_are_not_called_untouched_after_another_run_than_the_sets_own(tmp_path):
-    """Which rows it left out is known of the set's own run alone."""
-    made = _after(tmp_path / "other", "role", "vote red", "vote blue")
-    assert not scored(data(rows(30)), request(epsilon=1.0, share=0.3), made=made, what=SPARED).score.held_out
 
 
 def test_a_set_for_other_labels_is_refused():
     with pytest.raises(UsageError, match="labels"):
         scored(Dataset("d", ("red", "green"), ()), request())
-    with pytest.raises(UsageError, match="unit"):
-        scored(data(rows(2)), request(by_user=True))

@@ -12,6 +12,7 @@ from mechanisms.accounting import fingerprint
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, Record
+from mechanisms.runs import spec as spec_module
 from mechanisms.runs.defaults import (
     FEWEST_DRAFTS,
     MOST_CORRECTED_LABELS,
@@ -26,6 +27,7 @@ from mechanisms.runs.spec import (
     CALIBRATE,
     OPENINGS,
     SCORE,
+    SETTINGS,
     SOURCES,
     VOTE,
     WRITE,
@@ -33,7 +35,6 @@ from mechanisms.runs.spec import (
     Recipe,
     RunSpec,
     Split,
-    flag_of,
 )
 from mechanisms.runs.stages import stages_by_place
 from mechanisms.sampling import Scheme
@@ -57,13 +58,16 @@ def sizes(labels: int, each: int) -> dict[str, int]:
 
 
 def test_every_setting_has_its_words_and_a_flag_of_its_own():
-    fields = RunSpec.model_fields
-    assert all(
-        field.title and field.description and field.json_schema_extra["group"] in Group for field in fields.values()
-    )
-    flags = [flag_of(name, field) for name, field in fields.items()]
-    assert len(set(flags)) == len(flags)
-    assert flag_of("shots", fields["shots"]) == "shots-per-label"
+    assert all(each.field.title and each.field.description and each.group in Group for each in SETTINGS.values())
+    assert len({each.flag for each in SETTINGS.values()}) == len(SETTINGS)
+
+
+def test_a_setting_that_is_newer_than_certificates_is_stated_where_it_is_not_its_default(monkeypatch):
+    """`candidates` as if it were new: it needs nothing but its field."""
+    monkeypatch.setattr(spec_module, "_STATED", spec_module._STATED - {"candidates"})
+    for candidates, stated in ((16, {}), (9, {"candidates": 9})):
+        spec = completed(SPEC.with_(candidates=candidates), sizes(2, 50))
+        assert {name: value for name, value in spec.certified(Group.TOKENS).items() if name == "candidates"} == stated
 
 
 @pytest.mark.parametrize(

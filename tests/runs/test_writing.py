@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
 
-from mechanisms.accounting import Cap, PrivacyLedger
-from mechanisms.accounting.filter import Spend, usage
+from mechanisms.accounting import PrivacyLedger
 from mechanisms.data.sizes import measure_sizes
-from mechanisms.errors import BudgetRefused, DataError, UsageError
+from mechanisms.errors import UsageError
 from mechanisms.noise import SecureRandomness, SeededRandomness
 from mechanisms.runs.events import (
     DemoCompleted,
     DemoRefused,
-    DemoStarted,
     PrivateDiagnostics,
     RunCompleted,
     RunStarted,
@@ -94,25 +90,6 @@ def test_the_noisier_a_vector_is_the_nearer_to_public_text_it_is_read():
     assert posterior_mean(scores, Seen(), 1.0, 1000.0) == pytest.approx(scores / 10, abs=1e-5)
 
 
-def test_every_demonstration_is_charged_before_its_first_token():
-    account, spent = ledger(), []
-    for event in begun(data(rows(60)), plan_of(), ledger=account):
-        if isinstance(event, DemoStarted):
-            with account.transaction() as database:
-                spent += database.execute("SELECT count(*) FROM charges").fetchone()
-    assert spent == [1, 2]
-
-
-def test_stopping_keeps_the_charge_and_settles_the_run():
-    account = ledger()
-    told = begun(data(rows(60)), plan_of(), ledger=account)
-    while not isinstance(next(told), TokenReleased):
-        pass
-    told.close()
-    assert account.snapshot("d", "record").epsilon > 0
-    assert account.history("d")[0]["status"] == "finished"
-
-
 def test_a_model_that_breaks_keeps_the_charge():
     class Breaking(Reading):
         def open(self, prefix, rows, length, room):
@@ -124,14 +101,6 @@ def test_a_model_that_breaks_keeps_the_charge():
     with pytest.raises(RuntimeError):
         list(begun(data(rows(60)), plan_of(), ledger=account, model=Breaking()))
     assert account.snapshot("d", "record").epsilon > 0
-
-
-def test_a_full_ledger_refuses_before_the_model_is_asked():
-    account, model = PrivacyLedger(), Reading()
-    account.set_cap("d", "record", Cap(1e-3, 1e-4))
-    with pytest.raises(BudgetRefused):
-        next(begun(data(rows(60)), plan_of(), ledger=account, model=model))
-    assert model.opened == []
 
 
 @pytest.mark.parametrize("scheme", list(Scheme))
@@ -153,31 +122,12 @@ def test_what_the_model_refuses_is_refused_before_anything_is_reserved(scheme):
     assert longest <= max(length + room for rows, length, room in model.checked if rows == capacity)
 
 
-def test_more_units_than_declared_are_refused():
-    with pytest.raises(DataError, match="declared"):
-        events(sizes={"red": 29, "blue": 30})
-
-
-def test_a_run_that_was_planned_for_another_file_is_refused_before_anything_is_reserved():
-    account, model = ledger(), Reading()
-    plan = plan_of(sizes=dict.fromkeys(LABELS, 1000))
-    with pytest.raises(UsageError, match="planned for another file"):
-        next(begun(data(rows(40)), plan, ledger=account, model=model))
-    assert account.snapshot("d", "record").epsilon == 0
-    assert not model.opened
-
-
 def test_sizes_that_were_measured_on_another_file_fit_no_plan():
     other = data(rows(10))
     measured = measure_sizes(other, 0.1, 1e-5, PrivacyLedger())
     with pytest.raises(UsageError, match="measured on another file"):
         plan_for(alone(), data(rows(60)), measured)
     plan_for(alone(), other, measured)
-
-
-def test_label_sets_must_agree():
-    with pytest.raises(UsageError):
-        next(begun(replace(data(rows(60)), labels=LABELS[::-1]), plan_of()))
 
 
 def test_overflow_releases_the_public_step(monkeypatch):
@@ -187,14 +137,6 @@ def test_overflow_releases_the_public_step(monkeypatch):
     assert tokens
     for event in tokens:
         assert event.scores == pytest.approx(event.public, abs=1e-6)
-
-
-def test_a_seeded_run_is_marked_and_repeats_itself():
-    first, second = events(), events()
-    demo_set = first[-1].demo_set
-    assert not demo_set.certificate.private
-    assert "seed" in demo_set.certificate.reason
-    assert demo_set.demonstrations == second[-1].demo_set.demonstrations
 
 
 def test_clean_values_are_told_only_to_the_curator_and_mark_the_export():
@@ -246,23 +188,6 @@ def test_no_demonstration_writes_the_same_three_tokens_twice(any_text_passes):
         runs = [tuple(tokens[i : i + 3]) for i in range(len(tokens) - 2)]
         assert bytes(tokens).startswith(b"xyzxy")
         assert len(runs) == len(set(runs)) == 38
-
-
-@pytest.mark.parametrize(("scheme", "by_user"), [*product(Scheme, [False, True])])
-def test_a_finished_run_has_charged_what_it_planned(scheme, by_user):
-    private = data([replace(each, unit=f"u{i // 2}") for i, each in enumerate(rows(60))], by_user)
-    plan, account = planned(private, alone(scheme=scheme, tokens=2, written=2, shots=2)), ledger(by_user)
-    for _ in begun(private, plan, ledger=account):
-        pass
-    cap = account.snapshot("d", private.unit).cap
-    wanted = usage([Spend(1e6, 1e-5, dict(plan.event))], cap)
-    with account.transaction() as database:
-        [charged] = account._spends(database, "d", private.unit)
-    assert usage([Spend(1e6, 1e-5, charged.lists)], cap).epsilon == pytest.approx(wanted.epsilon, rel=1e-6)
-    failures = [sum(e.delta for e in each if hasattr(e, "delta")) for each in charged.lists.values()]
-    assert max(failures) == pytest.approx(
-        max(sum(e.delta for e in each if hasattr(e, "delta")) for _, each in plan.event)
-    )
 
 
 # The gate: a text that is none stands in no set, and its charge stays.

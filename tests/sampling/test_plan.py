@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom, chi2
+from scipy.stats import binom
 
 from mechanisms.errors import UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Approximate, Gaussian, Poisson, Repeat
-from mechanisms.sampling import CAPACITY_SHARE, SamplingPlan, Scheme, keyed_place
+from mechanisms.sampling import CAPACITY_SHARE, SamplingPlan, Scheme
 from mechanisms.steps.gaussian import GaussianMechanism
 
 EVENT = GaussianMechanism(4.0).event
@@ -51,10 +51,6 @@ def test_capacity_is_the_least_that_its_share_of_delta_pays_for(size, subsets, d
         assert capacity > size
 
 
-def test_subsets_have_exactly_m_rows_and_no_overflow():
-    assert SamplingPlan(subsets=10, per_subset=4, unit_rows=False).capacity(1000, 1e-5) == (10, 0.0)
-
-
 @pytest.mark.parametrize(
     "bad",
     [
@@ -70,13 +66,6 @@ def test_subsets_have_exactly_m_rows_and_no_overflow():
 def test_impossible_plans_are_refused(bad):
     with pytest.raises(UsageError):
         SamplingPlan(**bad)
-
-
-def test_keyed_places_are_uniform_and_change_with_the_key():
-    places = [[keyed_place(key, [f"row {i}"], "batch", 8) for i in range(4000)] for key in (b"k" * 32, b"l" * 32)]
-    counts = np.bincount(places[0], minlength=8)
-    assert ((counts - 500) ** 2 / 500).sum() < chi2.isf(1e-9, 7)
-    assert np.mean(np.equal(*places)) < 0.2
 
 
 def overflow_of_a_role(plan, size, members, capacity):
@@ -136,12 +125,3 @@ def test_a_share_of_the_units_is_sampled_like_a_label_of_that_size():
     assert part.rate(1000) == whole.rate(250)
     assert part.rate(20) == 1
     assert SamplingPlan(subsets=10, unit_rows=False, share=0.25).capacity(1000, 1e-5) == (10, 0.0)
-
-
-@given(st.sampled_from(list(Scheme)), st.integers(1, 5000), st.integers(1, 300), st.integers(1, 4))
-def test_without_a_share_everybody_may_join(scheme, size, subsets, shots):
-    plan = SamplingPlan(scheme, subsets=subsets, tokens=3, shots=shots)
-    rate = min(1.0, subsets / size)
-    least = int(binom.isf(CAPACITY_SHARE * 1e-5 / plan.draws_per_label, size, rate)) + 1
-    failure = plan.draws_per_label * binom.sf(least - 1, size, rate)
-    assert plan.capacity(size, 1e-5) == ((size + 1, 0.0) if rate == 1 else (least, failure))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, chi2
 
 from mechanisms.noise import SecureRandomness, SeededRandomness
-from mechanisms.sampling import keyed_place, role_place, seat_in_slots, seat_in_subsets
+from mechanisms.sampling import role_place, seat_in_slots, seat_in_subsets
 
 DRAWS = 4000
 FALSE_ALARM = 1e-9
@@ -95,12 +95,6 @@ def test_places_are_uniform_and_change_with_the_key():
     counts = np.histogram(places[0], bins=10, range=(0, 1))[0]
     assert ((counts - 400) ** 2 / 400).sum() < chi2.isf(1e-9, 9)
     assert abs(np.corrcoef(places)[0, 1]) < 0.1
-
-
-def test_a_place_tells_nothing_of_those_of_other_purposes():
-    roles = [role_place(KEY, [f"row {i}"]) for i in range(4000)]
-    batches = [keyed_place(KEY, [f"row {i}"], "batch", 2**52) for i in range(4000)]
-    assert abs(np.corrcoef(roles, batches)[0, 1]) < 0.1
 
 
 def test_equal_rows_have_places_of_their_own():

@@ -166,23 +166,9 @@ def test_a_demonstration_remembers_no_other_one(name, plan):
 PLAN = PLANS[2]
 
 
-class SecondDraw(GaussianMechanism):
-    """Releases the mean of two noisy sums, and pays for one."""
-
-    def step(self, distributions, randomness):
-        one, other = (super(SecondDraw, self).step(distributions, randomness) for _ in range(2))
-        scores = (one.scores + other.scores) / 2
-        return TokenRelease(int(scores.argmax()), scores)
-
-
 class HalfTheNoise(NoisyMax):
     def step(self, distributions, randomness):
         return NoisyMax(2 * self.step_epsilon).step(distributions, randomness)
-
-
-class SubsetsAsUnitRows(GaussianMechanism):
-    def step(self, distributions, randomness):
-        return super().step(replace(distributions, unit_rows=True), randomness)
 
 
 class FewerOnASample(GaussianMechanism):
@@ -190,19 +176,6 @@ class FewerOnASample(GaussianMechanism):
 
     def event(self, steps, rate):
         return super().event(steps if rate == 1.0 else 1, rate)
-
-
-class CleanAndFree(GaussianMechanism):
-    """Says that a token is free, and takes it from the private rows."""
-
-    def step(self, distributions, randomness):
-        return TokenRelease(int(self.aggregate(distributions).argmax()), None, free=True)
-
-
-class CleanScores(NoisyMax):
-    def step(self, distributions, randomness):
-        release = super().step(distributions, randomness)
-        return replace(release, scores=self.aggregate(distributions) / GRID)
 
 
 class NoiseWhereItSeemsNeeded(NoisyMax):
@@ -215,21 +188,6 @@ class NoiseWhereItSeemsNeeded(NoisyMax):
         return super().step(distributions, randomness)
 
 
-class OneNoiseForAll(GaussianMechanism):
-    """Draws noise at the first token and keeps it."""
-
-    def begin(self, plan, randomness):
-        mechanism, nothing = self, np.zeros(CANDIDATES, dtype=np.int64)
-        noise = randomness.gaussian(nothing, self.noise_multiplier * GRID)
-
-        class Releaser:
-            def step(self, distributions):
-                scores = (mechanism.aggregate(distributions) + noise) / GRID
-                return TokenRelease(int(scores.argmax()), scores)
-
-        return Releaser()
-
-
 def test_the_mechanisms_that_cheats_are_made_of_are_honest():
     for each in (GaussianMechanism(), NoisyMax(), Capped()):
         for plan in PLANS[2:4]:
@@ -237,28 +195,16 @@ def test_the_mechanisms_that_cheats_are_made_of_are_honest():
             assert remembers_nothing(each, plan)
 
 
-@pytest.mark.parametrize(
-    "cheat", [SecondDraw(), HalfTheNoise(), FewerOnASample()], ids=lambda each: type(each).__name__
-)
+@pytest.mark.parametrize("cheat", [HalfTheNoise(), FewerOnASample()], ids=lambda each: type(each).__name__)
 @pytest.mark.parametrize("plan", PLANS[2:4], ids=["unit-rows", "subsets"])
 def test_more_than_what_is_charged_is_found(cheat, plan):
     assert worst_share(cheat, plan) >= 2 - 1e-9
 
 
-def test_a_sensitivity_that_is_too_small_is_found():
-    assert worst_share(SubsetsAsUnitRows(), PLANS[2]) <= SLACK
-    assert worst_share(SubsetsAsUnitRows(), PLANS[3]) == pytest.approx(2.0)
-
-
-@pytest.mark.parametrize(
-    "cheat",
-    [CleanAndFree(), CleanScores(), NoiseWhereItSeemsNeeded(), OneNoiseForAll()],
-    ids=lambda each: type(each).__name__,
-)
 @pytest.mark.parametrize("plan", PLANS[2:4], ids=["unit-rows", "subsets"])
-def test_what_follows_from_private_values_without_noise_is_found(cheat, plan):
+def test_what_follows_from_private_values_without_noise_is_found(plan):
     with pytest.raises(LeakError):
-        worst_share(cheat, plan)
+        worst_share(NoiseWhereItSeemsNeeded(), plan)
 
 
 @dataclass(frozen=True)
@@ -266,8 +212,6 @@ class Capped(NoisyMax):
     """At most `cap` tokens from the rows, the rest from public text."""
 
     cap: int = 2
-    after: ClassVar[int] = 0
-    """Private tokens beyond those that are paid."""
 
     def event(self, steps, rate):
         return Pure(self.step_epsilon, min(steps, self.cap))
@@ -276,7 +220,7 @@ class Capped(NoisyMax):
         private, public = self, PublicText()
 
         class Releaser:
-            left = private.cap + private.after
+            left = private.cap
 
             def step(self, distributions):
                 if not self.left:
@@ -285,15 +229,6 @@ class Capped(NoisyMax):
                 return NoisyMax.step(private, distributions, randomness)
 
         return Releaser()
-
-
-class AfterTheCap(Capped):
-    after: ClassVar[int] = 1
-
-
-def test_a_private_draw_after_the_cap_is_found():
-    assert worst_share(Capped(), PLAN) == pytest.approx(1.0)
-    assert worst_share(AfterTheCap(), PLAN) == pytest.approx(1.5)
 
 
 @dataclass(frozen=True)

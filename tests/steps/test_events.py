@@ -19,7 +19,7 @@ from mechanisms.accounting import claim
 from mechanisms.accounting.losses import Direction, dominating_pair
 from mechanisms.accounting.normal_form import Concentrated, SampledGaussian, SampledPure, normal_form
 from mechanisms.errors import AccountingError
-from mechanisms.privacy_events import ZCDP, Composed, Gaussian, Poisson, PrivacyEvent, Pure, Repeat
+from mechanisms.privacy_events import ZCDP, Composed, Gaussian, Laplace, Poisson, PrivacyEvent, Pure, Repeat
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class, mechanism_names
 from mechanisms.steps.difference_clipping import DifferenceClipping
@@ -60,22 +60,6 @@ def test_the_dominating_pair_is_the_mixture_of_every_sequence(epsilon, steps, ra
     assert pair.renyi(order) == pytest.approx(math.log(total) / (order - 1))
 
 
-def composed_randomised_response(epsilon, count, delta):
-    """Optimal composition of pure steps (Kairouz, Oh, Viswanath 2015), solved for epsilon."""
-    k = np.arange(count + 1)
-    joined, apart = (binom.pmf(k, count, 1 / (1 + math.exp(s * epsilon))) for s in (-1, 1))
-    return brentq(lambda e: np.maximum(joined - math.exp(e) * apart, 0).sum() - delta, 0, count * epsilon)
-
-
-@pytest.mark.parametrize(("epsilon", "count"), [(0.01, 500), (0.1, 60), (0.5, 30)])
-def test_pure_steps_cost_their_optimal_composition(epsilon, count):
-    exact = composed_randomised_response(epsilon, count, DELTA)
-    claimed = cost(Pure(epsilon, count))
-    assert exact <= claimed.epsilon <= 1.015 * exact + 0.005
-    assert claimed.check == pytest.approx(exact, rel=0.01)
-    assert cost(Repeat(count, Pure(epsilon))).epsilon == pytest.approx(claimed.epsilon)
-
-
 @pytest.mark.parametrize("rate", [0.01, 0.3])
 def test_a_sampled_step_costs_its_amplified_epsilon(rate):
     amplified = math.log(1 + rate * (math.e - 1))
@@ -90,13 +74,6 @@ def test_sampling_once_for_many_steps_mixes_after_composing():
     assert exact <= claimed.epsilon <= 1.015 * exact + 0.005
     wrong = cost(Pure(math.log1p(rate * math.expm1(epsilon)), steps)).epsilon
     assert claimed.epsilon > 1.2 * wrong, "amplifying step by step is not what a sample kept for all steps costs"
-
-
-def test_which_direction_costs_more_depends_on_epsilon():
-    primitive = SampledPure(0.3, 10, 0.6)
-    removing, adding = (dominating_pair(primitive, d).hockey_stick(np.array([-1.5, 1.5])) for d in Direction)
-    assert removing[1] > adding[1]
-    assert adding[0] > removing[0]
 
 
 @pytest.mark.parametrize("rho", [0.001, 0.1, 2.0])
@@ -123,8 +100,9 @@ def test_zcdp_never_enters_a_privacy_loss_distribution_but_adds_up():
 def test_what_no_accountant_bounds_is_refused():
     with pytest.raises(AccountingError):
         cost(Poisson(0.1, ZCDP(0.01)))
-    with pytest.raises(AccountingError, match="promises nothing"):
-        cost(Pure(500.0))
+    for nothing in (Pure(500.0), Laplace(1e-3)):
+        with pytest.raises(AccountingError, match="promises nothing"):
+            cost(nothing)
 
 
 @given(st.floats(0.01, 3), st.integers(1, 30), st.floats(0.01, 1), st.floats(1, 1.5), st.integers(0, 5))

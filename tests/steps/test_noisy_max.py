@@ -13,7 +13,7 @@ from scipy.stats import chisquare
 from mechanisms.errors import UsageError
 from mechanisms.noise import SecureRandomness, SeededRandomness
 from mechanisms.privacy_events import ZCDP, Poisson, Pure
-from mechanisms.sampling import SamplingPlan, Scheme
+from mechanisms.sampling import SamplingPlan
 from mechanisms.steps.blended_logits import BlendedLogits
 from mechanisms.steps.difference_clipping import DifferenceClipping
 from mechanisms.steps.distributions import GRID
@@ -92,12 +92,6 @@ def test_the_sampler_has_these_probabilities(source, unit_rows):
 def test_per_demonstration_keeps_the_sample_for_all_steps():
     event = NoisyMax(step_epsilon=0.2).event(30, 0.1)
     assert event.to_json() == {"type": "poisson", "rate": 0.1, "of": {"type": "pure", "epsilon": 0.2, "count": 30}}
-
-
-def test_unit_rows_have_twice_the_signal():
-    plans = [SamplingPlan(Scheme.PER_TOKEN, subsets=10, unit_rows=each) for each in (True, False)]
-    with_units, with_subsets = (NoisyMax().signal_to_noise(plan) for plan in plans)
-    assert with_units == pytest.approx(2 * with_subsets)
 
 
 # The exponential mechanisms: their draws, the range they claim, and its price under sampling.

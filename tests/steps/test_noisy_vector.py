@@ -31,10 +31,6 @@ def told(public, expected):
     return a_step(np.zeros((1, CANDIDATES)), public, expected=expected)
 
 
-def test_there_are_such_mechanisms():
-    assert {"gaussian", "adadpsyn"} <= set(NAMES)
-
-
 @given(SCORES, public_rows, EXPECTED, TAU)
 def test_without_noise_it_is_what_was_released(scores, public, expected, tau):
     values = posterior_mean(scores, told(public, expected), 0.0, tau)
@@ -61,21 +57,6 @@ def test_it_weighs_the_two_by_their_precision(scores, public, expected, tau, dev
     )
     assert (values >= low - 1e-9).all()
     assert (values <= high + 1e-9).all()
-
-
-@given(SCORES, public_rows, st.integers(1, 100), TAU, DEVIATION, st.integers(2, 9))
-def test_only_shares_count_however_many_rows_there_are(scores, public, expected, tau, deviation, times):
-    one = posterior_mean(scores, told(public, expected), deviation, tau)
-    many = posterior_mean(times * scores, told(public, times * expected), times * deviation, tau)
-    np.testing.assert_allclose(many, one, rtol=1e-9, atol=1e-12)
-
-
-@given(SCORES, public_rows, st.floats(0.01, 1.0), DEVIATION)
-def test_more_rows_with_the_same_noise_say_more(scores, public, tau, deviation):
-    step = told(public, 1)
-    far = np.abs(posterior_mean(scores, step, deviation, tau) - step.public_probabilities)
-    shares = posterior_mean(4 * scores, told(public, 4), deviation, tau)
-    assert (np.abs(shares - step.public_probabilities) >= far - 1e-9).all()
 
 
 # In a mechanism's step.
@@ -140,14 +121,6 @@ def test_what_decides_follows_from_the_release_and_from_public_values(
     assert one.index == choose(one.values, temperature, top_p, SeededRandomness(seed))
     assert 0 <= one.index < CANDIDATES
     assert np.isfinite(one.values).all()
-
-
-@pytest.mark.parametrize("name", NAMES)
-@given(scores=SCORES, public=public_rows, expected=EXPECTED, seed=st.integers(0, 9))
-def test_a_narrow_nucleus_draws_the_largest_value(name, scores, public, expected, seed):
-    mechanism = deciding(name, temperature=1.0, top_p=0.05)
-    release = mechanism.read(scores, told(public, expected), 3.0, SeededRandomness(seed))
-    assert release.values[release.index] == pytest.approx(release.values.max())
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -13,7 +13,7 @@ from scipy.stats import chi2
 from mechanisms.errors import UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.steps.distributions import choose, project_to_simplex
-from mechanisms.steps.transforms.pta import PlausibleTokenAmplification
+from mechanisms.steps.transforms import PlausibleTokenAmplification
 from tests.steps.inputs import CANDIDATES, a_step, public_rows, rows
 
 finite = st.lists(st.floats(-20, 20), min_size=CANDIDATES, max_size=CANDIDATES).map(np.array)
@@ -99,12 +99,6 @@ def test_the_projection_is_the_nearest_probability_vector(vector, seed):
     distance = np.linalg.norm(projected - vector)
     others = np.random.default_rng(seed).dirichlet(np.ones(len(vector)), size=50)
     assert (np.linalg.norm(others - vector, axis=1) >= distance - 1e-9).all()
-
-
-@given(arrays(np.float64, 6, elements=st.floats(0.01, 1)))
-def test_probability_vectors_stay_where_they_are(weights):
-    probabilities = weights / weights.sum()
-    assert project_to_simplex(probabilities) == pytest.approx(probabilities)
 
 
 @given(VECTORS, st.integers(0, 2**32))

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from mechanisms.accounting import PrivacyTarget, claim
+from mechanisms.accounting import claim
 from mechanisms.noise import SecureRandomness
 from mechanisms.privacy_events import Composed, from_json
 from mechanisms.tallies import LabelBias, Openings, Prototypes, Score, Votes
@@ -45,18 +45,6 @@ def test_two_accountants_price_a_tally_at_about_its_epsilon_and_never_above(plac
     assert claimed.check == pytest.approx(epsilon, rel=0.02)
     assert claimed.accountant != claimed.check_accountant
     assert from_json(alone(event).to_json()) == alone(event)
-
-
-def test_stages_in_sequence_add_up_and_in_parallel_do_not():
-    votes, prior = Votes(0.5, False).event, LabelBias(0.5).event
-    assert claim(alone(votes, prior, prior), DELTA).epsilon == pytest.approx(1.5, rel=0.03)
-    beside = Composed("role", (("vote", (votes,)), ("calibrate", (prior,))))
-    assert claim(beside, DELTA).epsilon == pytest.approx(0.5, rel=0.02)
-
-
-def test_prototypes_meet_their_target():
-    found = Prototypes.costing(PrivacyTarget(1.0, DELTA), False, 3)
-    assert 0.98 <= claim(alone(found.event), DELTA).epsilon <= 1
 
 
 def curve(shifts, scale, epsilons):

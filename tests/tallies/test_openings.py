@@ -87,15 +87,6 @@ def test_a_vote_does_not_depend_on_what_stands_far_behind(text):
     assert FOUND.place(longer) == FOUND.place(text.ljust(400))
 
 
-@given(st.lists(TEXTS, min_size=1, max_size=6), st.booleans())
-def test_neighbours_differ_in_one_cell_by_one(texts, by_user):
-    tally = Openings(1.0, by_user)
-    votes = np.stack([FOUND.vote(each, len(PUBLIC)) for each in texts])
-    moved = tally.release(votes, Noiseless()) - tally.release(votes[:-1], Noiseless())
-    assert np.abs(moved).sum() == votes[-1].sum()
-    assert ((moved == 0) | (moved == 1)).all()
-
-
 @given(st.lists(TEXTS, min_size=1, max_size=6), st.floats(0.1, 3), st.booleans())
 def test_without_noise_it_is_the_histogram_and_chunks_are_one_release(texts, epsilon, by_user):
     tally, votes = Openings(epsilon, by_user), np.stack([FOUND.vote(each, len(PUBLIC)) for each in texts])

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from mechanisms.noise import SeededRandomness
 from mechanisms.tallies import Estimate, Score, Weighing, masses, usual_weighing, weights
-from mechanisms.tallies.tally import LATTICE
 from tests.steps.inputs import Noiseless
 
 Z = 1.959964
@@ -133,17 +132,6 @@ def test_so_they_do_for_users():
     assert min(covered(Score(1.0, True), np.array([0.5, 0.8]), 120, 3, 250, seed=11)) >= 0.9
 
 
-def test_an_interval_that_forgets_the_noise_would_not():
-    forgetful = Score(50.0, False)  # reads the table as if there were none
-    rng, source, honest = np.random.default_rng(3), SeededRandomness(3), Score(0.3, False)
-    held = 0
-    for _ in range(250):
-        cells = honest.release(Score.cells(rng.random((60, 2)) < 0.7), source)
-        estimate = forgetful.accuracy(cells, 1)
-        held += estimate.low <= 0.7 <= estimate.high
-    assert held / 250 < 0.85
-
-
 # Weights of units by the public sizes of labels: what they add up to, and what a weighted score says.
 
 sizes = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 10_000), min_size=2)
@@ -182,12 +170,6 @@ def test_whoever_names_the_largest_label_every_time_finds_one_in_so_many():
     found = score.accuracy(cells_of(score, (truth == 0)[:, None], weight), 0)
     assert found.low < 1 / 3 < found.high
     assert not found.wide
-
-
-def test_a_unit_of_weight_one_moves_the_table_by_its_whole_norm_and_no_further():
-    score = Score(1.0, False, weighted=True)
-    assert score.steps == LATTICE
-    assert score.event == Score(1.0, True).event
 
 
 def test_nine_in_ten_weighted_intervals_and_more_hold_the_truth():

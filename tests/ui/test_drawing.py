@@ -25,8 +25,7 @@ from dpicl_ui.generate.replay import replayed
 from dpicl_ui.privacy.cards import duration
 from dpicl_ui.test.cards import accuracies, confused, subject
 from dpicl_ui.test.measure import confusion_figure
-from mechanisms.data.columns import Inspection
-from mechanisms.data.left_out import Breakdown
+from mechanisms.data.columns import Breakdown, Inspection
 from mechanisms.data.table import Table
 from mechanisms.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Scorecard
 from mechanisms.records import Dataset, Demonstration, Record
@@ -210,7 +209,6 @@ def test_many_demonstrations_are_unfolded_on_demand(phase, count, folded):
     shown = finished(RunView(phase=phase, completed=done, demo_set=made))
     assert ("Show the demonstrations" in text_of(shown)) is folded
     assert ("Privacy facts" in text_of(shown)) is (phase == "stopped")
-    assert ("Near repetitions" in text_of(shown)) is (phase == "stopped")
     assert f"text {count - 1}" in text_of(shown)
     assert "details" in tags(subject(made, False))
 

@@ -39,26 +39,12 @@ def row_independent_attention(
         Output of shape (rows, positions, heads, width), and no weights.
     """
     scale = scaling if scaling is not None else query.shape[-1] ** -0.5
-    mask = None if attention_mask is None else attention_mask.expand(len(query), 1, query.shape[2], -1)
-    return _by_blocks(query, key, value, mask, scale, kwargs.get("softcap")).transpose(1, 2).contiguous(), None
-
-
-def _by_blocks(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    mask: torch.Tensor | None,
-    scale: float,
-    softcap: float | None,
-) -> torch.Tensor:
-    """The output, (rows, heads, positions, width), of all rows at once, or by some positions of a row at a time.
-
-    Which of the two follows from the shape of one row alone.
-    """
-    _, heads, positions, _ = query.shape
+    softcap, (_, heads, positions, _) = kwargs.get("softcap"), query.shape
+    mask = None if attention_mask is None else attention_mask.expand(len(query), 1, positions, -1)
+    # All rows at once, or some positions of a row at a time: which follows from the shape of one row alone.
     block = max(1, _BLOCK // (heads * key.shape[2]))
     if positions <= block or query.device.type != "cpu":
-        return _attend(query, key, value, mask, scale, softcap)
+        return _attend(query, key, value, mask, scale, softcap).transpose(1, 2).contiguous(), None
     output = query.new_empty(*query.shape[:3], value.shape[-1])
     for row in range(len(query)):
         one = slice(row, row + 1)
@@ -66,7 +52,7 @@ def _by_blocks(
             part = slice(start, start + block)
             seen = None if mask is None else mask[one, :, part]
             output[one, :, part] = _attend(query[one, :, part], key[one], value[one], seen, scale, softcap)
-    return output
+    return output.transpose(1, 2).contiguous(), None
 
 
 def _attend(

@@ -30,10 +30,12 @@ class _Layer(CacheLayerMixin):  # type: ignore[misc]
         self.values = value_states.new_zeros((rows, heads, self.capacity, value_states.shape[-1]))
         self.is_initialized = True
 
-    def share(self, source: _Layer, rows: slice) -> None:
-        """Hold some rows of another layer, in its memory."""
-        self.keys, self.values, self.filled = source.keys[rows], source.values[rows], source.filled
-        self.dtype, self.device, self.is_initialized = source.dtype, source.device, True
+    def part(self, rows: slice, kind: type[_Layer]) -> _Layer:
+        """Some of the rows, in the same memory."""
+        part = kind(self.capacity)
+        part.keys, part.values, part.filled = self.keys[rows], self.values[rows], self.filled
+        part.dtype, part.device, part.is_initialized = self.dtype, self.device, True
+        return part
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
@@ -70,10 +72,14 @@ class _Ahead(_Layer):
 
 
 class GrowingCache(Cache):  # type: ignore[misc]
-    """Keys and values of one chunk of rows, for up to `capacity` positions."""
+    """Keys and values of one chunk of rows, for up to a number of positions."""
 
-    def __init__(self, layers: int, capacity: int) -> None:
-        super().__init__(layers=[_Layer(capacity) for _ in range(layers)])
+    def __init__(self, layers: Sequence[_Layer]) -> None:
+        super().__init__(layers=list(layers))
+
+    @classmethod
+    def empty(cls, layers: int, capacity: int) -> GrowingCache:
+        return cls([_Layer(capacity) for _ in range(layers)])
 
     def fill(self, length: int) -> None:
         """Set the number of positions that count: fewer drop the rest, more take in what parts wrote."""
@@ -82,21 +88,15 @@ class GrowingCache(Cache):  # type: ignore[misc]
 
     def part(self, rows: slice) -> GrowingCache:
         """Some of the rows, in the same memory; `fill` tells this cache what the part has written."""
-        part = GrowingCache(len(self.layers), self.layers[0].capacity)
-        for source, target in zip(self.layers, part.layers, strict=True):
-            target.share(source, rows)
-        return part
+        return GrowingCache([layer.part(rows, _Layer) for layer in self.layers])
 
-    def ahead(self, rows: slice) -> Cache:
+    def ahead(self, rows: slice) -> GrowingCache:
         """Some of the rows, for a pass that leaves this cache as it is."""
-        layers = [_Ahead(layer.capacity) for layer in self.layers]
-        for source, target in zip(self.layers, layers, strict=True):
-            target.share(source, rows)
-        return Cache(layers=layers)
+        return GrowingCache([layer.part(rows, _Ahead) for layer in self.layers])
 
     def expanded(self, rows: int, capacity: int) -> GrowingCache:
         """This one-row cache, copied for `rows` rows and a larger capacity."""
-        copy = GrowingCache(len(self.layers), capacity)
+        copy = GrowingCache.empty(len(self.layers), capacity)
         for source, target in zip(self.layers, copy.layers, strict=True):
             target.update(
                 source.keys[:, :, : source.filled].expand(rows, -1, -1, -1),
@@ -108,7 +108,7 @@ class GrowingCache(Cache):  # type: ignore[misc]
     def gathered(cls, caches: Sequence[GrowingCache], places: Sequence[tuple[int, int]]) -> GrowingCache:
         """Rows of several caches of one shape, as a cache; a place is (cache, row)."""
         filled = caches[0].get_seq_length()
-        result = cls(len(caches[0].layers), caches[0].layers[0].capacity)
+        result = cls.empty(len(caches[0].layers), caches[0].layers[0].capacity)
         for number, layer in enumerate(result.layers):
             sources = [cache.layers[number] for cache in caches]
             keys, values = (
@@ -170,7 +170,6 @@ class Chunk:
 
     @property
     def rows(self) -> int:
-        """How many rows."""
         return len(self.mask)
 
     def append(self, tokens: torch.Tensor) -> None:
@@ -184,42 +183,26 @@ class Chunk:
 # Eighty labels of five tokens each would otherwise cost a pass for each token of each label. A token attends to its
 # row and to the tokens of its own branch, and stands where it would stand alone (tree attention, Miao et al. 2024).
 
-_EVERYTHING = "full_attention"
 
-
-@dataclass(frozen=True)
 class Branches:
     """The tree; public.
 
     Attributes:
         continuations: at least one token each.
         paths: all that a token of them comes after, each once; the first one is empty.
+        tokens: the last token of every path but the empty one, (nodes,).
+        depths: the number of tokens of its branch before each of them, (nodes,).
+        seen: which tokens each of them attends to: those of its own branch up to itself, (nodes, nodes).
     """
 
-    continuations: tuple[tuple[int, ...], ...]
-    paths: tuple[tuple[int, ...], ...]
-
-    @classmethod
-    def of(cls, continuations: Sequence[Tokens]) -> Branches:
-        """The tree of these continuations."""
-        found = tuple(map(tuple, continuations))
-        return cls(found, tuple(dict.fromkeys(each[:i] for each in found for i in range(len(each)))))
-
-    @property
-    def tokens(self) -> torch.Tensor:
-        """The last token of every path but the empty one, (nodes,)."""
-        return torch.tensor([path[-1] for path in self.paths[1:]], dtype=torch.long)
-
-    @property
-    def depths(self) -> torch.Tensor:
-        """The number of tokens of its branch before each of them, (nodes,)."""
-        return torch.tensor([len(path) - 1 for path in self.paths[1:]], dtype=torch.long)
-
-    @property
-    def seen(self) -> torch.Tensor:
-        """Which tokens each of them attends to: those of its own branch up to itself, (nodes, nodes)."""
+    def __init__(self, continuations: Sequence[Tokens]) -> None:
+        self.continuations = tuple(map(tuple, continuations))
+        self.paths = tuple(dict.fromkeys(each[:i] for each in self.continuations for i in range(len(each))))
         nodes = self.paths[1:]
-        return torch.tensor([[path[: len(other)] == other for other in nodes] for path in nodes], dtype=torch.bool)
+        self.tokens = torch.tensor([path[-1] for path in nodes], dtype=torch.long)
+        self.depths = torch.tensor([len(path) - 1 for path in nodes], dtype=torch.long)
+        seen = [[path[: len(other)] == other for other in nodes] for path in nodes]
+        self.seen = torch.tensor(seen, dtype=torch.bool)
 
     def after(self, path: tuple[int, ...]) -> tuple[list[int], list[int]]:
         """The continuations that follow a path: their places, and their next tokens."""
@@ -232,7 +215,7 @@ def attends_to_everything(config: Any) -> bool:
     """Whether every layer of a transformers config sees all positions: a window has a mask of its own."""
     text = config.get_text_config()
     kinds = getattr(text, "layer_types", None)
-    return set(kinds) == {_EVERYTHING} if kinds else getattr(text, "sliding_window", None) is None
+    return set(kinds) == {"full_attention"} if kinds else getattr(text, "sliding_window", None) is None
 
 
 # The model's last matrix, applied to the columns that are asked for alone.
@@ -343,7 +326,7 @@ class ForwardPass:
         """The cache of one row that holds these tokens."""
         # Without any, one tells the shapes of keys and values, and is forgotten.
         fed = torch.tensor([list(tokens) or [0]])
-        cache = GrowingCache(self.layers, fed.shape[1])
+        cache = GrowingCache.empty(self.layers, fed.shape[1])
         for start in range(0, fed.shape[1], _PART):
             part = fed[:, start : start + _PART]
             self(Chunk(cache, part, torch.ones_like(fed[:, : start + part.shape[1]])))

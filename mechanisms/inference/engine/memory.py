@@ -27,18 +27,21 @@ _MAPPED = 2**25
 """The largest threshold that glibc takes."""
 
 
+def _c_library(holds: str) -> ctypes.CDLL | None:
+    library = ctypes.CDLL(None) if sys.platform == "linux" else None
+    return library if hasattr(library, holds) else None
+
+
 def keep_freed_memory() -> None:
     """Keep up to 1 GiB of freed memory, in one arena for all threads; does nothing where there is no glibc."""
-    library = ctypes.CDLL(None) if sys.platform == "linux" else None
-    if library is not None and hasattr(library, "mallopt"):
+    if library := _c_library("mallopt"):
         for parameter, value in ((_MMAP_THRESHOLD, _MAPPED), (_TRIM_THRESHOLD, _KEPT), (_ARENA_MAX, 1)):
             library.mallopt(parameter, value)
 
 
 def release_freed_memory() -> None:
     """Return freed memory to the system: room for the next model, and no rows of a run stay in it."""
-    library = ctypes.CDLL(None) if sys.platform == "linux" else None
-    if library is not None and hasattr(library, "malloc_trim"):
+    if library := _c_library("malloc_trim"):
         library.malloc_trim(0)
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
@@ -46,14 +49,12 @@ def release_freed_memory() -> None:
 
 # How many rows a device holds and computes at once, from its memory alone, so that shapes stay public.
 
-_BUSY = {"cpu": 128}
-_BUSY_ACCELERATOR = 4096
-"""Positions of a step that keep a device busy: more rows than that no longer come nearly free (docs/engine.md)."""
-_CHUNK = {"cpu": 256}
-_CHUNK_ACCELERATOR = 1024
-_PASS = {"cpu": 2048}
-_PASS_ACCELERATOR = 2**16
-"""Positions of one forward pass. On a CPU more of them fall out of its caches, and each costs half as much again."""
+_CPU, _ACCELERATOR = (128, 256, 2048), (4096, 1024, 2**16)
+"""Positions of a step that keep the device busy, rows of a chunk at most, and positions of a pass at most.
+
+More rows than keep it busy no longer come nearly free. Of longer passes more falls out of a CPU's caches, and each
+position costs half as much again (research/docs/engine.md).
+"""
 _SHARE_OF_A_CHUNK = 8
 """One part in eight of the free memory is for what a chunk computes; the rest is for keys and values."""
 
@@ -63,22 +64,22 @@ class DeviceRoom:
     """What fits, for one model on one device.
 
     Attributes:
-        device: its type, as torch names it.
         free: bytes for keys, values and what a pass computes.
+        busy: positions of a step that keep the device busy.
+        most: rows of a chunk at most.
         at_once: positions of one forward pass at most.
-        cache_bytes: bytes of keys and values for one position of one row.
-        width, inner, heads: of the hidden states, of the feed-forward layer, of the attention.
-        item: bytes of a number.
+        cache_bytes: of keys and values for one position of one row.
+        state_bytes: that computing a position takes.
+        score_bytes: that a position's attention to another one takes.
     """
 
-    device: str
     free: int
+    busy: int
+    most: int
     at_once: int
     cache_bytes: int
-    width: int
-    inner: int
-    heads: int
-    item: int
+    state_bytes: int
+    score_bytes: int
 
     @classmethod
     def of(cls, model: Any) -> DeviceRoom:
@@ -88,23 +89,22 @@ class DeviceRoom:
         heads = config.num_attention_heads
         key_heads = getattr(config, "num_key_value_heads", None) or heads
         head_width = getattr(config, "head_dim", None) or config.hidden_size // heads
+        inner = getattr(config, "intermediate_size", None) or 4 * config.hidden_size
+        # Of a CPU a fixed part, since its memory also holds the data.
+        on_gpu = device.type == "cuda"
+        free = torch.cuda.mem_get_info(device)[0] if on_gpu else int(psutil.virtual_memory().total * 3 // 5)
         return cls(
-            device=device.type,
-            free=_free(device),
-            at_once=_PASS.get(device.type, _PASS_ACCELERATOR),
+            free,
+            *(_CPU if device.type == "cpu" else _ACCELERATOR),
             cache_bytes=2 * config.num_hidden_layers * key_heads * head_width * item,
-            width=config.hidden_size,
-            inner=getattr(config, "intermediate_size", None) or 4 * config.hidden_size,
-            heads=heads,
-            item=item,
+            state_bytes=(3 * inner + 6 * config.hidden_size) * item,
+            score_bytes=heads * (8 + item),
         )
 
     def chunk(self, computed: int, held: int) -> int:
         """Rows that go through the model together when each computes and attends to so many positions."""
-        scores = self.heads * computed * held * (8 + self.item)
-        states = computed * (3 * self.inner + 6 * self.width) * self.item
-        fitting = self.free // _SHARE_OF_A_CHUNK // (scores + states)
-        return max(1, min(fitting, _CHUNK.get(self.device, _CHUNK_ACCELERATOR)))
+        needed = computed * (held * self.score_bytes + self.state_bytes)
+        return max(1, min(self.free // _SHARE_OF_A_CHUNK // needed, self.most))
 
     def in_a_pass(self, computed: int) -> int:
         """Rows of one forward pass at most, when each computes so many positions."""
@@ -118,13 +118,9 @@ class DeviceRoom:
         """Rows of one forward pass over a chunk."""
         return next(self.sizes(rows, computed))
 
-    def halved(self, rows: int, computed: int) -> DeviceRoom:
-        """Room for passes of half of `rows`, and of one row at least."""
-        return replace(self, at_once=max(min(self.at_once, rows * computed) // 2, computed))
-
     def rows_at_once(self, computed: int, held: int) -> int:
-        busy = _BUSY.get(self.device, _BUSY_ACCELERATOR) // computed
-        return max(1, min(busy, self._holdable(held)))
+        """Rows of a batch that keep the device busy and fit, at least one."""
+        return max(1, min(self.busy // computed, self._holdable(held)))
 
     def _holdable(self, held: int) -> int:
         return self.free * (_SHARE_OF_A_CHUNK - 1) // _SHARE_OF_A_CHUNK // (held * self.cache_bytes)
@@ -143,26 +139,15 @@ class DeviceRoom:
             )
 
 
-def _free(device: torch.device) -> int:
-    """Memory of an accelerator that the weights leave; of a CPU a fixed part, since its memory also holds the data."""
-    if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
-    return int(psutil.virtual_memory().total * 3 // 5)
-
-
-# Memory that runs out in spite of what was measured: another process took it meanwhile.
-#
-# What the model computes at once is made smaller, twice; then it is told in one line. Shapes are public, and so is
+# Memory that runs out in spite of what was measured: another process took it meanwhile. Shapes are public, and so is
 # how much memory they take: that it ran out tells of the machine, not of the rows. Every row of a batch is computed
-# again in passes of the new shape, so that equal rows still have equal numbers; noise is drawn by whoever asked,
-# afterwards.
+# again in passes of a smaller shape, twice, so that equal rows still have equal numbers; then it is told in one line.
 
 _FULL = (
     "The memory of this machine ran out while the model computed. Nothing more was released. Close what else uses it, "
     "or take fewer records at each step, shorter records, or a smaller model."
 )
-_SMALLER = 2
-"""Retries: a machine without room after them has no room for the next step either."""
+
 
 _T = TypeVar("_T")
 
@@ -177,23 +162,19 @@ def report_out_of_memory() -> Iterator[None]:
     try:
         yield
     except (MemoryError, RuntimeError) as error:
-        if not _ran_out(error):
-            raise
-        raise ModelUnavailable(_FULL) from error
+        if _ran_out(error):
+            raise ModelUnavailable(_FULL) from error
+        raise
 
 
 def retry_when_out_of_memory(work: Callable[[DeviceRoom], _T], room: DeviceRoom, rows: int, positions: int) -> _T:
-    """Do work; if memory runs out, do it again with half as many rows in a pass.
+    """Do work; if memory runs out, do it again with half as many rows in a pass, twice.
 
     Args:
         work: may be started again at any time, with less room.
-        room: the present room.
         rows, positions: what a pass computes at most at present.
-
-    Raises:
-        MemoryError, RuntimeError: memory runs out every time; see `report_out_of_memory`.
     """
-    for _ in range(_SMALLER):
+    for _ in range(2):
         try:
             return work(room)
         except (MemoryError, RuntimeError) as error:
@@ -201,7 +182,7 @@ def retry_when_out_of_memory(work: Callable[[DeviceRoom], _T], room: DeviceRoom,
                 raise
         gc.collect()  # not above, where the error holds on to what was computed
         release_freed_memory()
-        room = room.halved(rows, positions)
+        room = replace(room, at_once=max(min(room.at_once, rows * positions) // 2, positions))
     return work(room)
 
 

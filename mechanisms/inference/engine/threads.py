@@ -71,18 +71,12 @@ class Threads:
                 self._last = self._clock(), self._others()
                 self._sleep(_GLANCE)
             if elapsed > _EVERY:
-                self._number = self._fitting(self._free())
+                (before, others), self._last = self._last, (self._clock(), self._others())
+                free = self._cores - (self._last[1] - others) / (self._last[0] - before)
+                least, most = int(free + _FREED), int(free + _SPARE)
+                self._number = max(1, min(max(self._number, least), most, self._most))
         if torch.get_num_threads() != self._number:
             torch.set_num_threads(self._number)
-
-    def _free(self) -> float:
-        """Cores that other processes left free since the last reading."""
-        (before, others), self._last = self._last, (self._clock(), self._others())
-        return self._cores - (self._last[1] - others) / (self._last[0] - before)
-
-    def _fitting(self, free: float) -> int:
-        least, most = int(free + _FREED), int(free + _SPARE)
-        return max(1, min(max(self._number, least), most, self._most))
 
 
 @cache
@@ -106,14 +100,7 @@ def configured_thread_count() -> int | None:
 
 
 def prepared(number: int | None) -> Threads | None:
-    """Threads that follow the load from now on; None if torch has a fixed number.
-
-    Args:
-        number: of threads; by default what the environment sets.
-
-    Raises:
-        UsageError: see `configured_thread_count`.
-    """
+    """Threads that follow the load from now on; None if torch has a fixed number, by default the environment's."""
     number = number or configured_thread_count()
     if number is None:
         return threads_by_load()

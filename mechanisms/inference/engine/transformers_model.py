@@ -47,26 +47,23 @@ class Slots:
         self._forward = forward
         self._known: dict[tuple[int, int, int], bool] = {}
 
-    def layout(self, room: DeviceRoom, rows: int, limit: int, length: int) -> tuple[int, int]:
-        """Number of chunks and rows of each, as few as every slot computes alike with; see `layout`.
+    def layout(self, room: DeviceRoom, rows: int, limit: int, length: int) -> tuple[int, int, bool]:
+        """Number of chunks, rows of each, and whether every slot is known to compute alike with them.
 
-        Without such a number within the limit, the chunks are those that memory allows.
+        The chunks have room for a few more rows, as few as every slot computes alike with. Where there is no such
+        number within the limit, they are those that memory allows.
 
         Args:
             room: of the device.
-            rows: to be computed; the chunks have room for a few more.
+            rows: to be computed.
             limit: rows of a chunk at most.
             length: positions of a row in the first pass; 1 where only single tokens follow.
         """
-        return self.found(room, rows, limit, length) or layout(rows, limit, room.in_a_pass(length))
-
-    def found(self, room: DeviceRoom, rows: int, limit: int, length: int) -> tuple[int, int] | None:
-        """The same as `layout`, or None where no number of rows within the limit is known to be alike."""
         for multiple in (each for each in _MULTIPLES if each <= limit):
             chunks, per_chunk = layout(rows, limit, room.in_a_pass(length), multiple)
             if self.alike(per_chunk, 1) and self.alike(room.slices(per_chunk, length), length):
-                return chunks, per_chunk
-        return None
+                return chunks, per_chunk, True
+        return *layout(rows, limit, room.in_a_pass(length)), False
 
     def alike(self, rows: int, positions: int) -> bool:
         """Whether equal rows give equal bits in every slot of a pass of rows x positions, with the present threads."""
@@ -233,10 +230,11 @@ class TransformersModel:
     @report_out_of_memory()
     def open(self, prefix: Tokens, rows: Sequence[Tokens], length: int, room: int) -> TransformersSession:
         started = self.started(prefix)
-        return retry_when_out_of_memory(
-            lambda device: TransformersSession(self, started, rows, length, room, device),
-            self.room, len(rows), length,
-        )  # fmt: skip
+
+        def opened(device: DeviceRoom) -> TransformersSession:
+            return TransformersSession(self, started, rows, length, room, device)
+
+        return retry_when_out_of_memory(opened, self.room, len(rows), length)
 
     def check(self, prefix: Tokens, rows: int, length: int, room: int) -> None:
         held = len(self.started(prefix)) + length + room
@@ -251,7 +249,7 @@ class TransformersModel:
         if self.threads is not None:
             self.threads.settle()
         limit = self.room.chunk(length, len(self.started(prefix)) + length + room)
-        return self.slots.found(self.room, rows, limit, length) is not None
+        return self.slots.layout(self.room, rows, limit, length)[2]
 
     def started(self, prefix: Tokens) -> list[int]:
         """The prefix behind the tokens that start every text of the model; unchanged where it has them already."""
@@ -269,8 +267,6 @@ class TransformersSession:
     """A session whose rows are computed in chunks of one shape, each with its own cache.
 
     Args:
-        owner: the model.
-        prefix, rows, length, room: see `LanguageModel.open`; the prefix as it is.
         device: what fits in a pass.
         per_chunk: rows of a chunk; as the device likes it unless given.
     """
@@ -324,15 +320,12 @@ class TransformersSession:
         self._room = room
         return torch.cat([self._computed(chunk) for chunk in self._chunks])
 
-    def _rows_of_a_pass(self, rows: int, positions: int) -> int:
-        if self._room is self._usual:  # which the chunks were laid out for
-            return self._room.slices(rows, positions)
-        return next(size for size in self._room.sizes(rows, positions) if self._slots.alike(size, positions))
-
     def _computed(self, chunk: Chunk) -> torch.Tensor:
         positions = chunk.tokens.shape[1]
         chunk.cache.fill(chunk.mask.shape[1] - positions)  # it may have been computed before memory ran out
-        size = self._rows_of_a_pass(chunk.rows, positions)
+        sizes = self._room.sizes(chunk.rows, positions)
+        usual = self._room is self._usual  # which the chunks were laid out for
+        size = next(each for each in sizes if usual or self._slots.alike(each, positions))
         parts = [self._forward(chunk.part(slice(i, i + size))) for i in range(0, chunk.rows, size)]
         chunk.cache.fill(chunk.mask.shape[1])
         return torch.cat(parts)
@@ -342,19 +335,16 @@ class TransformersSession:
         self._settle()
         with torch.inference_mode():
             if columns is None:
-                logits = self._vocabulary(rows)
+                # By whole chunks, whose number of rows is known to treat every slot alike.
+                size = self._chunks[0].rows
+                start, stop, _ = rows.indices(self._count)
+                first = start // size * size
+                parts = [self._head.logits(self._features[i : i + size]) for i in range(first, stop, size)]
+                logits = torch.cat(parts)[start - first : stop - first]
             else:
                 chosen = torch.from_numpy(columns).to(self._forward.device)
                 logits = self._head.logits(self._features[: self._count][rows], chosen)
             return np.asarray(logits[:, -1].double().cpu().numpy())
-
-    def _vocabulary(self, rows: slice) -> torch.Tensor:
-        # By whole chunks, whose number of rows is known to treat every slot alike.
-        size = self._chunks[0].rows
-        start, stop, _ = rows.indices(self._count)
-        first = start // size * size
-        parts = [self._head.logits(self._features[i : i + size]) for i in range(first, stop, size)]
-        return torch.cat(parts)[start - first : stop - first]
 
     @report_out_of_memory()
     def advance(self, tokens: Tokens) -> None:
@@ -373,7 +363,7 @@ class TransformersSession:
         self._number = torch.get_num_threads()
         if per_chunk is None:
             limit = min(self._limit, self._room.in_a_pass(1))
-            return self._slots.layout(self._room, rows, limit, length)
+            return self._slots.layout(self._room, rows, limit, length)[:2]
         return math.ceil(rows / per_chunk), per_chunk
 
     @report_out_of_memory()
@@ -416,11 +406,17 @@ class TransformersSession:
         """Scores of all continuations at once; one by one where the model cannot look at a tree."""
         if not self._forward.branches:
             return np.stack([self.score(each) for each in continuations], axis=1)
-        tree = Branches.of(continuations)
+        tree = Branches(continuations)
         return self._of_chunks(lambda chunk, features: self._scores(chunk, features, tree))
 
     def _scores(self, chunk: Chunk, features: torch.Tensor, tree: Branches) -> Floats:
-        states = torch.cat([features, *self._ahead(chunk, tree)], dim=1)
+        states = features
+        if nodes := len(tree.paths) - 1:
+            most = self._room.chunk(nodes, chunk.mask.shape[1] + nodes)
+            sizes = (each for each in self._room.sizes(chunk.rows, nodes) if each <= most)
+            size = next(each for each in sizes if self._slots.alike(each, nodes))
+            parts = [self._forward.ahead(chunk, slice(i, i + size), tree) for i in range(0, chunk.rows, size)]
+            states = torch.cat([features, torch.cat(parts)], dim=1)
         total = torch.zeros((chunk.rows, len(tree.continuations)), dtype=torch.float64, device=features.device)
         for place, path in enumerate(tree.paths):
             # A path at a time: so many rows are known to be alike, and a vocabulary is large.
@@ -428,12 +424,3 @@ class TransformersSession:
             going, tokens = tree.after(path)
             total[:, going] += torch.log_softmax(logits.double(), dim=-1)[:, tokens]
         return np.asarray(total.cpu().numpy())
-
-    def _ahead(self, chunk: Chunk, tree: Branches) -> list[torch.Tensor]:
-        if not (nodes := len(tree.paths) - 1):
-            return []
-        most = self._room.chunk(nodes, chunk.mask.shape[1] + nodes)
-        sizes = (each for each in self._room.sizes(chunk.rows, nodes) if each <= most)
-        size = next(each for each in sizes if self._slots.alike(each, nodes))
-        parts = [self._forward.ahead(chunk, slice(i, i + size), tree) for i in range(0, chunk.rows, size)]
-        return [torch.cat(parts)]

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+
+from mechanisms.errors import UsageError
 from mechanisms.inference.language_model import Embedder, LanguageModel
+
+LOCAL, RAY = "local", "ray"
+ENGINES = (LOCAL, RAY)
 
 
 def load_model(name: str | None = None) -> LanguageModel:
-    """Load a model; see `catalogue.load_model`, which also tells how far it is.
+    """Load a model; `catalogue.load_model` also tells how far it is.
 
     Raises:
         ModelUnavailable: it is not there, does not fit in memory, or lets one row of a batch touch another.
@@ -17,11 +26,10 @@ def load_model(name: str | None = None) -> LanguageModel:
     return catalogue.load_model(name)
 
 
+@functools.cache
 def default_model() -> LanguageModel:
-    """The model where nobody names one, loaded once a process; see `load_model`."""
-    from mechanisms.inference.models import catalogue
-
-    return catalogue.default_model()
+    """The model where nobody names one, loaded once a process."""
+    return load_model()
 
 
 def load_embedder() -> Embedder:
@@ -35,8 +43,26 @@ def load_embedder() -> Embedder:
     return embeddings.load_embedder()
 
 
-def listed_as(label: str) -> str | None:
-    """The name of a listed model on this machine whose label this is: what a set's file calls its writer by."""
-    from mechanisms.inference.models import catalogue
+@contextmanager
+def opened(name: str, engine: str = LOCAL) -> Iterator[LanguageModel]:
+    """A model by its name, in this process or spread over a Ray cluster, for as long as it is needed.
 
-    return catalogue.listed_as(label)
+    Args:
+        engine: one of `ENGINES`.
+
+    Raises:
+        UsageError: Ray is not installed, or a setting of it cannot be used.
+        ModelUnavailable: the model, the Ray cluster or its workers are not available.
+    """
+    if engine == LOCAL:
+        yield load_model(name)
+        return
+    if find_spec("ray") is None:
+        raise UsageError("--engine ray needs Ray: pip install -r requirements-ray.txt")
+    from mechanisms.inference.engine.threads import fixed_thread_count
+    from mechanisms.inference.models import catalogue
+    from mechanisms.inference.ray.engine import spread  # an extra that not everybody installs
+
+    # Workers are other processes: following their load, this one would follow its own data.
+    with spread(name, catalogue.load_model(name, fixed_thread_count())) as model:
+        yield model

@@ -1,8 +1,7 @@
-"""From a model's name to the model: `embedded`, `gemma-3-270m`, a local folder, a GGUF file, or a hub id."""
+"""From a model's name to the model: a listed one, a local folder, a GGUF file, or a hub id."""
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import os
 import shutil
@@ -20,22 +19,17 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig, PreTra
 from transformers.utils import logging
 
 from mechanisms.errors import ModelUnavailable
-from mechanisms.files import cache_folder
 from mechanisms.inference.engine.threads import prepared
 from mechanisms.inference.engine.transformers_model import TransformersModel, best_device, best_dtype
 from mechanisms.inference.language_model import LanguageModel
 from mechanisms.inference.models.listing import (
     EMBEDDED,
-    EMBEDDED_HUB_ID,
-    GEMMA,
-    available_models,
     conversion_of,
     converted_before,
     default_name,
     file_digest,
-    gemma_gguf,
-    gguf_in_wheel,
     kept_in,
+    located,
     remembered_digest,
 )
 from mechanisms.inference.models.needs import refuse_too_large
@@ -59,7 +53,6 @@ def converted(gguf: Path) -> Path:
         with kept_in(folder.parent):
             model.save_pretrained(partial)
             tokenizer.save_pretrained(partial)
-            (partial / "source.sha256").write_text(remembered_digest(gguf))
             os.replace(partial, folder)
     except ModelUnavailable:
         if not converted_before(folder):  # another process was faster
@@ -143,12 +136,8 @@ FETCHING, CONVERTING, READING, TESTING = "fetching it", "converting it once", "r
 """What `load_model` tells of its progress."""
 
 
-def _silently(stage: str) -> None:
-    pass
-
-
 def load_model(
-    name: str | None = None, threads: int | None = None, tell: Callable[[str], None] = _silently
+    name: str | None = None, threads: int | None = None, tell: Callable[[str], object] = lambda stage: None
 ) -> TransformersModel:
     """Load a model onto the best device: from safetensors or GGUF alone, and without any code that comes with it.
 
@@ -167,15 +156,19 @@ def load_model(
     name = name or default_name()
     known = refuse_too_large(name)
     following = prepared(threads)
-    tell(READING if known.converted else CONVERTING)
-    source, label = _locate(name)
+    label, source = located(name)
+    gguf = source if isinstance(source, Path) and source.is_file() else None
+    if gguf is not None:
+        tell(READING if known.converted else CONVERTING)
+        source = converted(gguf)
     tell(READING if known.on_disk else FETCHING)
     device = best_device()
     model, tokenizer = _read(name, source)
     refuse_by_config(model.config)
+    sha256 = _digest(source, model) if gguf is None else remembered_digest(gguf)
     # The embedded model learns more from examples in plain text than in its chat template (docs/engine.md).
     chat = name != EMBEDDED
-    loaded = TransformersModel(label, _digest(source, model), model.to(device), tokenizer, chat=chat)
+    loaded = TransformersModel(label, sha256, model.to(device), tokenizer, chat=chat)
     if following is not None:
         following.settle()
     tell(TESTING)
@@ -185,24 +178,8 @@ def load_model(
     return loaded
 
 
-@functools.cache
-def default_model() -> TransformersModel:
-    """The model where nobody names one, loaded once a process.
-
-    Raises:
-        ModelUnavailable: see `load_model`.
-    """
-    return load_model()
-
-
-def listed_as(label: str) -> str | None:
-    """The name of a listed model on this machine whose label this is: what a set's file calls its writer by."""
-    here = (each.name for each in available_models() if each.available)
-    return next((name for name in here if _locate(name)[1] == label), None)
-
-
-def _read(name: str, source: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    local = _is_local(source)
+def _read(name: str, source: Path | str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    local = isinstance(source, Path)
     try:
         model = AutoModelForCausalLM.from_pretrained(
             source,
@@ -220,31 +197,10 @@ def _read(name: str, source: str) -> tuple[PreTrainedModel, PreTrainedTokenizerB
     return model, tokenizer
 
 
-def _locate(name: str) -> tuple[str, str]:
-    if name == EMBEDDED:
-        gguf = gguf_in_wheel()
-        if gguf is None:
-            return EMBEDDED_HUB_ID, "SmolLM2-135M-Instruct"
-        return str(converted(gguf)), "SmolLM2-135M-Instruct (Q4_1, dequantised)"
-    if name == GEMMA:
-        return str(converted(gemma_gguf())), "Gemma 3 270M (Q4_K_M, dequantised)"
-    path = Path(os.path.expanduser(name))
-    if path.is_file():
-        return str(converted(path)), path.stem
-    return (str(path), path.name) if path.is_dir() else (name, name)
-
-
-def _is_local(source: str) -> bool:
-    return Path(source).is_dir()
-
-
-def _digest(source: str, model: AutoModelForCausalLM) -> str:
-    """SHA-256 of the weights' source: the GGUF file's, or of the weight files' digests."""
-    folder = Path(source) if _is_local(source) else None
-    if folder is None:
-        revision = getattr(model.config, "_commit_hash", None) or "unknown"
-        return hashlib.sha256(f"{source}@{revision}".encode()).hexdigest()
-    if folder.parent == cache_folder():  # its own word counts where this program wrote it
-        return (folder / "source.sha256").read_text()
-    parts = [file_digest(path) for path in sorted(folder.glob("*.safetensors"))]
-    return hashlib.sha256("".join(parts).encode()).hexdigest()
+def _digest(source: Path | str, model: PreTrainedModel) -> str:
+    """SHA-256 of where the weights come from: of a folder's weight files' digests, or of a hub id and its revision."""
+    if isinstance(source, Path):
+        parts = [file_digest(path) for path in sorted(source.glob("*.safetensors"))]
+        return hashlib.sha256("".join(parts).encode()).hexdigest()
+    revision = getattr(model.config, "_commit_hash", None) or "unknown"
+    return hashlib.sha256(f"{source}@{revision}".encode()).hexdigest()

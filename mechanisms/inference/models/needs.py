@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,17 +12,10 @@ from huggingface_hub import snapshot_download
 from mechanisms.errors import ModelUnavailable
 from mechanisms.inference.engine.transformers_model import best_device, best_dtype
 from mechanisms.inference.models.listing import (
-    EMBEDDED,
-    EMBEDDED_HUB_ID,
-    EMBEDDED_PARAMETERS,
-    GEMMA,
-    GEMMA_PARAMETERS,
+    available_models,
     conversion_of,
     converted_before,
-    gemma_gguf,
-    gemma_parts,
-    gguf_in_wheel,
-    joined,
+    located,
     parameters_in_folder,
     parameters_in_gguf,
 )
@@ -61,17 +53,21 @@ def needs(name: str) -> ModelNeeds:
     Raises:
         ModelUnavailable: a listed model that is not installed, a file or folder with no weights that may be read.
     """
-    if name == GEMMA:
-        if not gemma_parts():
-            gemma_gguf()  # says what to install
-        return ModelNeeds(GEMMA_PARAMETERS, True, _converted(joined()))
-    if name == EMBEDDED and (gguf := gguf_in_wheel()) is not None:
-        return ModelNeeds(EMBEDDED_PARAMETERS, True, _converted(gguf))
-    path = Path(os.path.expanduser(EMBEDDED_HUB_ID if name == EMBEDDED else name))
-    if path.is_file():
-        return _of_gguf(path)
-    folder = path if path.is_dir() else _cached(str(path))
-    return ModelNeeds(None, False) if folder is None else ModelNeeds(parameters_in_folder(folder), True)
+    _, source = located(name)
+    if isinstance(source, str):
+        try:
+            source = Path(snapshot_download(source, local_files_only=True))
+        except (OSError, ValueError):  # not there, or no id
+            return ModelNeeds(None, False)
+        if not any(source.glob("*.safetensors")):
+            return ModelNeeds(None, False)
+    if source.is_file():
+        folder = conversion_of(source)
+        if not converted_before(folder):
+            listed = next((each.parameters for each in available_models() if each.name == name), None)
+            return ModelNeeds(listed or parameters_in_gguf(source), True, converted=False)
+        source = folder
+    return ModelNeeds(parameters_in_folder(source), True)
 
 
 def available_memory() -> int:
@@ -103,22 +99,3 @@ def refuse_too_large(name: str, freed: int = 0) -> ModelNeeds:
 def in_gigabytes(count: int) -> str:
     """Bytes in words."""
     return f"{count / 1e9:.2g} GB" if count < 1e10 else f"{count / 1e9:.0f} GB"
-
-
-def _of_gguf(gguf: Path) -> ModelNeeds:
-    folder = conversion_of(gguf)
-    if converted_before(folder):
-        return ModelNeeds(parameters_in_folder(folder), True)
-    return ModelNeeds(parameters_in_gguf(gguf), True, converted=False)
-
-
-def _converted(gguf: Path | None) -> bool:
-    return gguf is not None and converted_before(conversion_of(gguf))
-
-
-def _cached(hub_id: str) -> Path | None:
-    try:
-        folder = Path(snapshot_download(hub_id, local_files_only=True))
-    except (OSError, ValueError):  # not there, or no id
-        return None
-    return folder if any(folder.glob("*.safetensors")) else None

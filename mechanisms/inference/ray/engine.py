@@ -8,9 +8,8 @@ import os
 import secrets
 import socket
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
@@ -40,20 +39,15 @@ _LONGEST_BASE = 30
 """Characters of a temporary folder's path; Ray puts sockets below it, whose paths are limited to about 100."""
 
 
-@dataclass(frozen=True)
-class Places:
-    """How many workers a cluster is to have, and on how many threads each computes."""
-
-    workers: int
-    threads: int
-
-
 @contextmanager
-def connected(on_gpu: bool) -> Iterator[Places]:
+def connected(on_gpu: bool) -> Iterator[tuple[int, int]]:
     """A connection to the cluster of RAY_ADDRESS, or to a private one that ends with it.
 
     Args:
         on_gpu: a worker gets a GPU of its own; there are as many workers as GPUs.
+
+    Yields:
+        How many workers to have, and on how many threads each computes.
 
     Raises:
         UsageError: a setting cannot be used.
@@ -70,19 +64,22 @@ def connected(on_gpu: bool) -> Iterator[Places]:
         stack.enter_context(redirect_stdout(sys.stderr))
         try:
             if private:
-                places = _private_places(wanted, on_gpu)
+                workers = wanted or (torch.cuda.device_count() if on_gpu else _FEW)
+                cores: float = torch.get_num_threads()
                 prefix, base = "dpicl-", _base()
                 folder = stack.enter_context(TemporaryDirectory(prefix=prefix, dir=base, ignore_cleanup_errors=True))
-                _start(places.workers, Path(folder))
+                _start(workers, Path(folder))
             else:
                 _reach(address)
                 ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-                places = _places(wanted, on_gpu)
+                has = ray.cluster_resources()
+                workers = wanted or int(has.get("GPU", 1) if on_gpu else max(_FEW, len(ray.nodes())))
+                cores = has.get("CPU", 1)
         except (RayError, OSError, RuntimeError, ValueError) as error:
             where = "No Ray cluster can be started here" if private else f"{ADDRESS}={address} cannot be reached"
             raise ModelUnavailable(f"{where} ({type(error).__name__}): correct it, or use --engine local.") from error
         stack.callback(ray.shutdown)
-        yield places
+        yield workers, max(1, int(cores) // workers)
 
 
 def _reach(address: str) -> None:
@@ -96,17 +93,6 @@ def _wanted() -> int | None:
     if text is not None and not (text.isascii() and text.isdigit() and int(text)):
         raise UsageError(f"{WORKERS} must be a whole number from 1 on: the number of workers.")
     return int(text) if text else None
-
-
-def _private_places(wanted: int | None, on_gpu: bool) -> Places:
-    workers = wanted or (torch.cuda.device_count() if on_gpu else _FEW)
-    return Places(workers, max(1, torch.get_num_threads() // workers))
-
-
-def _places(wanted: int | None, on_gpu: bool) -> Places:
-    resources = ray.cluster_resources()
-    workers = wanted or int(resources.get("GPU", 1) if on_gpu else max(_FEW, len(ray.nodes())))
-    return Places(workers, max(1, int(resources.get("CPU", 1)) // workers))
 
 
 def _start(workers: int, folder: Path) -> None:
@@ -150,12 +136,11 @@ def spread(name: str, local: TransformersModel) -> Iterator[RayModel]:
         ModelUnavailable: the cluster or a worker is not available, or a worker has loaded something else.
     """
     on_gpu = local.model.device.type == "cuda"
-    with connected(on_gpu) as places:
+    with connected(on_gpu) as (workers, threads):
         actor = ray.remote(Worker).options(
             num_cpus=1, num_gpus=int(on_gpu), max_restarts=0, max_task_retries=0, scheduling_strategy="SPREAD"
         )
-        facts = Facts.of(local)
-        yield RayModel(local, WorkerPool(lambda: actor.remote(name, local.room, places.threads), places.workers, facts))
+        yield RayModel(local, WorkerPool(lambda: actor.remote(name, local.room, threads), workers, Facts.of(local)))
 
 
 class RayModel:
@@ -163,7 +148,6 @@ class RayModel:
 
     def __init__(self, local: TransformersModel, pool: WorkerPool) -> None:
         self._local, self._pool = local, pool
-        self._logits = int(local.model.config.get_text_config().vocab_size)
         self.name, self.sha256, self.stop_tokens = local.name, local.sha256, local.stop_tokens
         self.turn, self.writing_turn, self.letter_turn = local.turn, local.writing_turn, local.letter_turn
 
@@ -194,39 +178,31 @@ class RayModel:
         limit, local = self._limit(prefix, length, room), self._local
         if len(rows) <= limit:
             return local.open(prefix, rows, length, room)
-        shapes = Shapes(
-            first=local.slots.layout(local.room, len(rows), limit, length),
-            kept=lambda count: local.slots.layout(local.room, count, limit, 1),
-            vocabulary=self._logits,
-        )
-        return RaySession(self._pool, local.started(prefix), rows, length, room, shapes)
-
-
-@dataclass(frozen=True)
-class Shapes:
-    """Shapes of a session, which are the same on every worker.
-
-    Attributes:
-        first: number of chunks, and rows of each.
-        kept: the same of so many rows that are kept.
-        vocabulary: logits of a row.
-    """
-
-    first: tuple[int, int]
-    kept: Callable[[int], tuple[int, int]]
-    vocabulary: int
+        return RaySession(self._pool, local, limit, local.started(prefix), rows, length, room)
 
 
 class RaySession:
     """A session on several machines: each share of the rows is one of whole chunks on one worker."""
 
     def __init__(
-        self, pool: WorkerPool, prefix: Tokens, rows: Sequence[Tokens], length: int, room: int, shapes: Shapes
+        self,
+        pool: WorkerPool,
+        local: TransformersModel,
+        limit: int,
+        prefix: Tokens,
+        rows: Sequence[Tokens],
+        length: int,
+        room: int,
     ) -> None:
+        """Start it on all workers.
+
+        Args:
+            limit: rows of a chunk at most.
+        """
         if any(len(row) > length for row in rows):
             raise ValueError("every row must fit in the session's public length")
-        self._shapes = shapes
-        chunks, per_chunk = shapes.first
+        self._local, self._limit = local, limit
+        chunks, per_chunk, _ = local.slots.layout(local.room, len(rows), limit, length)
         block = np.full((chunks * per_chunk, length), NO_TOKEN, dtype=np.int32)
         for i, row in enumerate(rows):
             block[i, length - len(row) :] = row
@@ -249,7 +225,7 @@ class RaySession:
 
     def keep(self, rows: Sequence[int]) -> None:
         """Rows stay with their worker, in chunks of the shape that they would have here."""
-        _, per_chunk = self._shapes.kept(len(rows))
+        _, per_chunk, _ = self._local.slots.layout(self._local.room, len(rows), self._limit, 1)
         kept: dict[Share, list[int]] = {}
         places = []
         for share, row in (self._places[row] for row in rows):
@@ -263,7 +239,8 @@ class RaySession:
         self._places = places
 
     def logits(self, columns: Integers | None = None, rows: slice = slice(None)) -> Floats:
-        width = self._shapes.vocabulary if columns is None else len(columns)
+        vocabulary: int = self._local.model.config.get_text_config().vocab_size
+        width = vocabulary if columns is None else len(columns)
         chosen = None if columns is None else pack(columns.tolist())
         at_once = max(1, LARGEST // (width * _FLOAT))
         asked = []

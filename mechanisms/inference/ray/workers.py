@@ -48,7 +48,6 @@ class Facts:
 
     @classmethod
     def of(cls, model: TransformersModel) -> Facts:
-        """The facts of a loaded model."""
         return cls(__version__, model.sha256, model.model.device.type, str(model.model.dtype))
 
 
@@ -83,7 +82,6 @@ def pieces(size: int) -> int:
 
 
 def pack(numbers: Sequence[int]) -> bytes:
-    """Whole numbers as bytes."""
     return np.asarray(numbers, dtype=np.int32).tobytes()
 
 
@@ -99,7 +97,13 @@ class Worker:
 
     def __init__(self, name: str, room: DeviceRoom, threads: int) -> None:
         self._held: dict[int, _Held] = {}
-        self._model = _guarded(lambda: _loaded(name, room, threads))
+
+        def loaded() -> TransformersModel:
+            model = load_model(name, threads)
+            model.room = room  # the driver's: chunks of one shape everywhere
+            return model
+
+        self._model = _guarded(loaded)
 
     def facts(self) -> Facts | StudioError:
         """What was loaded, or why nothing was."""
@@ -140,12 +144,10 @@ class Worker:
             held.error = outcome if isinstance(outcome, StudioError) else None
 
     def logits(self, key: int, calls: int, count: int, columns: bytes | None, start: int, stop: int) -> list[Any]:
-        """Logits, as an answer."""
         chosen = None if columns is None else np.array(_unpacked(columns), dtype=np.int64)
         return self._answer(key, calls, count, lambda session: session.logits(chosen, slice(start, stop)))
 
     def score(self, key: int, calls: int, count: int, continuation: bytes) -> list[Any]:
-        """Scores, as an answer."""
         return self._answer(key, calls, count, lambda session: session.score(_unpacked(continuation)))
 
     def _answer(self, key: int, calls: int, count: int, question: Callable[[Session], Floats]) -> list[Any]:
@@ -161,14 +163,7 @@ class Worker:
         return [answer, *[b""] * count] if isinstance(answer, StudioError) else [None, *cut(answer)]
 
     def close(self, key: int) -> None:
-        """Forget a session."""
         self._held.pop(key, None)
-
-
-def _loaded(name: str, room: DeviceRoom, threads: int) -> TransformersModel:
-    model = load_model(name, threads)
-    model.room = room  # the driver's: chunks of one shape everywhere
-    return model
 
 
 def _session(held: _Held) -> TransformersSession:

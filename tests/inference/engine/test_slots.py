@@ -171,7 +171,7 @@ def model(random_model):
 
 
 def test_what_continuations_share_is_read_once():
-    tree = Branches.of(LABELS)
+    tree = Branches(LABELS)
     assert tree.paths[0] == ()
     assert set(tree.paths[1:]) == {(300,), (300, 301), (300, 305), (300, 305, 306), (401,), (401, 301)}
     assert len(tree.tokens) == len(tree.depths) == len(tree.seen) == 6

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from dataclasses import replace
 
 import jinja2
@@ -18,8 +17,8 @@ from mechanisms.asking import Asked
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import QueryPrompt, WritingPrompt
 from mechanisms.inference.engine.transformers_model import TransformersModel, best_device, best_dtype
-from mechanisms.inference.models.catalogue import converted, load_model, refuse_by_config, refuse_by_test
-from mechanisms.inference.models.listing import EMBEDDED, available_models, gguf_in_wheel
+from mechanisms.inference.models.catalogue import converted, refuse_by_config, refuse_by_test
+from mechanisms.inference.models.listing import gguf_in_wheel
 from mechanisms.records import PromptTemplate
 from tests.toy_model import ToyModel
 
@@ -190,19 +189,6 @@ def test_the_first_token_is_the_models_own(embedded_model):
     prompt = "The capital of France is"
     session = embedded_model.open([], [embedded_model.encode(prompt)], 16, 1)
     assert embedded_model.decode([int(session.logits()[0].argmax())]).strip() == "Paris"
-
-
-def test_models_that_are_not_here_say_so(tmp_path):
-    (tmp_path / "broken").mkdir()
-    (tmp_path / "broken" / "config.json").write_text(json.dumps({"model_type": "llama"}))
-    (tmp_path / "x.gguf").write_bytes(b"GGUF nonsense")
-    for name in (str(tmp_path / "broken"), str(tmp_path / "x.gguf"), str(tmp_path / "nowhere")):
-        with pytest.raises(ModelUnavailable):
-            load_model(name)
-
-
-def test_the_embedded_model_is_listed():
-    assert EMBEDDED in [each.name for each in available_models() if each.available]
 
 
 # Models whose rows can touch each other are refused, by their config and by a test on the device.

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mechanisms.errors import ModelUnavailable
-from mechanisms.inference.models import catalogue, embeddings, listing
+from mechanisms.inference.models import embeddings, listing
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import MAX_TOKENS, WHEEL, load_embedder
 from mechanisms.inference.models.listing import ModelListing, available_models, files_in_wheel
@@ -23,11 +23,11 @@ def test_a_label_leads_to_the_listed_model_that_has_it_here(monkeypatch):
         ModelListing("two", "", 1, True),
         ModelListing("away", "", 1, False),
     ]
-    monkeypatch.setattr(catalogue, "available_models", lambda: here)
-    monkeypatch.setattr(catalogue, "_locate", lambda name: ("somewhere", f"label of {name}"))
-    assert catalogue.listed_as("label of two") == "two"
-    assert catalogue.listed_as("label of away") is None
-    assert catalogue.listed_as("two") is None
+    monkeypatch.setattr(listing, "available_models", lambda: here)
+    monkeypatch.setattr(listing, "located", lambda name: (f"label of {name}", "somewhere"))
+    assert listing.listed_as("label of two") == "two"
+    assert listing.listed_as("label of away") is None
+    assert listing.listed_as("two") is None
 
 
 # The real embedding model: a text's vector is its own, and near texts are near.

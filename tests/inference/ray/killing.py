@@ -130,19 +130,3 @@ class Killer:
         victim = there[0]
         victim.kill()
         self.victims.append(victim.pid)
-
-
-class Watch:
-    """How long steps took, in seconds."""
-
-    def __init__(self) -> None:
-        self._moments: list[float] = []
-
-    def __call__(self, count: int) -> None:
-        """A token was released."""
-        self._moments.append(time.perf_counter())
-
-    @property
-    def step(self) -> float:
-        """Of a step, on average, from the second one on."""
-        return (self._moments[-1] - self._moments[0]) / (len(self._moments) - 1)

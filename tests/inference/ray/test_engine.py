@@ -16,7 +16,8 @@ import torch
 from mechanisms.cli.main import main
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.files import cache_folder
-from mechanisms.inference.models import catalogue, engines
+from mechanisms.inference import models
+from mechanisms.inference.models import catalogue
 from mechanisms.sampling import Scheme
 
 ray = pytest.importorskip("ray", reason="RAY IS NOT INSTALLED: pip install -r requirements-ray.txt")
@@ -305,6 +306,6 @@ def test_the_command_line_takes_the_engine(model, monkeypatch, capsys):
     line = f"synthesize {BANK} {columns} {small}".split()
     assert main([*line, "ray"]) == 0
     assert '"demonstrations"' in capsys.readouterr().out
-    monkeypatch.setattr(engines, "find_spec", lambda name: None)
+    monkeypatch.setattr(models, "find_spec", lambda name: None)
     assert main([*line, "ray"]) == 2
     assert "requirements-ray.txt" in capsys.readouterr().err

@@ -9,28 +9,34 @@ import time
 import pytest
 
 from mechanisms.errors import ModelUnavailable, UsageError
-from mechanisms.inference.remote import ChatServer, RequestPolicy, ServerAddress
+from mechanisms.inference import remote
+from mechanisms.inference.remote import ChatServer, ServerAddress
 from tests.chat_server import Reply, Server, serving
 
 KEY = "sk-not-to-be-seen"
-QUICK = RequestPolicy(first_wait=0.001, longest_wait=0.01)
 NOBODY = Server("http://127.0.0.1:9/v1", [])
 """Nothing listens there, and no server of a test gets this port."""
 
 
-def asking(server, key=KEY, policy=QUICK) -> ChatServer:
-    return ChatServer(ServerAddress.of(server.url), "small", key, policy)
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(remote, "_FIRST_WAIT", 0.001)
+    monkeypatch.setattr(remote, "_LONGEST_WAIT", 0.01)
 
 
-def answers(server, messages, **how):
-    return [each for batch in asking(server, **how).answers(messages, 9) for each in batch]
+def asking(server, key=KEY) -> ChatServer:
+    return ChatServer(ServerAddress.of(server.url), "small", key)
 
 
-def failure(reply, policy=QUICK):
+def answers(server, messages, key=KEY):
+    return [each for batch in asking(server, key).answers(messages, 9) for each in batch]
+
+
+def failure(reply):
     """The line of a request that gets such a reply, and how often it was sent."""
     with serving(lambda asked: reply) as server:
         with pytest.raises(ModelUnavailable) as failed:
-            answers(server, ["hello"], policy=policy)
+            answers(server, ["hello"])
         line = str(failed.value)
         assert line.startswith(f"small at {server.url.removeprefix('http://').removesuffix('/v1')} ")
         assert "\n" not in line
@@ -65,7 +71,8 @@ def test_the_key_stands_in_one_header_and_nowhere_else():
         assert KEY not in repr(asking(server))
 
 
-def test_no_more_requests_are_under_way_than_was_said():
+def test_no_more_requests_are_under_way_than_was_said(monkeypatch):
+    monkeypatch.setattr(remote, "_AT_ONCE", 3)
     now, most, lock, together = 0, 0, threading.Lock(), threading.Event()
 
     def rule(asked):
@@ -82,7 +89,7 @@ def test_no_more_requests_are_under_way_than_was_said():
         return Reply("ok")
 
     with serving(rule) as server:
-        answers(server, ["hello"] * 16, policy=RequestPolicy(at_once=3))
+        answers(server, ["hello"] * 16)
     assert 1 < most <= 3
 
 
@@ -98,7 +105,7 @@ def test_a_busy_server_is_asked_again(status):
 def test_but_not_for_ever_nor_for_as_long_as_it_likes(status):
     line, times = failure(Reply(status=status, headers={"Retry-After": "100000"}))
     assert str(status) in line
-    assert times == QUICK.tries
+    assert times == 4
 
 
 @pytest.mark.parametrize(
@@ -123,7 +130,7 @@ def test_but_not_for_ever_nor_for_as_long_as_it_likes(status):
 def test_a_failure_is_one_clear_line_and_is_not_repeated(reply, said):
     if "Content-Length" in reply.headers:
         reply.headers["Connection"] = "close"
-    line, times = failure(reply, RequestPolicy())
+    line, times = failure(reply)
     assert said in line
     assert times == 1
 
@@ -135,7 +142,7 @@ def test_a_redirect_is_not_followed():
         assert other.asked == []
 
 
-def test_a_server_that_is_not_there_or_never_answers():
+def test_a_server_that_is_not_there_or_never_answers(monkeypatch):
     with pytest.raises(ModelUnavailable, match="cannot be reached"):
         answers(NOBODY, ["hello"])
     done = threading.Event()
@@ -144,9 +151,10 @@ def test_a_server_that_is_not_there_or_never_answers():
         done.wait(10)
         return Reply("late")
 
+    monkeypatch.setattr(remote, "_TIMEOUT", 0.1)
     with serving(rule) as server:
         with pytest.raises(ModelUnavailable, match=r"within 0.1 seconds"):
-            answers(server, ["hello"], policy=RequestPolicy(timeout=0.1))
+            answers(server, ["hello"])
         done.set()
 
 

@@ -1,18 +1,48 @@
-"""Plausible token amplification (Yamasaki et al. 2025, equation 13)."""
+"""Transforms of each private row before a mechanism sees it: none, or plausible token amplification."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from scipy.special import log_softmax, softmax
 
-from mechanisms.discovery import parameter, switch, validate
+from mechanisms.discovery import parameter, pick, switch, validate
 from mechanisms.errors import UsageError
 from mechanisms.noise import Floats, Integers
 from mechanisms.steps.distributions import TokenDistributions
-from mechanisms.steps.transforms.transform import Transform
+
+
+class Transform(Protocol):
+    """A public function of one row and of public rows, so that no mechanism's sensitivity changes. Subclass it."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    citation: ClassVar[str]
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def needs_base(self) -> bool:
+        """Whether it needs the model's logits after the tokens so far without any prompt."""
+        return False
+
+    def narrow(self, public: Floats) -> Integers:
+        """Positions, ascending, of the candidates to keep, from their public logits of shape (K,) alone: all."""
+        return np.arange(len(public), dtype=np.int64)
+
+    def apply(self, distributions: TokenDistributions) -> TokenDistributions:
+        """The same step with every row transformed. A non-finite row stays so and changes no other row."""
+        return distributions
+
+
+@dataclass(frozen=True)
+class NoTransform(Transform):
+    """No transform: the mechanism sees the model's own logits."""
+
+    name: ClassVar[str] = "none"
+    title: ClassVar[str] = "None"
+    citation: ClassVar[str] = ""
 
 
 @dataclass(frozen=True)
@@ -20,8 +50,7 @@ class PlausibleTokenAmplification(Transform):
     """Amplify a row's difference from the public prompt: `p_base (p_i / p_pub)^alpha`, renormalised for each row on S.
 
     `p_base` is the model after the tokens so far, without a prompt. All three factors but `p_i` are public, so a row
-    remains
-    a distribution that depends on its own unit only, and noise is added once, to the sum.
+    remains a distribution that depends on its own unit only, and noise is added once, to the sum.
     """
 
     name: ClassVar[str] = "pta"
@@ -86,4 +115,18 @@ class PlausibleTokenAmplification(Transform):
             return np.asarray(np.nan_to_num(log_softmax(distributions.base), nan=0.0, neginf=-1e4), dtype=np.float64)
 
 
-TRANSFORM = PlausibleTokenAmplification
+_TRANSFORMS: dict[str, type[Transform]] = {each.name: each for each in (NoTransform, PlausibleTokenAmplification)}
+
+
+def transform_names() -> list[str]:
+    """Names of all transforms, "none" first."""
+    return list(_TRANSFORMS)
+
+
+def transform_class(name: str) -> type[Transform]:
+    """The transform of that name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    return pick(_TRANSFORMS, name, "transform", transform_names())
