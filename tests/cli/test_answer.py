@@ -136,7 +136,6 @@ def test_a_test_seed_marks_the_answer(capsys, small):
     [
         (f"{VOTES} --queries 2 --epsilon 1", 2, "Give a question"),
         (f"{VOTES} --queries 2 --epsilon 1 --test {BANK} --limit 0", 2, "--limit"),
-        (f"{ASKED} --queries 0 --epsilon 1", 2, "queries"),
         (f"{ASKED} --queries 2 --epsilon 1 --threshold 3", 2, "cosine"),
         (f"{ASKED} --queries 2 --epsilon 1 --most-keywords 3", 2, "--most-keywords"),
         (f"{ASKED} --queries 2 --epsilon 1 --retrieval poisson", 2, "rate"),
@@ -147,16 +146,8 @@ def test_a_test_seed_marks_the_answer(capsys, small):
         (f"{ASKED} --queries 2 --epsilon 1 --text-column text,body", 2, "body"),
         (f"{ASKED_OPEN} --queries 2 --epsilon 1", 2, "label"),
         (f"{ASKED_OPEN} --mechanism keywords --labels A,B --queries 2 --epsilon 1", 2, "open answers"),
-        (f"{ASKED} --queries 2 --epsilon 1 --model no/such-folder/here", 4, "not available"),
         (f"{ASKED} --queries 2 --epsilon 50 --retrieval labels-only", 3, "allows epsilon"),
     ],
 )
 def test_bad_usage_gets_one_line_and_its_exit_code(capsys, line, code, message):
     check_refusal(capsys, line, code, message)
-
-
-def test_it_has_help(capsys):
-    code, out, _ = run(capsys, "answer --help")
-    assert code == 0
-    assert "--new-reservation" in out
-    assert "--noise" not in out  # it follows from epsilon
