@@ -104,12 +104,12 @@ def test_only_figures_of_strangers_stand_beside_a_claim(capsys, small, tmp_path)
     assert "'small'" in err
 
 
-def test_open_answers_from_several_columns_for_users(capsys, small):
-    line = f"answer {small} --text-column question,context --label-column answer --unit-column who --delta 1e-5 --json"
+def test_open_answers_for_users(capsys, small):
+    line = f"answer {small} --text-column question --label-column answer --unit-column who --delta 1e-5 --json"
     rest = f"--mechanism keywords --queries 1 --epsilon 8 --shards 2 --neighbours 1 --answer-tokens 3 --test {small}"
     code, out, err = run(capsys, f"{line} {rest} --limit 1 --max-record-tokens 12")
-    report = json.loads(out)
     assert code == 0, err
+    report = json.loads(out)
     assert report["session"]["unit"] == "user:who"
     assert LABEL_SET not in report["session"]["public_inputs"]
     assert report["private_answers"]["accuracy"] in (0, 1)
