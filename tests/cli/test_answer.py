@@ -143,7 +143,7 @@ def test_a_test_seed_marks_the_answer(capsys, small):
         (f"{ASKED} --queries 2 --epsilon 1 --retrieval poisson --size 0", 2, "--size"),
         (f"{VOTES} --queries 2 --epsilon 1 --retrieval poisson --size 400 --test {BANK}", 2, "--queries"),
         (f"{ASKED} --queries 2 --epsilon 1 --test-seed -1", 2, "--test-seed"),
-        (f"{ASKED} --queries 2 --epsilon 1 --text-column text,body", 2, "body"),
+        (f"{ASKED} --queries 2 --epsilon 1 --text-column body", 2, "body"),
         (f"{ASKED_OPEN} --queries 2 --epsilon 1", 2, "label"),
         (f"{ASKED_OPEN} --mechanism keywords --labels A,B --queries 2 --epsilon 1", 2, "open answers"),
         (f"{ASKED} --queries 2 --epsilon 50 --retrieval labels-only", 3, "allows epsilon"),
