@@ -5,11 +5,6 @@ from __future__ import annotations
 import math
 import re
 import threading
-import time
-import zlib
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import Any
 
 import gradio as gr
@@ -20,14 +15,12 @@ from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.theme import seen
 from dpicl_ui.frame.tree import Tree, drawn, notice, panel, spinner
-from dpicl_ui.generate.replay import own_run
+from dpicl_ui.generate.replay import own_recording
 from dpicl_ui.generate.state import NO_DATA, GenerateState, Made, Run
 from dpicl_ui.privacy.state import PrivacyState
-from mechanisms.accounting import Fingerprint, PrivacyLedger
-from mechanisms.errors import StudioError, UsageError
+from mechanisms.accounting import Fingerprint
+from mechanisms.errors import UsageError
 from mechanisms.rounding import rounded_up
-from mechanisms.runs.events import ENDS
-from mechanisms.runs.run_file import from_lines
 
 # Before a run: whether a finished set that nobody exported or saved gives way to it.
 
@@ -126,14 +119,12 @@ def _beat() -> gr.HTML:
     return gr.HTML(0, html_template="<div></div>", apply_default_css=False, elem_classes="sink")
 
 
-# Finished runs that a reloaded page finds again. They are kept in memory, in the format of run files.
+# Finished runs that a reloaded page finds again. They are kept in memory, on a server whose ledger outlives its pages.
 #
 # A run is found by the random key that the browser keeps with its tab. It holds the releases, the data set's name and
 # the keyed digest of its content, and nothing else that follows from its rows.
 
-AGE = 1800.0
-"""Seconds for which a run is kept after its page was closed."""
-MOST_RUNS, MOST_BYTES = 50, 64 * 2**20
+MOST_RUNS = 20
 """Runs that a server keeps; with more, the oldest are dropped."""
 _KEY = re.compile(r"[0-9a-f]{32}")
 _UNDER_WAY = "A run is under way: stop it, or wait."
@@ -144,69 +135,34 @@ class TabKey(State):
 
     def __init__(self, session: Session) -> None:
         self.value: str | None = None
-        self.runs: KeptRuns | None = None
-
-    def close(self) -> None:
-        """See `State.close`."""
-        if self.runs is not None:
-            self.runs.closed(self)
-        self.value = self.runs = None
-
-
-@dataclass(eq=False, repr=False)
-class _Kept:
-    """A finished run.
-
-    Attributes:
-        file: its run file, compressed.
-        of: the data set, without digests of its rows.
-        owner: the open page that shows it, or the last one that did.
-        ledger: where disclosures of the data set are recorded while that page is open; `disclosures` holds those from
-            before.
-        until: when it is dropped; None while the page is open.
-    """
-
-    file: bytes
-    of: Fingerprint
-    owner: TabKey
-    ledger: PrivacyLedger
-    disclosures: tuple[str, ...] = ()
-    until: float | None = None
-
-    def disclosed(self) -> tuple[str, ...]:
-        """All disclosures that are known by now."""
-        return tuple(
-            sorted({*self.disclosures, *(self.ledger.rows.disclosures(self.of) if self.until is None else ())})
-        )
 
 
 class KeptRuns:
-    """The kept runs of a server; `clock` returns seconds."""
+    """The kept runs of a server, the oldest first."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._lock = clock, threading.Lock()
-        self._runs: dict[str, _Kept] = {}
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs: dict[str, tuple[Run, Made]] = {}
 
     def know(self, session: Session, key: object) -> bool:
         """Set the key that the browser keeps for a tab; return whether it is valid."""
         if not isinstance(key, str) or not _KEY.fullmatch(key):
             return False
-        tab = session.of(TabKey)
-        tab.value, tab.runs = key, self
+        session.of(TabKey).value = key
         return True
 
-    def keep(self, session: Session, ledger: PrivacyLedger) -> None:
-        """Keep a tab's finished run, if it has a run file."""
-        tab, made = session.of(TabKey), session.of(GenerateState).made
-        if tab.value is None or made is None:
+    def keep(self, session: Session) -> None:
+        """Keep a tab's finished run, if its set is private."""
+        key, state = session.of(TabKey).value, session.of(GenerateState)
+        if key is None or state.written is None or state.made is None or not own_recording(session):
             return
-        with suppress(StudioError):
-            file = zlib.compress(own_run(session, ledger).encode())
-            of = Fingerprint(made.of.name, made.of.unit, made.of.content)
+        if state.made.demo_set.certificate.private:
+            of = Fingerprint(state.made.of.name, state.made.of.unit, state.made.of.content)
             with self._lock:
-                self._runs.pop(tab.value, None)
-                self._runs[tab.value] = _Kept(file, of, tab, ledger)
-                self._sweep()
+                self._runs.pop(key, None)
+                self._runs[key] = state.written, Made(state.made.demo_set, of)
+                while len(self._runs) > MOST_RUNS:
+                    del self._runs[next(iter(self._runs))]
 
     def drop(self, session: Session) -> None:
         """Drop a tab's run."""
@@ -214,57 +170,16 @@ class KeptRuns:
             if (key := session.of(TabKey).value) is not None:
                 self._runs.pop(key, None)
 
-    def restore(self, session: Session, ledger: PrivacyLedger) -> bool:
-        """Restore the kept run of a tab without one; return whether there was one.
-
-        Raises:
-            StudioError: the ledger cannot be used.
-        """
-        state, tab = session.of(GenerateState), session.of(TabKey)
-        if state.run is not None or state.made is not None or (kept := self._taken(tab, ledger)) is None:
+    def restore(self, session: Session) -> bool:
+        """Restore the kept run of a tab without one; return whether there was one."""
+        state, key = session.of(GenerateState), session.of(TabKey).value
+        if state.run is not None or state.made is not None or key is None:
             return False
-        *events, end = from_lines(zlib.decompress(kept.file).decode())
-        assert isinstance(end, ENDS)
-        end = replace(end, demo_set=end.demo_set.with_disclosures(kept.disclosures))
-        state.restore(Run(recording=[*events, end]), Made(end.demo_set, kept.of))
-        return True
-
-    def closed(self, tab: TabKey) -> None:
-        """Start the time limit of a run whose page was closed."""
         with self._lock:
-            kept = self._runs.get(tab.value) if tab.value else None
-            if tab.value is None or kept is None or kept.owner is not tab:  # a reload may have it already
-                return
-            try:
-                kept.disclosures = kept.disclosed()
-            except StudioError:  # what has to be on the set is not known
-                del self._runs[tab.value]
-                return
-            kept.until = self._clock() + AGE
-        later = threading.Timer(AGE, self.sweep)
-        later.daemon = True
-        later.start()
-
-    def sweep(self) -> None:
-        """Drop runs that are too old."""
-        with self._lock:
-            self._sweep()
-
-    def _taken(self, tab: TabKey, ledger: PrivacyLedger) -> _Kept | None:
-        with self._lock:
-            self._sweep()
-            kept = self._runs.get(tab.value) if tab.value else None
-            if kept is not None:
-                # The page before may still be open to the server, and its ledger then has the newest marks.
-                kept.disclosures, kept.owner, kept.ledger, kept.until = kept.disclosed(), tab, ledger, None
-            return kept
-
-    def _sweep(self) -> None:
-        now = self._clock()
-        for key in [key for key, kept in self._runs.items() if kept.until is not None and kept.until <= now]:
-            del self._runs[key]
-        while len(self._runs) > MOST_RUNS or sum(len(kept.file) for kept in self._runs.values()) > MOST_BYTES:
-            del self._runs[next(iter(self._runs))]
+            kept = self._runs.get(key)
+        if kept is not None:
+            state.restore(*kept)
+        return kept is not None
 
 
 def forgotten(session: Session, runs: KeptRuns) -> None:
@@ -315,7 +230,7 @@ class Reload:
 
         def find(key: Any, request: gr.Request) -> dict[Any, Any]:
             session, ledger = self._app.session(request), self._app.ledger(request)
-            if not self._runs.know(session, key) or not self._runs.restore(session, ledger):
+            if not self._runs.know(session, key) or not self._runs.restore(session):
                 return {where: gr.skip()}
             shown: dict[Any, Any] = finished(session, ledger, session.of(DataState).file is None)
             return shown | {where: notice(_SHOWN_AGAIN, "info"), self.forget: gr.Button(visible=True)}
@@ -338,6 +253,7 @@ class Reload:
         """Replace the kept run."""
         self._runs.drop(session)
 
-    def ended(self, session: Session, ledger: PrivacyLedger) -> None:
-        """Keep a run that has ended."""
-        self._runs.keep(session, ledger)
+    def ended(self, session: Session) -> None:
+        """Keep a run that has ended, where what it cost outlives the page too."""
+        if self._app.ledgers.lasting:
+            self._runs.keep(session)

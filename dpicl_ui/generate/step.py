@@ -47,7 +47,7 @@ _INTERVAL, _OF_STAGES = 0.08, 0.5
 
 _CURATOR = "Show clean averages: for your eyes only, and the export will be marked"
 _CURATOR_INFO = (
-    "Adds what the records say without noise. Nothing of it is kept, but once you have seen it your later choices are "
+    "Adds what the rows say without noise. Nothing of it is kept, but once you have seen it your later choices are "
     "no longer independent of the data, and the certificate says so."
 )
 
@@ -84,13 +84,10 @@ class GenerateStep:
             self.screen = drawn("live.js", live(RunView()), elem_id="live")
             self.votes = panel(elem_id="votes")
             self.picture = drawn("picture.js", None, elem_id="picture")
-            self.calibration = panel(elem_id="calibration")
             self.replay = Replay()
         with gr.Column(elem_classes="card public"):
             self.score = panel(elem_id="own-score")
-        self._shows = (
-            self.stages, self.openings, self.screen, self.votes, self.picture, self.calibration, self.score
-        )  # fmt: skip
+        self._shows = (self.stages, self.openings, self.screen, self.votes, self.picture, self.score)
         self.own_rows = OwnRows(self._app)
         with gr.Column(elem_classes="card private switch"):
             self.curator = gr.Checkbox(label=_CURATOR, info=_CURATOR_INFO, elem_id="curator")
@@ -99,7 +96,7 @@ class GenerateStep:
         outputs = [
             *self._shows, self.time, self.finished, self.budget, self.notice, self.start, self.stop, self.test,
             self.export, self.curator, self.replay.bar, self.replay.save, self.replay.load, self._app.bar.html,
-            self.cut_off.body, self.replacing.body, self.reload.forget, self.own_rows.rows,
+            self.cut_off.body, self.replacing.body, self.reload.forget, *self.own_rows.outputs,
         ]  # fmt: skip
         runs = guarded(self.notice, self._buttons)
         once: dict[str, Any] = {"trigger_mode": "once", **MODEL, **PRIVATE}
@@ -186,12 +183,12 @@ class GenerateStep:
     def _empty(self, session: Session) -> dict[Any, Any]:
         """The screen without a run."""
         view = RunView()
-        empty = {self.finished: finished(view), self.time: [], self.own_rows.rows: []} | self._app.steps(session)
-        others = self.replacing.hidden() | self._next_step(made=False)
+        empty = {self.finished: finished(view), self.time: []} | self._app.steps(session)
+        others = self.replacing.hidden() | self._next_step(made=False) | self.own_rows.after(session)
         return self._screens(view) | self.replay.ended([], savable=False) | empty | others
 
     def _said_again(self, request: gr.Request) -> dict[Any, Any]:
-        """See `dpicl_ui.frame.theme`."""
+        """What a call just before the last one hid and showed; see `dpicl_ui.frame.theme`."""
         session = self._app.session(request)
         return self._next_step(session.of(GenerateState).made is not None) | self.replay.said_again(session)
 
@@ -237,7 +234,7 @@ class GenerateStep:
         view, shown = RunView("waiting"), 0.0
         pace = Pace(time.monotonic(), _forecast(session, run, self._app.loader.speed))
         try:
-            yield self._begun()
+            yield self._begun(session)
             with closing(begin(run)) as events:
                 for event in events:
                     self._record(session, run, event)
@@ -271,20 +268,20 @@ class GenerateStep:
         """The screen after a run; one that never began leaves the earlier run on it."""
         if not run.recording and own_recording(session):
             return self._again(session, ledger, move=False) | {self.notice: notice(*outcome_of_run(view))}
-        self.reload.ended(session, ledger)
+        self.reload.ended(session)
         return self._ended(session, ledger, view) | self.replay.ended(run.recording, savable(view)) | {self.time: took}
 
-    def _begun(self) -> dict[Any, Any]:
+    def _begun(self, session: Session) -> dict[Any, Any]:
         return self._screens(RunView("running" if self._app.loader.ready else "waiting")) | {
             self.notice: [],
             self.time: [],
-            self.own_rows.rows: [],
             self.start: gr.Button(interactive=False),
             self.stop: gr.Button("Stop", interactive=True),
             self.curator: gr.Checkbox(interactive=False),
             self.test: gr.Button(visible=seen(False)),
             self.export: gr.Button(visible=seen(False)),
             **self.replay.under_way(),
+            **self.own_rows.before(session),
             **self.cut_off.hidden(),
             **self.replacing.hidden(),
             **self.reload.hidden(),
@@ -309,6 +306,7 @@ class GenerateStep:
             self.notice: notice(message, kind),
             **self._app.steps(session),
             **self._next_step(made),
+            **self.own_rows.after(session),
         }
 
     def _buttons(self) -> dict[Any, Any]:

@@ -15,7 +15,7 @@ from dpicl_ui.frame.job import JobControls, Order, Passing, Updates
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import Tree, budget, el, notice, panel, spinner
-from dpicl_ui.test.measure import FileMeasurement, reading_said
+from dpicl_ui.test.measure import FileMeasurement
 from dpicl_ui.test.state import PrototypesState, TestState, Wanted
 from mechanisms.accounting import BudgetSnapshot, Claim, PrivacyLedger, PrivacyTarget, Usage
 from mechanisms.errors import StudioError, UsageError
@@ -34,7 +34,6 @@ _NO_ROOM = "The cap does not allow it: choose a smaller epsilon."
 def about() -> list[Tree]:
     """The card's introduction."""
     return [
-        el("h3", "Also try it without a language model"),
         el(
             "p.muted",
             "An embedding model places every text; a label's prototype is the mean place of your rows with that label, "
@@ -115,8 +114,8 @@ class PrototypesOffer:
         ended = ordered.then(
             guarded(self.notice, self.job.idle)(self._release), None, shown, **MODEL, **PRIVATE,
         ).then(
-            guarded(measured.test_notice)(measured.add_prototypes), None, [measured.test_notice, measured.scores],
-            **MODEL, **PRIVATE,
+            guarded(measured.test_notice)(measured.add_prototypes), None,
+            [measured.test_notice, *measured.about_the_set], **MODEL, **PRIVATE,
         )  # fmt: skip
         self.follow(ended)
 
@@ -142,9 +141,8 @@ class PrototypesOffer:
             return {self.cost: notice(str(error)), self.job.start: gr.Button(_TRY, interactive=False)}
         words = f"{_TRY} for epsilon {rounded_up(claimed.epsilon, 3)}"
         free = after.allowed and not state.busy
-        takes = reading_said(sum(confirmed.sizes.values()), self._measurement.speed)
         return {
-            self.cost: [*price(unit, claimed, after, now), *takes],
+            self.cost: price(unit, claimed, after, now),
             self.job.start: gr.Button(words, interactive=free),
         }
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpicl_ui.generate.cards import finished, outcome_of_run, score_card
-from dpicl_ui.generate.charts import calibration_card, live, openings_card, stages_card, vote_card, writes
+from dpicl_ui.generate.cards import finished, outcome_of_run, score_of_run
+from dpicl_ui.generate.charts import live, openings_card, stages_card, vote_card, writes
 from dpicl_ui.generate.replay import looked_back, replayed, screens
 from mechanisms.records import Demonstration
 from mechanisms.runs.events import (
@@ -121,7 +121,7 @@ def numbers(tree) -> list[float]:
 
 
 def trees(view: RunView) -> list:
-    cards = (stages_card, openings_card, vote_card, calibration_card, score_card, finished)
+    cards = (stages_card, openings_card, vote_card, score_of_run, finished)
     return [tree for card in cards for tree in card(view)]
 
 
@@ -152,7 +152,7 @@ def test_a_run_may_end_anywhere_and_progress_changes_nothing_that_lasts(story, p
 def test_a_run_that_only_writes_has_no_other_pictures():
     view = folded(recording())
     assert writes(view)
-    assert (openings_card(view), vote_card(view), calibration_card(view), score_card(view)) == ([], [], [], [])
+    assert (openings_card(view), vote_card(view), score_of_run(view)) == ([], [], [])
     assert stages_card(view) == []
 
 
