@@ -206,7 +206,7 @@ class ExportStep:
         made = self._marked(self._app.session(request), self._app.ledger(request))
         content, codes, said = list[Tree](), ("", "", ""), list[Tree]()
         if made is not None:
-            content = [*task(made.template, made.labels), el("h3", "Demonstrations"), listed(made)]
+            content = [*task(made.template, made.labels), el("h3", "Demonstrations"), listed(made.demonstrations)]
             if (problem := _PROMPT.refusal(made)) is not None:
                 said = notice(problem, "warn")
             else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dpicl_ui.frame.tree import Tree, el, fact, notice
@@ -33,17 +33,11 @@ def demonstration(each: Demonstration) -> Tree:
     return el("div.demo", el("span.chip", each.label), el("p", each.text or "(empty)"))
 
 
-def listed(demo_set: DemoSet) -> Tree:
-    """All examples of a set."""
-    return _listed(demo_set.demonstrations)
-
-
-def _listed(shown: tuple[Demonstration, ...]) -> Tree:
-    """Many of them unfold on a click, and have a search above them."""
-    trees = map(demonstration, shown)
-    if len(shown) <= MANY:
-        return el("div.demos", *trees)
-    return el("details", el("summary", "Show the demonstrations"), el("div.demos.searched", *trees))
+def listed(shown: Sequence[Demonstration], folded: bool = False) -> Tree:
+    """Examples; many of them unfold on a click, and have a search above them."""
+    many = len(shown) > MANY
+    trees = el("div.demos" + (".searched" if many else ""), *map(demonstration, shown))
+    return el("details", el("summary", "Show the demonstrations"), trees) if many or folded else trees
 
 
 def facts_label(demo_set: DemoSet) -> list[Tree]:
@@ -64,7 +58,7 @@ def finished(view: RunView) -> list[Tree]:
     shown: list[Tree] = [el("p.muted", _NOTHING_YET)]
     if known:
         known_values = "Marked: clean values of this data set are known." if marked else ""
-        shown = [el("p.muted", f"{len(known)}{planned}"), *notice(known_values, "warn"), _listed(known)]
+        shown = [el("p.muted", f"{len(known)}{planned}"), *notice(known_values, "warn"), listed(known)]
     return [head, *shown, *refused(view)]
 
 

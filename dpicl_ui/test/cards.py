@@ -99,7 +99,7 @@ def subject(demo_set: DemoSet | None, loaded: bool) -> list[Tree]:
         words = (_NONE_CHOSEN, *([_STILL_CARRIED] if demo_set.prior else []))
         return [head, el("p", el("strong", "A set without demonstrations.")), *(el("p.muted", each) for each in words)]
     many = f"{count} demonstration{'' if count == 1 else 's'} for {in_words(demo_set.labels)}"
-    return [head, el("p.muted", many), listed(demo_set)]
+    return [head, el("p.muted", many), listed(demo_set.demonstrations, folded=True)]
 
 
 def readers(demo_set: DemoSet, model: LanguageModel) -> list[Tree]:

@@ -18,7 +18,7 @@ from dpicl_ui.test.state import origin, verified
 from mechanisms.demos.demo_set import to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import DataError
-from mechanisms.records import Demonstration, Record
+from mechanisms.records import Demonstration
 from tests.ui.generate.recording import demo_set
 from tests.ui.privacy.test_form import DATASET
 from tests.ui.tabs import write
