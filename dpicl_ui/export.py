@@ -12,7 +12,7 @@ from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.step_bar import Gate
 from dpicl_ui.frame.tree import Tree, el, fact, notice, panel
-from dpicl_ui.generate.cards import facts_label, listed
+from dpicl_ui.generate.cards import facts_label
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.demos.demo_set import FORMAT, DemoSet, to_text
@@ -20,7 +20,6 @@ from mechanisms.demos.signature import signed
 from mechanisms.errors import UsageError
 from mechanisms.exports.export_format import Released, format_named, format_names, on_lines, packed
 from mechanisms.inference.prompts import QueryWords
-from mechanisms.records import PromptTemplate
 from mechanisms.runs.plan import guarantee
 
 # The privacy certificate of a demo set, for people.
@@ -47,18 +46,6 @@ def _value(value: object) -> str:
         inner = {name: f"({_value(each)})" if isinstance(each, dict) else _value(each) for name, each in value.items()}
         return ", ".join(f"{name}: {words}" for name, words in inner.items())
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def task(template: PromptTemplate, labels: tuple[str, ...]) -> list[Tree]:
-    """The prompt that goes with a set."""
-    return [
-        el("h3", "The task"),
-        el(
-            "dl.facts",
-            fact("Instruction", template.instruction),
-            fact("Labels", ", ".join(labels)),
-        ),
-    ]
 
 
 # The formats that step 5 offers: the demo set itself, and what other tools read.
@@ -165,26 +152,22 @@ class ExportStep:
 
     def __init__(self, app: Services) -> None:
         self._app = app
-        with app.bar.panel(5), gr.Row(elem_classes="split"):
-            with gr.Column(scale=7, min_width=300, elem_classes="card public"):
-                panel(
-                    el("div.card-head", el("h2", "Privacy certificate"), el("span.tag.public", "Releasable")),
-                )
-                self.certificate = panel(elem_id="certificate")
-            with gr.Column(scale=4, min_width=300, elem_classes="aside"):
-                with gr.Column(elem_classes="card public"):
+        with app.bar.panel(5):
+            with gr.Row(elem_classes="split"):
+                with gr.Column(scale=7, min_width=300, elem_classes="card public", elem_id="use-it"):
+                    panel(el("h3", "Use it"), el("p.muted", _USE))
+                    self.used = [_copied(*each) for each in _USES]
+                    self.use_notice = panel(elem_id="use-notice")
+                with gr.Column(scale=4, min_width=300, elem_classes="card public"):
                     panel(el("h3", "Download"))
                     self.shape = gr.Dropdown(shapes(), value=DEMO_SET, label="Format", elem_id="export-format")
                     self.purpose = panel(*explained(DEMO_SET, None), elem_id="export-purpose")
                     self.save = gr.Button("Download", variant="primary", elem_id="download")
                     self.notice = panel(elem_id="export-notice")
                     self.sink = sink()
-                with gr.Column(elem_classes="card public", elem_id="use-it"):
-                    panel(el("h3", "Use it"), el("p.muted", _USE))
-                    self.used = [_copied(*each) for each in _USES]
-                    self.use_notice = panel(elem_id="use-notice")
-                with gr.Column(elem_classes="card"):
-                    self.content = panel(elem_id="export-content")
+            with gr.Column(elem_classes="card public"):
+                panel(el("div.card-head", el("h2", "Privacy certificate"), el("span.tag.public", "Releasable")))
+                self.certificate = panel(elem_id="certificate")
         changed = [self.sink, self.notice, self.certificate]
         self.save.click(guarded(self.notice)(self._save), self.shape, changed, **PRIVATE)
         explaining = guarded(self.notice)(self._explain)
@@ -193,7 +176,7 @@ class ExportStep:
     def follow(self, ended: gr.events.Dependency) -> None:
         """Show a run's certificate when it has ended."""
         shown = [
-            self.certificate, self.content, self.notice, self.shape, self.purpose, *self.used, self.use_notice
+            self.certificate, self.notice, self.shape, self.purpose, *self.used, self.use_notice
         ]  # fmt: skip
         ended.then(guarded(self.notice)(self._show), None, shown, **PRIVATE)
 
@@ -204,17 +187,14 @@ class ExportStep:
 
     def _show(self, request: gr.Request) -> dict[Any, Any]:
         made = self._marked(self._app.session(request), self._app.ledger(request))
-        content, codes, said = list[Tree](), ("", "", ""), list[Tree]()
-        if made is not None:
-            content = [*task(made.template, made.labels), el("h3", "Demonstrations"), listed(made.demonstrations)]
-            if (problem := _PROMPT.refusal(made)) is not None:
-                said = notice(problem, "warn")
-            else:
-                codes, reading = used(made), _PROMPT.reading(made)
-                said = [*notice(_PROMPT.caution(made) or "", "warn"), *([el("p.muted", reading)] if reading else [])]
+        codes, said = ("", "", ""), list[Tree]()
+        if made is not None and (problem := _PROMPT.refusal(made)) is not None:
+            said = notice(problem, "warn")
+        elif made is not None:
+            codes, reading = used(made), _PROMPT.reading(made)
+            said = [*notice(_PROMPT.caution(made) or "", "warn"), *([el("p.muted", reading)] if reading else [])]
         return {
             self.certificate: certificate(made) if made else [],
-            self.content: content,
             self.notice: [],
             self.shape: gr.Dropdown(shapes(), value=DEMO_SET),
             self.purpose: explained(DEMO_SET, made),

@@ -15,6 +15,7 @@ function panels() {
     if (!panel) return;
     panel.classList.toggle("current", i + 1 === current || i + 1 === beside);
     panel.classList.toggle("at-side", Boolean(step.sign));
+    if (step.sign) panel.style.top = Math.max(0, bar.getBoundingClientRect().bottom) + 10 + "px";
     panel.classList.toggle("closed", Boolean(step.why));
     const why = panel.querySelector(".gate-why");
     if (why && why.textContent !== step.why) why.textContent = step.why;
@@ -58,6 +59,7 @@ function draw() {
   if (focused >= 0) bar.children[focused].focus({ preventScroll: true });
   panels();
 }
+addEventListener("scroll", () => { if (beside) panels(); }, { passive: true }); // the bar moves until it sticks
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape" || !beside) return;
   const closed = beside;

@@ -244,11 +244,8 @@ _PICTURED = {OPENINGS, VOTE, SCORE}
 def other_releases(view: RunView) -> list[Tree]:
     """Releases of stages that have no picture here, in their own words."""
     return [
-        each
+        el("p.muted", f"{stage.capitalize()}: {line}.")
         for stage, released in view.told.items()
         if stage not in _PICTURED
-        for each in (
-            el("div.card-head", el("h3", stage.capitalize()), el("span.tag.public", "Releasable")),
-            *(el("p", f"{line[:1].upper()}{line[1:]}.") for line in released.lines()),
-        )
+        for line in released.lines()
     ]

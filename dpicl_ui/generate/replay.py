@@ -81,7 +81,7 @@ def screens(view: RunView) -> dict[str, Any]:
         "live": live(view) if writes(view) else None,
         "votes": vote_card(view),
         "picture": picture_card(view),
-        "own-score": [*other_releases(view), *score_of_run(view)],
+        "own-score": [*score_of_run(view), *other_releases(view)],
     }
 
 
