@@ -59,7 +59,7 @@ _TEST_FILE = (
 )
 _SHARED = (
     "{count} of its {total} rows are left out: private data sets have them, where spaces, case and punctuation do not "
-    "count, and an accuracy has no noise."
+    "count, and an accuracy has no noise. How many they are is for your eyes only."
 )
 _NOTHING_LEFT = "Private data sets have every row of this file: bring rows that took no part."
 _MEASURE_AGAIN = (
