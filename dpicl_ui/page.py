@@ -70,7 +70,7 @@ def build(ledgers: Ledgers, loader: ModelLoader, elsewhere: RemoteReader | None 
         _foot(ledgers)
         privacy.follow(data.confirmed)
         privacy.follow(example, go_on=True)
-        generate.follow(data.confirmed, example)
+        generate.cut_off.follow(data.confirmed, example)
         for ended in generate.ended:
             test.follow(ended)
             export.follow(ended)

@@ -28,15 +28,11 @@ _NOTHING_YET = "Whole demonstrations are collected here. They are synthetic and 
 _SHARE = "The demonstrations may be shared with the certificate of step 5."
 
 
-def demonstration(each: Demonstration) -> Tree:
-    """One synthetic example."""
-    return el("div.demo", el("span.chip", each.label), el("p", each.text or "(empty)"))
-
-
 def listed(shown: Sequence[Demonstration], folded: bool = False) -> Tree:
     """Examples; many of them unfold on a click, and have a search above them."""
     many = len(shown) > MANY
-    trees = el("div.demos" + (".searched" if many else ""), *map(demonstration, shown))
+    each = (el("div.demo", el("span.chip", one.label), el("p", one.text or "(empty)")) for one in shown)
+    trees = el("div.demos" + (".searched" if many else ""), *each)
     return el("details", el("summary", "Show the demonstrations"), trees) if many or folded else trees
 
 

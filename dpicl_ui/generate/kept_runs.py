@@ -13,8 +13,7 @@ from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session, State
-from dpicl_ui.frame.theme import seen
-from dpicl_ui.frame.tree import Tree, drawn, notice, panel, spinner
+from dpicl_ui.frame.tree import drawn, notice, panel, spinner
 from dpicl_ui.generate.replay import own_recording
 from dpicl_ui.generate.state import NO_DATA, GenerateState, Made, Run
 from dpicl_ui.privacy.state import PrivacyState
@@ -34,14 +33,14 @@ _AT_ONCE: dict[str, Any] = {"queue": False, **PRIVATE}
 
 
 class Presses(State):
-    """The number of runs begun in a tab, and whether the pending question is about a resumed run."""
+    """The number of runs begun in a tab, and whether the last press was on Resume."""
 
     def __init__(self, session: Session) -> None:
         self.count, self.resume = 0, False
 
 
 class Replacing:
-    """Components and handlers. A press goes through here; a new value of `anew` or `again` then begins the run.
+    """Components and handlers. A press goes through here; a new value of `begun` then begins the run.
 
     What is to be asked is decided at once, while the run waits for the model's queue. So a press and its run are two
     listeners; a number that is new in this tab tells the second one to begin.
@@ -55,13 +54,12 @@ class Replacing:
             with gr.Row(elem_classes="actions"):
                 self.yes = gr.Button("Yes, replace it", size="sm", elem_id="replace-set")
                 self.no = gr.Button("Keep it", size="sm", elem_id="keep-set")
-                self.save = gr.Button("Save this run", size="sm", elem_id="save-before")
-        self.anew, self.again = _beat(), _beat()
+        self.begun = gr.HTML(0, html_template="<div></div>", apply_default_css=False, elem_classes="sink")
 
     def wire(self, start: gr.Button, go_on: gr.Button, where: gr.HTML) -> None:
         """Let these buttons ask first; what is waited for, and errors, are shown in `where`."""
         self._where = where
-        shown = [self.body, self.words, self.save, self.anew, self.again, where]
+        shown = [self.body, self.words, self.begun, where]
         for button, resume in ((start, False), (go_on, True)):
             button.click(guarded(where)(self._presser(resume)), None, shown, **_AT_ONCE)
         self.yes.click(guarded(where)(self.agreed), None, shown, **_AT_ONCE)
@@ -78,7 +76,7 @@ class Replacing:
         return press
 
     def pressed(self, session: Session, resume: bool) -> dict[Any, Any]:
-        """Begin a run, or ask.
+        """Begin a run, or ask: what is lost, and what the next run costs.
 
         Raises:
             UsageError: no data set is confirmed.
@@ -89,12 +87,11 @@ class Replacing:
         presses.resume = resume
         if state.under_way or not state.untaken:
             return self._begin(presses)
-        assert state.made is not None
-        return {
-            self.body: gr.Column(visible=True),
-            self.words: question(session, resume),
-            self.save: gr.Button(visible=seen(state.made.demo_set.certificate.private)),
-        }
+        planned = session.of(PrivacyState).planned
+        charge = planned.charge if planned else 0.0
+        price = f" ({rounded_up(charge, 3)})" if 0 < charge < math.inf else ""
+        cost = _RESUMING if resume else _COSTS_AGAIN.format(price=price)
+        return {self.body: gr.Column(visible=True), self.words: notice(f"{_KEPT_NOWHERE} {cost}", "warn")}
 
     def agreed(self, request: gr.Request) -> dict[Any, Any]:
         """Begin the run of the question."""
@@ -102,21 +99,7 @@ class Replacing:
 
     def _begin(self, presses: Presses) -> dict[Any, Any]:
         presses.count += 1
-        beat = {self.again if presses.resume else self.anew: presses.count}
-        return self.hidden() | {self._where: spinner("Waiting for the model …")} | beat
-
-
-def question(session: Session, resume: bool) -> list[Tree]:
-    """The warning: what is lost, and the cost of the next run."""
-    planned = session.of(PrivacyState).planned
-    charge = planned.charge if planned else 0.0
-    price = f" ({rounded_up(charge, 3)})" if 0 < charge < math.inf else ""
-    cost = _RESUMING if resume else _COSTS_AGAIN.format(price=price)
-    return notice(f"{_KEPT_NOWHERE} {cost}", "warn")
-
-
-def _beat() -> gr.HTML:
-    return gr.HTML(0, html_template="<div></div>", apply_default_css=False, elem_classes="sink")
+        return self.hidden() | {self._where: spinner("Waiting for the model …"), self.begun: presses.count}
 
 
 # Finished runs that a reloaded page finds again. They are kept in memory, on a server whose ledger outlives its pages.
@@ -127,7 +110,6 @@ def _beat() -> gr.HTML:
 MOST_RUNS = 20
 """Runs that a server keeps; with more, the oldest are dropped."""
 _KEY = re.compile(r"[0-9a-f]{32}")
-_UNDER_WAY = "A run is under way: stop it, or wait."
 
 
 class TabKey(State):
@@ -182,50 +164,34 @@ class KeptRuns:
         return kept is not None
 
 
-def forgotten(session: Session, runs: KeptRuns) -> None:
-    """Forget a tab's run and its set.
-
-    Raises:
-        UsageError: one is under way.
-    """
-    state = session.of(GenerateState)
-    if state.under_way:
-        raise UsageError(_UNDER_WAY)
-    state.forget()
-    runs.drop(session)
-
-
-# A page that was loaded anew: the finished run of the same tab is on its screen again, until somebody forgets it.
+# A page that was loaded anew: the finished run of the same tab is on its screen again.
 
 _SHOWN_AGAIN = (
     "This page was loaded anew. The run that had ended here is shown again, and its set can be tested and exported. "
     "The data are no longer here: choose them in step 1 before you write another set."
 )
-_FORGOTTEN = "Forgotten: this server holds nothing of that run's texts any more. What it cost stays spent."
 
 
 class Reload:
     """Components and handlers, but for what the screen becomes, which is the step's.
 
     Attributes:
-        events: after which there is another set, or none.
+        found: fires when there may be a set again.
     """
+
+    found: gr.events.Dependency
 
     def __init__(self, app: Services) -> None:
         self._app, self._runs = app, KeptRuns()
         self.key = drawn("tab_key.js", None, elem_id="tab-key", elem_classes="sink")
-        with gr.Row(elem_classes="actions"):
-            self.forget = gr.Button("Forget it", size="sm", visible=seen(False), elem_id="forget-run")
-        self.events: tuple[gr.events.Dependency, ...] = ()
 
-    def wire(self, where: gr.HTML, outputs: list[Any], finished: Any, empty: Any) -> None:
+    def wire(self, where: gr.HTML, outputs: list[Any], finished: Any) -> None:
         """Look for a run when the page has sent its key.
 
         Args:
             where: shows messages.
-            outputs: all components that `finished` and `empty` may change.
+            outputs: all components that `finished` may change.
             finished: gives the screen of a tab's finished run: `(session, ledger, move)`, where `move` goes to step 3.
-            empty: gives the screen without a run: `(session)`.
         """
 
         def find(key: Any, request: gr.Request) -> dict[Any, Any]:
@@ -233,24 +199,12 @@ class Reload:
             if not self._runs.know(session, key) or not self._runs.restore(session):
                 return {where: gr.skip()}
             shown: dict[Any, Any] = finished(session, ledger, session.of(DataState).file is None)
-            return shown | {where: notice(_SHOWN_AGAIN, "info"), self.forget: gr.Button(visible=True)}
+            return shown | {where: notice(_SHOWN_AGAIN, "info")}
 
-        def forget(request: gr.Request) -> dict[Any, Any]:
-            forgotten(session := self._app.session(request), self._runs)
-            shown: dict[Any, Any] = empty(session)
-            return shown | {where: notice(_FORGOTTEN, "info")} | self.hidden()
-
-        self.events = (
-            self.key.input(guarded(where)(find), self.key, outputs, **PRIVATE),
-            self.forget.click(guarded(where)(forget), None, outputs, **PRIVATE),
-        )
-
-    def hidden(self) -> dict[Any, Any]:
-        """The components with another run on the screen."""
-        return {self.forget: gr.Button(visible=seen(False))}
+        self.found = self.key.input(guarded(where)(find), self.key, outputs, **PRIVATE)
 
     def begun(self, session: Session) -> None:
-        """Replace the kept run."""
+        """Drop the run that a new one replaces."""
         self._runs.drop(session)
 
     def ended(self, session: Session) -> None:

@@ -96,11 +96,6 @@ class GenerateState(State):
         self.run = self.written = run
         self.made, self.looking = made, True
 
-    def forget(self) -> None:
-        """Forget run and set."""
-        self.run = self.written = self.made = None
-        self.looking = False
-
     def stop(self) -> None:
         """Stop the run under way."""
         if self.run is not None:

@@ -18,7 +18,7 @@ from dpicl_ui.frame.theme import seen
 from dpicl_ui.frame.tree import Tree, budget, drawn, el, notice, panel
 from dpicl_ui.generate.cards import finished, outcome_of_loading, outcome_of_run
 from dpicl_ui.generate.charts import live
-from dpicl_ui.generate.kept_runs import Reload, Replacing
+from dpicl_ui.generate.kept_runs import Presses, Reload, Replacing
 from dpicl_ui.generate.own_rows import OwnRows
 from dpicl_ui.generate.pace import Pace, forecast, time_card
 from dpicl_ui.generate.replay import Replay, loaded, own_recording, replayed, savable, screens
@@ -96,33 +96,25 @@ class GenerateStep:
         outputs = [
             *self._shows, self.time, self.finished, self.budget, self.notice, self.start, self.stop, self.test,
             self.export, self.curator, self.replay.bar, self.replay.save, self.replay.load, self._app.bar.html,
-            self.cut_off.body, self.replacing.body, self.reload.forget, *self.own_rows.outputs,
+            self.cut_off.body, self.replacing.body, *self.own_rows.outputs,
         ]  # fmt: skip
         runs = guarded(self.notice, self._buttons)
         once: dict[str, Any] = {"trigger_mode": "once", **MODEL, **PRIVATE}
-        pressed = (
-            self.replacing.anew.change(runs(self._run), {self.curator, *privacy.form}, outputs, **once),
-            self.replacing.again.change(runs(self._go_on), self.curator, outputs, **once),
-        )
+        pressed = self.replacing.begun.change(runs(self._pressed), {self.curator, *privacy.form}, outputs, **once)
         self.replacing.wire(self.start, self.cut_off.go_on, self.notice)
-        self.reload.wire(self.notice, outputs, self._again, self._empty)
-        self.ended = (*pressed, *self.reload.events)
+        self.reload.wire(self.notice, outputs, self._again)
+        self.ended = (pressed, self.reload.found)
         self.cut_off.wire(self.notice)
-        self.follow(*self.ended)
+        self.cut_off.follow(*self.ended)
         for each in self.ended:
             each.then(self._said_again, None, [self.start, self.test, self.export, self.replay.save], **PRIVATE)
         self.stop.click(self._stop, None, self.stop, queue=False, **PRIVATE)
-        for save in (self.replay.save, self.replacing.save):
-            save.click(guarded(self.notice)(self._save), None, [self.replay.sink, self.notice], **PRIVATE)
+        self.replay.save.click(guarded(self.notice)(self._save), None, [self.replay.sink, self.notice], **PRIVATE)
         self._loaded = outputs
         self.loads(self.replay.load, self.notice)
-        self.follow(privacy.start.click(self._show_budget, None, self.budget, **PRIVATE))
+        self.cut_off.follow(privacy.start.click(self._show_budget, None, self.budget, **PRIVATE))
         for button, step in ((self.test, 4), (self.export, 5)):
             button.click(self._mover(step), None, self._app.bar.html, **PRIVATE)
-
-    def follow(self, *events: gr.events.Dependency) -> None:
-        """Look for an interrupted run on the data of step 1, after each of these."""
-        self.cut_off.follow(*events)
 
     def _mover(self, step: int) -> Any:
         def move(request: gr.Request) -> Any:
@@ -169,7 +161,6 @@ class GenerateStep:
                 self.export: gr.Button(visible=seen(False)),
                 **self._app.steps(session, 3),
                 **self.replacing.hidden(),
-                **self.reload.hidden(),
             }
         )
 
@@ -179,13 +170,6 @@ class GenerateStep:
         view = replayed(recording)
         shown = self._ended(session, ledger, view) | self.replay.ended(recording, savable(view)) | {self.time: []}
         return shown | (self._app.steps(session, 3) if move else {})
-
-    def _empty(self, session: Session) -> dict[Any, Any]:
-        """The screen without a run."""
-        view = RunView()
-        empty = {self.finished: finished(view), self.time: []} | self._app.steps(session)
-        others = self.replacing.hidden() | self._next_step(made=False) | self.own_rows.after(session)
-        return self._screens(view) | self.replay.ended([], savable=False) | empty | others
 
     def _said_again(self, request: gr.Request) -> dict[Any, Any]:
         """What a call just before the last one hid and showed; see `dpicl_ui.frame.theme`."""
@@ -198,6 +182,10 @@ class GenerateStep:
             gr.Button("Write another set", variant="secondary") if made else gr.Button("Generate", variant="primary")
         )
         return {self.start: start, self.test: gr.Button(visible=seen(made)), self.export: gr.Button(visible=seen(made))}
+
+    def _pressed(self, values: Mapping[Any, Any], request: gr.Request) -> Iterator[dict[Any, Any]]:
+        resume = self._app.session(request).of(Presses).resume
+        yield from self._go_on(request, values[self.curator]) if resume else self._run(values, request)
 
     def _run(self, values: Mapping[Any, Any], request: gr.Request) -> Iterator[dict[Any, Any]]:
         session, ledger = self._app.session(request), self._app.ledger(request)
@@ -284,7 +272,6 @@ class GenerateStep:
             **self.own_rows.before(session),
             **self.cut_off.hidden(),
             **self.replacing.hidden(),
-            **self.reload.hidden(),
         }
 
     def _screens(self, view: RunView) -> dict[Any, Any]:

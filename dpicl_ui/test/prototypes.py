@@ -27,24 +27,13 @@ from mechanisms.runs.plan import suggested_delta
 
 # What the card of class prototypes says: what they are, what they cost, and that they are paid for.
 
+_ABOUT = (
+    "An embedding model places every text; a label's prototype is the mean place of your rows with that label, "
+    "released once with noise, and a test row gets the label of the nearest one."
+)
+_WAITING: list[Tree] = [el("p.muted", "This needs the private rows: confirm a data set in step 1 first.")]
 _USERS = " One row of each user counts."
 _NO_ROOM = "The cap does not allow it: choose a smaller epsilon."
-
-
-def about() -> list[Tree]:
-    """The card's introduction."""
-    return [
-        el(
-            "p.muted",
-            "An embedding model places every text; a label's prototype is the mean place of your rows with that label, "
-            "released once with noise, and a test row gets the label of the nearest one.",
-        ),
-    ]
-
-
-def waiting() -> list[Tree]:
-    """The card without a data set."""
-    return [el("p.muted", "This needs the private rows: confirm a data set in step 1 first.")]
 
 
 def price(unit: str, claimed: Claim, after: Usage, now: BudgetSnapshot) -> list[Tree]:
@@ -89,11 +78,11 @@ class PrototypesOffer:
         measurement: FileMeasurement,
     ) -> None:
         self._app, self._measurement = app, measurement
-        panel(*about())
+        panel(el("p.muted", _ABOUT))
         self.epsilon = gr.Number(
             _EPSILON, label="Epsilon", info="Less is more private, and noisier.", elem_id="prototypes-epsilon"
         )
-        self.cost = panel(*waiting(), elem_id="prototypes-cost")
+        self.cost = panel(*_WAITING, elem_id="prototypes-cost")
         self.notice = panel(elem_id="prototypes-notice")
         ids = ("prototypes-start", "prototypes-stop", "prototypes-progress")
         self.job = JobControls(app, PrototypesState, _TRY, ids, startable=False)
@@ -128,7 +117,7 @@ class PrototypesOffer:
         session, ledger = self._app.session(request), self._app.ledger(request)
         confirmed, state = session.of(DataState).confirmed, session.of(PrototypesState)
         if confirmed is None:
-            return {self.cost: waiting(), self.job.start: gr.Button(_TRY, interactive=False)}
+            return {self.cost: _WAITING, self.job.start: gr.Button(_TRY, interactive=False)}
         name, unit = confirmed.dataset.name, confirmed.dataset.unit
         now = ledger.snapshot(name, unit)
         if (released := state.released) is not None:

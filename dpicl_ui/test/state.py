@@ -37,14 +37,6 @@ NOTHING = "There is nothing to test: write demonstrations in step 3, or load an 
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Loaded:
-    """A set from an exported file, and the last run before it was loaded."""
-
-    demo_set: DemoSet
-    after: Run | None
-
-
-@dataclass(frozen=True, eq=False, repr=False)
 class Scored:
     """Figures of a set.
 
@@ -76,7 +68,8 @@ class TestState(State):
     def __init__(self, session: Session) -> None:
         self._generate = session.of(GenerateState)
         self._data = session.of(DataState)
-        self._loaded: Loaded | None = None
+        self._loaded: tuple[DemoSet, Run | None] | None = None
+        """A set from an exported file, and the last run before it was loaded."""
         self._scored: Scored | None = None
         self.table: Table | None = None
         """The labelled test file; private."""
@@ -105,8 +98,8 @@ class TestState(State):
     @property
     def loaded(self) -> DemoSet | None:
         """A set read from an exported file, unless a run has written since."""
-        loaded = self._loaded
-        return loaded.demo_set if loaded is not None and loaded.after is self._generate.written else None
+        demo_set, after = self._loaded or (None, None)
+        return demo_set if after is self._generate.written else None
 
     @property
     def tested(self) -> DemoSet | None:
@@ -155,7 +148,7 @@ class TestState(State):
 
     def load(self, demo_set: DemoSet) -> None:
         """Make a set from a file the tested one."""
-        self._loaded = Loaded(demo_set, self._generate.written)
+        self._loaded = demo_set, self._generate.written
 
     def show(self, scored: Scored) -> Scored:
         """Replace the figures by others, or by a version with more of them."""

@@ -11,7 +11,7 @@ from dpicl_ui.data.state import DataState
 from dpicl_ui.export import WITHOUT_DEMONSTRATIONS, ExportStep
 from dpicl_ui.frame.sessions import TabLedgers
 from dpicl_ui.generate import kept_runs as module
-from dpicl_ui.generate.kept_runs import forgotten
+from dpicl_ui.generate.kept_runs import Presses
 from dpicl_ui.generate.replay import own_recording, own_run
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.accounting import Cap, fingerprint
@@ -101,20 +101,10 @@ def test_nobody_else_finds_it(kept: Kept):
     assert kept.found(kept.tab("same"))
 
 
-def test_it_goes_with_another_run_and_when_it_is_forgotten(kept: Kept):
-    kept.close(kept.finished())
-    again = kept.tab("again")
-    assert kept.found(again)
-    forgotten(kept.app.session(again), kept.runs)
-    assert kept.state(again).made is None
-    assert not kept.found(kept.tab("after it was forgotten"))
-
-    tab = kept.finished("another")
-    kept.app.tab("another")
+def test_it_goes_with_another_run(kept: Kept):
+    tab = kept.finished()
     running = kept.app.generate(tab)
     until(kept.app, tab, running, whole)
-    with pytest.raises(UsageError, match="under way"):
-        forgotten(kept.app.session(tab), kept.runs)
     running.close()
     kept.close(tab)
     assert not kept.found(kept.tab("cut off")), "that run had not ended, and the one before had given way"
@@ -173,7 +163,8 @@ def press(app: App, tab: Any, resume: bool = False) -> dict[Any, Any]:
 def asks(app: App, tab: Any, resume: bool = False) -> str:
     """What is asked; empty where a run begins."""
     shown, replacing = press(app, tab, resume), app.step.replacing
-    begun = (replacing.again if resume else replacing.anew) in shown
+    begun = replacing.begun in shown
+    assert app.session(tab).of(Presses).resume is resume
     assert begun is not (shown[replacing.body].visible is True)
     return "" if begun else text_of(shown[replacing.words])
 
@@ -190,7 +181,7 @@ def test_a_first_run_asks_nothing_and_one_over_a_finished_set_does(app: tuple[Ap
     assert "costs its epsilon again" in asks(app, tab)
     made = app.session(tab).of(GenerateState).made
     agreed = app.step.replacing.agreed(tab)
-    assert agreed[app.step.replacing.anew] > 0
+    assert agreed[app.step.replacing.begun] > 0
     assert app.session(tab).of(GenerateState).made is made, "nothing goes before the run is there"
 
 
@@ -245,4 +236,4 @@ def test_a_run_that_was_cut_off_asks_before_it_replaces_a_set_too():
     said = asks(app, tab, resume=True)
     assert "exported" in said
     assert "again" not in said
-    assert app.step.replacing.again in app.step.replacing.agreed(tab)
+    assert app.step.replacing.begun in app.step.replacing.agreed(tab)

@@ -105,7 +105,6 @@ def travel(opened: Callable[[], Page], seen: Seen) -> None:
     step(page, 1)
     choose(page, seen, NAME)
     replace(page, seen)
-    forget(page, seen)
 
 
 def look(page: Page, seen: Seen, name: str) -> None:
@@ -185,18 +184,6 @@ def answered(page: Page, seen: Seen, pages: int) -> None:
         page.wait_for_timeout(100)
 
 
-def forget(page: Page, seen: Seen) -> None:
-    console = [*seen.journey.console]
-    page.reload()
-    page.wait_for_selector("#forget-run")
-    page.click("#forget-run")
-    page.wait_for_selector("#go-export", state="hidden")
-    page.reload()
-    answered(page, seen, 5)
-    seen.journey.console[:] = console
-    seen.said["forgotten"] = page.evaluate("document.querySelector('#steps').innerText")
-
-
 def test_a_reload_shows_the_run_and_its_set_again_and_neither_data_nor_rows(seen: Seen):
     assert seen.said["done"].startswith("Done.")
     assert "loaded anew" in seen.said["reloaded"]
@@ -219,10 +206,9 @@ def test_the_budget_opens_at_the_side_of_a_step(seen: Seen):
     assert "All runs then" in seen.said["budget"]
 
 
-def test_another_tab_gets_nothing_and_nothing_comes_back_that_was_forgotten(seen: Seen):
-    assert seen.restored == [False, True, False, True, False]
+def test_another_tab_gets_nothing(seen: Seen):
+    assert seen.restored == [False, True, False]
     assert "done" not in seen.elsewhere.lower()
-    assert "done" not in seen.said["forgotten"].lower()
 
 
 def test_after_a_run_the_next_step_comes_first(seen: Seen):
