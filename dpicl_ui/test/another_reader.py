@@ -11,7 +11,7 @@ import gradio as gr
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.tree import Tree, el, notice, panel
-from dpicl_ui.privacy.model_choice import there, title
+from dpicl_ui.privacy.model_choice import there
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import PUBLIC_ONLY
@@ -66,7 +66,7 @@ class AnotherReader:
         self.who.input(lambda who: gr.Column(visible=who == _ADDRESS), self.who, self.elsewhere, **PRIVATE)
 
     def _build_local(self) -> None:
-        names = [(title(each), each.name) for each in available_models()]
+        names = [(each.description, each.name) for each in available_models() if each.available]
         with gr.Row(elem_classes="actions"):
             self.name = gr.Dropdown(names, label="Another model of this machine", info=_LOADED, elem_id="reader-name")
             self.load = gr.Button("Load it", size="sm", elem_id="reader-load")
@@ -76,12 +76,9 @@ class AnotherReader:
 
     def _load(self, name: str | None) -> Iterator[dict[Any, Any]]:
         """Load a model; it waits in the model's queue, so nothing computes with the old one."""
-        if not name:
-            raise UsageError("Choose a model first.")
         loader = self._app.loader
-        loader.check_allowed(name)
         yield {self.load: gr.Button(interactive=False)}
-        loader.choose(name)
+        loader.choose(name or "")
         while not loader.settled:
             yield {self.there: there(loader)}
             time.sleep(_GLANCE)
