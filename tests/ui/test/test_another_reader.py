@@ -53,7 +53,7 @@ def servers() -> int:
     return sum(isinstance(each, ChatServer) for each in gc.get_objects())
 
 
-def test_an_address_is_offered_to_an_owner_and_an_operators_reader_to_everybody(server: Server):
+def test_an_address_is_offered_to_an_owner_alone(server: Server):
     offered = reader(server)
     for given, lasting, names in (
         (None, True, ["here", "address"]),
@@ -78,7 +78,7 @@ def test_nothing_is_sent_but_to_a_reader_that_was_offered_and_chosen(
     assert server.asked == []
 
 
-def test_an_address_answers_and_neither_a_private_row_nor_the_key_stays_anywhere(
+def test_an_address_answers_and_its_key_stays_nowhere(
     tab: Tab, server: Server, typed: dict[str, str]
 ):
     before = servers()
