@@ -78,9 +78,7 @@ def test_nothing_is_sent_but_to_a_reader_that_was_offered_and_chosen(
     assert server.asked == []
 
 
-def test_an_address_answers_and_its_key_stays_nowhere(
-    tab: Tab, server: Server, typed: dict[str, str]
-):
+def test_an_address_answers_and_its_key_stays_nowhere(tab: Tab, server: Server, typed: dict[str, str]):
     before = servers()
     said = tab.ask(**typed)
     assert said.count("News") >= 3
