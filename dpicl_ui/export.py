@@ -1,4 +1,4 @@
-"""Step 5: the demo set as a file, in the formats of other tools, and its certificate."""
+"""Step 5: the demo set as a file, in the formats of other tools, as a prompt and as code, and its certificate."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.step_bar import Gate
 from dpicl_ui.frame.tree import Tree, el, fact, notice, panel
-from dpicl_ui.generate.cards import MANY, demonstrations, facts_label, unfolded
+from dpicl_ui.generate.cards import facts_label
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.demos.demo_set import FORMAT, DemoSet, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import UsageError
-from mechanisms.exports.export_format import Released, format_named, format_names, packed
-from mechanisms.records import PromptTemplate
+from mechanisms.exports.export_format import Released, format_named, format_names, on_lines, packed
+from mechanisms.inference.prompts import QueryWords
 from mechanisms.runs.plan import guarantee
 
 # The privacy certificate of a demo set, for people.
@@ -38,10 +38,7 @@ def certificate(demo_set: DemoSet) -> list[Tree]:
 
 
 def _parameters(demo_set: DemoSet) -> list[Tree]:
-    shown = []
-    for name, value in demo_set.certificate.parameters.items():
-        shown.append(fact(name.replace("_", " "), _value(value)))
-    return shown
+    return [fact(name.replace("_", " "), _value(value)) for name, value in demo_set.certificate.parameters.items()]
 
 
 def _value(value: object) -> str:
@@ -49,18 +46,6 @@ def _value(value: object) -> str:
         inner = {name: f"({_value(each)})" if isinstance(each, dict) else _value(each) for name, each in value.items()}
         return ", ".join(f"{name}: {words}" for name, words in inner.items())
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def task(template: PromptTemplate, labels: tuple[str, ...]) -> list[Tree]:
-    """The prompt that goes with a set."""
-    return [
-        el("h3", "The task"),
-        el(
-            "dl.facts",
-            fact("Instruction", template.instruction),
-            fact("Labels", ", ".join(labels)),
-        ),
-    ]
 
 
 # The formats that step 5 offers: the demo set itself, and what other tools read.
@@ -103,6 +88,52 @@ def saved(shape: str, made: DemoSet) -> File:
     return File(chosen.file_name, chosen.media_type, packed(chosen.write(Released.read(text))))
 
 
+# Use it: the set as a prompt, and as six lines of Python for each of two libraries.
+
+_PROMPT = format_named("prompt")
+_CLIENT = """from openai import OpenAI
+prompt, text = {prompt!r}, {text!r}
+client = OpenAI(base_url="http://127.0.0.1:8000/v1", api_key="YOUR KEY")
+messages = [{{"role": "user", "content": prompt + text + {cue!r}}}]
+answer = client.chat.completions.create(model="YOUR MODEL", messages=messages, temperature=0, max_tokens={tokens})
+print(answer.choices[0].message.content)
+"""
+_PIPELINE = """from transformers import pipeline
+prompt, text = {prompt!r}, {text!r}
+generate = pipeline("text-generation", model="YOUR MODEL")
+message = prompt + text + {cue!r}
+answer = generate(message, max_new_tokens={tokens}, do_sample=False, return_full_text=False)
+print(answer[0]["generated_text"])
+"""
+_SPARE_TOKENS = 8
+"""Tokens of an answer beside one for each byte of the longest label."""
+
+
+def used(made: DemoSet) -> tuple[str, str, str]:
+    """The prompt, and the code for an OpenAI-compatible client and for transformers; texts in it are literals.
+
+    Raises:
+        UsageError: the set has no place in a prompt.
+    """
+    [prompt] = _PROMPT.write(Released.read(to_text(signed(made)))).values()
+    words = QueryWords(made.template, on_lines(made))
+    filled = {
+        "prompt": f"{words.shown}{words.field} ",
+        "text": f"[your {made.template.text.lower()}]",
+        "cue": f"\n{words.cue}",
+        "tokens": _SPARE_TOKENS + max(len(label.encode("utf-8", "replace")) for label in made.labels),
+    }
+    return prompt, _CLIENT.format(**filled), _PIPELINE.format(**filled)
+
+
+_USE = "Copied by a click, with this set in it. Put in your own text, model, address and key."
+_USES = (
+    ("The prompt", "use-prompt"),
+    ("Python, an OpenAI-compatible client", "use-openai"),
+    ("Python, transformers", "use-transformers"),
+)
+
+
 # Step 5: the demo set as a file, and its certificate.
 
 
@@ -121,22 +152,22 @@ class ExportStep:
 
     def __init__(self, app: Services) -> None:
         self._app = app
-        with app.bar.panel(5), gr.Row(elem_classes="split"):
-            with gr.Column(scale=7, min_width=300, elem_classes="card public"):
-                panel(
-                    el("div.card-head", el("h2", "Privacy certificate"), el("span.tag.public", "Releasable")),
-                )
-                self.certificate = panel(elem_id="certificate")
-            with gr.Column(scale=4, min_width=300, elem_classes="aside"):
-                with gr.Column(elem_classes="card public"):
+        with app.bar.panel(5):
+            with gr.Row(elem_classes="split"):
+                with gr.Column(scale=7, min_width=300, elem_classes="card public", elem_id="use-it"):
+                    panel(el("h3", "Use it"), el("p.muted", _USE))
+                    self.used = [_copied(*each) for each in _USES]
+                    self.use_notice = panel(elem_id="use-notice")
+                with gr.Column(scale=4, min_width=300, elem_classes="card public"):
                     panel(el("h3", "Download"))
                     self.shape = gr.Dropdown(shapes(), value=DEMO_SET, label="Format", elem_id="export-format")
                     self.purpose = panel(*explained(DEMO_SET, None), elem_id="export-purpose")
                     self.save = gr.Button("Download", variant="primary", elem_id="download")
                     self.notice = panel(elem_id="export-notice")
                     self.sink = sink()
-                with gr.Column(elem_classes="card"):
-                    self.content = panel(elem_id="export-content")
+            with gr.Column(elem_classes="card public"):
+                panel(el("div.card-head", el("h2", "Privacy certificate"), el("span.tag.public", "Releasable")))
+                self.certificate = panel(elem_id="certificate")
         changed = [self.sink, self.notice, self.certificate]
         self.save.click(guarded(self.notice)(self._save), self.shape, changed, **PRIVATE)
         explaining = guarded(self.notice)(self._explain)
@@ -144,20 +175,32 @@ class ExportStep:
 
     def follow(self, ended: gr.events.Dependency) -> None:
         """Show a run's certificate when it has ended."""
-        shown = [self.certificate, self.content, self.notice, self.shape, self.purpose]
-        ended.then(self._show, None, shown, **PRIVATE)
+        shown = [
+            self.certificate, self.notice, self.shape, self.purpose, *self.used, self.use_notice
+        ]  # fmt: skip
+        ended.then(guarded(self.notice)(self._show), None, shown, **PRIVATE)
 
     def _marked(self, session: Session, ledger: PrivacyLedger) -> DemoSet | None:
         """The set as it may be exported now: what became known since it was written is on it."""
         made = session.of(GenerateState).made
         return made.demo_set.with_disclosures(ledger.rows.disclosures(made.of)) if made else None
 
-    def _show(self, request: gr.Request) -> Any:
+    def _show(self, request: gr.Request) -> dict[Any, Any]:
         made = self._marked(self._app.session(request), self._app.ledger(request))
-        if made is None:
-            return [], [], [], gr.Dropdown(shapes(), value=DEMO_SET), explained(DEMO_SET, None)
-        shown = [*task(made.template, made.labels), el("h3", "Demonstrations"), _listed(made)]
-        return certificate(made), shown, [], gr.Dropdown(shapes(), value=DEMO_SET), explained(DEMO_SET, made)
+        codes, said = ("", "", ""), list[Tree]()
+        if made is not None and (problem := _PROMPT.refusal(made)) is not None:
+            said = notice(problem, "warn")
+        elif made is not None:
+            codes, reading = used(made), _PROMPT.reading(made)
+            said = [*notice(_PROMPT.caution(made) or "", "warn"), *([el("p.muted", reading)] if reading else [])]
+        return {
+            self.certificate: certificate(made) if made else [],
+            self.notice: [],
+            self.shape: gr.Dropdown(shapes(), value=DEMO_SET),
+            self.purpose: explained(DEMO_SET, made),
+            **dict(zip(self.used, codes, strict=True)),
+            self.use_notice: said,
+        }
 
     def _explain(self, shape: str, request: gr.Request) -> dict[Any, Any]:
         made = self._marked(self._app.session(request), self._app.ledger(request))
@@ -178,6 +221,8 @@ class ExportStep:
         }
 
 
-def _listed(made: DemoSet) -> Tree:
-    shown = demonstrations(made)
-    return unfolded(*shown) if len(shown) > MANY else el("div.demos", *shown)
+def _copied(label: str, elem_id: str) -> gr.Textbox:
+    """A text that a click copies."""
+    return gr.Textbox(
+        label=label, lines=6, max_lines=6, interactive=False, buttons=["copy"], elem_id=elem_id, elem_classes="code"
+    )

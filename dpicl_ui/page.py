@@ -6,9 +6,9 @@ from typing import Any
 
 import gradio as gr
 
+from dpicl_ui import budget as budget_panel
 from dpicl_ui import export as export_step
-from dpicl_ui.budget import step as budget_step
-from dpicl_ui.budget.step import BudgetStep
+from dpicl_ui.budget import BudgetPanel
 from dpicl_ui.data import state as data_state
 from dpicl_ui.data.step import DataStep
 from dpicl_ui.export import ExportStep
@@ -35,9 +35,9 @@ PLACES = (
     Place("Generate", generate_state.gate),
     Place("Test", test_state.gate),
     Place("Export", export_step.gate),
-    Place("Budget", budget_step.gate, sign="ε", opened="select"),
+    Place("Budget", budget_panel.gate, sign="ε", opened="select"),
 )
-"""The steps in their order, and beside them the place that needs nothing."""
+"""The steps in their order, and the panel at their side."""
 _OFTEN, _SELDOM = 1.0, 5.0
 """Seconds between two looks at the model."""
 _CACHE_AGE = 600
@@ -66,14 +66,15 @@ def build(ledgers: Ledgers, loader: ModelLoader, elsewhere: RemoteReader | None 
         generate = GenerateStep(app, privacy)
         test = EvaluationStep(app, elsewhere)
         export = ExportStep(app)
-        BudgetStep(app)
+        budget = BudgetPanel(app)
         _foot(ledgers)
         privacy.follow(data.confirmed)
         privacy.follow(example, go_on=True)
-        generate.follow(data.confirmed, example)
+        generate.cut_off.follow(data.confirmed, example)
         for ended in generate.ended:
             test.follow(ended)
             export.follow(ended)
+            budget.follow(ended)
         export.follow(generate.own_rows.compared)
         _tick(loader, status, privacy)
         generate.loads(data.source.load_run, data.source.notice)

@@ -8,6 +8,7 @@ const where = make("div", "live-where", head);
 const count = make("div", "live-count", head);
 const meter = make("div", "meter", element);
 const filled = make("div", "meter-fill", meter);
+const sentence = make("p", "muted live-sentence", element);
 const text = make("p", "live-text", element);
 const settled = make("span", "", text);
 const fresh = make("mark", "", text);
@@ -112,6 +113,7 @@ function draw(view) {
   element.dataset.phase = view.phase;
   say(where, view.where);
   say(count, view.count);
+  say(sentence, view.sentence);
   filled.style.width = 100 * view.progress + "%";
   settled.textContent = view.text;
   fresh.textContent = view.fresh;

@@ -1,6 +1,6 @@
 // Looks back at a run: moves the screens of step 3 from place to place, here and without the server.
 // `props.value` is null, or see replay.py. Each screen draws what a "replay" event brings it, as text nodes.
-const SCREENS = ["run-stages", "openings", "live", "votes", "picture", "calibration", "own-score"];
+const SCREENS = ["run-stages", "openings", "live", "votes", "picture", "own-score"];
 const DELAY = 1000 / 1.5; // milliseconds between two places at speed 1; at speed 10 there are 15 a second
 element.classList.add("replay");
 element.setAttribute("role", "group");
@@ -26,11 +26,14 @@ range.addEventListener("input", () => go(Number(range.value) - 1));
 const speed = make("select", "replay-speed", element);
 speed.setAttribute("aria-label", "Speed");
 for (const each of [0.5, 1, 2, 4, 10]) speed.add(new Option(`${each}×`, each, each === 1, each === 1));
-speed.addEventListener("change", () => { if (timer !== null) start(); });
+speed.addEventListener("change", () => { if (timer !== null) start(at, upto); });
 const where = make("p", "replay-where muted", element);
 where.setAttribute("role", "status");
+const chapters = make("div", "replay-chapters", element);
+chapters.setAttribute("role", "group");
+chapters.setAttribute("aria-label", "Play a stage again");
 const frames = () => (props.value ? props.value.frames : []);
-let at = 0, timer = null;
+let at = 0, upto = 0, timer = null;
 
 function stop() {
   clearInterval(timer);
@@ -40,10 +43,11 @@ function stop() {
   play.title = "Play";
   where.setAttribute("aria-live", "polite");
 }
-function start() {
+function start(first = at === frames().length - 1 ? 0 : at, last = frames().length - 1) {
   stop();
-  if (at === frames().length - 1) show(0);
-  timer = setInterval(() => (at < frames().length - 1 ? show(at + 1) : stop()), DELAY / Number(speed.value));
+  upto = last;
+  if (first !== at) show(first);
+  timer = setInterval(() => (at < upto ? show(at + 1) : stop()), DELAY / Number(speed.value));
   play.textContent = "❚❚";
   play.setAttribute("aria-label", "Pause");
   play.title = "Pause";
@@ -82,12 +86,23 @@ function show(place) {
   }
   controls();
 }
+// One button a stage plays its part of the run, and stops where the next one begins.
+function chapter(stage) {
+  const places = frames().flatMap((each, place) => (each.stage === stage ? [place] : []));
+  const made = make("button", "replay-chapter", chapters, `▶ ${stage}`);
+  made.type = "button";
+  made.setAttribute("aria-label", `Play ${stage} again`);
+  made.addEventListener("click", () => start(places[0], places[places.length - 1]));
+}
 function draw() {
   stop();
   element.hidden = !props.value;
   at = Math.max(0, frames().length - 1);
   for (const screen of SCREENS) put(screen, {}); // another run: nothing of the one before stays
+  chapters.replaceChildren();
   if (!props.value) return;
+  const stages = [...new Set(frames().map((each) => each.stage))].filter(Boolean);
+  if (stages.length > 1) stages.forEach(chapter);
   controls();
   const drawn = props.value; // the screens get how the run ended at the same time: behind that, its tokens can be clicked
   setTimeout(() => { if (props.value === drawn && timer === null && at === frames().length - 1) show(at); }, 100);

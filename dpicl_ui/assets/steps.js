@@ -1,8 +1,10 @@
 // The five steps and the budget beside them: moves between panels in the browser alone, and says why one is closed.
 // `props.value` is {go: [ticket, step], steps: [{title, note, done, why, sign, opened}]}; a new ticket moves to its step.
-// A place beside the steps has a sign, and fires `opened` when it is clicked.
+// A place beside the steps has a sign: a click opens it at the side of the present step and fires `opened`, and a second
+// click, the escape key or another step closes it.
 let ticket = null;
 let current = 1;
+let beside = 0;
 const bar = document.createElement("nav");
 bar.setAttribute("aria-label", "Steps");
 element.replaceChildren(bar);
@@ -11,7 +13,9 @@ function panels() {
   steps.forEach((step, i) => {
     const panel = document.getElementById("step-" + (i + 1));
     if (!panel) return;
-    panel.classList.toggle("current", i + 1 === current);
+    panel.classList.toggle("current", i + 1 === current || i + 1 === beside);
+    panel.classList.toggle("at-side", Boolean(step.sign));
+    if (step.sign) panel.style.top = Math.max(0, bar.getBoundingClientRect().bottom) + 10 + "px";
     panel.classList.toggle("closed", Boolean(step.why));
     const why = panel.querySelector(".gate-why");
     if (why && why.textContent !== step.why) why.textContent = step.why;
@@ -20,14 +24,14 @@ function panels() {
 }
 function show(step, scroll) {
   current = step;
+  beside = 0;
   draw();
   if (scroll) window.scrollTo({ top: 0 });
-  window.dispatchEvent(new Event("resize")); // plots measure themselves when they become visible
 }
 function button(step, i) {
   const made = document.createElement("button");
   made.type = "button";
-  made.className = "stepper" + (i + 1 === current ? " current" : "") + (step.done ? " done" : "") + (step.why ? " shut" : "")
+  made.className = "stepper" + (i + 1 === current || i + 1 === beside ? " current" : "") + (step.done ? " done" : "") + (step.why ? " shut" : "")
     + (step.sign ? " beside" : "");
   if (i + 1 === current) made.setAttribute("aria-current", "step");
   const sign = step.sign || (step.done && i + 1 !== current ? "✓" : String(i + 1));
@@ -40,9 +44,12 @@ function button(step, i) {
   }
   made.setAttribute("aria-label", step.sign ? step.title : `Step ${i + 1}: ${step.title}`);
   if (step.why) made.title = step.why;
+  if (step.sign) made.setAttribute("aria-expanded", String(i + 1 === beside));
   made.addEventListener("click", () => {
-    show(i + 1, true);
-    if (step.opened && !step.why) trigger(step.opened);
+    if (!step.sign) return show(i + 1, true);
+    beside = beside ? 0 : i + 1;
+    draw();
+    if (beside) trigger(step.opened);
   });
   return made;
 }
@@ -52,6 +59,14 @@ function draw() {
   if (focused >= 0) bar.children[focused].focus({ preventScroll: true });
   panels();
 }
+addEventListener("scroll", () => { if (beside) panels(); }, { passive: true }); // the bar moves until it sticks
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || !beside) return;
+  const closed = beside;
+  beside = 0;
+  draw();
+  bar.children[closed - 1].focus();
+});
 watch("value", () => {
   const [next, step] = props.value.go;
   if (next === ticket) return draw();

@@ -111,7 +111,7 @@ def _both(colours: dict[str, str]) -> dict[str, Any]:
 
 def look() -> dict[str, Any]:
     """The arguments of `launch()` that make the page look and behave as it does."""
-    styles = ("colours.css", "studio.css", "recipe.css", "replay.css", "picture.css", "scroll.css")
+    styles = ("colours.css", "studio.css", "recipe.css", "replay.css", "picture.css", "scroll.css", "budget.css")
     css = "".join(map(asset, styles))
     return {"theme": theme(), "css": css, "head": HEAD, "footer_links": []}
 

@@ -1,17 +1,17 @@
-"""Cards of a finished run: its demonstrations, how it ended, and the private score."""
+"""Cards of a run and of its set: demonstrations, what the gate refused, how the run ended, and the private score."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dpicl_ui.frame.tree import Tree, el, fact, notice
 from mechanisms.demos.demo_set import DemoSet
-from mechanisms.demos.findings import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT, ArmScore, Score
+from mechanisms.demos.findings import DEMONSTRATIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, ArmScore, Score
 from mechanisms.evaluation.evaluate import verdict_of_score
-from mechanisms.exports.facts_label import TITLE, label_of_facts
+from mechanisms.exports.facts_label import label_of_facts
 from mechanisms.exports.provenance import balanced_in_words
 from mechanisms.records import Demonstration
 from mechanisms.rounding import rounded_up
@@ -28,20 +28,12 @@ _NOTHING_YET = "Whole demonstrations are collected here. They are synthetic and 
 _SHARE = "The demonstrations may be shared with the certificate of step 5."
 
 
-def demonstration(each: Demonstration) -> Tree:
-    """One synthetic example."""
-    return el("div.demo", el("span.chip", each.label), el("p", each.text or "(empty)"))
-
-
-def demonstrations(demo_set: DemoSet) -> list[Tree]:
-    """All examples of a set."""
-    return [demonstration(each) for each in demo_set.demonstrations]
-
-
-def unfolded(*shown: Tree) -> Tree:
-    """Examples that unfold on a click; many have a search above them."""
-    search = ".searched" if len(shown) > MANY else ""
-    return el("details", el("summary", "Show the demonstrations"), el(f"div.demos{search}", *shown))
+def listed(shown: Sequence[Demonstration], folded: bool = False) -> Tree:
+    """Examples; many of them unfold on a click, and have a search above them."""
+    many = len(shown) > MANY
+    each = (el("div.demo", el("span.chip", one.label), el("p", one.text or "(empty)")) for one in shown)
+    trees = el("div.demos" + (".searched" if many else ""), *each)
+    return el("details", el("summary", "Show the demonstrations"), trees) if many or folded else trees
 
 
 def facts_label(demo_set: DemoSet) -> list[Tree]:
@@ -57,23 +49,13 @@ def finished(view: RunView) -> list[Tree]:
     """The demonstrations so far, and what the gate refused."""
     head = el("div.card-head", el("h3", "Demonstrations"), el("span.tag.public", "Releasable"))
     known = view.standing
-    if not known:
-        return [head, el("p.muted", _NOTHING_YET), *refused(view)]
     marked = view.demo_set is not None and bool(view.demo_set.certificate.disclosures)
-    shown = [demonstration(each) for each in known]
-    return [
-        head,
-        el("p.muted", _how_many(view)),
-        el("p.notice.warn", "Marked: clean values of this data set are known.") if marked else "",
-        unfolded(*shown) if len(known) > MANY else el("div.demos" if view.ended else "div", *shown),
-        *refused(view),
-        *_facts(view),
-    ]
-
-
-def _how_many(view: RunView) -> str:
-    known = len(view.standing)
-    return f"{known} of {view.plan.spec.shots * len(view.plan.labels)}" if view.plan else f"{known}"
+    planned = f" of {view.plan.spec.shots * len(view.plan.labels)}" if view.plan else ""
+    shown: list[Tree] = [el("p.muted", _NOTHING_YET)]
+    if known:
+        known_values = "Marked: clean values of this data set are known." if marked else ""
+        shown = [el("p.muted", f"{len(known)}{planned}"), *notice(known_values, "warn"), listed(known)]
+    return [head, *shown, *refused(view)]
 
 
 def refused(view: RunView) -> list[Tree]:
@@ -83,14 +65,10 @@ def refused(view: RunView) -> list[Tree]:
     count = len(view.refused)
     reasons = ", ".join(f"{reason} ({n})" for reason, n in Counter(each.reason for each in view.refused).most_common())
     texts = "1 text was" if count == 1 else f"{count} texts were"
-    return [el("p.muted", f"{texts} refused: {reasons}. What was paid for stays paid; the next best drafts stand in.")]
-
-
-def _facts(view: RunView) -> list[Tree]:
-    """The label of facts of a run that has ended, folded."""
-    if not view.ended or view.demo_set is None:
-        return []
-    return [el("details", el("summary", TITLE), *facts_label(view.demo_set))]
+    return [
+        el("h4", "What the gate refused"),
+        el("p.muted", f"{texts} refused: {reasons}. What was paid for stays paid; the next best drafts stand in."),
+    ]
 
 
 def outcome_of_run(view: RunView) -> tuple[str, str]:
@@ -135,16 +113,24 @@ def outcome_of_loading(view: RunView) -> tuple[str, str]:
 
 # The private score: how often the labels of the data set's own rows are found.
 
-_NAMES = {ZERO_SHOT: "Zero-shot", PUBLIC_ONLY: "Public only", DEMONSTRATIONS: "This set"}
+_NAMES = {
+    ZERO_SHOT: "Zero-shot",
+    PUBLIC_ONLY: "Public only",
+    DEMONSTRATIONS: "This set",
+    PROTOTYPES: "Class prototypes",
+}
 _TOO_FEW = "too few rows"
 _HELD_OUT = "These rows took part in nothing that was written."
-_ALIKE = "All three are read alike: each with a correction that was measured on rows."
-_LESS_FITTED = "The two others are corrected less finely, out of fewer rows: read with as much care they may do better."
+_ALIKE = (
+    "All arms are read alike: each with a correction that was measured on rows. The set's is the finest, so the others "
+    "may do better if they are read with as much care."
+)
 _NO_BETTER = (
     "This score does not show that the set is better than naming the largest label every time, by the public sizes."
 )
 _USERS = "Every user counts the same."
-NOT_HELD_OUT = "These rows may have taken part in what was written: the set's figure may be a little optimistic."
+_NOT_HELD_OUT = "These rows may have taken part in what was written: the set's figure may be a little optimistic."
+_FROM_FILE = "These figures are what the file says; they cannot be checked without its data."
 _BETTER_ALONE = (
     "{model} reads these {unit}s better without demonstrations than with these; the set is exported all the same, for "
     "other readers."
@@ -153,48 +139,61 @@ _DUST = 1e-9
 """Tolerance for floats: .71 times 100 is slightly more than 71."""
 
 
-def score_card(view: RunView) -> list[Tree]:
-    """The set beside zero-shot, public-only and the largest label, on one axis; nothing where there is no score."""
+def score_of_run(view: RunView) -> list[Tree]:
+    """The score that a run has released; a replay's set has it in the end alone."""
     told = view.told.get(SCORE)
     if not isinstance(told, ScoreReleased) or view.demo_set is None:
         return []
-    score = told.score
-    made = replace(view.demo_set, score=score)  # a replay's set has it in the end alone
+    return score_card(replace(view.demo_set, score=told.score))
+
+
+def verdict_of(made: DemoSet) -> str:
+    """One sentence on what a set's private score shows; empty where it has none, or too few rows took part."""
     majority = made.majority[1] if made.majority else None
-    verdict = verdict_of_score(score, False, majority)
-    found = score.arms.get(DEMONSTRATIONS)
-    arms = [(_NAMES[arm], score.arms[arm], arm == DEMONSTRATIONS) for arm in _NAMES if arm in score.arms]
+    return verdict_of_score(made.score, not made.demonstrations, majority) if made.score else ""
+
+
+def score_card(made: DemoSet | None, loaded: bool = False) -> list[Tree]:
+    """The set beside its baselines and the largest label, on one axis; nothing where there is no score.
+
+    Args:
+        loaded: the set comes from a file, whose data are not here.
+    """
+    if made is None or (score := made.score) is None:
+        return []
+    majority, found = made.majority[1] if made.majority else None, score.arms.get(DEMONSTRATIONS)
+    no_better = found is not None and not found.wide and found.interval[0] <= (majority or 0.0)
+    whose, weighed = "its" if loaded else "your", balanced_in_words(made)
+    arms = [_range(_NAMES.get(arm, arm), each, arm) for arm, each in score.arms.items()]
+    largest = [] if majority is None else [_range("The largest label", ArmScore(majority, (majority, majority)))]
+    ends = el("div.range-row.range-ends", el("span.range-axis", el("span", "0"), el("span", "50"), el("span", "100")))
     return [
-        el("div.card-head", el("h3", "On your own rows"), el("span.tag.public", "Releasable")),
-        el("p.guarantee", verdict or _sentence(score, majority)),
-        *([el("p.muted", _sentence(score, majority))] if verdict else []),
-        *weighed(made),
-        el(
-            "div.ranges",
-            *(_range(*each) for each in arms),
-            _largest(made),
-            el("div.range-row.range-ends", el("span.range-axis", el("span", "0"), el("span", "50"), el("span", "100"))),
-        ),
-        el("p.muted", " ".join(_remarks(view, score))),
-        *notice(better_alone(made), "info"),
-        *notice(_NO_BETTER if found and not found.wide and found.interval[0] <= (majority or 0.0) else "", "warn"),
-        *notice("" if score.held_out else NOT_HELD_OUT, "warn"),
+        el("div.card-head", el("h3", f"On {whose} own rows"), el("span.tag.public", "Releasable")),
+        el("p.guarantee", _sentence(score, majority, whose)),
+        *(el("p.muted", words) for words in (verdict_of(made), weighed) if words),
+        el("div.ranges", *arms, *largest, ends),
+        el("p.muted", " ".join(_remarks(made, score, loaded))),
+        *notice(_better_alone(made, score), "info"),
+        *notice(_NO_BETTER if no_better else "", "warn"),
+        *notice("" if score.held_out else _NOT_HELD_OUT, "warn"),
     ]
 
 
-def _remarks(view: RunView, score: Score) -> Iterator[str]:
+def _remarks(made: DemoSet, score: Score, loaded: bool) -> Iterator[str]:
     yield f"{score.percent} intervals, of the noise and of which rows happened to be asked."
-    if CALIBRATE in view.told:
-        yield f"{_ALIKE} {_LESS_FITTED}"
+    if any(stage.name == CALIBRATE for stage in made.stages):
+        yield _ALIKE
     if score.held_out:
         yield _HELD_OUT
-    if view.unit != "row":
+    if made.certificate.by_user:
         yield _USERS
+    if loaded:
+        yield _FROM_FILE
 
 
-def better_alone(made: DemoSet) -> str:
+def _better_alone(made: DemoSet, score: Score) -> str:
     """The sentence where its reader is shown to find more labels without the set; else empty."""
-    gain = made.score.gains.get(ZERO_SHOT) if made.score else None
+    gain = score.gains.get(ZERO_SHOT)
     if gain is None or gain.interval[1] >= 0:
         return ""
     return _BETTER_ALONE.format(model=made.model_id, unit="user" if made.certificate.by_user else "row")
@@ -206,11 +205,11 @@ def of_hundred(arm: ArmScore) -> str:
     return f"{math.floor(100 * low + _DUST)} to {math.ceil(100 * high - _DUST)}"
 
 
-def _sentence(score: Score, majority: float | None) -> str:
+def _sentence(score: Score, majority: float | None, whose: str) -> str:
     found, plain = score.arms.get(DEMONSTRATIONS), score.arms.get(ZERO_SHOT)
     if found is None or found.wide:
         return "Too few rows took part to say how often labels are found."
-    words = f"The set finds the label of {of_hundred(found)} of 100 of your own rows"
+    words = f"The set finds the label of {of_hundred(found)} of 100 of {whose} own rows"
     if plain is not None and not plain.wide:
         words += f"; zero-shot, {of_hundred(plain)}"
     if majority is not None:
@@ -218,49 +217,31 @@ def _sentence(score: Score, majority: float | None) -> str:
     return f"{words}."
 
 
-def weighed(demo_set: DemoSet) -> list[Tree]:
-    """The weighing of a set's score, and its relation to balanced accuracy."""
-    words = balanced_in_words(demo_set)
-    return [el("p.muted", words)] if words else []
-
-
-def _largest(made: DemoSet) -> Tree | None:
-    """Naming the largest label every time, by the public sizes."""
-    if made.majority is None:
-        return None
-    share = made.majority[1]
-    return _range("The largest label", ArmScore(share, (share, share)), own=False)
-
-
-def _range(name: str, arm: ArmScore, own: bool) -> Tree:
+def _range(name: str, arm: ArmScore, kind: str = "") -> Tree:
     low, high = arm.interval
-    exact, few = low == high, arm.wide
-    words = f"{math.ceil(100 * low - _DUST)}" if exact else of_hundred(arm)
+    words = f"{math.ceil(100 * low - _DUST)}" if low == high else of_hundred(arm)
     return el(
-        "div.range-row" + (".own" if own else "") + (".few-rows" if few else ""),
+        "div.range-row" + (".own" if kind == DEMONSTRATIONS else "") + (".few-rows" if arm.wide else ""),
         el("span.range-name", name, title=name),
         el(
             "span.range-track",
             el("span.range", numbers={"low": round(low, 4), "high": round(high, 4)}),
-            el("span.range-point", numbers={"at": round(arm.accuracy, 4)}) if not few else None,
+            el("span.range-point", numbers={"at": round(arm.accuracy, 4)}) if not arm.wide else None,
             role="img",
             aria_label=f"{words} of 100",
         ),
-        el("span.range-number", _TOO_FEW if few else words),
+        el("span.range-number", _TOO_FEW if arm.wide else words),
     )
 
 
-_PICTURED = {OPENINGS, VOTE, CALIBRATE, SCORE}
+_PICTURED = {OPENINGS, VOTE, SCORE}
 
 
 def other_releases(view: RunView) -> list[Tree]:
     """Releases of stages that have no picture here, in their own words."""
     return [
-        each
+        el("p.muted", f"{stage.capitalize()}: {line}.")
         for stage, released in view.told.items()
         if stage not in _PICTURED
-        for each in (
-            el("div.card-head", el("h3", stage.capitalize()), el("span.tag.public", "Releasable")),
-            *(el("p", line) for line in released.lines()),
-        )
+        for line in released.lines()
     ]

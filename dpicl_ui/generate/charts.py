@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from dpicl_ui.frame.tree import Tree, el
 from mechanisms.data.sizes import WHETHER_SHOWN
 from mechanisms.runs.events import TokenReleased
-from mechanisms.runs.spec import CALIBRATE, OPENINGS, VOTE, WRITE
+from mechanisms.runs.spec import OPENINGS, VOTE, WRITE
 from mechanisms.runs.stages import stages_by_place
-from mechanisms.runs.stages.calibrate import Calibrate, PriorsReleased
 from mechanisms.runs.stages.openings import OpeningsReleased
 from mechanisms.runs.stages.vote import Ballot, VotesReleased
 from mechanisms.runs.view import RunView, Writing
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps.mechanism import Line, Picture
-from mechanisms.tallies import masses
 
 # The stages in a row, and what is being asked of the data now.
 
@@ -39,12 +35,13 @@ def stages_card(view: RunView) -> list[Tree]:
 
 
 def _under_way(view: RunView) -> list[Tree]:
-    if view.drafting:
-        words = drafting_in_words(view)
-    else:
+    """What is being asked; a picture that is there says it itself."""
+    words = drafting_in_words(view)
+    if not words and not (view.stage in view.told or (view.stage == WRITE and view.tokens)):
         words = stages_by_place()[view.stage].question.format(unit=view.unit) if view.stage else "Starting …"
     meter = el("div.meter.private", el("div.meter-fill.by-share", numbers={"share": round(view.done, 3)}))
-    return [el("p.muted", words, role="status"), meter if 0 < view.done < 1 else ""]
+    said = [el("p.muted", words, role="status")] if words else []
+    return [*said, meter] if 0 < view.done < 1 else said
 
 
 def drafting_in_words(view: RunView) -> str:
@@ -58,15 +55,20 @@ def drafting_in_words(view: RunView) -> str:
 MOST_BARS = 20
 DRAFTING = "The model writes drafts from public text alone. No row is read yet, and nothing is spent."
 IDLE = "What is written appears here as it is released."
+_SUM = "Each {unit} says which token comes next; their sum with noise decides."
+_READ = "Each {unit} says which token comes next; their sum with noise decides, read through what the model expects."
+_TOKEN = "Each {unit} says which token comes next; only the token that wins under noise is released."
+_FREE = "This token is free: public text alone decided it, and no {unit} was asked."
 
 
 def live(view: RunView) -> dict[str, Any]:
     """Everything the live screen draws.
 
     Returns:
-        phase, where (which demonstration), count (which token), progress (0 to 1), text (without the last token), fresh
-        (the last token's text), hint (shown instead of an empty text), chart (None before the first token) and others
-        (label, number in words and text of the demonstrations that are written beside it).
+        phase, where (which demonstration), count (which token), progress (0 to 1), sentence (what happens at a token),
+        text (without the last token), fresh (the last token's text), hint (shown instead of an empty text), chart (None
+        before the first token) and others (label, number in words and text of the demonstrations that are written
+        beside it).
     """
     shown = view.shown
     token, text, before = (shown.token, shown.text, shown.before) if shown else (None, "", "")
@@ -76,12 +78,21 @@ def live(view: RunView) -> dict[str, Any]:
         "where": _where(view),
         "count": _count(view, token) if token else "",
         "progress": round(view.progress, 3),
+        "sentence": _sentence(token).format(unit=view.unit) if token else "",
         "text": before,
         "fresh": text[len(before) :],
         "hint": _hint(view),
         "chart": chart(view, shown, token) if shown and token else None,
         "others": [{"label": each.label, "which": _which(view, each), "text": each.text} for each in view.writing[1:]],
     }
+
+
+def _sentence(token: TokenReleased) -> str:
+    if token.free:
+        return _FREE
+    if token.scores is None:
+        return _TOKEN
+    return _SUM if token.values is None else _READ
 
 
 def _sampling(view: RunView) -> SamplingPlan | None:
@@ -104,7 +115,7 @@ def _where(view: RunView) -> str:
     if view.phase == "waiting":
         return drafting_in_words(view) or "Waiting for the model …"
     if view.phase in ("idle", "failed") or not view.shown:
-        return "Nothing of yours is running" if view.phase != "running" else "Starting …"
+        return "Idle" if view.phase != "running" else "Starting …"
     verb = "Writing" if view.writing and view.phase == "running" else "Last written"
     return f"{verb}: {view.shown.label}{_which(view, view.shown)}"
 
@@ -255,7 +266,7 @@ def _clean(line: Line, private: tuple[tuple[float, ...], tuple[float, ...]] | No
     return before[line.candidate], after[line.candidate]
 
 
-# Noisy counts as bars, each with the noise to either side of it: openings, votes, and label preferences.
+# Noisy counts as bars, each with the noise to either side of it: openings and votes.
 
 MOST_GROUPS = 8
 _NOISE = "One line to either side of a bar's end: one standard deviation of the noise ({noise:.1f})."
@@ -283,34 +294,31 @@ class Bar(NamedTuple):
     Attributes:
         name: what is counted; hostile.
         best: whether it is taken.
-        mark: what would be expected; None where nothing is.
     """
 
     name: str
     value: float
     best: bool = False
-    mark: float | None = None
 
 
-def noisy_bars(bars: Sequence[Bar], noise: float, digits: int = 0) -> Tree:
+def noisy_bars(bars: Sequence[Bar], noise: float) -> Tree:
     """Bars on one axis."""
-    axis = Axis.of([0.0, *(each.value + way * noise for each in bars for way in (-1, 1)), *(b.mark or 0 for b in bars)])
-    return el("ul.noisy", *(_noisy_bar(each, noise, axis, digits) for each in bars))
+    axis = Axis.of([0.0, *(each.value + way * noise for each in bars for way in (-1, 1))])
+    zero = axis.share(0.0)
+    return el("ul.noisy", *(_noisy_bar(each, noise, axis, sorted((zero, axis.share(each.value)))) for each in bars))
 
 
-def _noisy_bar(bar: Bar, noise: float, axis: Axis, digits: int) -> Tree:
-    zero, at = axis.share(0.0), axis.share(bar.value)
+def _noisy_bar(bar: Bar, noise: float, axis: Axis, ends: Sequence[float]) -> Tree:
     low, high = axis.share(bar.value - noise), axis.share(bar.value + noise)
     return el(
         "li.noisy-row" + (".chosen" if bar.best else ""),
         el("span.noisy-name", bar.name or "(empty)", title=bar.name),
         el(
             "span.noisy-track",
-            el("span.noisy-bar", numbers={"from": min(zero, at), "to": max(zero, at)}),
+            el("span.noisy-bar", numbers={"from": ends[0], "to": ends[1]}),
             el("span.noisy-error", numbers={"low": low, "high": high}),
-            None if bar.mark is None else el("span.noisy-mark", numbers={"at": axis.share(bar.mark)}),
         ),
-        el("span.noisy-number", f"{round(bar.value, digits) + 0.0:.{digits}f}"),  # no minus before a zero
+        el("span.noisy-number", f"{round(bar.value) + 0.0:.0f}"),  # no minus before a zero
     )
 
 
@@ -408,44 +416,3 @@ def _ballot(label: str, ballot: Ballot, noise: float, most: int) -> Iterator[Tre
 def _texts(ballot: Ballot) -> str:
     texts = f"{len(ballot.drafts)} text{'' if len(ballot.drafts) == 1 else 's'}"
     return f"{texts}, {ballot.written} written by rows" if ballot.written else texts
-
-
-# Which labels the model prefers.
-
-_MOST_LABELS = 12
-_SETS = ("without demonstrations", "with public ones", "with this set")
-
-
-def calibration_card(view: RunView) -> list[Tree]:
-    """What the model says under the run's set, label by label, beside the labels' public shares."""
-    told = view.told.get(CALIBRATE)
-    if not isinstance(told, PriorsReleased) or view.plan is None or view.demo_set is None:
-        return []
-    labels, spec = view.plan.labels, view.plan.spec
-    planned = view.plan.stages[CALIBRATE]
-    assert isinstance(planned, Calibrate)
-    assert spec.weighing is not None
-    counted = masses(view.plan.sizes, spec.weighing)
-    total, (*_, own) = sum(counted.values()), told.compared
-    measured = max(1.0, sum(own))
-    bars = [Bar(each, 100 * own[i] / measured, mark=100 * counted[each] / total) for i, each in enumerate(labels)]
-    bars.sort(key=lambda each: -abs(each.value - (each.mark or 0.0)))
-    leanings = "; ".join(_leaning(words, values, labels) for words, values in zip(_SETS, told.compared, strict=True))
-    hidden = len(bars) - _MOST_LABELS
-    return [
-        _head("Which labels the model prefers"),
-        el(
-            "p", f"What the model answers on average, whatever it reads: {leanings}. The set's correction takes it out."
-        ),
-        noisy_bars(bars[:_MOST_LABELS], 100 * planned.tally.deviation / measured),
-        el(
-            "p.muted",
-            "Bars: percent of its answers with this set, in a first measurement, with noise. Strokes: percent of the "
-            f"{view.unit}s by the public sizes.{f' {hidden} more labels lean less.' if hidden > 0 else ''}",
-        ),
-    ]
-
-
-def _leaning(words: str, values: Sequence[float], labels: Sequence[str]) -> str:
-    most, total = int(np.argmax(values)), max(1.0, sum(values))
-    return f"{words} it leans to {labels[most]} ({100 * min(1.0, max(0.0, values[most] / total)):.0f}%)"

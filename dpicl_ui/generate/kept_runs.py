@@ -5,11 +5,6 @@ from __future__ import annotations
 import math
 import re
 import threading
-import time
-import zlib
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import Any
 
 import gradio as gr
@@ -18,16 +13,13 @@ from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session, State
-from dpicl_ui.frame.theme import seen
-from dpicl_ui.frame.tree import Tree, drawn, notice, panel, spinner
-from dpicl_ui.generate.replay import own_run
+from dpicl_ui.frame.tree import drawn, notice, panel, spinner
+from dpicl_ui.generate.replay import own_recording
 from dpicl_ui.generate.state import NO_DATA, GenerateState, Made, Run
 from dpicl_ui.privacy.state import PrivacyState
-from mechanisms.accounting import Fingerprint, PrivacyLedger
-from mechanisms.errors import StudioError, UsageError
+from mechanisms.accounting import Fingerprint
+from mechanisms.errors import UsageError
 from mechanisms.rounding import rounded_up
-from mechanisms.runs.events import ENDS
-from mechanisms.runs.run_file import from_lines
 
 # Before a run: whether a finished set that nobody exported or saved gives way to it.
 
@@ -41,14 +33,14 @@ _AT_ONCE: dict[str, Any] = {"queue": False, **PRIVATE}
 
 
 class Presses(State):
-    """The number of runs begun in a tab, and whether the pending question is about a resumed run."""
+    """The number of runs begun in a tab, and whether the last press was on Resume."""
 
     def __init__(self, session: Session) -> None:
         self.count, self.resume = 0, False
 
 
 class Replacing:
-    """Components and handlers. A press goes through here; a new value of `anew` or `again` then begins the run.
+    """Components and handlers. A press goes through here; a new value of `begun` then begins the run.
 
     What is to be asked is decided at once, while the run waits for the model's queue. So a press and its run are two
     listeners; a number that is new in this tab tells the second one to begin.
@@ -62,13 +54,12 @@ class Replacing:
             with gr.Row(elem_classes="actions"):
                 self.yes = gr.Button("Yes, replace it", size="sm", elem_id="replace-set")
                 self.no = gr.Button("Keep it", size="sm", elem_id="keep-set")
-                self.save = gr.Button("Save this run", size="sm", elem_id="save-before")
-        self.anew, self.again = _beat(), _beat()
+        self.begun = gr.HTML(0, html_template="<div></div>", apply_default_css=False, elem_classes="sink")
 
     def wire(self, start: gr.Button, go_on: gr.Button, where: gr.HTML) -> None:
         """Let these buttons ask first; what is waited for, and errors, are shown in `where`."""
         self._where = where
-        shown = [self.body, self.words, self.save, self.anew, self.again, where]
+        shown = [self.body, self.words, self.begun, where]
         for button, resume in ((start, False), (go_on, True)):
             button.click(guarded(where)(self._presser(resume)), None, shown, **_AT_ONCE)
         self.yes.click(guarded(where)(self.agreed), None, shown, **_AT_ONCE)
@@ -85,7 +76,7 @@ class Replacing:
         return press
 
     def pressed(self, session: Session, resume: bool) -> dict[Any, Any]:
-        """Begin a run, or ask.
+        """Begin a run, or ask: what is lost, and what the next run costs.
 
         Raises:
             UsageError: no data set is confirmed.
@@ -96,12 +87,11 @@ class Replacing:
         presses.resume = resume
         if state.under_way or not state.untaken:
             return self._begin(presses)
-        assert state.made is not None
-        return {
-            self.body: gr.Column(visible=True),
-            self.words: question(session, resume),
-            self.save: gr.Button(visible=seen(state.made.demo_set.certificate.private)),
-        }
+        planned = session.of(PrivacyState).planned
+        charge = planned.charge if planned else 0.0
+        price = f" ({rounded_up(charge, 3)})" if 0 < charge < math.inf else ""
+        cost = _RESUMING if resume else _COSTS_AGAIN.format(price=price)
+        return {self.body: gr.Column(visible=True), self.words: notice(f"{_KEPT_NOWHERE} {cost}", "warn")}
 
     def agreed(self, request: gr.Request) -> dict[Any, Any]:
         """Begin the run of the question."""
@@ -109,34 +99,17 @@ class Replacing:
 
     def _begin(self, presses: Presses) -> dict[Any, Any]:
         presses.count += 1
-        beat = {self.again if presses.resume else self.anew: presses.count}
-        return self.hidden() | {self._where: spinner("Waiting for the model …")} | beat
+        return self.hidden() | {self._where: spinner("Waiting for the model …"), self.begun: presses.count}
 
 
-def question(session: Session, resume: bool) -> list[Tree]:
-    """The warning: what is lost, and the cost of the next run."""
-    planned = session.of(PrivacyState).planned
-    charge = planned.charge if planned else 0.0
-    price = f" ({rounded_up(charge, 3)})" if 0 < charge < math.inf else ""
-    cost = _RESUMING if resume else _COSTS_AGAIN.format(price=price)
-    return notice(f"{_KEPT_NOWHERE} {cost}", "warn")
-
-
-def _beat() -> gr.HTML:
-    return gr.HTML(0, html_template="<div></div>", apply_default_css=False, elem_classes="sink")
-
-
-# Finished runs that a reloaded page finds again. They are kept in memory, in the format of run files.
+# Finished runs that a reloaded page finds again. They are kept in memory, on a server whose ledger outlives its pages.
 #
 # A run is found by the random key that the browser keeps with its tab. It holds the releases, the data set's name and
 # the keyed digest of its content, and nothing else that follows from its rows.
 
-AGE = 1800.0
-"""Seconds for which a run is kept after its page was closed."""
-MOST_RUNS, MOST_BYTES = 50, 64 * 2**20
+MOST_RUNS = 20
 """Runs that a server keeps; with more, the oldest are dropped."""
 _KEY = re.compile(r"[0-9a-f]{32}")
-_UNDER_WAY = "A run is under way: stop it, or wait."
 
 
 class TabKey(State):
@@ -144,69 +117,34 @@ class TabKey(State):
 
     def __init__(self, session: Session) -> None:
         self.value: str | None = None
-        self.runs: KeptRuns | None = None
-
-    def close(self) -> None:
-        """See `State.close`."""
-        if self.runs is not None:
-            self.runs.closed(self)
-        self.value = self.runs = None
-
-
-@dataclass(eq=False, repr=False)
-class _Kept:
-    """A finished run.
-
-    Attributes:
-        file: its run file, compressed.
-        of: the data set, without digests of its rows.
-        owner: the open page that shows it, or the last one that did.
-        ledger: where disclosures of the data set are recorded while that page is open; `disclosures` holds those from
-            before.
-        until: when it is dropped; None while the page is open.
-    """
-
-    file: bytes
-    of: Fingerprint
-    owner: TabKey
-    ledger: PrivacyLedger
-    disclosures: tuple[str, ...] = ()
-    until: float | None = None
-
-    def disclosed(self) -> tuple[str, ...]:
-        """All disclosures that are known by now."""
-        return tuple(
-            sorted({*self.disclosures, *(self.ledger.rows.disclosures(self.of) if self.until is None else ())})
-        )
 
 
 class KeptRuns:
-    """The kept runs of a server; `clock` returns seconds."""
+    """The kept runs of a server, the oldest first."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._lock = clock, threading.Lock()
-        self._runs: dict[str, _Kept] = {}
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs: dict[str, tuple[Run, Made]] = {}
 
     def know(self, session: Session, key: object) -> bool:
         """Set the key that the browser keeps for a tab; return whether it is valid."""
         if not isinstance(key, str) or not _KEY.fullmatch(key):
             return False
-        tab = session.of(TabKey)
-        tab.value, tab.runs = key, self
+        session.of(TabKey).value = key
         return True
 
-    def keep(self, session: Session, ledger: PrivacyLedger) -> None:
-        """Keep a tab's finished run, if it has a run file."""
-        tab, made = session.of(TabKey), session.of(GenerateState).made
-        if tab.value is None or made is None:
+    def keep(self, session: Session) -> None:
+        """Keep a tab's finished run, if its set is private."""
+        key, state = session.of(TabKey).value, session.of(GenerateState)
+        if key is None or state.written is None or state.made is None or not own_recording(session):
             return
-        with suppress(StudioError):
-            file = zlib.compress(own_run(session, ledger).encode())
-            of = Fingerprint(made.of.name, made.of.unit, made.of.content)
+        if state.made.demo_set.certificate.private:
+            of = Fingerprint(state.made.of.name, state.made.of.unit, state.made.of.content)
             with self._lock:
-                self._runs.pop(tab.value, None)
-                self._runs[tab.value] = _Kept(file, of, tab, ledger)
-                self._sweep()
+                self._runs.pop(key, None)
+                self._runs[key] = state.written, Made(state.made.demo_set, of)
+                while len(self._runs) > MOST_RUNS:
+                    del self._runs[next(iter(self._runs))]
 
     def drop(self, session: Session) -> None:
         """Drop a tab's run."""
@@ -214,130 +152,62 @@ class KeptRuns:
             if (key := session.of(TabKey).value) is not None:
                 self._runs.pop(key, None)
 
-    def restore(self, session: Session, ledger: PrivacyLedger) -> bool:
-        """Restore the kept run of a tab without one; return whether there was one.
-
-        Raises:
-            StudioError: the ledger cannot be used.
-        """
-        state, tab = session.of(GenerateState), session.of(TabKey)
-        if state.run is not None or state.made is not None or (kept := self._taken(tab, ledger)) is None:
+    def restore(self, session: Session) -> bool:
+        """Restore the kept run of a tab without one; return whether there was one."""
+        state, key = session.of(GenerateState), session.of(TabKey).value
+        if state.run is not None or state.made is not None or key is None:
             return False
-        *events, end = from_lines(zlib.decompress(kept.file).decode())
-        assert isinstance(end, ENDS)
-        end = replace(end, demo_set=end.demo_set.with_disclosures(kept.disclosures))
-        state.restore(Run(recording=[*events, end]), Made(end.demo_set, kept.of))
-        return True
-
-    def closed(self, tab: TabKey) -> None:
-        """Start the time limit of a run whose page was closed."""
         with self._lock:
-            kept = self._runs.get(tab.value) if tab.value else None
-            if tab.value is None or kept is None or kept.owner is not tab:  # a reload may have it already
-                return
-            try:
-                kept.disclosures = kept.disclosed()
-            except StudioError:  # what has to be on the set is not known
-                del self._runs[tab.value]
-                return
-            kept.until = self._clock() + AGE
-        later = threading.Timer(AGE, self.sweep)
-        later.daemon = True
-        later.start()
-
-    def sweep(self) -> None:
-        """Drop runs that are too old."""
-        with self._lock:
-            self._sweep()
-
-    def _taken(self, tab: TabKey, ledger: PrivacyLedger) -> _Kept | None:
-        with self._lock:
-            self._sweep()
-            kept = self._runs.get(tab.value) if tab.value else None
-            if kept is not None:
-                # The page before may still be open to the server, and its ledger then has the newest marks.
-                kept.disclosures, kept.owner, kept.ledger, kept.until = kept.disclosed(), tab, ledger, None
-            return kept
-
-    def _sweep(self) -> None:
-        now = self._clock()
-        for key in [key for key, kept in self._runs.items() if kept.until is not None and kept.until <= now]:
-            del self._runs[key]
-        while len(self._runs) > MOST_RUNS or sum(len(kept.file) for kept in self._runs.values()) > MOST_BYTES:
-            del self._runs[next(iter(self._runs))]
+            kept = self._runs.get(key)
+        if kept is not None:
+            state.restore(*kept)
+        return kept is not None
 
 
-def forgotten(session: Session, runs: KeptRuns) -> None:
-    """Forget a tab's run and its set.
-
-    Raises:
-        UsageError: one is under way.
-    """
-    state = session.of(GenerateState)
-    if state.under_way:
-        raise UsageError(_UNDER_WAY)
-    state.forget()
-    runs.drop(session)
-
-
-# A page that was loaded anew: the finished run of the same tab is on its screen again, until somebody forgets it.
+# A page that was loaded anew: the finished run of the same tab is on its screen again.
 
 _SHOWN_AGAIN = (
     "This page was loaded anew. The run that had ended here is shown again, and its set can be tested and exported. "
     "The data are no longer here: choose them in step 1 before you write another set."
 )
-_FORGOTTEN = "Forgotten: this server holds nothing of that run's texts any more. What it cost stays spent."
 
 
 class Reload:
     """Components and handlers, but for what the screen becomes, which is the step's.
 
     Attributes:
-        events: after which there is another set, or none.
+        found: fires when there may be a set again.
     """
+
+    found: gr.events.Dependency
 
     def __init__(self, app: Services) -> None:
         self._app, self._runs = app, KeptRuns()
         self.key = drawn("tab_key.js", None, elem_id="tab-key", elem_classes="sink")
-        with gr.Row(elem_classes="actions"):
-            self.forget = gr.Button("Forget it", size="sm", visible=seen(False), elem_id="forget-run")
-        self.events: tuple[gr.events.Dependency, ...] = ()
 
-    def wire(self, where: gr.HTML, outputs: list[Any], finished: Any, empty: Any) -> None:
+    def wire(self, where: gr.HTML, outputs: list[Any], finished: Any) -> None:
         """Look for a run when the page has sent its key.
 
         Args:
             where: shows messages.
-            outputs: all components that `finished` and `empty` may change.
+            outputs: all components that `finished` may change.
             finished: gives the screen of a tab's finished run: `(session, ledger, move)`, where `move` goes to step 3.
-            empty: gives the screen without a run: `(session)`.
         """
 
         def find(key: Any, request: gr.Request) -> dict[Any, Any]:
             session, ledger = self._app.session(request), self._app.ledger(request)
-            if not self._runs.know(session, key) or not self._runs.restore(session, ledger):
+            if not self._runs.know(session, key) or not self._runs.restore(session):
                 return {where: gr.skip()}
             shown: dict[Any, Any] = finished(session, ledger, session.of(DataState).file is None)
-            return shown | {where: notice(_SHOWN_AGAIN, "info"), self.forget: gr.Button(visible=True)}
+            return shown | {where: notice(_SHOWN_AGAIN, "info")}
 
-        def forget(request: gr.Request) -> dict[Any, Any]:
-            forgotten(session := self._app.session(request), self._runs)
-            shown: dict[Any, Any] = empty(session)
-            return shown | {where: notice(_FORGOTTEN, "info")} | self.hidden()
-
-        self.events = (
-            self.key.input(guarded(where)(find), self.key, outputs, **PRIVATE),
-            self.forget.click(guarded(where)(forget), None, outputs, **PRIVATE),
-        )
-
-    def hidden(self) -> dict[Any, Any]:
-        """The components with another run on the screen."""
-        return {self.forget: gr.Button(visible=seen(False))}
+        self.found = self.key.input(guarded(where)(find), self.key, outputs, **PRIVATE)
 
     def begun(self, session: Session) -> None:
-        """Replace the kept run."""
+        """Drop the run that a new one replaces."""
         self._runs.drop(session)
 
-    def ended(self, session: Session, ledger: PrivacyLedger) -> None:
-        """Keep a run that has ended."""
-        self._runs.keep(session, ledger)
+    def ended(self, session: Session) -> None:
+        """Keep a run that has ended, where what it cost outlives the page too."""
+        if self._app.ledgers.lasting:
+            self._runs.keep(session)

@@ -6,19 +6,16 @@ import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.frame.inputs import File, download, sink, taken
+from dpicl_ui.frame.inputs import File, download, sink, text_of
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.theme import seen
 from dpicl_ui.frame.tree import drawn
-from dpicl_ui.generate.cards import other_releases, score_card
+from dpicl_ui.generate.cards import other_releases, score_of_run
 from dpicl_ui.generate.charts import (
-    calibration_card,
     live,
     openings_card,
     picture_card,
@@ -84,8 +81,7 @@ def screens(view: RunView) -> dict[str, Any]:
         "live": live(view) if writes(view) else None,
         "votes": vote_card(view),
         "picture": picture_card(view),
-        "calibration": calibration_card(view),
-        "own-score": [*other_releases(view), *score_card(view)],
+        "own-score": [*score_of_run(view), *other_releases(view)],
     }
 
 
@@ -95,42 +91,37 @@ def replay_screen(recording: Sequence[RunEvent]) -> dict[str, Any] | None:
     Returns:
         parts: by screen, its values in the order in which they are shown, each once. Where demonstrations are written
             the live screen's have `tokens`, a position in `texts`.
-        frames: one a place: name, and `at`, by screen, a position in its parts.
+        frames: one a place: name, stage (its title), and `at`, by screen, a position in its parts.
         texts: each demonstration that is written as pieces of text, with the place of the token that released it (None
             for its opening), what the token is called, and whether it was free.
         cut: whether the recording has more places.
     """
-    places, cut = _fitting(recording)
-    if not places:
-        return None
-    texts, text_of = _texts(places)
     parts: dict[str, list[Any]] = {}
-    frames, text = [], None
-    for number, (event, view) in enumerate(places):
-        values, text = screens(view), text_of.get(number, text)
-        if values["live"] and text is not None:
-            values["live"] |= {"tokens": text}
+    frames: list[dict[str, Any]] = []
+    openings: list[str] = []
+    tokens: dict[tuple[str, int], list[tuple[int, TokenReleased]]] = {}
+    left, cut, known = MOST_CHARACTERS, False, stages_by_place()
+    for event, view in looked_back(recording):
+        values = screens(view)
+        left -= sum(len(json.dumps(each)) for screen, each in values.items() if parts.get(screen, [None])[-1] != each)
+        if cut := len(frames) == MOST_PLACES or left < 0:
+            break
+        if isinstance(event, TokenReleased):
+            if (event.label, event.number) not in tokens:
+                openings.append(view.draft(event.label, event.number).opening)
+            tokens.setdefault((event.label, event.number), []).append((len(frames), event))
+        if values["live"] and tokens:
+            values["live"] |= {"tokens": len(tokens) - 1}
         at = {}
         for screen, value in values.items():
             shown = parts.setdefault(screen, [])
             if not shown or shown[-1] != value:
                 shown.append(value)
             at[screen] = len(shown) - 1
-        frames.append({"name": _name(event, view), "at": at})
-    return {"parts": parts, "frames": frames, "texts": texts, "cut": cut}
-
-
-def _fitting(recording: Sequence[RunEvent]) -> tuple[list[tuple[RunEvent, RunView]], bool]:
-    """The places that a browser gets, and whether there are more; what a screen shows anew is what counts."""
-    places, left, before = list[tuple[RunEvent, RunView]](), MOST_CHARACTERS, dict[str, Any]()
-    for event, view in islice(looked_back(recording), MOST_PLACES + 1):
-        values = screens(view)
-        left -= sum(len(json.dumps(value)) for screen, value in values.items() if value != before.get(screen))
-        if len(places) == MOST_PLACES or left < 0:
-            return places, True
-        places.append((event, view))
-        before = values
-    return places, False
+        stage = str(known[view.stage].title) if view.stage in known else ""
+        frames.append({"name": _name(event, view), "stage": stage, "at": at})
+    texts = [_pieces(opening, released) for opening, released in zip(openings, tokens.values(), strict=True)]
+    return {"parts": parts, "frames": frames, "texts": texts, "cut": cut} if frames else None
 
 
 def _name(event: RunEvent, view: RunView) -> str:
@@ -141,20 +132,6 @@ def _name(event: RunEvent, view: RunView) -> str:
         case Release():
             return str(stages_by_place()[view.stage].title)
     return "The end"
-
-
-def _texts(places: Sequence[tuple[RunEvent, RunView]]) -> tuple[list[list[dict[str, Any]]], dict[int, int]]:
-    """The texts in pieces, and the text of each token's place."""
-    tokens: dict[tuple[str, int], list[tuple[int, TokenReleased]]] = {}
-    openings: list[str] = []
-    for place, (event, view) in enumerate(places):
-        if isinstance(event, TokenReleased):
-            if (event.label, event.number) not in tokens:
-                openings.append(view.draft(event.label, event.number).opening)
-            tokens.setdefault((event.label, event.number), []).append((place, event))
-    texts = [_pieces(opening, released) for opening, released in zip(openings, tokens.values(), strict=True)]
-    text_of = {place: text for text, released in enumerate(tokens.values()) for place, _ in released}
-    return texts, text_of
 
 
 def _pieces(opening: str, released: Sequence[tuple[int, TokenReleased]]) -> list[dict[str, Any]]:
@@ -259,19 +236,4 @@ def loaded(upload: str) -> list[RunEvent]:
     Raises:
         UsageError: it is none; the message says where.
     """
-    with taken(upload) as path:
-        return list(from_lines(text_in(path)))
-
-
-def text_in(path: Path) -> str:
-    """The text of a file that may hold a run.
-
-    Raises:
-        UsageError: it is too large, or no text.
-    """
-    if path.stat().st_size > LARGEST:
-        raise UsageError(f"This is not a {FORMAT} file: it is too large.")
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"This is not a {FORMAT} file: it is not text.") from error
+    return list(from_lines(text_of(upload, LARGEST, f"a {FORMAT} file")))

@@ -75,7 +75,7 @@ class Unfinished:
         """
         path = next(self._of(data), None)
         if path is None:
-            raise UsageError("There is no interrupted run on these data to resume: it has ended or was abandoned.")
+            raise UsageError("There is no interrupted run on these data to resume: it has ended or was discarded.")
         return RunJournal.read(path, self._ledger)
 
     def leave(self, data: Fingerprint) -> None:
@@ -141,17 +141,14 @@ class Runner:
             unfinished: where the journal of a private run is kept; it stays if the run does not come to its end.
 
         Raises:
-            StudioError: the run cannot begin or go on; the message says what to do.
+            StudioError: the run cannot begin or be resumed; the message says what to do.
         """
         planned = session.of(PrivacyState).calibrate(spec, self._loader.speed)
         confirmed, plan = planned.confirmed, planned.plan
-        journal = (
-            unfinished.begin(fingerprint(confirmed.dataset))
-            if unfinished and plan.reads_rows and not plan.not_private
-            else None
-        )
-        events = self._start(confirmed.dataset, plan, ledger, curator, journal)
-        yield from self._followed(session, confirmed, events, pressed, journal, unfinished)
+        journal = None
+        if unfinished and plan.reads_rows and not plan.not_private:
+            journal = unfinished.begin(fingerprint(confirmed.dataset))
+        yield from self._followed(session, confirmed, plan, ledger, pressed, curator, journal, unfinished)
 
     def resume(
         self,
@@ -165,24 +162,25 @@ class Runner:
         """The events of a resumed run; the replayed ones come first.
 
         Raises:
-            StudioError: see `events`; or the run was begun with another model.
+            StudioError: as `events`; or the run was begun with another model.
         """
         confirmed = session.of(DataState).confirmed
         if confirmed is None or journal.begun is None:
-            raise UsageError("Confirm the data of this run in step 1, then go on.")
+            raise UsageError("Confirm the data of this run in step 1, then resume it.")
         made = journal.begun.demo_set
         if made.model_sha256 != self._loader.model().sha256:
-            raise UsageError(f"This run was begun with the model {made.model_id}: load it in step 2, then go on.")
+            raise UsageError(f"This run was begun with the model {made.model_id}: load it in step 2, then resume it.")
         plan = journal.plan(fingerprint(confirmed.dataset).content)
-        events = self._start(confirmed.dataset, plan, ledger, curator, journal)
-        yield from self._followed(session, confirmed, events, pressed, journal, unfinished)
+        yield from self._followed(session, confirmed, plan, ledger, pressed, curator, journal, unfinished)
 
     def _followed(
         self,
         session: Session,
         confirmed: Confirmed,
-        events: Generator[CuratorEvent],
+        plan: Plan,
+        ledger: PrivacyLedger,
         pressed: Run,
+        curator: bool,
         journal: RunJournal | None,
         unfinished: Unfinished | None,
     ) -> Generator[CuratorEvent]:
@@ -190,12 +188,14 @@ class Runner:
         begun = ended = False
         if confirmed is not session.of(DataState).confirmed:
             raise UsageError("The data of step 1 has changed: look at step 2, then start again.")
+        data = fingerprint(confirmed.dataset)
+        events = self._start(confirmed.dataset, plan, ledger, curator, journal)
         try:
-            for event in _kept(session, fingerprint(confirmed.dataset), events, pressed):
+            for event in _kept(session, data, events, pressed):
                 if journal and unfinished and isinstance(event, RunStarted):
                     begun = True
                     self.at_work.add(journal.key)
-                    unfinished.replace(fingerprint(confirmed.dataset), journal)
+                    unfinished.replace(data, journal)
                 yield event
             ended = not pressed.left.is_set()
         finally:
@@ -240,14 +240,14 @@ def _kept(session: Session, of: Fingerprint, events: Generator[CuratorEvent], pr
             return
 
 
-# The offer to resume or to abandon an interrupted run on the confirmed data.
+# The offer to resume or to discard an interrupted run on the confirmed data.
 
 _WHAT_IT_COSTS = (
-    "What it released is kept and already paid for. Resumed with Go on, the run costs no more than planned. "
+    "What it released is kept and already paid for. Resumed, the run costs no more than planned. "
     "Generate begins a new run instead and drops this one."
 )
 _AT_WORK = "A run on these data is still under way in another tab, or in one that was closed a moment ago."
-_LEFT = "The run was abandoned and can no longer be resumed. What it was charged stays charged."
+_LEFT = "The run was discarded and can no longer be resumed. What it was charged stays charged."
 
 
 class CutOffCard:
@@ -258,12 +258,12 @@ class CutOffCard:
         with gr.Column(elem_classes="card", elem_id="cut-off", visible=False) as self.body:
             self.words = panel(elem_id="cut-off-words")
             with gr.Row(elem_classes="actions"):
-                self.go_on = gr.Button("Go on", elem_id="go-on")
-                self.leave = gr.Button("Leave it", elem_id="leave-run")
+                self.go_on = gr.Button("Resume", elem_id="go-on")
+                self.leave = gr.Button("Discard", elem_id="leave-run")
         self.outputs = [self.body, self.words, self.go_on, self.leave]
 
     def wire(self, where: gr.HTML) -> None:
-        """Let the run be abandoned; the result is shown in `where`."""
+        """Let the run be discarded; the result is shown in `where`."""
 
         def leave(request: gr.Request) -> dict[Any, Any]:
             self._place(request).leave(_data(self._app.session(request)))

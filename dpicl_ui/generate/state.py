@@ -19,7 +19,7 @@ NO_DATA = "Choose a data set in step 1 first, then its privacy in step 2."
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
-    """One press of Generate or "Go on": its stop event, its end, and its releasable events.
+    """One press of Generate or Resume: its stop event, its end, and its releasable events.
 
     Attributes:
         before: the number of its first events that were released before it was interrupted.
@@ -95,11 +95,6 @@ class GenerateState(State):
         run.ended.set()
         self.run = self.written = run
         self.made, self.looking = made, True
-
-    def forget(self) -> None:
-        """Forget run and set."""
-        self.run = self.written = self.made = None
-        self.looking = False
 
     def stop(self) -> None:
         """Stop the run under way."""

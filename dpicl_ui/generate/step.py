@@ -18,7 +18,7 @@ from dpicl_ui.frame.theme import seen
 from dpicl_ui.frame.tree import Tree, budget, drawn, el, notice, panel
 from dpicl_ui.generate.cards import finished, outcome_of_loading, outcome_of_run
 from dpicl_ui.generate.charts import live
-from dpicl_ui.generate.kept_runs import Reload, Replacing
+from dpicl_ui.generate.kept_runs import Presses, Reload, Replacing
 from dpicl_ui.generate.own_rows import OwnRows
 from dpicl_ui.generate.pace import Pace, forecast, time_card
 from dpicl_ui.generate.replay import Replay, loaded, own_recording, replayed, savable, screens
@@ -47,7 +47,7 @@ _INTERVAL, _OF_STAGES = 0.08, 0.5
 
 _CURATOR = "Show clean averages: for your eyes only, and the export will be marked"
 _CURATOR_INFO = (
-    "Adds what the records say without noise. Nothing of it is kept, but once you have seen it your later choices are "
+    "Adds what the rows say without noise. Nothing of it is kept, but once you have seen it your later choices are "
     "no longer independent of the data, and the certificate says so."
 )
 
@@ -84,13 +84,10 @@ class GenerateStep:
             self.screen = drawn("live.js", live(RunView()), elem_id="live")
             self.votes = panel(elem_id="votes")
             self.picture = drawn("picture.js", None, elem_id="picture")
-            self.calibration = panel(elem_id="calibration")
             self.replay = Replay()
         with gr.Column(elem_classes="card public"):
             self.score = panel(elem_id="own-score")
-        self._shows = (
-            self.stages, self.openings, self.screen, self.votes, self.picture, self.calibration, self.score
-        )  # fmt: skip
+        self._shows = (self.stages, self.openings, self.screen, self.votes, self.picture, self.score)
         self.own_rows = OwnRows(self._app)
         with gr.Column(elem_classes="card private switch"):
             self.curator = gr.Checkbox(label=_CURATOR, info=_CURATOR_INFO, elem_id="curator")
@@ -99,33 +96,25 @@ class GenerateStep:
         outputs = [
             *self._shows, self.time, self.finished, self.budget, self.notice, self.start, self.stop, self.test,
             self.export, self.curator, self.replay.bar, self.replay.save, self.replay.load, self._app.bar.html,
-            self.cut_off.body, self.replacing.body, self.reload.forget, self.own_rows.rows,
+            self.cut_off.body, self.replacing.body, *self.own_rows.outputs,
         ]  # fmt: skip
         runs = guarded(self.notice, self._buttons)
         once: dict[str, Any] = {"trigger_mode": "once", **MODEL, **PRIVATE}
-        pressed = (
-            self.replacing.anew.change(runs(self._run), {self.curator, *privacy.form}, outputs, **once),
-            self.replacing.again.change(runs(self._go_on), self.curator, outputs, **once),
-        )
+        pressed = self.replacing.begun.change(runs(self._pressed), {self.curator, *privacy.form}, outputs, **once)
         self.replacing.wire(self.start, self.cut_off.go_on, self.notice)
-        self.reload.wire(self.notice, outputs, self._again, self._empty)
-        self.ended = (*pressed, *self.reload.events)
+        self.reload.wire(self.notice, outputs, self._again)
+        self.ended = (pressed, self.reload.found)
         self.cut_off.wire(self.notice)
-        self.follow(*self.ended)
+        self.cut_off.follow(*self.ended)
         for each in self.ended:
             each.then(self._said_again, None, [self.start, self.test, self.export, self.replay.save], **PRIVATE)
         self.stop.click(self._stop, None, self.stop, queue=False, **PRIVATE)
-        for save in (self.replay.save, self.replacing.save):
-            save.click(guarded(self.notice)(self._save), None, [self.replay.sink, self.notice], **PRIVATE)
+        self.replay.save.click(guarded(self.notice)(self._save), None, [self.replay.sink, self.notice], **PRIVATE)
         self._loaded = outputs
         self.loads(self.replay.load, self.notice)
-        self.follow(privacy.start.click(self._show_budget, None, self.budget, **PRIVATE))
+        self.cut_off.follow(privacy.start.click(self._show_budget, None, self.budget, **PRIVATE))
         for button, step in ((self.test, 4), (self.export, 5)):
             button.click(self._mover(step), None, self._app.bar.html, **PRIVATE)
-
-    def follow(self, *events: gr.events.Dependency) -> None:
-        """Look for an interrupted run on the data of step 1, after each of these."""
-        self.cut_off.follow(*events)
 
     def _mover(self, step: int) -> Any:
         def move(request: gr.Request) -> Any:
@@ -172,7 +161,6 @@ class GenerateStep:
                 self.export: gr.Button(visible=seen(False)),
                 **self._app.steps(session, 3),
                 **self.replacing.hidden(),
-                **self.reload.hidden(),
             }
         )
 
@@ -183,15 +171,8 @@ class GenerateStep:
         shown = self._ended(session, ledger, view) | self.replay.ended(recording, savable(view)) | {self.time: []}
         return shown | (self._app.steps(session, 3) if move else {})
 
-    def _empty(self, session: Session) -> dict[Any, Any]:
-        """The screen without a run."""
-        view = RunView()
-        empty = {self.finished: finished(view), self.time: [], self.own_rows.rows: []} | self._app.steps(session)
-        others = self.replacing.hidden() | self._next_step(made=False)
-        return self._screens(view) | self.replay.ended([], savable=False) | empty | others
-
     def _said_again(self, request: gr.Request) -> dict[Any, Any]:
-        """See `dpicl_ui.frame.theme`."""
+        """What a call just before the last one hid and showed; see `dpicl_ui.frame.theme`."""
         session = self._app.session(request)
         return self._next_step(session.of(GenerateState).made is not None) | self.replay.said_again(session)
 
@@ -201,6 +182,10 @@ class GenerateStep:
             gr.Button("Write another set", variant="secondary") if made else gr.Button("Generate", variant="primary")
         )
         return {self.start: start, self.test: gr.Button(visible=seen(made)), self.export: gr.Button(visible=seen(made))}
+
+    def _pressed(self, values: Mapping[Any, Any], request: gr.Request) -> Iterator[dict[Any, Any]]:
+        resume = self._app.session(request).of(Presses).resume
+        yield from self._go_on(request, values[self.curator]) if resume else self._run(values, request)
 
     def _run(self, values: Mapping[Any, Any], request: gr.Request) -> Iterator[dict[Any, Any]]:
         session, ledger = self._app.session(request), self._app.ledger(request)
@@ -237,7 +222,7 @@ class GenerateStep:
         view, shown = RunView("waiting"), 0.0
         pace = Pace(time.monotonic(), _forecast(session, run, self._app.loader.speed))
         try:
-            yield self._begun()
+            yield self._begun(session)
             with closing(begin(run)) as events:
                 for event in events:
                     self._record(session, run, event)
@@ -271,23 +256,22 @@ class GenerateStep:
         """The screen after a run; one that never began leaves the earlier run on it."""
         if not run.recording and own_recording(session):
             return self._again(session, ledger, move=False) | {self.notice: notice(*outcome_of_run(view))}
-        self.reload.ended(session, ledger)
+        self.reload.ended(session)
         return self._ended(session, ledger, view) | self.replay.ended(run.recording, savable(view)) | {self.time: took}
 
-    def _begun(self) -> dict[Any, Any]:
+    def _begun(self, session: Session) -> dict[Any, Any]:
         return self._screens(RunView("running" if self._app.loader.ready else "waiting")) | {
             self.notice: [],
             self.time: [],
-            self.own_rows.rows: [],
             self.start: gr.Button(interactive=False),
             self.stop: gr.Button("Stop", interactive=True),
             self.curator: gr.Checkbox(interactive=False),
             self.test: gr.Button(visible=seen(False)),
             self.export: gr.Button(visible=seen(False)),
             **self.replay.under_way(),
+            **self.own_rows.before(session),
             **self.cut_off.hidden(),
             **self.replacing.hidden(),
-            **self.reload.hidden(),
         }
 
     def _screens(self, view: RunView) -> dict[Any, Any]:
@@ -309,6 +293,7 @@ class GenerateStep:
             self.notice: notice(message, kind),
             **self._app.steps(session),
             **self._next_step(made),
+            **self.own_rows.after(session),
         }
 
     def _buttons(self) -> dict[Any, Any]:

@@ -15,7 +15,7 @@ from dpicl_ui.frame.job import JobControls, Order, Passing, Updates
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import Tree, budget, el, notice, panel, spinner
-from dpicl_ui.test.measure import FileMeasurement, reading_said
+from dpicl_ui.test.measure import FileMeasurement
 from dpicl_ui.test.state import PrototypesState, TestState, Wanted
 from mechanisms.accounting import BudgetSnapshot, Claim, PrivacyLedger, PrivacyTarget, Usage
 from mechanisms.errors import StudioError, UsageError
@@ -27,25 +27,13 @@ from mechanisms.runs.plan import suggested_delta
 
 # What the card of class prototypes says: what they are, what they cost, and that they are paid for.
 
+_ABOUT = (
+    "An embedding model places every text; a label's prototype is the mean place of your rows with that label, "
+    "released once with noise, and a test row gets the label of the nearest one."
+)
+_WAITING: list[Tree] = [el("p.muted", "This needs the private rows: confirm a data set in step 1 first.")]
 _USERS = " One row of each user counts."
 _NO_ROOM = "The cap does not allow it: choose a smaller epsilon."
-
-
-def about() -> list[Tree]:
-    """The card's introduction."""
-    return [
-        el("h3", "Also try it without a language model"),
-        el(
-            "p.muted",
-            "An embedding model places every text; a label's prototype is the mean place of your rows with that label, "
-            "released once with noise, and a test row gets the label of the nearest one.",
-        ),
-    ]
-
-
-def waiting() -> list[Tree]:
-    """The card without a data set."""
-    return [el("p.muted", "This needs the private rows: confirm a data set in step 1 first.")]
 
 
 def price(unit: str, claimed: Claim, after: Usage, now: BudgetSnapshot) -> list[Tree]:
@@ -90,11 +78,11 @@ class PrototypesOffer:
         measurement: FileMeasurement,
     ) -> None:
         self._app, self._measurement = app, measurement
-        panel(*about())
+        panel(el("p.muted", _ABOUT))
         self.epsilon = gr.Number(
             _EPSILON, label="Epsilon", info="Less is more private, and noisier.", elem_id="prototypes-epsilon"
         )
-        self.cost = panel(*waiting(), elem_id="prototypes-cost")
+        self.cost = panel(*_WAITING, elem_id="prototypes-cost")
         self.notice = panel(elem_id="prototypes-notice")
         ids = ("prototypes-start", "prototypes-stop", "prototypes-progress")
         self.job = JobControls(app, PrototypesState, _TRY, ids, startable=False)
@@ -115,8 +103,8 @@ class PrototypesOffer:
         ended = ordered.then(
             guarded(self.notice, self.job.idle)(self._release), None, shown, **MODEL, **PRIVATE,
         ).then(
-            guarded(measured.test_notice)(measured.add_prototypes), None, [measured.test_notice, measured.scores],
-            **MODEL, **PRIVATE,
+            guarded(measured.test_notice)(measured.add_prototypes), None,
+            [measured.test_notice, *measured.about_the_set], **MODEL, **PRIVATE,
         )  # fmt: skip
         self.follow(ended)
 
@@ -129,7 +117,7 @@ class PrototypesOffer:
         session, ledger = self._app.session(request), self._app.ledger(request)
         confirmed, state = session.of(DataState).confirmed, session.of(PrototypesState)
         if confirmed is None:
-            return {self.cost: waiting(), self.job.start: gr.Button(_TRY, interactive=False)}
+            return {self.cost: _WAITING, self.job.start: gr.Button(_TRY, interactive=False)}
         name, unit = confirmed.dataset.name, confirmed.dataset.unit
         now = ledger.snapshot(name, unit)
         if (released := state.released) is not None:
@@ -142,9 +130,8 @@ class PrototypesOffer:
             return {self.cost: notice(str(error)), self.job.start: gr.Button(_TRY, interactive=False)}
         words = f"{_TRY} for epsilon {rounded_up(claimed.epsilon, 3)}"
         free = after.allowed and not state.busy
-        takes = reading_said(sum(confirmed.sizes.values()), self._measurement.speed)
         return {
-            self.cost: [*price(unit, claimed, after, now), *takes],
+            self.cost: price(unit, claimed, after, now),
             self.job.start: gr.Button(words, interactive=free),
         }
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable
+from dataclasses import dataclass
 
-from dpicl_ui.data.state import GO_ON, Confirmed, DataState
+from dpicl_ui.data.state import Confirmed, DataState
 from dpicl_ui.frame.job import Jobs
 from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.step_bar import Gate
@@ -15,7 +15,7 @@ from mechanisms.data.columns import ColumnMapping, LeftOut, breakdown, to_datase
 from mechanisms.data.table import Table
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.signature import Signature, check_signature
-from mechanisms.errors import DataError, UsageError
+from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Scorecard, arms_of
 from mechanisms.evaluation.prototypes import ClassPrototypes, PrototypesRequest
 from mechanisms.evaluation.reader import Arm, as_read_by, check_labels, same_reader, without_corrections
@@ -36,45 +36,27 @@ NOTHING = "There is nothing to test: write demonstrations in step 3, or load an 
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Loaded:
-    """A set from an exported file, and the last run before it was loaded."""
-
-    demo_set: DemoSet
-    after: Run | None
-
-
-@dataclass(frozen=True, eq=False, repr=False)
 class Scored:
-    """Figures of a set; with `owners`, private data sets that the scored rows belong to, they are the curator's alone.
+    """Figures of a set.
 
     Attributes:
-        test: the whole file; private.
-        rows: those of its rows that are scored.
+        test: rows of the file that no private data set had when they were measured.
+        rows: those of them that are scored.
         cards: the figures of each arm so far.
         prototypes: the figure of class prototypes, where they were released.
     """
 
     of: DemoSet
-    owners: tuple[str, ...]
     test: Dataset
     rows: tuple[Record, ...]
     cards: tuple[Scorecard, ...] = ()
     prototypes: Accuracy | None = None
 
     @property
-    def shown(self) -> tuple[tuple[Scorecard, ...], tuple[str, ...], Accuracy | None, tuple[str, ...]]:
-        """What the card of the figures shows; see `dpicl_ui.test.cards.accuracies`."""
-        return self.cards, self.owners, self.prototypes, self.of.labels
-
-    @property
     def complete(self) -> bool:
         """Whether the set's own figure, the last one, is there."""
         own = PRIVATE if self.of.demonstrations else ZERO_SHOT
         return any(card.name == own for card in self.cards)
-
-    def with_card(self, card: Scorecard) -> Scored:
-        """The figures with those of one more arm."""
-        return replace(self, cards=(*self.cards, card))
 
 
 class TestState(State):
@@ -85,43 +67,38 @@ class TestState(State):
     def __init__(self, session: Session) -> None:
         self._generate = session.of(GenerateState)
         self._data = session.of(DataState)
-        self._loaded: Loaded | None = None
+        self._loaded: tuple[DemoSet, Run | None] | None = None
+        """A set from an exported file, and the last run before it was loaded."""
         self._scored: Scored | None = None
         self.table: Table | None = None
         """The labelled test file; private."""
-        self.merge_labels = False
-        """Whether labels of the test file are read as those of the set that look alike."""
-        self.allow_left_out = False
-        """Whether many rows of the test file may take no part."""
         self._public: dict[tuple[str, str], tuple[Demonstration, ...]] = {}
         """Public demonstrations already written, by the tested set's content and by the model that wrote them."""
 
     def rows(self, text: str | None, label: str | None, tested: DemoSet) -> tuple[Dataset, LeftOut]:
-        """The whole test file for a set, and which of its rows take no part; labels are read as in step 1.
+        """The whole test file for a set, and which of its rows take no part.
+
+        Labels have the names of step 1, and what differs from one only in case, spaces or invisible characters is it.
 
         Raises:
             UsageError: there is no file, or no row of it has a label of the set.
-            DataError: a column is missing, or many rows take no part and that was not allowed.
+            DataError: a column is missing.
         """
         if (table := self.table) is None:
             raise UsageError(NO_FILE)
-        merge = self.merge_labels or (self._data.file is not None and self._data.file.merge_labels)
         names = self._data.names_for(tested.labels)
-        mapping = ColumnMapping(text or "", label or "", label_names=names, merge_labels=merge)
+        mapping = ColumnMapping(text or "", label or "", label_names=names, merge_labels=True)
         mapping = understood(table, mapping, tested.labels)
         found = breakdown(table, mapping, tested.labels)
         if found.labels.keys().isdisjoint(tested.labels):
             raise UsageError(_NO_KNOWN_LABEL.format(column=label))
-        left_out = found.left_out(tested.labels)
-        if left_out.many and not self.allow_left_out:
-            raise DataError(f"{left_out.sentence} Choose other columns, or tick '{GO_ON}' below the test file.")
-        return to_dataset(table, mapping, "test file", tested.labels), left_out
+        return to_dataset(table, mapping, "test file", tested.labels), found.left_out(tested.labels)
 
     @property
     def loaded(self) -> DemoSet | None:
         """A set read from an exported file, unless a run has written since."""
-        loaded = self._loaded
-        return loaded.demo_set if loaded is not None and loaded.after is self._generate.written else None
+        demo_set, after = self._loaded or (None, None)
+        return demo_set if after is self._generate.written else None
 
     @property
     def tested(self) -> DemoSet | None:
@@ -147,26 +124,20 @@ class TestState(State):
         scored = self._scored
         return scored if scored is not None and scored.of is self.tested else None
 
-    def arms(self, demo_set: DemoSet, model: LanguageModel) -> tuple[Arm, ...]:
-        """What a set is compared with, and the set itself last, as the model may read it.
+    def arms(self, demo_set: DemoSet, model: LanguageModel, elsewhere: bool = False) -> tuple[Arm, ...]:
+        """What a set is compared with, and the set itself last, as it is read; public demonstrations are written once.
 
-        Public demonstrations are written once.
-
-        Raises:
-            UsageError: nothing was written, and nothing was chosen either.
-        """
-        _refuse_nothing(demo_set)
-        return arms_of(as_read_by(demo_set, model), self._public_of(demo_set, model))
-
-    def arms_elsewhere(self, demo_set: DemoSet, here: LanguageModel) -> tuple[Arm, ...]:
-        """The same for a reader elsewhere; public demonstrations only where the set's own writer is the model here.
+        Args:
+            model: the one that is here.
+            elsewhere: another one reads. There are public demonstrations then only where the set's writer is here.
 
         Raises:
             UsageError: nothing was written, and nothing was chosen either.
         """
-        _refuse_nothing(demo_set)
-        public = self._public_of(demo_set, here) if same_reader(demo_set, here) else None
-        return arms_of(without_corrections(demo_set), public)
+        if not demo_set.demonstrations and demo_set.choice is None:
+            raise UsageError(NOTHING)
+        public = None if elsewhere and not same_reader(demo_set, model) else self._public_of(demo_set, model)
+        return arms_of(without_corrections(demo_set) if elsewhere else as_read_by(demo_set, model), public)
 
     def _public_of(self, demo_set: DemoSet, model: LanguageModel) -> tuple[Demonstration, ...]:
         key = (demo_set.dumps(), model.sha256)
@@ -176,21 +147,12 @@ class TestState(State):
 
     def load(self, demo_set: DemoSet) -> None:
         """Make a set from a file the tested one."""
-        self._loaded = Loaded(demo_set, self._generate.written)
+        self._loaded = demo_set, self._generate.written
 
-    def score(self, of: DemoSet, owners: tuple[str, ...], test: Dataset, rows: Sequence[Record]) -> Scored:
-        """Begin new figures."""
-        self._scored = scored = Scored(of, owners, test, tuple(rows))
-        return scored
-
-    def show(self, scored: Scored) -> None:
-        """Replace the figures by a version with more of them."""
+    def show(self, scored: Scored) -> Scored:
+        """Replace the figures by others, or by a version with more of them."""
         self._scored = scored
-
-
-def _refuse_nothing(demo_set: DemoSet) -> None:
-    if not demo_set.demonstrations and demo_set.choice is None:
-        raise UsageError(NOTHING)
+        return scored
 
 
 def gate(session: Session) -> Gate:
@@ -200,7 +162,7 @@ def gate(session: Session) -> Gate:
 
 
 class Measurements(Jobs[Scored]):
-    """The measurements of a tab, each with the figures that it begins with."""
+    """The measurements of a tab."""
 
 
 # What step 4 remembers of class prototypes: the release under way, and what was released for each data set.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import gradio as gr
@@ -10,15 +10,15 @@ import gradio as gr
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.inputs import drop, text_of
 from dpicl_ui.frame.services import Services
-from dpicl_ui.frame.tree import el, notice, panel, spinner
-from dpicl_ui.test.cards import answers, readers, score_card, subject
+from dpicl_ui.frame.tree import Tree, el, notice, panel, spinner
+from dpicl_ui.generate.cards import score_card
+from dpicl_ui.test.another_reader import AnotherReader, reads
+from dpicl_ui.test.cards import answers, named_arm, readers, subject
 from dpicl_ui.test.measure import FileMeasurement
 from dpicl_ui.test.prototypes import PrototypesOffer
-from dpicl_ui.test.readings import Elsewhere, answered
 from dpicl_ui.test.state import LARGEST_DEMO_SET, TestState, origin, verified
 from mechanisms.demos.demo_set import loads
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.evaluate import best_reading
 from mechanisms.evaluation.reader import Classifier, Prediction
 from mechanisms.evaluation.remote_reader import RemoteReader
 
@@ -26,49 +26,38 @@ from mechanisms.evaluation.remote_reader import RemoteReader
 class EvaluationStep:
     """Components and handlers of step 4."""
 
-    def __init__(
-        self,
-        app: Services,
-        elsewhere: RemoteReader | None = None,
-    ) -> None:
+    def __init__(self, app: Services, elsewhere: RemoteReader | None = None) -> None:
         self._app = app
         with app.bar.panel(4):
-            self.score = panel(*score_card(None, False), elem_id="set-score")
             with gr.Row(elem_classes="split"):
                 with gr.Column(scale=6, min_width=300, elem_classes="card public"):
+                    self.headline = panel(elem_id="headline")
                     self.subject = panel(*subject(None, False), elem_id="subject")
                 with gr.Column(scale=5, min_width=300, elem_classes="card"):
-                    panel(
-                        el("h3", "Or load an exported set"),
-                        el("p.muted", "A .json file from step 5."),
-                    )
+                    panel(el("h3", "Or load an exported set"), el("p.muted", "A .json file from step 5."))
                     self.load = drop("load-demos")
                     self.load_notice = panel(elem_id="load-notice")
-            self.elsewhere = Elsewhere(elsewhere)
             with gr.Column(elem_classes="card"):
-                self._build_question()
-            with gr.Column(elem_classes="card"):
-                self.measurement = FileMeasurement(app, self.elsewhere)
-            with gr.Column(elem_classes="card"):
+                with gr.Row(elem_classes="ask"):
+                    self.query = gr.Textbox(
+                        label="Type a text",
+                        info="The same text, answered with the set and without it.",
+                        lines=2,
+                        scale=5,
+                        elem_id="query",
+                    )
+                    self.ask = gr.Button("Classify", variant="primary", scale=1, min_width=120, elem_id="ask")
+                self.answer = panel(elem_id="answer")
+            with gr.Column(elem_classes="card public"):
+                self.score = panel(elem_id="set-score")
+            measuring = gr.Column(elem_classes="card")
+            self.reader = AnotherReader(app, elsewhere)
+            with measuring:
+                self.measurement = FileMeasurement(app, self.reader, self.headline)
+            title = "Try it without a language model"
+            with gr.Accordion(title, open=False, elem_classes="card", elem_id="prototypes"):
                 self.prototypes = PrototypesOffer(app, self.measurement)
         self._wire()
-
-    def _build_question(self) -> None:
-        panel(
-            el("h3", "Ask one question"),
-            el("p.muted", "The same text, answered by the model with the set and without it."),
-        )
-        with gr.Row(elem_classes="ask"):
-            self.query = gr.Textbox(
-                label="The text",
-                show_label=False,
-                placeholder="Type a text to classify",
-                lines=2,
-                scale=5,
-                elem_id="query",
-            )
-            self.ask = gr.Button("Classify", variant="primary", scale=1, min_width=120, elem_id="ask")
-        self.answer = panel(elem_id="answer")
 
     @property
     def _about_the_set(self) -> list[Any]:
@@ -81,15 +70,14 @@ class EvaluationStep:
             [self.load, self.load_notice, *self._about_the_set, self._app.bar.html],
             **PRIVATE,
         )
-        asked: dict[str, Any] = {
-            "fn": guarded(self.answer, lambda: {self.ask: gr.Button(interactive=True)})(self._ask),
-            "inputs": [self.query, self.elsewhere.tick],
-            "outputs": [self.answer, self.ask],
+        gr.on(
+            [self.ask.click, self.query.submit],
+            guarded(self.answer, lambda: {self.ask: gr.Button(interactive=True)})(self._ask),
+            {self.query, *self.reader.inputs},
+            [self.answer, self.ask],
             **MODEL,
             **PRIVATE,
-        }
-        self.ask.click(**asked)
-        self.query.submit(**asked)
+        )
 
     def follow(self, ended: gr.events.Dependency) -> None:
         """Show a run's set when it has ended."""
@@ -117,25 +105,24 @@ class EvaluationStep:
         session.of(TestState).load(demo_set)
         yield {self.load_notice: said, **self._show_set(request), **self._app.steps(session)}
 
-    def _ask(self, query: str, ticked: bool, request: gr.Request) -> Iterator[dict[Any, Any]]:
-        if not (query or "").strip():
+    def _ask(self, values: Mapping[Any, Any], request: gr.Request) -> Iterator[dict[Any, Any]]:
+        query = values[self.query] or ""
+        if not query.strip():
             raise UsageError("Type a text first.")
-        yield {
-            self.answer: spinner("Asking the model …"),
-            self.ask: gr.Button(interactive=False),
-        }
+        yield {self.answer: spinner("Asking the model …"), self.ask: gr.Button(interactive=False)}
         state = self._app.session(request).of(TestState)
         demo_set = state.classifying
-        model = self._app.loader.model()
-        if (remote := self.elsewhere.chosen(ticked, demo_set)) is not None:
-            for shown in answered(state, demo_set, remote, model, query):
-                yield {self.answer: shown}
-            return
-        scored = state.scored
-        reading = best_reading(scored.cards[-1]) if scored and scored.complete and not scored.owners else None
+        template, labels = demo_set.template, demo_set.labels
+        elsewhere, model = self.reader.chosen(values, demo_set), self._app.loader.model()
+        arms = state.arms(demo_set, model, elsewhere is not None)
+        said: list[Tree] = []
         predictions: list[tuple[str, Prediction]] = []
-        for arm in state.arms(demo_set, model):
-            classifier = Classifier(model, demo_set.template, demo_set.labels, arm.demonstrations, arm.prior)
-            [prediction] = classifier.predict([query])
-            predictions.append((arm.name, prediction))
-            yield {self.answer: [*answers(demo_set.labels, predictions, reading), *readers(demo_set, model)]}
+        for arm in arms:
+            if elsewhere:
+                label = elsewhere.label(template, labels, arm, query)
+                said.append(named_arm(arm.name, el("p.answer", label or "no label")))
+                yield {self.answer: [el("div.arms", *said), *reads(demo_set, elsewhere, arms)]}
+            else:
+                [prediction] = Classifier(model, template, labels, arm.demonstrations, arm.prior).predict([query])
+                predictions.append((arm.name, prediction))
+                yield {self.answer: [*answers(labels, predictions), *readers(demo_set, model)]}

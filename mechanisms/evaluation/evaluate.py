@@ -274,12 +274,6 @@ def common_reading(cards: Sequence[Scorecard]) -> str:
     return CONTEXTUAL if all(card.calibrated for card in cards) else RAW
 
 
-def best_reading(card: Scorecard) -> str:
-    """The most accurate reading; of equal ones the measured correction, then contextual calibration."""
-    known = [(PRIOR, card.corrected), (CONTEXTUAL, card.calibrated), (RAW, card.raw)]
-    return max(((each.value, kind) for kind, each in known if each), key=lambda found: found[0])[1]
-
-
 def figure(card: Scorecard, reading: str) -> Accuracy:
     """An arm's accuracy in a reading, which it must have."""
     found = {PRIOR: card.corrected, CONTEXTUAL: card.calibrated, RAW: card.raw}[reading]

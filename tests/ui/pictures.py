@@ -39,7 +39,7 @@ def main() -> None:
         whole(page, "export")
         step(page, 6)
         page.wait_for_selector("#budget-runs tbody tr")
-        whole(page, "budget")
+        shot(page, "budget", page.locator(".masthead"), page.locator("#step-6"))
 
 
 def choose_data(page: Page) -> None:
@@ -89,7 +89,7 @@ def test(page: Page) -> None:
     page.click("#bundled-test")
     page.wait_for_selector("#test-notice .notice.good")
     press(page, "#measure", "#cancel-test:enabled, #scores .score:nth-child(3)")
-    page.wait_for_selector("#confusion .js-plotly-plot", timeout=SLOW)
+    page.wait_for_selector("#steps .stepper.done:has-text('Test')", timeout=SLOW)
     shot(page, "test", page.locator("#query"), page.locator("#scores"))
 
 

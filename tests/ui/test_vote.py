@@ -55,7 +55,7 @@ def travel(page: Page, seen: Journey) -> None:
     seen.shown["openings"] = page.inner_text("#openings")
     page.wait_for_selector("#run-notice .notice", timeout=3 * SLOW)
     for name, place in (
-        ("run", "#run-notice"), ("finished", "#finished"), ("votes", "#votes"), ("preferences", "#calibration"),
+        ("run", "#run-notice"), ("finished", "#finished"), ("votes", "#votes"),
         ("score", "#own-score"),
     ):  # fmt: skip
         seen.shown[name] = page.inner_text(place)
@@ -83,8 +83,7 @@ def test_the_proposal_says_what_every_stage_asks(journey: Journey):
 
 def test_every_stage_leaves_its_picture(journey: Journey):
     assert "deviations clear of the noise" in journey.shown["openings"] or "No opening" in journey.shown["openings"]
-    for picture in ("votes", "preferences"):
-        assert all(label in journey.shown[picture] for label in LABELS)
+    assert all(label in journey.shown["votes"] for label in LABELS)
 
 
 def test_the_run_ends_with_a_set_and_a_score(journey: Journey):

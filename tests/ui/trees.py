@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from dpicl_ui.frame.tree import Tree
 
 
@@ -13,14 +11,6 @@ def text_of(tree: Tree | list[Tree]) -> str:
         return tree
     children = tree if isinstance(tree, list) else tree["children"]
     return " ".join(text_of(child) for child in children)
-
-
-def html_of(tree: Tree) -> str:
-    """A page's source that shows the same; for trees without attributes that matter."""
-    if isinstance(tree, str):
-        return escape(tree)
-    inner = "".join(map(html_of, tree["children"]))
-    return f'<{tree["tag"]} class="{escape(tree.get("class", ""))}">{inner}</{tree["tag"]}>'
 
 
 def tags(tree: Tree | list[Tree]) -> set[str]:

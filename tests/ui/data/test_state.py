@@ -20,10 +20,7 @@ from dpicl_ui.export import DEMO_SET, ExportStep
 from dpicl_ui.frame.sessions import CuratorLedger, Session, Sessions
 from dpicl_ui.privacy import state as privacy_state
 from dpicl_ui.privacy.state import PrivacyState
-from dpicl_ui.test.cards import accuracies
-from dpicl_ui.test.state import TestState
-from dpicl_ui.test.step import EvaluationStep
-from mechanisms.accounting import PrivacyLedger, fingerprint, text_digests
+from mechanisms.accounting import PrivacyLedger, text_digests
 from mechanisms.asking import Asked
 from mechanisms.data.columns import ColumnMapping, inspect
 from mechanisms.data.sizes import CLEAN_VALUES
@@ -37,7 +34,6 @@ from mechanisms.runs.plan import plan_for
 from tests.ui.generate.recording import demo_set
 from tests.ui.privacy.test_form import DATASET
 from tests.ui.tabs import confirm, downloaded, planned, services, write
-from tests.ui.test_drawing import scorecard
 from tests.ui.trees import text_of
 
 # Step 1 holds one value at a time: what is confirmed belongs to the columns that are there.
@@ -179,11 +175,10 @@ def test_what_is_declared_are_the_users_where_they_are_the_unit(tmp_path: Path):
     assert inspect(table, ColumnMapping("text", "label")).counts == {"a": 20, "b": 20}
 
 
-def steps(ledger: PrivacyLedger, sessions: Sessions) -> tuple[EvaluationStep, ExportStep]:
-    async def built() -> tuple[EvaluationStep, ExportStep]:
+def export(ledger: PrivacyLedger, sessions: Sessions) -> ExportStep:
+    async def built() -> ExportStep:
         with gr.Blocks():
-            app = services(sessions, CuratorLedger(ledger))
-            return EvaluationStep(app), ExportStep(app)
+            return ExportStep(services(sessions, CuratorLedger(ledger)))
 
     return asyncio.run(built())
 
@@ -193,35 +188,9 @@ def ledger(tmp_path: Path) -> PrivacyLedger:
     return PrivacyLedger(tmp_path)
 
 
-def test_private_rows_are_scored_only_where_the_curator_asks_for_it(tmp_path: Path, ledger: PrivacyLedger):
-    sessions = Sessions()
-    step = steps(ledger, sessions)[0].measurement
-    session = sessions.of(TAB)
-    confirm(session, OTHER)
-    write(session, demo_set(), OTHER)
-    path = tmp_path / "test.csv"
-    path.write_text("text,label\nO  3,News\nsomething else,Sport\n", encoding="utf-8")
-    session.of(TestState).table = read_table(path)
-    telling = step._measure("text", "label", 10, False, False, TAB)
-    assert next(telling)[step.own_rows].get_config()["visible"]
-    with pytest.raises(UsageError, match="shares rows with 'other'"):
-        next(telling)
-    assert ledger.rows.disclosures(fingerprint(OTHER)) == ()
-    next(step._measure("text", "label", 10, True, False, TAB))
-    assert ledger.rows.disclosures(fingerprint(OTHER)) != ()
-    scored = session.of(TestState).scored
-    assert scored is not None
-    assert scored.owners == ("other",)
-
-
-def test_figures_of_private_rows_are_tagged():
-    assert "Only on your screen" in text_of(accuracies([scorecard("zero-shot")], ("clinic",)))
-    assert "Only on your screen" not in text_of(accuracies([scorecard("zero-shot")]))
-
-
 def test_an_export_carries_what_became_known_since_the_run(ledger: PrivacyLedger):
     sessions = Sessions()
-    _, step = steps(ledger, sessions)
+    step = export(ledger, sessions)
     session = sessions.of(TAB)
     write(session, demo_set(Demonstration("A goal.", "Sport")), OTHER)
     saved = downloaded(step._save(DEMO_SET, TAB)[step.sink])

@@ -14,12 +14,11 @@ from dpicl_ui.frame.inputs import PrivateCheckboxGroup, PrivateDropdown, taken
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.page import PLACES
-from dpicl_ui.test.measure import spread
 from dpicl_ui.test.state import origin, verified
 from mechanisms.demos.demo_set import to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import DataError
-from mechanisms.records import Demonstration, Record
+from mechanisms.records import Demonstration
 from tests.ui.generate.recording import demo_set
 from tests.ui.privacy.test_form import DATASET
 from tests.ui.tabs import write
@@ -152,12 +151,6 @@ def test_only_a_new_move_moves(bar: StepBar):
     before = bar.value(session)["go"]
     assert bar.value(session)["go"] == before
     assert bar.value(session, 3)["go"] == [before[0] + 1, 3]
-
-
-def test_test_rows_are_spread_over_a_sorted_file():
-    rows = [Record("t", "a")] * 50 + [Record("t", "b")] * 50
-    assert [row.label for row in spread(rows, 10)].count("a") == 5
-    assert len(spread(rows, 500)) == 100
 
 
 @pytest.mark.parametrize(("share", "kind"), [(1.0, "good"), (0.999, "bad")])

@@ -207,15 +207,6 @@ def test_a_stop_is_an_end_and_a_closed_tab_is_none():
     assert "was cut off" in app.card(app.tab("again"))
 
 
-def test_who_leaves_a_run_has_nothing_to_go_on_with_and_stays_charged():
-    app = App()
-    cut_off(app, app.tab(), whole)
-    again, spent = app.tab("again"), app.spent()
-    assert "stays charged" in app.leave(again)
-    assert (app.journals(), app.card(again)) == ([], "")
-    assert app.spent() == spent > 0
-
-
 @pytest.mark.parametrize("how", ["gone on with", "left", "replaced", "replaced while at work"])
 def test_what_the_ledger_keeps_of_a_run_goes_with_its_file(how: str):
     app = App()
@@ -223,7 +214,9 @@ def test_what_the_ledger_keeps_of_a_run_goes_with_its_file(how: str):
     assert len(app.kept()) == 1
     again = app.tab("again")
     if how == "left":
-        app.leave(again)
+        spent = app.spent()
+        assert "stays charged" in app.leave(again)
+        assert (app.card(again), app.spent()) == ("", spent)
     elif how == "gone on with":
         list(app.go_on(again))
     elif how == "replaced":
@@ -232,15 +225,6 @@ def test_what_the_ledger_keeps_of_a_run_goes_with_its_file(how: str):
         with closing(app.go_on(again)) as first:
             until(app, again, first, lambda event: isinstance(event, DemoCutOff | RunCompleted) or whole(event))
             list(app.generate(app.tab("another")))
-    assert (app.journals(), app.kept()) == ([], [])
-
-
-def test_a_damaged_file_that_is_left_leaves_nothing_in_the_ledger():
-    app = App()
-    cut_off(app, app.tab(), whole)
-    [path] = app.journals()
-    path.write_text("{}\n")
-    app.leave(app.tab("again"))
     assert (app.journals(), app.kept()) == ([], [])
 
 
@@ -315,6 +299,8 @@ def test_a_damaged_or_edited_file_can_only_be_discarded(damage):
     shown = app.step.cut_off.shown(tab)
     assert not shown[app.step.cut_off.go_on].visible
     assert shown[app.step.cut_off.leave].visible
+    app.leave(tab)
+    assert (app.journals(), app.kept()) == ([], [])
 
 
 def test_nothing_is_written_down_where_nothing_outlives_the_tab():

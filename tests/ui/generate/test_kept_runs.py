@@ -11,13 +11,13 @@ from dpicl_ui.data.state import DataState
 from dpicl_ui.export import WITHOUT_DEMONSTRATIONS, ExportStep
 from dpicl_ui.frame.sessions import TabLedgers
 from dpicl_ui.generate import kept_runs as module
-from dpicl_ui.generate.kept_runs import AGE, KeptRuns, forgotten
+from dpicl_ui.generate.kept_runs import Presses
 from dpicl_ui.generate.replay import own_recording, own_run
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.accounting import Cap, fingerprint
 from mechanisms.errors import UsageError
-from mechanisms.runs.events import ENDS, DemoCompleted
-from mechanisms.runs.run_file import from_lines, line_of
+from mechanisms.runs.events import ENDS, DemoCompleted, PrivateDiagnostics
+from mechanisms.runs.run_file import line_of
 from tests.ui.generate.test_cut_off import SPEC, STAGED, App, at_once, cut_off, until, whole
 from tests.ui.trees import text_of
 
@@ -32,11 +32,11 @@ KEY, OTHER = "a" * 32, "b" * 32
 
 
 class Kept:
-    """An app whose runs are kept by a clock that stands still."""
+    """An app that keeps the runs of its pages."""
 
     def __init__(self, ledgers: Any = None) -> None:
-        self.now, self.app = 0.0, App(ledgers=ledgers)
-        self.runs = self.app.step.reload._runs = KeptRuns(lambda: self.now)
+        self.app = App(ledgers=ledgers)
+        self.runs = self.app.step.reload._runs
 
     def tab(self, name: str, key: object = KEY) -> Any:
         """A page that was loaded, and has told its key; without data."""
@@ -44,36 +44,26 @@ class Kept:
         self.runs.know(self.app.sessions.of(tab), key)
         return tab
 
-    def finished(self, name: str = "tab", key: str = KEY) -> Any:
+    def finished(self, name: str = "tab", key: str = KEY, **settings: Any) -> Any:
         """A page whose run has ended."""
         tab = self.tab(name, key)
         self.app.tab(name)
-        list(self.app.generate(tab))
-        return tab
-
-    def restored(self, name: str) -> Any:
-        tab = self.tab(name)
-        assert self.found(tab)
+        list(self.app.generate(tab, **settings))
         return tab
 
     def found(self, tab: Any) -> bool:
-        return self.runs.restore(self.app.sessions.of(tab), self.ledger(tab))
-
-    def ledger(self, tab: Any) -> Any:
-        return self.app.step._app.ledgers.of(tab)
+        return self.runs.restore(self.app.sessions.of(tab))
 
     def close(self, tab: Any) -> None:
         """As the page does it."""
         self.app.sessions.drop(tab)
-        self.app.step._app.ledgers.drop(tab)
 
     def state(self, tab: Any) -> GenerateState:
         return self.app.session(tab).of(GenerateState)
 
 
 @pytest.fixture
-def kept(monkeypatch: pytest.MonkeyPatch) -> Kept:
-    monkeypatch.setattr(module.threading, "Timer", lambda *_: SimpleNamespace(start=lambda: None))
+def kept() -> Kept:
     return Kept()
 
 
@@ -88,10 +78,8 @@ def test_the_same_tab_finds_its_run_its_set_and_its_file_and_no_rows(kept: Kept,
     else:
         assert kept.found(new)
         kept.close(old)
-        kept.now = 10 * AGE  # the new page has it for as long as it is open
-    kept.runs.sweep()
     state = kept.state(new)
-    assert state.made.demo_set.to_json() == made.demo_set.to_json()
+    assert state.made.demo_set == made.demo_set
     assert own_run(kept.app.session(new), kept.app.ledger) == file
     assert len(state.made.of.rows) == 0
     assert kept.app.session(new).of(DataState).file is None
@@ -113,28 +101,12 @@ def test_nobody_else_finds_it(kept: Kept):
     assert kept.found(kept.tab("same"))
 
 
-def test_it_goes_with_its_time_with_another_run_and_when_it_is_forgotten(kept: Kept):
-    kept.close(kept.finished())
-    kept.now = AGE - 1
-    new = kept.tab("in time")
-    assert kept.found(new)
-    kept.close(new)
-    kept.now += AGE
-    assert not kept.found(kept.tab("late"))
-
-    kept.close(kept.finished("second"))
-    forgotten(kept.app.session(again := kept.restored("third")), kept.runs)
-    assert kept.state(again).made is None
-    assert not kept.found(kept.tab("after it was forgotten"))
-
-    third = kept.finished("fourth")
-    kept.app.tab("fourth")
-    running = kept.app.generate(third)
-    until(kept.app, third, running, whole)
-    with pytest.raises(UsageError, match="under way"):
-        forgotten(kept.app.session(third), kept.runs)
+def test_it_goes_with_another_run(kept: Kept):
+    tab = kept.finished()
+    running = kept.app.generate(tab)
+    until(kept.app, tab, running, whole)
     running.close()
-    kept.close(third)
+    kept.close(tab)
     assert not kept.found(kept.tab("cut off")), "that run had not ended, and the one before had given way"
 
 
@@ -144,50 +116,34 @@ def test_a_server_keeps_a_bounded_number(kept: Kept, monkeypatch: pytest.MonkeyP
     for key in keys:
         kept.close(kept.finished(f"tab {key}", key=key))
     assert [kept.found(kept.tab(f"again {key}", key)) for key in keys] == [False, True, True]
-    monkeypatch.setattr(module, "MOST_BYTES", 1)
-    kept.runs.sweep()
-    assert not kept.found(kept.tab("full", keys[-1]))
 
 
-@pytest.mark.parametrize("open_yet", [True, False])
-def test_a_mark_that_was_made_before_the_reload_stays_where_the_ledger_goes_with_its_page(
-    monkeypatch: pytest.MonkeyPatch, open_yet: bool
-):
-    monkeypatch.setattr(module.threading, "Timer", lambda *_: SimpleNamespace(start=lambda: None))
-    kept = Kept(TabLedgers())
-    old = kept.finished()
-    kept.ledger(old).rows.mark(fingerprint(kept.app.dataset), "figures of attacks")
-    new = kept.tab("reloaded")
-    if not open_yet:
-        kept.close(old)
-    assert kept.found(new)
-    assert "figures of attacks" in kept.state(new).made.demo_set.certificate.disclosures
-    assert "figures of attacks" in own_run(kept.app.session(new), kept.ledger(new))
-    if open_yet:
-        kept.close(old)
-    kept.close(new)
+def test_a_mark_that_was_made_since_is_on_the_set_that_leaves(kept: Kept):
+    kept.close(kept.finished())
+    kept.app.ledger.rows.mark(fingerprint(kept.app.dataset), "figures of attacks")
+    assert kept.found(new := kept.tab("reloaded"))
+    assert "figures of attacks" in own_run(kept.app.session(new), kept.app.ledger)
 
 
-def test_a_run_that_is_not_private_is_not_kept(kept: Kept):
-    tab = kept.tab("tab")
-    kept.app.tab("tab")
+def test_neither_a_run_that_is_not_private_nor_one_whose_ledger_goes_with_its_page_is_kept(kept: Kept):
     kept.app.spec = SPEC.with_(mechanism="non-private")
-    list(kept.app.generate(tab))
+    tab = kept.finished()
     assert kept.state(tab).made is not None
     kept.close(tab)
     assert not kept.found(kept.tab("again"))
+    public = Kept(TabLedgers())
+    public.close(public.finished())
+    assert not public.found(public.tab("again"))
 
 
 def test_clean_values_are_not_kept_and_a_tab_that_has_a_run_gets_no_other(kept: Kept):
-    tab = kept.tab("tab")
-    kept.app.tab("tab")
-    list(kept.app.generate(tab, curator=True))
+    tab = kept.finished(curator=True)
     told = list(filter(None, map(line_of, kept.app.recorded(tab))))
     assert not kept.found(tab)
     kept.close(tab)
-    new = kept.restored("again")
-    events = from_lines(own_run(kept.app.session(new), kept.app.ledger))
-    assert list(filter(None, map(line_of, events))) == told
+    assert kept.found(new := kept.tab("again"))
+    assert list(filter(None, map(line_of, own_recording(kept.app.session(new))))) == told
+    assert not any(isinstance(event, PrivateDiagnostics) for event in own_recording(kept.app.session(new)))
     assert kept.state(new).made.demo_set.certificate.disclosures, "the mark is kept"
 
 
@@ -207,7 +163,8 @@ def press(app: App, tab: Any, resume: bool = False) -> dict[Any, Any]:
 def asks(app: App, tab: Any, resume: bool = False) -> str:
     """What is asked; empty where a run begins."""
     shown, replacing = press(app, tab, resume), app.step.replacing
-    begun = (replacing.again if resume else replacing.anew) in shown
+    begun = replacing.begun in shown
+    assert app.session(tab).of(Presses).resume is resume
     assert begun is not (shown[replacing.body].visible is True)
     return "" if begun else text_of(shown[replacing.words])
 
@@ -224,7 +181,7 @@ def test_a_first_run_asks_nothing_and_one_over_a_finished_set_does(app: tuple[Ap
     assert "costs its epsilon again" in asks(app, tab)
     made = app.session(tab).of(GenerateState).made
     agreed = app.step.replacing.agreed(tab)
-    assert agreed[app.step.replacing.anew] > 0
+    assert agreed[app.step.replacing.begun] > 0
     assert app.session(tab).of(GenerateState).made is made, "nothing goes before the run is there"
 
 
@@ -279,4 +236,4 @@ def test_a_run_that_was_cut_off_asks_before_it_replaces_a_set_too():
     said = asks(app, tab, resume=True)
     assert "exported" in said
     assert "again" not in said
-    assert app.step.replacing.again in app.step.replacing.agreed(tab)
+    assert app.step.replacing.begun in app.step.replacing.agreed(tab)

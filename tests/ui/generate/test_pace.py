@@ -29,11 +29,6 @@ def before(stage: str) -> RunView:
     return folded(events[: 1 + next(i for i, event in enumerate(events) if getattr(event, "stage", "") == stage)])
 
 
-def test_at_the_press_the_forecast_is_left():
-    assert Pace(100.0, STAGES).left(RunView("waiting"), 100.0) == WHOLE
-    assert Pace(100.0, STAGES).left(before(OPENINGS), 100.0) == WHOLE
-
-
 @pytest.mark.parametrize("pace", [0.5, 1.0, 2.0])
 def test_a_steady_machine_is_foretold_the_better_the_more_it_has_done(pace):
     errors, passed = [], 0.0

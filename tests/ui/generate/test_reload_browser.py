@@ -1,4 +1,4 @@
-"""A finished run in a real browser: it is not lost by a reload, nor by a second press, and no other tab gets it.
+"""A finished run in a real browser: not lost by a reload or a second press; tested, copied, and its cost at the side.
 
 The server runs in this process, with a toy for a model.
 """
@@ -37,6 +37,7 @@ class Seen(Visit):
     runs: list[int] = field(default_factory=list)
     elsewhere: str = ""
     restored: list[bool] = field(default_factory=list)
+    beside: list[bool] = field(default_factory=list)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +61,9 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
         with served(folder, WordModel()) as port:
 
             def opened() -> Page:
-                page = browser.new_context(viewport={"width": 390, "height": 844}).new_page()
+                context = browser.new_context(viewport={"width": 390, "height": 844})
+                context.grant_permissions(["clipboard-read", "clipboard-write"])
+                page = context.new_page()
                 watch(page, visited.journey, port)
                 page.goto(f"http://127.0.0.1:{port}/")
                 return page
@@ -87,6 +90,14 @@ def travel(opened: Callable[[], Page], seen: Seen) -> None:
     step(page, 5)
     page.wait_for_selector("#certificate .guarantee, #certificate dl, #certificate p")
     seen.said["certificate"] = page.inner_text("#certificate")
+    for name in ("prompt", "openai", "transformers"):
+        page.click(f"#use-{name} button")
+        page.wait_for_function(
+            "shown => navigator.clipboard.readText().then((copied) => copied === shown)",
+            arg=page.input_value(f"#use-{name} textarea"),
+        )
+        seen.said[f"copied {name}"] = page.evaluate("navigator.clipboard.readText()")
+    budget(page, seen)
     step(page, 3)
     page.click("#generate")
     page.wait_for_selector("#run-notice .notice.bad")
@@ -94,7 +105,6 @@ def travel(opened: Callable[[], Page], seen: Seen) -> None:
     step(page, 1)
     choose(page, seen, NAME)
     replace(page, seen)
-    forget(page, seen)
 
 
 def look(page: Page, seen: Seen, name: str) -> None:
@@ -107,6 +117,24 @@ def look(page: Page, seen: Seen, name: str) -> None:
     seen.wide.append(page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
     seen.found += findings(page)
     seen.storage = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
+
+
+def budget(page: Page, seen: Seen) -> None:
+    """Opened beside a step, from top to bottom, and closed by a key."""
+    page.click("#steps .stepper.beside")
+    page.wait_for_selector("#budget-runs tbody tr")
+    seen.said["budget"] = page.inner_text("#step-6")
+    top, bottom = (f"document.querySelector('{each}').getBoundingClientRect()" for each in ("#step-6", "#steps nav"))
+    for scrolled in (0, 400):
+        page.evaluate(f"scrollTo(0, {scrolled})")
+        page.wait_for_function(f"{top}.top >= {bottom}.bottom")
+    page.evaluate("scrollTo(0, 0)")
+    seen.beside = [page.locator(f"#step-{number}").is_visible() for number in (5, 6)]
+    seen.wide.append(page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
+    seen.found += findings(page)
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#step-6", state="hidden")
+    seen.beside.append(page.evaluate("document.activeElement.matches('.stepper.beside')"))
 
 
 def elsewhere(page: Page, seen: Seen) -> None:
@@ -156,18 +184,6 @@ def answered(page: Page, seen: Seen, pages: int) -> None:
         page.wait_for_timeout(100)
 
 
-def forget(page: Page, seen: Seen) -> None:
-    console = [*seen.journey.console]
-    page.reload()
-    page.wait_for_selector("#forget-run")
-    page.click("#forget-run")
-    page.wait_for_selector("#go-export", state="hidden")
-    page.reload()
-    answered(page, seen, 5)
-    seen.journey.console[:] = console
-    seen.said["forgotten"] = page.evaluate("document.querySelector('#steps').innerText")
-
-
 def test_a_reload_shows_the_run_and_its_set_again_and_neither_data_nor_rows(seen: Seen):
     assert seen.said["done"].startswith("Done.")
     assert "loaded anew" in seen.said["reloaded"]
@@ -177,10 +193,22 @@ def test_a_reload_shows_the_run_and_its_set_again_and_neither_data_nor_rows(seen
     assert CANARY not in "".join(seen.said.values()) + seen.storage
 
 
-def test_another_tab_gets_nothing_and_nothing_comes_back_that_was_forgotten(seen: Seen):
-    assert seen.restored == [False, True, False, True, False]
+def test_the_prompt_and_the_code_are_copied_with_the_set_in_them(seen: Seen):
+    first = seen.said["done: texts"].split("\n")[1]
+    assert "from openai import OpenAI" in seen.said["copied openai"]
+    assert "from transformers import pipeline" in seen.said["copied transformers"]
+    assert all(first in seen.said[f"copied {name}"] for name in ("prompt", "openai", "transformers"))
+
+
+def test_the_budget_opens_at_the_side_of_a_step(seen: Seen):
+    assert seen.beside == [True, True, True]
+    assert "Download as CSV" in seen.said["budget"]
+    assert "All runs then" in seen.said["budget"]
+
+
+def test_another_tab_gets_nothing(seen: Seen):
+    assert seen.restored == [False, True, False]
     assert "done" not in seen.elsewhere.lower()
-    assert "done" not in seen.said["forgotten"].lower()
 
 
 def test_after_a_run_the_next_step_comes_first(seen: Seen):

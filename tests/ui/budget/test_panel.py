@@ -1,4 +1,4 @@
-"""The page "Budget" without a browser: two data sets, a planned run, a refused one, and nobody else's ledger."""
+"""The budget at the side: two data sets, caps, the download, and nobody else's ledger."""
 
 from __future__ import annotations
 
@@ -13,35 +13,32 @@ from typing import Any
 
 import gradio as gr
 import pytest
-from playwright.sync_api import sync_playwright
 
-from dpicl_ui.budget import cards
-from dpicl_ui.budget.step import BudgetStep, gate
-from dpicl_ui.frame import theme
+from dpicl_ui import budget
+from dpicl_ui.budget import BudgetPanel, gate
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.privacy.state import PrivacyState
-from mechanisms.accounting import Cap, Fingerprint, PrivacyLedger, claim
+from mechanisms.accounting import Fingerprint, PrivacyLedger, claim
 from mechanisms.accounting.account import lines
-from mechanisms.errors import BudgetRefused, UsageError
+from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed, Gaussian
-from mechanisms.rounding import rounded_down, rounded_up
+from mechanisms.rounding import rounded_up
 from tests.ui.privacy.test_form import DATASET
 from tests.ui.tabs import confirm, downloaded, planned, services
-from tests.ui.trees import html_of, text_of
-from tests.ui.visit import browser
+from tests.ui.trees import text_of
 
 EVENT = Composed("label", (("a", (Gaussian(4.0),)), ("b", (Gaussian(5.0),))))
 SESSIONS = Sessions()
 
 
 @functools.cache
-def built() -> BudgetStep:
+def built() -> BudgetPanel:
     """The page; each request brings its ledger along."""
 
-    async def blocks() -> BudgetStep:
+    async def blocks() -> BudgetPanel:
         with gr.Blocks():
             ledgers: Any = SimpleNamespace(of=lambda request: request.ledger)
-            return BudgetStep(services(SESSIONS, ledgers))
+            return BudgetPanel(services(SESSIONS, ledgers))
 
     return asyncio.run(blocks())
 
@@ -96,8 +93,6 @@ def test_each_of_two_data_sets_has_its_own_runs(place: Place):
     assert "svt-public" not in place.words(clinic, place.step.runs)
     assert "svt-public" in place.words(school, place.step.runs)
     assert "column 'pupil'" in place.words(school, place.step.standing)
-    for name in ("clinic", "school"):
-        assert name in place.words(clinic, place.step.others)
     spent = place.ledger.snapshot("clinic", "record").epsilon
     assert f"{rounded_up(spent, 3)} spent" in place.words(clinic, place.step.standing)
 
@@ -111,7 +106,7 @@ def test_the_words_under_a_figure_say_how_it_was_found_and_are_true(place: Place
     told = list[str]()
     for line in lines(account):
         before = sum(each.epsilon for each in account.runs[: 1 + account.runs.index(line.run)])
-        words = cards._bound(line.after)
+        words = budget._bound(line.after)
         told.append(words)
         assert (words == "the sum of the claims") is (line.after.epsilon == pytest.approx(before))
         assert words in place.words(place.look(), place.step.runs)
@@ -119,69 +114,12 @@ def test_the_words_under_a_figure_say_how_it_was_found_and_are_true(place: Place
     assert "It is not the sum" not in place.words(place.look(), place.step.runs)
 
 
-def test_on_a_phone_the_last_columns_can_be_reached_and_a_hint_is_seen(place: Place, tmp_path: Path):
-    place.spend("clinic")
-    place.spend("school")
-    look = f"<style>{theme.look()['css']}</style><div class=gradio-container><div class='card tree' id=step-6>"
-    shown = place.look()
-    drawn = "".join(map(html_of, [*shown[place.step.runs], *shown[place.step.others]]))
-    with sync_playwright() as playwright:
-        page = browser(playwright, tmp_path).pages[0]
-        page.set_viewport_size({"width": 390, "height": 844})
-        page.set_content(f"{look}{drawn}</div></div>")
-        for each in page.locator(".scroll").all():
-            hidden = each.evaluate("(box) => box.scrollWidth - box.clientWidth")
-            assert hidden > 0
-            assert "gradient" in each.evaluate("(box) => getComputedStyle(box).backgroundImage")
-            each.evaluate("(box) => { box.scrollLeft = box.scrollWidth; }")
-            last = each.locator("th").last.evaluate("(cell) => cell.getBoundingClientRect().right")
-            assert last <= 390
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390
-        assert page.locator(".sideways").first.is_visible()
-        page.set_viewport_size({"width": 1200, "height": 844})
-        assert not page.locator(".sideways").first.is_visible()
-
-
-def test_a_refused_run_is_foretold_and_then_leaves_nothing(place: Place):
-    place.ledger.set_cap("d", "record", Cap(1.5, 1e-4))
-    place.spend("d")
-    place.plan()
-    before = place.look()
-    assert "would be refused" in place.words(before, place.step.planned)
-    plan = place.session.of(PrivacyState).plan
-    with pytest.raises(BudgetRefused):
-        place.ledger.begin(Fingerprint("d", "record", "d1"), "refused", plan.event, plan.release_claim())
-    assert place.words(place.look(), place.step.runs) == place.words(before, place.step.runs)
-
-
-def test_a_planned_run_is_added_as_the_ledger_will_and_charges_nothing(place: Place):
-    place.spend("d")
-    place.plan()
-    spent, shown = place.ledger.snapshot("d", "record"), place.look()
-    plan = place.session.of(PrivacyState).plan
-    assert place.ledger.snapshot("d", "record") == spent
-    run = place.ledger.begin(Fingerprint("d", "record", "d1"), "x", plan.event, plan.release_claim())
-    for part, events in plan.event:
-        run.charge(part, events)
-    run.finish()
-    after = place.ledger.snapshot("d", "record")
-    words = place.words(shown, place.step.planned)
-    assert f"would count {rounded_up(after.epsilon, 3)} instead of {rounded_up(spent.epsilon, 3)}" in words
-    assert f"{rounded_down(after.remaining, 3)} of 10 would be left" in words
-
-
-def test_a_run_that_is_planned_on_other_data_is_not_added(place: Place):
+def test_the_planned_run_stands_beside_what_is_spent_of_its_own_data_set_alone(place: Place):
     place.spend("clinic")
     place.plan()
-    shown = place.look(("clinic", "record"))
-    assert "planned on 'd'" in place.words(shown, place.step.planned)
-
-
-def test_a_plan_at_another_unit_is_refused_before_it_is_started(place: Place):
-    place.spend("d", unit="user:patient")
-    place.plan()
-    shown = place.look(("d", "record"))
-    assert "do not add up" in place.words(shown, place.step.planned)
+    charge = place.session.of(PrivacyState).planned.charge
+    assert f"{rounded_up(charge, 3)} this run" in place.words(place.look(), place.step.standing)
+    assert "this run" not in place.words(place.look(("clinic", "record")), place.step.standing)
 
 
 def test_the_ledger_of_another_page_cannot_be_asked_for(place: Place, tmp_path: Path):
@@ -195,7 +133,7 @@ def test_the_ledger_of_another_page_cannot_be_asked_for(place: Place, tmp_path: 
 
 
 def test_the_file_holds_every_run_and_the_page_the_newest(place: Place, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(cards, "SHOWN", 3)
+    monkeypatch.setattr(budget, "SHOWN", 3)
     for number in range(5):
         place.spend("=1+1", what=f"run {number}.")
     shown = place.words(place.look(), place.step.runs)

@@ -1,55 +1,43 @@
-"""Step 4: its cards, bundled test rows, forecasts, and the set under test."""
+"""Step 4's cards: the headline, which reading counts, what a private score says; and whose figures are shown."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import Tree
+from dpicl_ui.generate.cards import score_card
 from dpicl_ui.generate.state import GenerateState
-from dpicl_ui.test.cards import accuracies, answers, readers, score_card, subject
-from dpicl_ui.test.measure import FileMeasurement, bundled_rows_for
-from dpicl_ui.test.state import TestState, gate
-from mechanisms.data.sources import EXAMPLES, read_table
+from dpicl_ui.test.cards import accuracies, answers, headline_of, readers, subject
+from dpicl_ui.test.state import Scored, TestState, gate
 from mechanisms.demos.findings import ArmScore, Score
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, Scorecard, best_reading
+from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, Scorecard
 from mechanisms.evaluation.reader import Prediction
-from mechanisms.records import Dataset, Demonstration, Record
-from mechanisms.runs.work import Speed
+from mechanisms.records import Demonstration
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import HOSTILE, demo_set
 from tests.ui.tabs import write
+from tests.ui.test.tab import LETTERS, bars
 from tests.ui.test_drawing import scorecard
 from tests.ui.trees import tags, text_of
 from tests.word_model import WordModel
 
-DATASET = Dataset("d", ("News", "Sport"), tuple(Record(f"text {i}", "News" if i % 2 else "Sport") for i in range(20)))
-
-# Step 4's cards: which reading counts, what a private score says, and what a set of before without texts is.
-
-
 SET = demo_set(Demonstration("one", "News"))
 SCORE = Score({ZERO_SHOT: ArmScore(0.5, (0.45, 0.56)), "demonstrations": ArmScore(0.75, (0.71, 0.78))}, held_out=True)
-
-
-def bars(tree: Tree | list[Tree]) -> list[float]:
-    """Shares of all bars, in order."""
-    if isinstance(tree, str):
-        return []
-    children = tree if isinstance(tree, list) else tree["children"]
-    own = [] if isinstance(tree, list) else [tree.get("numbers", {}).get("share")]
-    return [share for share in own if share is not None] + [share for child in children for share in bars(child)]
+NONE = {"among": 4, "chosen": "none", "calibration": "prior"}
 
 
 def arms_of(shown: list[Tree]) -> list[str]:
     [scores] = [each for each in shown if each.get("class") == "scores"]
     return [text_of(card) for card in scores["children"]]
+
+
+def headline(*cards: Scorecard) -> str:
+    return text_of(headline_of(SET, Scored(SET, LETTERS, (), cards)))
 
 
 def test_the_measured_prior_is_the_headline_where_all_arms_have_one():
@@ -69,40 +57,35 @@ def test_arms_are_read_alike_where_one_of_them_has_no_prior():
     assert "prior 90%" in own
 
 
-def test_the_first_sentence_says_what_the_set_is_better_than_and_whose_gain_that_is():
+def test_one_sentence_says_what_the_set_is_better_than_and_the_list_whose_gain_that_is():
     card = scorecard(ZERO_SHOT, Accuracy(750, 1000))
     alone = replace(card, raw=Accuracy(300, 1000), calibrated=Accuracy(600, 1000))
     own = replace(alone, name=PRIVATE, corrected=Accuracy(900, 1000))
-    shown = text_of(accuracies([alone, own]))
-    assert "These demonstrations are better than the model alone" in shown
-    assert "reading +15 points, demonstrations +15 points" in shown
-    level = text_of(accuracies([alone, replace(own, corrected=Accuracy(760, 1000))]))
-    assert "not shown to differ from the model alone" in level
-    assert "These demonstrations" not in text_of(accuracies([alone, replace(own, name=PUBLIC_ONLY)]))
+    assert headline(alone, own).startswith("On the test file: These demonstrations are better than the model alone")
+    gained = "Of the gain over zero-shot, +15 points come from the correction and +15 from the demonstrations."
+    assert gained in text_of(accuracies([alone, own]))
+    assert gained not in text_of(accuracies([alone, replace(own, name=PUBLIC_ONLY)]))
+    assert "not shown to differ from the model alone" in headline(alone, replace(own, corrected=Accuracy(760, 1000)))
+
+
+def test_before_a_file_is_measured_the_headline_is_the_private_score_or_says_what_to_do():
+    assert "not measured yet" in headline(scorecard(ZERO_SHOT))
+    assert headline_of(None, None) == []
+    gains = {"zero-shot": ArmScore(0.25, (0.15, 0.33))}
+    said = text_of(headline_of(replace(SET, score=replace(SCORE, gains=gains)), None))
+    assert said.startswith("On its own rows, under noise: These demonstrations are better than the model alone")
 
 
 def test_an_answer_is_the_one_that_the_set_is_read_with():
     read = Prediction(np.array([0.9, 0.1]), np.array([0.6, 0.4]), np.array([0.2, 0.8]))
     plain = replace(read, corrected=None)
-    own, zero = (
-        text_of(answers(("News", "Sport"), [(name, each)])) for name, each in ((PRIVATE, read), (ZERO_SHOT, plain))
-    )
-    assert bars(answers(("News", "Sport"), [(PRIVATE, read)])) == [0.2, 0.8]
-    assert "measured prior" in own
-    assert "empty queries: News (60%)" in own
-    assert "Without calibration: News (90%)" in own
-    assert "measured prior" not in zero
-    assert "empty queries" not in zero
-
-
-def test_a_private_score_needs_no_test_file():
-    shown = text_of(score_card(replace(SET, score=SCORE), loaded=False))
-    assert "on your own rows 71 to 78 of 100" in " ".join(shown.split())
-    assert "45 to 56 of 100" in shown
-    assert "took part in nothing" in shown
-    assert "Too few rows" not in shown
-    assert bars(score_card(replace(SET, score=SCORE), loaded=False)) == [0.5, 0.75, 0.5]
-    assert "by the public sizes" in shown
+    own, zero = (answers(("News", "Sport"), [(name, each)]) for name, each in ((PRIVATE, read), (ZERO_SHOT, plain)))
+    assert bars(own) == [0.2, 0.8]
+    assert "measured prior" in text_of(own)
+    assert "empty queries: News (60%)" in text_of(own)
+    assert "Without calibration: News (90%)" in text_of(own)
+    assert bars(zero) == [0.6, 0.4]
+    assert "measured prior" not in text_of(zero)
 
 
 def skewed(found: int) -> Scorecard:
@@ -123,25 +106,37 @@ def test_bars_show_the_figure_that_the_sentence_compares():
     confusion = np.array([[87, 1, 2], [3, 2, 0], [5, 0, 0]])
     alone = Scorecard(ZERO_SHOT, Accuracy(89, 100), None, None, confusion)
     shown = accuracies([alone, replace(alone, name=PRIVATE)])
+    assert "By balanced accuracy" in headline(alone, replace(alone, name=PRIVATE))
     mean = (87 / 90 + 2 / 5) / 3
-    assert "By balanced accuracy" in text_of(shown)
     assert bars(shown) == pytest.approx([mean, mean, 1 / 3])
     assert "raw 89%" in text_of(shown)
     assert "of all rows 90%" in text_of(shown)
 
 
-def test_a_score_says_what_it_does_not_know():
-    wide = Score({"demonstrations": ArmScore(0.7, (0.55, 0.8))}, held_out=False)
+def test_the_pairs_that_most_rows_are_lost_between_are_said_in_words():
+    labels = [f"label {i}" for i in range(80)]
+    counts = 9 * np.eye(80, dtype=np.int64)
+    counts[3, 7], counts[7, 3], counts[0, 79] = 5, 1, 4
+    shown = text_of(accuracies([replace(scorecard(PRIVATE), confusion=counts)], labels=labels))
+    pairs = ("label 3  read as  label 7 : 5 rows", "label 0  read as  label 79 : 4", ": 1 row")
+    places = [shown.index(pair) for pair in pairs]
+    assert places == sorted(places)
+    assert shown.count("read as") == 3
+    right = replace(scorecard(PRIVATE), confusion=9 * np.eye(80, dtype=np.int64))
+    assert "read as" not in text_of(accuracies([right], labels=labels))
+
+
+def test_a_private_score_needs_no_test_file_and_says_what_it_does_not_know():
+    shown = text_of(score_card(replace(SET, score=SCORE)))
+    assert "71 to 78 of 100 of your own rows" in shown
+    assert "took part in nothing" in shown
+    wide = replace(SCORE, arms={"demonstrations": ArmScore(0.7, (0.55, 0.8))}, held_out=False)
     shown = text_of(score_card(replace(SET, score=wide), loaded=True))
     assert "Too few rows" in shown
     assert "may have taken part in what was written" in shown
     assert "cannot be checked" in shown
-    assert "your" not in shown.replace("Your demonstrations", "")
-
-
-@pytest.mark.parametrize("of", [None, SET])
-def test_without_a_score_there_is_no_card(of):
-    assert score_card(of, loaded=False) == []
+    assert "your" not in shown
+    assert score_card(SET) == score_card(None) == []
 
 
 def test_an_arm_of_a_file_is_hostile_text():
@@ -149,9 +144,6 @@ def test_an_arm_of_a_file_is_hostile_text():
     shown = score_card(replace(SET, score=strange), loaded=True)
     assert HOSTILE in text_of(shown)
     assert "img" not in tags(shown)
-
-
-NONE = {"among": 4, "chosen": "none", "calibration": "prior"}
 
 
 def test_a_set_of_before_without_demonstrations_is_told_as_that():
@@ -175,48 +167,6 @@ def test_another_reader_is_a_warning_in_plain_text():
     assert "img" not in tags(warned)
 
 
-def test_one_question_is_read_as_the_set_did_best_on_the_test_file():
-    read = Prediction(np.array([0.9, 0.1]), np.array([0.6, 0.4]), np.array([0.2, 0.8]))
-    best = best_reading(scorecard(PRIVATE, Accuracy(1, 10)))
-    shown = answers(("News", "Sport"), [(PRIVATE, read)], best)
-    assert best == "contextual"
-    assert bars(shown) == [0.6, 0.4]
-    assert "With the measured prior: Sport (80%)" in text_of(shown)
-    assert best_reading(scorecard(PRIVATE, Accuracy(7, 10))) == "prior"  # of equal ones the measured one
-
-
-# Bundled test rows are offered for the sets that they can test, and for no other.
-
-
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: each.path.stem)
-def test_the_example_finds_its_own_rows_which_are_none_that_wrote(example):
-    rows, mapping = read_table(example.path).frame, example.mapping
-    path = bundled_rows_for(sorted(set(rows[mapping.label])))
-    assert path == example.test
-    others = read_table(path).frame
-    assert set(others[mapping.label]) == set(rows[mapping.label])
-    assert not set(others[mapping.text]) & set(rows[mapping.text])
-
-
-def test_other_labels_are_offered_nothing():
-    labels = set(read_table(EXAMPLES[0].path).frame[EXAMPLES[0].mapping.label])
-    assert bundled_rows_for([*labels, "another"]) is None
-    assert bundled_rows_for(sorted(labels)[1:]) is None
-
-
-# What is said of a measurement's time before it begins is of the rows that it will read.
-
-
-@pytest.mark.parametrize(("limit", "rows"), [(100, 100), (1000, 400)])
-def test_the_rows_that_are_read_are_named_where_a_file_has_more(limit: int, rows: int):
-    state = SimpleNamespace(classifying=SET, table=SimpleNamespace(frame=range(400)))
-    told = object.__new__(FileMeasurement)
-    loader = SimpleNamespace(speed=Speed(0.003, 0.003, 0.05))
-    app: Any = SimpleNamespace(session=lambda _: SimpleNamespace(of=lambda _: state), loader=loader)
-    told._app = app
-    assert f"Reading {rows} of them takes" in text_of(told._told(limit, None))  # type: ignore[arg-type]
-
-
 # Which set is under test, and whose figures are on the screen.
 
 MADE, LOADED = demo_set(Demonstration("made", "News")), demo_set(Demonstration("loaded", "News"))
@@ -225,7 +175,7 @@ MADE, LOADED = demo_set(Demonstration("made", "News")), demo_set(Demonstration("
 @pytest.fixture
 def session() -> Session:
     tab = Session()
-    write(tab, MADE, DATASET)
+    write(tab, MADE, LETTERS)
     return tab
 
 
@@ -243,12 +193,10 @@ def test_a_loaded_set_is_tested_until_a_later_run_writes(session: Session):
 
 def test_figures_belong_to_the_set_they_were_measured_on(session: Session):
     state = session.of(TestState)
-    scored = state.score(MADE, ("clinic",), DATASET, ())
+    scored = state.show(Scored(MADE, LETTERS, ()))
     assert not gate(session).done
-    state.show(scored.with_card(scorecard(ZERO_SHOT)))
+    state.show(replace(scored, cards=(scorecard(ZERO_SHOT),)))
     assert gate(session).done
-    assert state.scored is not None
-    assert state.scored.owners == ("clinic",)
     state.load(LOADED)
     assert state.scored is None
     assert not gate(session).done

@@ -1,0 +1,221 @@
+"""The budget, a panel at the side of every step: what a data set has spent, run by run, and its caps."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import gradio as gr
+
+from dpicl_ui.data.state import DataState
+from dpicl_ui.frame.guard import PRIVATE, guarded
+from dpicl_ui.frame.inputs import File, PrivateDropdown, download, sink
+from dpicl_ui.frame.services import Services
+from dpicl_ui.frame.sessions import Session
+from dpicl_ui.frame.step_bar import Gate
+from dpicl_ui.frame.tree import Tree, budget, el, notice, panel
+from dpicl_ui.privacy.state import PrivacyState
+from mechanisms.accounting import Account, BudgetSnapshot, PrivacyLedger, Usage, fingerprint
+from mechanisms.accounting.account import Line, as_csv, in_words, lines, state
+from mechanisms.errors import UsageError
+from mechanisms.records import Dataset, unit_in_words
+from mechanisms.rounding import rounded_down, rounded_up
+
+# What the panel says: every run, and the caps.
+
+SHOWN = 50
+"""Runs in the panel, the newest; the download has them all."""
+_EMPTY: list[Tree] = [el("p.muted", "Nothing has been spent yet: runs appear here before their first release.")]
+_NO_DATA: list[Tree] = [
+    el("h3", "Privacy budget"),
+    el("p.muted", "This ledger knows no data set yet: bring one in step 1."),
+]
+_HEADS = ("Run (UTC)", "Alone", "All runs then", "Left")
+_BASIS = (
+    "Alone is the run's own claim. All runs then is what the ledger counts of every run up to that one, under the cap "
+    "of today. Under each figure stands how it was found. It is the sum of the claims (basic composition), or what the "
+    "Renyi filter counts, where that is less or the sum does not hold under the cap. Both hold although runs were "
+    "chosen in view of earlier ones."
+)
+_BOUNDS = {"basic composition": "the sum of the claims", "renyi filter": "by the Renyi filter, not the sum"}
+_ONE_CAP = "Fixed before the first run, which is what makes it a promise."
+_LATER = (
+    "A cap promises something only if it was fixed before the first run: each later one is a new promise, and as good "
+    "as its reason."
+)
+_FILE = "ledger.csv"
+_NO_RUN = "There is no run yet: nothing to download."
+
+
+def _moment(time: str) -> str:
+    return time[:16].replace("T", " ")
+
+
+def runs(account: Account) -> list[Tree]:
+    """Every run with its time, its event, its own cost, and what all runs had cost after it; the newest first."""
+    every = lines(account)
+    if not every:
+        return _EMPTY
+    older = len(every) - SHOWN
+    rows = (_row(line, account.snapshot.cap.epsilon) for line in every[: -SHOWN - 1 : -1])
+    head = el("thead", el("tr", *(el("th", head, scope="col") for head in _HEADS)))
+    return [
+        el("div.scroll", el("table.preview.runs", head, el("tbody", *rows))),
+        *([el("p.muted", f"{older} older runs are in the download.")] if older > 0 else []),
+        el("details", el("summary", "How these figures are found"), el("p.muted", _BASIS)),
+    ]
+
+
+def _row(line: Line, cap: float) -> Tree:
+    run, after = line.run, line.after
+    counted, become = run.counted is not None, state(run)
+    return el(
+        "tr",
+        el(
+            "td",
+            el("strong", run.mechanism),
+            el("p.remark", _moment(run.started)),
+            None if become == "finished" else el("p.remark", become),
+            el("details", el("summary", "What it releases"), el("p.remark", in_words(run.event))),
+        ),
+        el(
+            "td",
+            rounded_up(run.epsilon, 3) if counted else "0",
+            el("p.remark", f"delta {rounded_up(run.delta, 3)}") if counted else None,
+        ),
+        el("td", rounded_up(after.epsilon, 3), el("p.remark", _bound(after))),
+        el("td", rounded_down(max(0.0, cap - after.epsilon), 3)),
+    )
+
+
+def _bound(after: Usage) -> str:
+    words = _BOUNDS.get(after.bound, after.bound)
+    return words if after.allowed else f"{words}, delta {rounded_up(after.delta, 3)}: over the cap of today"
+
+
+def caps(account: Account) -> list[Tree]:
+    """Every cap that a data set has had."""
+    head = el("h3", "The cap over time")
+    if not account.caps:
+        cap = account.snapshot.cap
+        usual = f"Epsilon {cap.epsilon:g}, delta {cap.delta:g}: the usual one, until the first run."
+        return [head, el("p.muted", usual)]
+    started = next((run.started for run in account.runs if run.counted is not None), None)
+    later = started is not None and any(since >= started for since, _ in account.caps[1:])
+    listed = (
+        el("li", f"{_moment(since) or 'at first'}: epsilon {cap.epsilon:g}, delta {cap.delta:g}")
+        for since, cap in account.caps
+    )
+    words = _LATER if later else _ONE_CAP if started is not None else ""
+    return [head, el("ul.caps", *listed), *([el("p.muted", words)] if words else [])]
+
+
+# The panel.
+
+
+def gate(session: Session) -> Gate:
+    """Always open: a ledger can be read without data."""
+    return Gate()
+
+
+class BudgetPanel:
+    """Components and handlers."""
+
+    def __init__(self, app: Services) -> None:
+        self._app = app
+        with app.bar.panel(6), gr.Column(elem_classes="card"):
+            self.chosen = PrivateDropdown(label="Data set", elem_id="budget-of", visible=False)
+            self.standing = panel(elem_id="budget-standing")
+            self.runs = panel(elem_id="budget-runs")
+            with gr.Row(elem_classes="actions"):
+                self.csv = gr.Button("Download as CSV", size="sm", elem_id="budget-csv")
+            self.notice = panel(elem_id="budget-notice")
+            self.caps = panel(elem_id="budget-caps")
+            self.sink = sink()
+        self._opening: dict[str, Any] = {
+            "fn": guarded(self.notice)(self._open),
+            "inputs": self.chosen,
+            "outputs": [self.chosen, self.standing, self.runs, self.caps, self.notice],
+            **PRIVATE,
+        }
+        app.bar.html.select(**self._opening)
+        self.chosen.input(**self._opening | {"fn": guarded(self.notice)(self._look)})
+        self.csv.click(guarded(self.notice)(self._save), self.chosen, [self.sink, self.notice], **PRIVATE)
+
+    def follow(self, *spent: gr.events.Dependency) -> None:
+        """Show the ledger anew after each of these."""
+        for each in spent:
+            each.then(**self._opening)
+
+    def _open(self, wanted: str | None, request: gr.Request) -> dict[Any, Any]:
+        """The panel as it opens: with the data set of step 1 where there is one."""
+        confirmed = self._app.session(request).of(DataState).confirmed
+        return self._look(_key(_of(confirmed.dataset)) if confirmed else wanted, request)
+
+    def _look(self, wanted: str | None, request: gr.Request) -> dict[Any, Any]:
+        """Everything about a data set, as the ledger is now."""
+        session, ledger = self._app.session(request), self._app.ledger(request)
+        known = _known(session, ledger)
+        if not known:
+            return {self.standing: _NO_DATA, self.runs: _EMPTY, self.caps: []}
+        name, unit = _chosen(known, wanted)
+        account, planned = ledger.account(name, unit), session.of(PrivacyState).planned
+        here = planned if planned and _of(planned.confirmed.dataset) == (name, unit) else None
+        choices = [(f"{each} ({unit_in_words(its)})", _key((each, its))) for each, its in known]
+        return {
+            self.chosen: PrivateDropdown(choices=choices, value=_key((name, unit)), visible=len(known) > 1),
+            self.standing: budget(_marked(session, ledger, account), here.charge if here else None),
+            self.runs: runs(account),
+            self.caps: caps(account),
+            self.notice: [],
+        }
+
+    def _save(self, wanted: str | None, request: gr.Request) -> dict[Any, Any]:
+        """Every run of the chosen data set as a file.
+
+        Raises:
+            UsageError: it has none.
+        """
+        session, ledger = self._app.session(request), self._app.ledger(request)
+        known = _known(session, ledger)
+        account = ledger.account(*_chosen(known, wanted)) if known else None
+        if account is None or not account.runs:
+            raise UsageError(_NO_RUN)
+        return {
+            self.sink: download(session, File(_FILE, "text/csv", as_csv(account).encode())),
+            self.notice: notice("Saved by your browser. Nothing is left on the server.", "good"),
+        }
+
+
+_Name = tuple[str, str]
+"""A data set's name and its unit."""
+
+
+def _of(dataset: Dataset) -> _Name:
+    return dataset.name, dataset.unit
+
+
+def _known(session: Session, ledger: PrivacyLedger) -> list[_Name]:
+    """The data sets of a ledger with their units, the one of step 1 first, whether it has spent or not."""
+    confirmed = session.of(DataState).confirmed
+    here = [_of(confirmed.dataset)] if confirmed else []
+    return list(dict.fromkeys([*here, *ledger.names()]))
+
+
+def _key(known: _Name) -> str:
+    return json.dumps(known)
+
+
+def _chosen(known: list[_Name], wanted: str | None) -> _Name:
+    """The data set that was asked for if this ledger knows it, else the first."""
+    return {_key(each): each for each in known}.get(wanted or "", known[0])
+
+
+def _marked(session: Session, ledger: PrivacyLedger, account: Account) -> BudgetSnapshot:
+    """An account's state; with what is known of the rows themselves where they are the ones of step 1."""
+    confirmed, snapshot = session.of(DataState).confirmed, account.snapshot
+    if confirmed is None or _of(confirmed.dataset) != (snapshot.name, snapshot.unit):
+        return snapshot
+    known = (*snapshot.disclosures, *ledger.rows.disclosures(fingerprint(confirmed.dataset)))
+    return replace(snapshot, disclosures=tuple(dict.fromkeys(known)))

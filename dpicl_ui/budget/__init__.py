@@ -1,1 +1,0 @@
-"""The place beside the steps: what data sets have spent."""
