@@ -20,6 +20,7 @@ from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import el, notice, panel, progress
 from dpicl_ui.test.another_reader import AnotherReader, reads
 from dpicl_ui.test.cards import accuracies, headline_of, readers
+from dpicl_ui.test.confusion import ConfusionPlot
 from dpicl_ui.test.state import Measurements, PrototypesState, Scored, TestState
 from mechanisms.accounting import fingerprint
 from mechanisms.data.headers import guess_columns
@@ -94,6 +95,7 @@ class FileMeasurement:
         self.job = JobControls(app, Measurements, "Measure", ("measure", "cancel-test", "test-progress"))
         self.scores = panel(elem_id="scores")
         self.readers = panel(elem_id="readers")
+        self.confusion = ConfusionPlot(app)
         self._wire()
 
     def _wire(self) -> None:
@@ -110,6 +112,8 @@ class FileMeasurement:
             **PRIVATE,
         )
         self._app.bar.follow(self._app.sessions, measured)
+        # Of two values that a handler yields within moments the browser may draw the last alone.
+        measured.then(self.confusion.drawn, None, self.confusion.plot, **PRIVATE)
 
     def _open_test(self, upload: str | None, request: gr.Request) -> dict[Any, Any]:
         if upload is None:
@@ -220,13 +224,14 @@ class FileMeasurement:
     @property
     def about_the_set(self) -> list[Any]:
         """The components of `emptied`."""
-        return [self.scores, self.readers, self._headline, self.bundled]
+        return [self.scores, self.readers, self.confusion.plot, self._headline, self.bundled]
 
     def emptied(self, tested: DemoSet | None = None) -> dict[Any, Any]:
         """The components without figures, for another set."""
         return {
             self.scores: [],
             self.readers: [],
+            self.confusion.plot: gr.Plot(visible=False),
             self._headline: headline_of(tested, None),
             self.bundled: gr.Button(visible=bool(tested and bundled_rows_for(tested.labels))),
         }

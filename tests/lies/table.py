@@ -224,8 +224,8 @@ TOKENS = [
         (
             _GAUSSIAN,
             "return self.read(scores, distributions, deviation, randomness)",
-            "return replace(self.read(self.aggregate(distributions) / GRID, distributions, deviation, randomness), "
-            "scores=scores)",
+            "clean = self.read(self.aggregate(distributions) / GRID, distributions, deviation, randomness)\n"
+            "        return type(clean)(**vars(clean) | {'scores': scores})",
         ),
         worst=True,
     ),

@@ -24,6 +24,7 @@ from dpicl_ui.generate.cards import MANY, finished, listed, outcome_of_run
 from dpicl_ui.generate.replay import replayed
 from dpicl_ui.privacy.cards import duration
 from dpicl_ui.test.cards import accuracies, subject
+from dpicl_ui.test.confusion import confusion_figure
 from mechanisms.data.columns import Breakdown, Inspection
 from mechanisms.data.table import Table
 from mechanisms.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Scorecard
@@ -227,6 +228,25 @@ def test_durations_in_words(seconds, words):
 
 def scorecard(name: str, corrected: Accuracy | None = None) -> Scorecard:
     return Scorecard(name, Accuracy(3, 10), Accuracy(7, 10), corrected, np.array([[4, 1], [2, 3]]))
+
+
+def test_the_confusion_matrix_holds_every_count_and_no_markup():
+    figure = confusion_figure(scorecard(PRIVATE), (HOSTILE, "b")).to_plotly_json()
+    assert figure["data"][0]["z"] == [[4, 1], [2, 3]]
+    assert not any("<" in name for name in figure["data"][0]["y"])
+    assert figure["data"][0]["texttemplate"] == "%{z}"
+
+
+def test_every_one_of_many_labels_has_its_row_and_its_name():
+    labels = [f"label number {i}" for i in range(80)]
+    card = replace(scorecard(PRIVATE), confusion=np.arange(6400).reshape(80, 80))
+    figure = confusion_figure(card, labels).to_plotly_json()
+    layout, [heatmap] = figure["layout"], figure["data"]
+    assert heatmap["z"] == card.confusion.tolist()
+    assert len(set(heatmap["y"])) == len(set(heatmap["x"])) == 80
+    assert layout["xaxis"]["dtick"] == layout["yaxis"]["dtick"] == 1, "plotly leaves out names"
+    inner = layout["height"] - layout["margin"]["t"] - layout["margin"]["b"]
+    assert inner / 80 > layout["yaxis"]["tickfont"]["size"]
 
 
 def test_accuracies_carry_their_intervals():

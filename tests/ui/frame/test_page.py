@@ -51,7 +51,9 @@ def told_after(made: gr.Blocks, button: str) -> list[list[str | None]]:
 
 def test_that_something_was_measured_is_told_by_a_call_of_its_own(tmp_path):
     """Of two values that a handler yields within moments the browser may draw the last alone."""
-    assert ["steps"] in told_after(page_at(tmp_path), "measure")
+    told = told_after(page_at(tmp_path), "measure")
+    assert ["steps"] in told
+    assert ["confusion"] in told
 
 
 def test_progress_is_written_to_the_one_component_that_the_browser_finds_first(tmp_path):
