@@ -69,20 +69,6 @@ class Sessions:
             session.close()
 
 
-# What Gradio remembers of a tab: all that its page has shown, rows of a preview and typed questions among it.
-#
-# It keeps that after the tab has closed, for the next 10,000 tabs, so that a page could be opened again by a link.
-# Here no page can, and a closed tab's rows have no business in memory.
-
-
-def forget_shown(page: gr.Blocks, tab: str) -> None:
-    """Drop Gradio's copy of what a tab has shown."""
-    held = page.state_holder
-    with held.lock:
-        held.session_data.pop(tab, None)
-        held.time_last_used.pop(tab, None)
-
-
 # Which ledger a request is charged to: the owner's, or on a public Space one that goes with the tab.
 
 

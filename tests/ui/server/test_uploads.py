@@ -19,8 +19,9 @@ from gradio.route_utils import GradioMultiPartParser
 from gradio.routes import App
 from starlette.middleware import Middleware
 
+from dpicl_ui.frame.internals import TidyParser, replace_in_gradio
 from dpicl_ui.server import doorkeeper
-from dpicl_ui.server.doorkeeper import Doorkeeper, TidyParser, leave_no_parts
+from dpicl_ui.server.doorkeeper import Doorkeeper
 from dpicl_ui.server.temporary import TemporaryFolder, sweep
 from tests.ui.visit import ROOT
 
@@ -149,7 +150,7 @@ def test_a_file_beside_one_of_another_field_arrives_alone(app: App):
 
 def test_the_app_reads_uploads_in_this_way(monkeypatch):
     monkeypatch.setattr("gradio.route_utils.GradioMultiPartParser", GradioMultiPartParser)
-    leave_no_parts()
+    replace_in_gradio()
     assert gradio.route_utils.GradioMultiPartParser is TidyParser
 
 
