@@ -31,7 +31,7 @@ from mechanisms.evaluation.remote_reader import RemoteReader
 
 TITLE = "DP-ICL Studio"
 PLACES = (
-    Place("Data", data_state.gate),
+    Place("Data", data_state.gate, opened="focus", left="blur"),
     Place("Privacy", privacy_state.gate),
     Place("Generate", generate_state.gate),
     Place("Test", test_state.gate),

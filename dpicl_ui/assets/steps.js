@@ -1,6 +1,6 @@
 // The five steps and the budget beside them: moves between panels in the browser alone, and says why one is closed.
-// `props.value` is {go: [ticket, step], steps: [{title, note, done, why, sign, opened}]}; a new ticket moves to its step.
-// A place beside the steps has a sign, and fires `opened` when it is clicked.
+// `props.value` is {go: [ticket, step], steps: [{title, note, done, why, sign, opened, left}]}; a new ticket moves to its
+// step. A place beside the steps has a sign. `opened` and `left` are what the bar fires when a place is come to, or left.
 let ticket = null;
 let current = 1;
 const bar = document.createElement("nav");
@@ -19,8 +19,11 @@ function panels() {
   return document.querySelectorAll(".step .gate-why").length === steps.length;
 }
 function show(step, scroll) {
+  const [from, to] = [current, step].map((each) => props.value.steps[each - 1]);
   current = step;
   draw();
+  if (from.left && from !== to) trigger(from.left);
+  if (to.opened && !to.why) trigger(to.opened);
   if (scroll) window.scrollTo({ top: 0 });
   window.dispatchEvent(new Event("resize")); // plots measure themselves when they become visible
 }
@@ -40,10 +43,7 @@ function button(step, i) {
   }
   made.setAttribute("aria-label", step.sign ? step.title : `Step ${i + 1}: ${step.title}`);
   if (step.why) made.title = step.why;
-  made.addEventListener("click", () => {
-    show(i + 1, true);
-    if (step.opened && !step.why) trigger(step.opened);
-  });
+  made.addEventListener("click", () => show(i + 1, true));
   return made;
 }
 function draw() {

@@ -12,7 +12,7 @@ from dpicl_ui.frame.step_bar import Gate
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.asking import Asked
 from mechanisms.data.columns import MOST_LABELS, ColumnMapping, Inspection, inspect, label_set
-from mechanisms.data.label_names import LabelNames, named, proposed_names
+from mechanisms.data.label_names import LabelNames, named, names_in_lines, proposed_names
 from mechanisms.data.left_out import LeftOut
 from mechanisms.data.sizes import MeasuredSizes, measure_sizes
 from mechanisms.data.table import Table
@@ -199,12 +199,13 @@ class DataState(State):
             self._at = columns = Columns(file, mapping, inspect(file.table, mapping))
             return columns
 
-    def name_labels(self, names: LabelNames) -> None:
+    def name_labels(self, lines: str) -> None:
         """Call labels of the file something else: what was read under the old names is out of date.
 
         Raises:
-            UsageError: there is no file, or a name is another label of it.
+            UsageError: there is no file, a line is no name (`names_in_lines`), or a name is another label of the file.
         """
+        names = names_in_lines(lines)
         with self._lock:
             file, columns = self._opened(), self.columns
             if columns is not None:
