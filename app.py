@@ -39,10 +39,9 @@ def main() -> int:
     import_module("torch")
     loader = ModelLoader(default_name(), served.locked)
     loader.start()
-    sys.stdout.write("DP-ICL Studio: http://{server_name}:{server_port}\n".format(**served.arguments))
-    sys.stdout.flush()
+    page = build(served.ledgers, loader, elsewhere)
     try:
-        build(served.ledgers, loader, elsewhere).launch(
+        _, url, _ = page.launch(
             **served.arguments,
             **look(),
             show_error=False,
@@ -52,7 +51,11 @@ def main() -> int:
             max_file_size=MAX_BYTES,
             state_session_capacity=_TABS,
             quiet=True,
+            prevent_thread_lock=True,
         )
+        sys.stdout.write(f"DP-ICL Studio: {url}\n")
+        sys.stdout.flush()
+        page.block_thread()
     except OSError:  # Gradio's words for all of them name no reason
         sys.stderr.write("app: the server did not start: choose another address with --host and --port.\n")
         return 1

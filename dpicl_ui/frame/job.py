@@ -18,8 +18,6 @@ from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.tree import Tree, panel, progress
 from mechanisms.errors import UsageError
 
-# The jobs of one kind in a tab: at most one is ordered, and at most one is at work.
-
 W = TypeVar("W")
 
 
@@ -94,15 +92,12 @@ class Jobs(State, Generic[W]):
                     order.stop.set()
 
     def close(self) -> None:
-        """See `State.close`."""
         self.stop()
 
 
-# What a job shows while it runs. The page renders every update, so that progress is shown a few times a second only.
-
 Updates = dict[Any, Any]
 _INTERVAL = 0.08
-"""Least seconds between two updates that may be left out: 12 a second."""
+"""Least seconds between two updates that may be left out: 12 a second. The page renders every update."""
 
 
 @dataclass(frozen=True)

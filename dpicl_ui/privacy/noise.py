@@ -1,14 +1,15 @@
 """How noisy a run would be, in a picture from public distributions alone: openings, and one token behind the likeliest.
 
-What the model expects is scaled to the rows that would speak, and the browser adds noise of the planned size, drawn
-there: it moves with the slider of epsilon, before anything is calibrated anew.
+What the model expects is scaled to the rows that would speak. The browser draws the noise that is added to it, and
+knows its size at every epsilon: the picture moves with the slider.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,13 @@ from scipy.special import softmax
 
 from dpicl_ui.frame.sessions import Session, State
 from mechanisms.asking import Asked
+from mechanisms.errors import StudioError
 from mechanisms.inference import LanguageModel, Tokens, WritingPrompt
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.spec import OPENINGS, WRITE
 
 _BARS, _LOOKED_AT = 6, 64
+_EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 Shares = tuple[tuple[str, float], ...]
 """Words with the probability that the model gives them."""
 
@@ -66,29 +69,46 @@ def _likeliest(model: LanguageModel, prompt: WritingPrompt, before: Sequence[int
 
 
 def picture(plan: Plan, of: Expected) -> dict[str, Any]:
-    """What `assets/noise.js` draws: for each stage that releases such counts its words, its noise, and its bars.
+    """What `assets/noise.js` draws: for each stage that releases such counts its words, its bars, and its noise.
 
-    Values and noise (one standard deviation) are in rows.
+    Args:
+        plan: calibrated.
+
+    Returns:
+        epsilon, and groups: each with title, rows (how many speak, in words), shape (of the noise), bars (name and
+        value in rows) and noise (pairs of an epsilon and the deviation that it would have, in rows).
     """
-    groups = []
-    unit = "users" if plan.by_user else "rows"
-    if OPENINGS in plan.stages:
+    groups: list[dict[str, Any]] = []
+    unit, curve = "users" if plan.by_user else "rows", _curve(plan)
+
+    def group(stage: str, title: str, rows: float, shape: str, shares: Shares) -> None:
+        bars = [{"name": name, "value": rows * share} for name, share in shares]
+        noise = [[epsilon, found[stage]] for epsilon, found in curve]
+        groups.append({"title": title, "rows": f"{rows:,.0f} {unit}", "shape": shape, "bars": bars, "noise": noise})
+
+    if of.openings and OPENINGS in plan.stages:
         stage: Any = plan.stages[OPENINGS]
         voters = plan.role(OPENINGS) * (plan.sizes[of.label] if stage.by_label else sum(plan.sizes.values()))
-        groups.append(_group("How texts begin", voters, unit, stage.tally.deviation, "laplace", of.openings))
-    # A mechanism's signal-to-noise is sqrt(2) M over the noise on an entry of the sum.
-    if WRITE in plan.stages and of.next and (signal := plan.signal_to_noise) and math.isfinite(signal):
-        rows = plan.sampling.subsets
-        words = f"One token: what comes after “{of.openings[0][0]}”"
-        groups.append(_group(words, rows, unit, math.sqrt(2) * rows / signal, "gaussian", of.next))
+        group(OPENINGS, "How texts begin", voters, "laplace", of.openings)
+    if of.next and WRITE in curve[0][1]:
+        title = f"One token: what comes after “{of.openings[0][0]}”"
+        group(WRITE, title, plan.sampling.subsets, "gaussian", of.next)
     return {"epsilon": plan.spec.epsilon, "groups": groups}
 
 
-def _group(words: str, rows: float, unit: str, noise: float, shape: str, shares: Shares) -> dict[str, Any]:
-    return {
-        "title": words,
-        "rows": f"{rows:,.0f} {unit}",
-        "noise": noise,
-        "shape": shape,
-        "bars": [{"name": name, "value": rows * share} for name, share in shares],
-    }
+def _curve(plan: Plan) -> list[tuple[float, dict[str, float]]]:
+    """The noise of the stages at the plan's epsilon and at those below the slider, least epsilon first."""
+    found = {plan.spec.epsilon: _noise(plan)}
+    for epsilon in {*_EPSILONS} - {plan.spec.epsilon}:
+        with suppress(StudioError):  # less than counting has cost, for instance
+            found[epsilon] = _noise(replace(plan, spec=plan.spec.with_(epsilon=epsilon)).calibrated())
+    return sorted(found.items())
+
+
+def _noise(plan: Plan) -> dict[str, float]:
+    stages: dict[str, Any] = plan.stages
+    found = {OPENINGS: stages[OPENINGS].tally.deviation} if OPENINGS in stages else {}
+    # A mechanism's signal-to-noise is sqrt(2) M over the noise on an entry of the sum.
+    if (signal := plan.signal_to_noise) and math.isfinite(signal):
+        found[WRITE] = math.sqrt(2) * plan.sampling.subsets / signal
+    return found

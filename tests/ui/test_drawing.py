@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 from playwright.sync_api import sync_playwright
 
-from dpicl_ui.data.facts import counted, label_counts, preview_table
+from dpicl_ui.data.cards import counted, label_counts, preview_table
 from dpicl_ui.export import certificate
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import budget, el, notice

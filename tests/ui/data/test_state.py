@@ -12,15 +12,12 @@ import gradio as gr
 import pandas as pd
 import pytest
 
-from dpicl_ui.data.facts import label_counts
-from dpicl_ui.data.public_card import declared
-from dpicl_ui.data.source import LONGEST_NAME, proposed_name
+from dpicl_ui.data.cards import LONGEST_NAME, declared, label_counts, proposed_name
 from dpicl_ui.data.state import Columns, Confirmed, DataState
 from dpicl_ui.export import DEMO_SET, ExportStep
 from dpicl_ui.frame.sessions import CuratorLedger, Session, Sessions
 from dpicl_ui.privacy import state as privacy_state
 from dpicl_ui.privacy.state import PrivacyState
-from dpicl_ui.test.cards import accuracies
 from dpicl_ui.test.state import TestState
 from dpicl_ui.test.step import EvaluationStep
 from mechanisms.accounting import PrivacyLedger, fingerprint, text_digests
@@ -37,7 +34,6 @@ from mechanisms.runs.plan import plan_for
 from tests.ui.generate.recording import demo_set
 from tests.ui.privacy.test_form import DATASET
 from tests.ui.tabs import confirm, downloaded, planned, services, write
-from tests.ui.test_drawing import scorecard
 from tests.ui.trees import text_of
 
 # Step 1 holds one value at a time: what is confirmed belongs to the columns that are there.
@@ -93,12 +89,6 @@ def test_what_is_confirmed_again_stays_the_same_and_what_differs_does_not(state:
     assert state.confirmed is other
 
 
-def test_a_withdrawal_of_nothing_disturbs_nothing(state: DataState):
-    columns = state.read(MAPPING)
-    state.withdraw()
-    assert state.columns is columns
-
-
 def test_the_same_columns_read_again_are_the_ones_that_were_confirmed(state: DataState):
     columns = confirmed(state)
     assert state.read(MAPPING) is columns
@@ -124,15 +114,7 @@ def test_without_a_file_there_is_nothing_to_choose(change):
 
 @pytest.mark.parametrize(
     "file",
-    [
-        "train.csv",
-        "Test (1).xlsx",
-        "data_2024-01-31.csv",
-        "Sheet1.xlsx",
-        "EXPORT-final-v2.parquet",
-        "x/y/7.csv",
-        "a.csv",
-    ],
+    ["train.csv", "Test (1).xlsx", "data_2024-01-31.csv", "EXPORT-final-v2.parquet", "x/y/7.csv", "a.csv"],
 )
 def test_a_file_name_that_says_nothing_is_no_name_of_a_data_set(file):
     assert proposed_name(file) == ""
@@ -212,11 +194,6 @@ def test_private_rows_are_scored_only_where_the_curator_asks_for_it(tmp_path: Pa
     scored = session.of(TestState).scored
     assert scored is not None
     assert scored.owners == ("other",)
-
-
-def test_figures_of_private_rows_are_tagged():
-    assert "Only on your screen" in text_of(accuracies([scorecard("zero-shot")], ("clinic",)))
-    assert "Only on your screen" not in text_of(accuracies([scorecard("zero-shot")]))
 
 
 def test_an_export_carries_what_became_known_since_the_run(ledger: PrivacyLedger):
