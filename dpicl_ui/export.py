@@ -76,7 +76,6 @@ _PURPOSE = (
 
 
 def shapes() -> list[tuple[str, str]]:
-    """Titles and names."""
     return [("Demo set (JSON)", DEMO_SET), *((format_named(name).title, name) for name in format_names())]
 
 
@@ -107,7 +106,6 @@ def saved(shape: str, made: DemoSet) -> File:
 
 
 def gate(session: Session) -> Gate:
-    """Open when something was written."""
     if session.of(GenerateState).made is None:
         return Gate(
             "There is nothing to export yet: write demonstrations in step 3. To look at a file that was exported "
@@ -143,7 +141,6 @@ class ExportStep:
         self.shape.input(explaining, self.shape, [self.purpose, self.notice], **PRIVATE)
 
     def follow(self, ended: gr.events.Dependency) -> None:
-        """Show a run's certificate when it has ended."""
         shown = [self.certificate, self.content, self.notice, self.shape, self.purpose]
         ended.then(self._show, None, shown, **PRIVATE)
 

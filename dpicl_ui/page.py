@@ -128,7 +128,6 @@ def _tick(loader: ModelLoader, status: gr.HTML, privacy: PrivacyStep) -> None:
 
 
 def model_status(loader: ModelLoader) -> list[Tree]:
-    """One line on the model."""
     if loader.problem:
         return [el("p.status.bad", loader.problem, role="status")]
     if loader.ready:

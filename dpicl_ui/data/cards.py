@@ -180,7 +180,6 @@ class PublicCard:
         self.outputs: list[Any] = [self.public, self.left_out, self.problem]
 
     def unconfirmed(self, columns: Columns | None, labels: Collection[str]) -> dict[Any, Any]:
-        """The components with no box ticked."""
         many = columns is not None and columns.left_out(labels).many
         return {
             self.public: gr.Checkbox(value=False, label=declared(columns is not None and columns.by_user)),
@@ -189,7 +188,6 @@ class PublicCard:
         }
 
     def chosen(self, sizes: str, epsilon: float | None) -> dict[Any, Any]:
-        """The components for one way of knowing the sizes."""
         spends = f"Spend epsilon {epsilon or 0:g} on counting, and use this data set"
         return {
             self.count_epsilon: gr.Number(visible=sizes == MEASURE),

@@ -29,7 +29,6 @@ class ColumnsForm:
         self.inputs: list[Any] = [self.text, self.label, self.unit]
 
     def opened(self, columns: list[str], mapping: ColumnMapping) -> dict[Any, Any]:
-        """The dropdowns for another file."""
         return {
             self.text: gr.Dropdown(choices=columns, value=mapping.text or None),
             self.label: gr.Dropdown(choices=columns, value=mapping.label or None),
@@ -41,7 +40,6 @@ class ColumnsForm:
         }
 
     def mapping(self, text: str | None, label: str | None, unit: str, drop_duplicates: bool) -> ColumnMapping:
-        """The choices as a mapping."""
         return ColumnMapping(text or "", label or "", None if unit == _NO_USER else unit, drop_duplicates)
 
 

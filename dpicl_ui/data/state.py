@@ -89,7 +89,6 @@ class Columns:
 
     @property
     def by_user(self) -> bool:
-        """Whether all rows of one user are the privacy unit."""
         return self.mapping.unit is not None
 
 
@@ -145,7 +144,6 @@ class DataState(State):
 
     @property
     def file(self) -> File | None:
-        """The open file."""
         at = self._at
         columns = at.columns if isinstance(at, Confirmed) else at
         return columns.file if isinstance(columns, Columns) else columns
@@ -214,7 +212,6 @@ class DataState(State):
             self._at = replace(file, label_names=names)
 
     def merge_labels(self) -> None:
-        """Read labels that look alike as one."""
         with self._lock:
             self._at = replace(self._opened(), merge_labels=True, labelled_by=None)
 
@@ -252,7 +249,6 @@ class DataState(State):
                 self._at = replace(columns, file=file) if columns else file
 
     def ask_of(self, asked_of: tuple[str, str], asked: Asked, label_field: str) -> None:
-        """Set the words for other columns."""
         with self._lock:
             self._at = replace(self._opened(), asked=asked, label_field=label_field, asked_of=asked_of)
 

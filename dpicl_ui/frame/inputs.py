@@ -64,7 +64,6 @@ class PrivateDropdown(gr.Dropdown):
     is_template = True
 
     def preprocess(self, payload: Any) -> Any:
-        """See `gr.Dropdown.preprocess`."""
         return super().preprocess(payload if payload in [value for _, value in self.choices] else None)
 
 
@@ -74,7 +73,6 @@ class PrivateCheckboxGroup(gr.CheckboxGroup):
     is_template = True
 
     def preprocess(self, payload: Any) -> Any:
-        """See `gr.CheckboxGroup.preprocess`."""
         known = [value for _, value in self.choices]
         return super().preprocess([value for value in payload or [] if value in known])
 

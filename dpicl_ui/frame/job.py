@@ -51,7 +51,6 @@ class Jobs(State, Generic[W]):
 
     @property
     def busy(self) -> bool:
-        """Whether a job is at work."""
         return self._at_work is not None
 
     def refuse(self, wanted: W) -> None:
@@ -85,7 +84,6 @@ class Jobs(State, Generic[W]):
                     self._at_work = None
 
     def stop(self) -> None:
-        """Stop the job that was ordered, and the one at work."""
         with self._lock:
             for order in (self._ordered, self._at_work):
                 if order is not None:
@@ -108,7 +106,6 @@ class Passing:
 
 
 def reached(bar: gr.HTML, done: int, total: int, words: str) -> Passing:
-    """How far a job has come."""
     return Passing(lambda: {bar: progress(done, total, words)})
 
 
@@ -159,7 +156,6 @@ class JobControls(Generic[W]):
         return {self.bar: [], self.stop: gr.Button("Stop", interactive=False)} | free
 
     def reached(self, done: int, total: int, words: str) -> Passing:
-        """How far the job has come."""
         return reached(self.bar, done, total, words)
 
     def run(self, request: gr.Request, steps: Callable[[Order[W]], Generator[Updates | Passing]]) -> Iterator[Updates]:

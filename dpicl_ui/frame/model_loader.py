@@ -67,7 +67,6 @@ class ModelLoader:
         self._beginning = threading.Lock()
 
     def start(self) -> None:
-        """Begin to load; returns at once."""
         self._in_background(self.name)
 
     def choose(self, name: str) -> None:
@@ -165,7 +164,6 @@ class ModelLoader:
 
     @property
     def ready(self) -> bool:
-        """The model is loaded and measured."""
         return self._loaded is not None
 
     @property

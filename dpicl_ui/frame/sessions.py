@@ -35,7 +35,6 @@ class Session:
         self._states: dict[type[State], State] = {}
 
     def of(self, kind: type[S]) -> S:
-        """The state of a type, made on first use."""
         with self._lock:
             if kind not in self._states:
                 self._states[kind] = kind(self)
@@ -57,12 +56,10 @@ class Sessions:
         self._sessions: dict[str, Session] = {}
 
     def of(self, request: gr.Request) -> Session:
-        """The session of a request, made on first use."""
         with self._lock:
             return self._sessions.setdefault(request.session_hash or "", Session())
 
     def drop(self, request: gr.Request) -> None:
-        """The tab is closed: stop what runs there and forget its data."""
         with self._lock:
             session = self._sessions.pop(request.session_hash or "", None)
         if session:
@@ -107,7 +104,6 @@ class CuratorLedger:
         )
 
     def of(self, request: gr.Request) -> PrivacyLedger:
-        """The one ledger."""
         return self._ledger
 
     def drop(self, request: gr.Request) -> None:
@@ -130,7 +126,6 @@ class TabLedgers:
         self._tabs: dict[str, tuple[tempfile.TemporaryDirectory[str], PrivacyLedger]] = {}
 
     def of(self, request: gr.Request) -> PrivacyLedger:
-        """The tab's ledger, in a folder that goes with the tab."""
         with self._lock:
             tab = request.session_hash or ""
             if tab not in self._tabs:
@@ -139,7 +134,6 @@ class TabLedgers:
             return self._tabs[tab][1]
 
     def drop(self, request: gr.Request) -> None:
-        """The ledger goes with the tab."""
         with self._lock:
             dropped = self._tabs.pop(request.session_hash or "", None)
         if dropped:

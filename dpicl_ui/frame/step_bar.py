@@ -27,7 +27,6 @@ class Gate:
 
     @property
     def note(self) -> str:
-        """One word for the bar."""
         return "closed" if self.why else "done" if self.done else "open"
 
 

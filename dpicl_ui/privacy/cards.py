@@ -40,10 +40,10 @@ def exactly(seconds: float) -> str:
 
 # The stages in words: who is asked for what, and what share they have.
 
-_ROLES = "Each {unit} has one task only, given by a secret key: so every task may use the whole epsilon."
+_ROLES = "Each {unit} takes part in one stage only, by a secret key: so every stage may use the whole epsilon."
 _EPSILON = (
-    "The tasks share epsilon, since every {unit} takes part in all of them, as in files of fewer than {fewest:,}: "
-    "that takes longer than where each has one task."
+    "The stages share epsilon, since every {unit} takes part in all of them, as in files of fewer than {fewest:,}: "
+    "that takes longer than where each takes part in one."
 )
 _BY_LABELS = (
     "The largest label has more than twice an even share, so each label, and not each row, counts the same where rows "
@@ -58,7 +58,7 @@ def roughly(count: float) -> str:
 
 
 def stages_in_words(plan: Plan) -> list[Tree]:
-    """The task of each stage with its share, and the number of its units, in the order of the run."""
+    """What each stage asks, its share, and the number of its units, in the order of the run."""
     unit = "user" if plan.by_user else "row"
     lines = [
         el("li", el("strong", stage.title), f" {_share(plan, name)}. {_who(plan, name)} {stage.task()}")
@@ -185,5 +185,4 @@ def _of_sizes(plan: Plan) -> list[Tree]:
 
 
 def refused(reason: str) -> list[Tree]:
-    """The card for settings that allow no run."""
     return [el("div.outcome", el("div.card-head", el("h3", "No run with these settings")), *notice(reason))]

@@ -47,8 +47,8 @@ CHOICES: dict[str, list[tuple[str, str]]] = {
         ("Token by token, and nothing else: no vote, no score", Recipe.TOKENS.value),
     ],
     "split": [
-        ("Rows: each has one task, and every task the whole epsilon", Split.ROLES.value),
-        ("Epsilon: all rows take part in all tasks", Split.EPSILON.value),
+        ("Rows: each takes part in one stage, and every stage has the whole epsilon", Split.ROLES.value),
+        ("Epsilon: all rows take part in all stages", Split.EPSILON.value),
     ],
     "scheme": [
         ("One sample of rows for each demonstration (fast)", Scheme.PER_DEMONSTRATION.value),

@@ -73,7 +73,6 @@ class PrivacyState(State):
 
     @property
     def plan(self) -> Plan | None:
-        """The plan of `planned`."""
         planned = self.planned
         return planned.plan if planned else None
 
@@ -93,7 +92,6 @@ class PrivacyState(State):
         return wanted
 
     def forget(self) -> None:
-        """Drop the plan: the settings are unusable."""
         with self._lock:
             self._at = None
 

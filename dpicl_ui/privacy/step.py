@@ -181,7 +181,6 @@ class PrivacyStep:
         return self._app.steps(session) | self._odds(session, values)
 
     def _recalculate(self, values: Mapping[Any, Any], request: gr.Request) -> Iterator[dict[Any, Any]]:
-        """Calibrate the settings and show what follows."""
         session = self._app.session(request)
         yield {self.outcome: CALIBRATING}
         state = session.of(PrivacyState)

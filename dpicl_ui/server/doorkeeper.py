@@ -46,7 +46,6 @@ class Doorkeeper:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
         app = self._app
 
         async def said(message: Message) -> None:
@@ -123,7 +122,6 @@ class Bodies:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
         if scope["type"] != "http" or scope["method"] != "POST" or not scope["path"].startswith(ASKED):
             return await self._app(scope, receive, send)
         body, more = b"", True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import signal
 import subprocess
@@ -22,7 +21,7 @@ from starlette.middleware import Middleware
 from dpicl_ui.frame.internals import TidyParser, replace_in_gradio
 from dpicl_ui.server import doorkeeper
 from dpicl_ui.server.doorkeeper import Doorkeeper
-from dpicl_ui.server.temporary import TemporaryFolder, sweep
+from dpicl_ui.server.temporary import sweep
 from tests.ui.visit import ROOT
 
 SECRET = b"Mr Quillfeather of 12 Orchard Lane"
@@ -214,20 +213,3 @@ def test_whoever_was_killed_is_cleaned_up_by_the_next_and_whoever_lives_is_not(t
     assert len(list(alive.iterdir())) > 1
     other.terminate()
     other.wait(60)
-
-
-def test_old_files_go_and_new_ones_stay(tmp_path):
-    folder = TemporaryFolder(tmp_path)
-    old, new = folder.path / "gradio" / "old.csv", folder.path / "new.csv"
-    old.parent.mkdir()
-    for path in (old, new):
-        path.write_bytes(b"x")
-    for path in (old, old.parent):
-        os.utime(path, (1.0, 1.0))
-    folder.remove_old(new.stat().st_mtime + 1)
-    assert (old.exists(), new.exists()) == (False, True)
-    os.utime(old.parent, (1.0, 1.0))
-    folder.remove_old(new.stat().st_mtime + 1)
-    assert not old.parent.exists()
-    folder.remove()
-    assert not any(tmp_path.iterdir())
