@@ -19,22 +19,21 @@ from playwright.sync_api import sync_playwright
 from dpicl_ui.data.cards import counted, label_counts, preview_table
 from dpicl_ui.export import certificate
 from dpicl_ui.frame.sessions import Session
-from dpicl_ui.frame.tree import budget, el, notice
-from dpicl_ui.generate.cards import MANY, finished, outcome_of_run, unfolded
-from dpicl_ui.generate.replay import replayed
+from dpicl_ui.frame.tree import budget, el
+from dpicl_ui.generate.cards import MANY, finished, unfolded
 from dpicl_ui.privacy.cards import duration
-from dpicl_ui.test.cards import accuracies, confused, subject
+from dpicl_ui.test.cards import confused, subject
 from dpicl_ui.test.measure import confusion_figure
 from mechanisms.data.columns import Inspection
 from mechanisms.data.left_out import Breakdown
 from mechanisms.data.table import Table
-from mechanisms.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Scorecard
+from mechanisms.evaluation.evaluate import PRIVATE, Accuracy, Scorecard
 from mechanisms.records import Dataset, Demonstration, Record
 from mechanisms.rounding import percent_up
 from mechanisms.runs.events import DemoCompleted
 from mechanisms.runs.view import RunView
 from tests.conftest import ROOT
-from tests.ui.generate.recording import HOSTILE, demo_set, recording, snapshot
+from tests.ui.generate.recording import HOSTILE, demo_set, snapshot
 from tests.ui.tabs import confirm
 from tests.ui.trees import tags, text_of
 from tests.ui.visit import ARGUMENTS, CHROMIUM
@@ -138,21 +137,6 @@ def test_hostile_cells_stay_text():
     assert "img" not in tags(shown)
 
 
-def test_an_element_carries_classes_numbers_and_attributes():
-    made = el("p.note.warn", "text", None, numbers={"share": 0.5}, aria_label="name")
-    assert made == {
-        "tag": "p",
-        "children": ["text"],
-        "class": "note warn",
-        "numbers": {"share": 0.5},
-        "attributes": {"aria-label": "name"},
-    }
-
-
-def test_no_message_is_no_notice():
-    assert notice("") == []
-
-
 def test_labels_with_few_rows_are_pointed_out():
     inspection = Inspection({"a": 200, "b": 3}, ("A problem.",), False, 0, Breakdown({}, {}))
     shown = text_of(label_counts(inspection, ["a", "b"]))
@@ -198,10 +182,6 @@ def test_the_budget_warns_of_a_run_that_does_not_fit():
     assert "may refuse" not in text_of(budget(snapshot(1.0), planned=5.0))
 
 
-def test_finished_demonstrations_are_listed():
-    assert "one two" in text_of(finished(replayed(recording())))
-
-
 @pytest.mark.parametrize(("count", "folded"), [(12, False), (77, True)])
 @pytest.mark.parametrize("phase", ["running", "stopped"])
 def test_many_demonstrations_are_unfolded_on_demand(phase, count, folded):
@@ -215,13 +195,6 @@ def test_many_demonstrations_are_unfolded_on_demand(phase, count, folded):
     assert "details" in tags(subject(made, False))
 
 
-@pytest.mark.parametrize(("phase", "words"), [("stopped", "stays spent"), ("completed", "Done"), ("idle", "")])
-def test_how_a_run_ended_in_one_line(phase, words):
-    line, _ = outcome_of_run(RunView(phase=phase, completed=(DemoCompleted(Demonstration("a", "b"), 1),)))
-    assert words in line
-    assert "\n" not in line
-
-
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [(2, "5 seconds"), (44, "45 seconds"), (70, "a minute"), (130, "3 minutes"), (400, "7 minutes"), (9000, "hours")],
@@ -232,19 +205,6 @@ def test_durations_in_words(seconds, words):
 
 def scorecard(name: str, corrected: Accuracy | None = None) -> Scorecard:
     return Scorecard(name, Accuracy(3, 10), Accuracy(7, 10), corrected, np.array([[4, 1], [2, 3]]))
-
-
-def test_accuracies_carry_their_intervals():
-    shown = text_of(accuracies([scorecard(ZERO_SHOT), scorecard(PRIVATE)]))
-    assert "70%  (39% to 90%)" in shown
-    assert "30%  (10% to 61%)" in shown
-
-
-def test_the_confusion_matrix_holds_every_count_and_no_markup():
-    figure = confusion_figure(scorecard(PRIVATE), (HOSTILE, "b")).to_plotly_json()
-    assert figure["data"][0]["z"] == [[4, 1], [2, 3]]
-    assert not any("<" in name for name in figure["data"][0]["y"])
-    assert figure["data"][0]["texttemplate"] == "%{z}"
 
 
 def test_the_pairs_that_most_rows_are_lost_between_are_said_in_words():

@@ -186,10 +186,11 @@ def plan_by_token(page: Page, subsets: int, tokens: int) -> None:
 
 
 def confirm_data(page: Page) -> None:
-    """Declare what becomes public, and wait for the first plan."""
+    """Declare what becomes public, and wait for the first plan and its picture."""
     page.check("#declared-public input")
     press(page, "#confirm-data", "#step-2.current")
     page.wait_for_selector("#outcome .guarantee", timeout=SLOW)
+    page.wait_for_selector("#noise .live-legend", timeout=SLOW)
 
 
 def by_token(page: Page, **settings: int) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import socket
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,8 +15,8 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from dpicl_ui.frame.sessions import CuratorLedger, Sessions, TabLedgers
-from dpicl_ui.server.serving import WAIT, admits, serving
+from dpicl_ui.frame.sessions import Sessions, TabLedgers
+from dpicl_ui.server.serving import MODEL, URL, WAIT, admits, reader_elsewhere, serving
 from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.errors import UsageError
 from tests.ui.visit import ROOT
@@ -127,7 +126,7 @@ def test_a_short_password_is_refused(monkeypatch):
         serving()
 
 
-def test_nothing_in_the_environment_opens_a_tunnel(monkeypatch):
+def test_nothing_in_the_environment_opens_a_tunnel():
     arguments = serving().arguments
     assert (arguments["share"], arguments["mcp_server"]) == (False, False)
 
@@ -208,15 +207,6 @@ def test_no_other_site_shows_the_page_in_a_frame(monkeypatch, path):
     assert client().get(path).headers["content-security-policy"] == "frame-ancestors https://huggingface.co"
 
 
-def test_no_file_is_served():
-    assert client().get("/gradio_api/file=/tmp/gradio/upload.csv").status_code == 404
-
-
-def test_the_page_says_whose_ledger_it_is(tmp_path: Path):
-    own = (CuratorLedger(PrivacyLedger(tmp_path), signed_in) for signed_in in (False, True))
-    assert len({each.footing for each in (*own, TabLedgers())}) == 3
-
-
 @pytest.mark.parametrize(("lock", "locked"), [(None, False), ("", False), ("0", False), ("1", True), ("yes", True)])
 def test_the_owner_chooses_any_model_unless_it_is_locked_and_strangers_none(monkeypatch, lock, locked):
     if lock is not None:
@@ -226,3 +216,32 @@ def test_the_owner_chooses_any_model_unless_it_is_locked_and_strangers_none(monk
     assert serving().locked
     monkeypatch.setenv("DPICL_PASSWORD", PASSWORD)
     assert serving().locked is locked
+
+
+# A reader elsewhere: who starts the server decides whether there is one.
+
+
+@pytest.mark.parametrize(
+    ("url", "model", "why"),
+    [
+        ("https://h.example", "", "needs both"),
+        ("", "small", "needs both"),
+        ("http://h.example", "small", "must begin with https"),
+    ],
+)
+def test_half_a_reader_or_an_open_line_is_refused(monkeypatch, url, model, why):
+    monkeypatch.setenv(URL, url)
+    monkeypatch.setenv(MODEL, model)
+    with pytest.raises(UsageError, match=why):
+        reader_elsewhere()
+
+
+def test_there_is_none_unless_both_are_said(monkeypatch):
+    for name in (URL, MODEL):
+        monkeypatch.delenv(name, raising=False)
+    assert reader_elsewhere() is None
+    monkeypatch.setenv(URL, "https://h.example/v1")
+    monkeypatch.setenv(MODEL, "small")
+    reader = reader_elsewhere()
+    assert reader is not None
+    assert reader.name == "small at h.example"
