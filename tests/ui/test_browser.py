@@ -149,12 +149,12 @@ def bring_a_file(page: Page, seen: Journey) -> None:
 
 def type_words(page: Page, seen: Journey) -> None:
     """Drafts come by themselves, and change with what is typed."""
-    page.wait_for_selector("#draft-preview .demo >> nth=1", timeout=SLOW)
+    whole = """(before) => { const now = document.querySelector('#draft-preview').innerText;
+      return document.querySelectorAll('#draft-preview .demo').length === 2 && !now.includes('…') && now !== before && now; }"""
+    first = page.wait_for_function(whole, arg="", timeout=SLOW).json_value()
     page.locator("#writer textarea, #writer input").first.press_sequentially("a customer")
     page.wait_for_selector("#sentence-said:has-text('a customer')")
-    page.wait_for_selector("#draft-preview .spinner", timeout=SLOW)
-    page.wait_for_selector("#draft-preview .demo >> nth=1", timeout=SLOW)
-    seen.shown["drafts"] = page.inner_text("#draft-preview")
+    seen.shown["drafts"] = page.wait_for_function(whole, arg=first, timeout=SLOW).json_value()
 
 
 def run_token_by_token(page: Page, seen: Journey) -> None:
