@@ -149,8 +149,9 @@ def bring_a_file(page: Page, seen: Journey) -> None:
 
 def type_words(page: Page, seen: Journey) -> None:
     """Drafts come by themselves, and change with what is typed."""
-    whole = """(before) => { const now = document.querySelector('#draft-preview').innerText;
-      return document.querySelectorAll('#draft-preview .demo').length === 2 && !now.includes('…') && now !== before && now; }"""
+    whole = """(before) => { const drafts = document.querySelector('#draft-preview'), now = drafts.innerText;
+      const done = drafts.querySelectorAll('.demo').length === 2 && !drafts.querySelector('.spinner');
+      return done && now !== before && now; }"""
     first = page.wait_for_function(whole, arg="", timeout=SLOW).json_value()
     page.locator("#writer textarea, #writer input").first.press_sequentially("a customer")
     page.wait_for_selector("#sentence-said:has-text('a customer')")
