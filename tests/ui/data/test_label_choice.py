@@ -44,12 +44,6 @@ def test_all_labels_that_a_certificate_can_hold_are_offered_and_confirmed_at_onc
     assert len(tab.state.confirmed.dataset.labels) == count
 
 
-def test_more_labels_are_said_to_be_too_many(tab):
-    assert len(upload(tab, MOST_LABELS + 1)[tab.step.labels].value) == MOST_LABELS
-    assert tab.state.columns is not None
-    assert str(MOST_LABELS) in tab.state.columns.inspection.problems[0]
-
-
 def test_names_stand_in_everything_after_and_a_test_file_is_read_by_them(tab):
     upload(tab, 3)
     labels = name_labels(tab, "".join(f"label_00{i} = Label 00{i}\n" for i in range(3)))[tab.step.labels].value
@@ -81,15 +75,6 @@ def test_names_are_proposed_open_and_in_use_where_labels_are_written_for_program
     assert "in use already" in shown[tab.step.choice.names].info
     assert shown[tab.step.labels].value == ["Label 000", "Label 001"]
     assert set(tab.state.columns.inspection.counts) == {"Label 000", "Label 001"}
-
-
-def test_labels_that_are_fine_leave_the_place_closed_and_empty(tab):
-    upload(tab, 2)
-    shown = tab.upload("text", "label", "other")
-    assert not shown[tab.step.choice._naming].open
-    assert shown[tab.step.choice.names].value == ""
-    assert "in use" not in shown[tab.step.choice.names].info
-    assert shown[tab.step.labels].value == ["x", "y"]
 
 
 def test_what_was_typed_for_labels_stays_until_another_column_has_them(tab):

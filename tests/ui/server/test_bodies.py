@@ -6,6 +6,7 @@ import json
 import logging
 
 import gradio as gr
+import gradio.route_utils
 import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -14,7 +15,7 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from dpicl_ui.frame.internals import replace_in_gradio, told
+from dpicl_ui.frame.internals import TidyParser, replace_in_gradio, told
 from dpicl_ui.server.doorkeeper import MOST_ASKED, Bodies, Doorkeeper
 
 JOIN = "/gradio_api/queue/join"
@@ -73,6 +74,7 @@ def test_other_routes_are_not_read(client):
 
 def test_a_defect_is_one_line_without_its_message(caplog):
     replace_in_gradio()
+    assert gradio.route_utils.GradioMultiPartParser is TidyParser
 
     async def broken(request: Request) -> PlainTextResponse:
         raise ValueError("a private cell")

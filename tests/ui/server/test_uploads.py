@@ -14,11 +14,10 @@ from typing import Any
 import gradio as gr
 import gradio.route_utils
 import pytest
-from gradio.route_utils import GradioMultiPartParser
 from gradio.routes import App
 from starlette.middleware import Middleware
 
-from dpicl_ui.frame.internals import TidyParser, replace_in_gradio
+from dpicl_ui.frame.internals import TidyParser
 from dpicl_ui.server import doorkeeper
 from dpicl_ui.server.doorkeeper import Doorkeeper
 from dpicl_ui.server.temporary import sweep
@@ -145,12 +144,6 @@ def test_a_file_beside_one_of_another_field_arrives_alone(app: App):
     status, _ = ask(app, [OTHER + b"\r\n" + HEAD % b"y.csv" + b"y", END])
     assert status == 200
     assert [path.read_bytes() for path in left(app)] == [b"y"]
-
-
-def test_the_app_reads_uploads_in_this_way(monkeypatch):
-    monkeypatch.setattr("gradio.route_utils.GradioMultiPartParser", GradioMultiPartParser)
-    replace_in_gradio()
-    assert gradio.route_utils.GradioMultiPartParser is TidyParser
 
 
 def test_a_request_that_says_how_large_it_is_is_not_read_at_all(app: App):
