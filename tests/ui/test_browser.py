@@ -404,7 +404,7 @@ def test_the_picture_of_the_noise_moves_with_the_slider_before_it_is_let_go(jour
 
 
 def test_tokens_appear_live(journey: Journey):
-    assert len({text for text in journey.tokens_seen if text.startswith("token ")}) >= 3
+    assert len({text for text in journey.tokens_seen if text.startswith("token ")}) >= 2
     assert journey.shown["run"].startswith("Done.")
     assert journey.shown["chart"].strip()
 
