@@ -1,7 +1,7 @@
 """How noisy a run would be, in a picture from public distributions alone: openings, and one token behind the likeliest.
 
 What the model expects is scaled to the rows that would speak. The browser draws the noise that is added to it, and
-knows its size at every epsilon: the picture moves with the slider.
+knows about how large it is at every epsilon: the picture moves with the slider.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from mechanisms.runs.spec import OPENINGS, WRITE
 
 _BARS, _LOOKED_AT = 6, 64
 _EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
+_POWER = 2 / 3
+"""Of 1 / epsilon, which the noise on a token follows, about: 0.54 to 0.83 in default runs on 2,408 rows."""
 Shares = tuple[tuple[str, float], ...]
 """Words with the probability that the model gives them."""
 
@@ -97,18 +99,20 @@ def picture(plan: Plan, of: Expected) -> dict[str, Any]:
 
 
 def _curve(plan: Plan) -> list[tuple[float, dict[str, float]]]:
-    """The noise of the stages at the plan's epsilon and at those below the slider, least epsilon first."""
-    found = {plan.spec.epsilon: _noise(plan)}
-    for epsilon in {*_EPSILONS} - {plan.spec.epsilon}:
-        with suppress(StudioError):  # less than counting has cost, for instance
-            found[epsilon] = _noise(replace(plan, spec=plan.spec.with_(epsilon=epsilon)).calibrated())
-    return sorted(found.items())
+    """The noise of the stages at the plan's epsilon and at those below the slider, least epsilon first.
 
-
-def _noise(plan: Plan) -> dict[str, float]:
-    stages: dict[str, Any] = plan.stages
-    found = {OPENINGS: stages[OPENINGS].tally.deviation} if OPENINGS in stages else {}
+    A calibration takes seconds: where another one would be needed, the noise is estimated until the slider is let go.
+    """
+    stages, signal = plan.stages, plan.signal_to_noise
     # A mechanism's signal-to-noise is sqrt(2) M over the noise on an entry of the sum.
-    if (signal := plan.signal_to_noise) and math.isfinite(signal):
-        found[WRITE] = math.sqrt(2) * plan.sampling.subsets / signal
+    token = math.sqrt(2) * plan.sampling.subsets / signal if signal and math.isfinite(signal) else None
+    found: list[tuple[float, dict[str, float]]] = []
+    for epsilon in sorted({*_EPSILONS, plan.spec.epsilon}):
+        with suppress(StudioError):  # less than counting has cost, for instance
+            at = replace(plan, spec=plan.spec.with_(epsilon=epsilon))
+            openings: Any = at.stages.get(OPENINGS)
+            noise = {} if openings is None else {OPENINGS: openings.tally.deviation}
+            if WRITE in stages and token is not None:
+                noise[WRITE] = token * (plan.spec.epsilon / epsilon) ** _POWER
+            found.append((epsilon, noise))
     return found
