@@ -9,12 +9,11 @@ os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "100")  # a table of all that are kept is made with each one
 
+from dpicl_ui.frame.internals import replace_in_gradio
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.theme import look
 from dpicl_ui.page import build
-from dpicl_ui.server.doorkeeper import leave_no_parts
 from dpicl_ui.server.serving import reader_elsewhere, serving
-from dpicl_ui.server.short_log import log_in_one_line
 from dpicl_ui.server.temporary import TemporaryFolder
 from mechanisms.data.table import MAX_BYTES
 from mechanisms.errors import StudioError
@@ -33,18 +32,16 @@ def main() -> int:
     except StudioError as error:
         sys.stderr.write(f"app: {error}\n")
         return error.exit_code
-    log_in_one_line()
-    leave_no_parts()
+    replace_in_gradio()
     temporary = TemporaryFolder()
     temporary.use()
     # In this thread: SciPy fails where it meets a torch that another thread has half imported.
     import_module("torch")
     loader = ModelLoader(default_name(), served.locked)
     loader.start()
-    sys.stdout.write("DP-ICL Studio: http://{server_name}:{server_port}\n".format(**served.arguments))
-    sys.stdout.flush()
+    page = build(served.ledgers, loader, elsewhere)
     try:
-        build(served.ledgers, loader, elsewhere).launch(
+        _, url, _ = page.launch(
             **served.arguments,
             **look(),
             show_error=False,
@@ -54,7 +51,11 @@ def main() -> int:
             max_file_size=MAX_BYTES,
             state_session_capacity=_TABS,
             quiet=True,
+            prevent_thread_lock=True,
         )
+        sys.stdout.write(f"DP-ICL Studio: {url}\n")
+        sys.stdout.flush()
+        page.block_thread()
     except OSError:  # Gradio's words for all of them name no reason
         sys.stderr.write("app: the server did not start: choose another address with --host and --port.\n")
         return 1

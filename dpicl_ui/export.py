@@ -61,7 +61,6 @@ _PURPOSE = (
 
 
 def shapes() -> list[tuple[str, str]]:
-    """Titles and names."""
     return [("Demo set (JSON)", DEMO_SET), *((format_named(name).title, name) for name in format_names())]
 
 
@@ -138,7 +137,6 @@ _USES = (
 
 
 def gate(session: Session) -> Gate:
-    """Open when something was written."""
     if session.of(GenerateState).made is None:
         return Gate(
             "There is nothing to export yet: write demonstrations in step 3. To look at a file that was exported "

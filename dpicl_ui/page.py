@@ -13,9 +13,10 @@ from dpicl_ui.data import state as data_state
 from dpicl_ui.data.step import DataStep
 from dpicl_ui.export import ExportStep
 from dpicl_ui.frame.guard import PRIVATE
+from dpicl_ui.frame.internals import forget_shown, progress_on
 from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
 from dpicl_ui.frame.services import Services
-from dpicl_ui.frame.sessions import Ledgers, Sessions, forget_shown
+from dpicl_ui.frame.sessions import Ledgers, Sessions
 from dpicl_ui.frame.step_bar import Place, StepBar
 from dpicl_ui.frame.tree import Tree, el, notice, panel
 from dpicl_ui.generate import state as generate_state
@@ -30,7 +31,7 @@ from mechanisms.evaluation.remote_reader import RemoteReader
 
 TITLE = "DP-ICL Studio"
 PLACES = (
-    Place("Data", data_state.gate),
+    Place("Data", data_state.gate, opened="focus", left="blur"),
     Place("Privacy", privacy_state.gate),
     Place("Generate", generate_state.gate),
     Place("Test", test_state.gate),
@@ -80,10 +81,7 @@ def build(ledgers: Ledgers, loader: ModelLoader, elsewhere: RemoteReader | None 
         generate.loads(data.source.load_run, data.source.notice)
         data.source.load_instead.click(to_test, None, app.bar.html, **PRIVATE)
         page.unload(forget)
-    # Nothing shows progress. Otherwise Gradio writes it, with each update of any handler, into all components that
-    # handlers ever changed, and for each of them searches the tree of the whole page. `status` is found first.
-    for handler in page.fns.values():
-        handler.show_progress_on = [status]
+    progress_on(page, status)
     page.queue(api_open=False, max_size=32)
     return page
 
@@ -131,7 +129,6 @@ def _tick(loader: ModelLoader, status: gr.HTML, privacy: PrivacyStep) -> None:
 
 
 def model_status(loader: ModelLoader) -> list[Tree]:
-    """One line on the model."""
     if loader.problem:
         return [el("p.status.bad", loader.problem, role="status")]
     if loader.ready:

@@ -1,7 +1,7 @@
 // The five steps and the budget beside them: moves between panels in the browser alone, and says why one is closed.
-// `props.value` is {go: [ticket, step], steps: [{title, note, done, why, sign, opened}]}; a new ticket moves to its step.
-// A place beside the steps has a sign: a click opens it at the side of the present step and fires `opened`, and a second
-// click, the escape key or another step closes it.
+// `props.value` is {go: [ticket, step], steps: [{title, note, done, why, sign, opened, left}]}; a new ticket moves to its
+// step. `opened` and `left` are what the bar fires when a place is come to, or left. A place beside the steps has a sign:
+// a click opens it at the side of the present step, and a second click, the escape key or another step closes it.
 let ticket = null;
 let current = 1;
 let beside = 0;
@@ -23,10 +23,14 @@ function panels() {
   return document.querySelectorAll(".step .gate-why").length === steps.length;
 }
 function show(step, scroll) {
+  const [from, to] = [current, step].map((each) => props.value.steps[each - 1]);
   current = step;
   beside = 0;
   draw();
+  if (from.left && from !== to) trigger(from.left);
+  if (to.opened && !to.why) trigger(to.opened);
   if (scroll) window.scrollTo({ top: 0 });
+  window.dispatchEvent(new Event("resize")); // plots measure themselves when they become visible
 }
 function button(step, i) {
   const made = document.createElement("button");

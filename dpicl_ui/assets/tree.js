@@ -17,7 +17,7 @@ function build(node) {
 // A list that scrolls takes the focus, so that keys scroll it in every browser.
 const scrolling = new ResizeObserver((entries) => {
   for (const { target } of entries)
-    if (target.scrollHeight > target.clientHeight) target.tabIndex = 0;
+    if (target.scrollHeight > target.clientHeight || target.scrollWidth > target.clientWidth) target.tabIndex = 0;
     else target.removeAttribute("tabindex");
 });
 function draw(value) {
@@ -27,6 +27,6 @@ function draw(value) {
   for (const each of element.querySelectorAll("details > summary"))
     if (open.has(each.textContent)) each.parentElement.open = true;
   element.querySelectorAll(".searched").forEach(withSearch);
-  for (const each of element.querySelectorAll(".demos, .counts, dd")) scrolling.observe(each);
+  for (const each of element.querySelectorAll(".demos, .counts, .scroll, dd")) scrolling.observe(each);
 }
 screen(draw);

@@ -15,47 +15,34 @@ from mechanisms.data.columns import ColumnMapping
 from mechanisms.data.headers import TEXTS, suggested_names
 from mechanisms.runs.spec import RunSpec
 
-_PUBLIC = (
-    "All of this is public: it asks the model, and stands in the export. Say what anybody may know of your texts, and "
-    "nothing out of them."
-)
+_PUBLIC = "All of this is public. Say what anybody may know of your texts, and nothing out of them."
 _WORDS = "One line a label: label = words. A label without a line is called by its name."
 _RELATIONS = ("about", "that is", "that expresses", "in", "from", "for")
 _OF_LABELS = {"Sentiment": "that is", "Emotion": "that expresses", "Language": "in"}
 """What joins a text with labels of a kind, where it is not "about"."""
+_ALIKE = ("kind", "writer", "reader", "relation", "sentence")
+"""Fields that are called as their words are."""
 
 
 class AskingForm:
-    """The components; `read` makes their values the words."""
+    """The components; `read` makes their values the words. `inputs` are the fields."""
 
     def __init__(self) -> None:
         with gr.Row():
-            self.kind = control("kind", ["text", *map(str.lower, TEXTS)])
-            self.writer = control("writer", placeholder="a patient")
-            self.reader = control("reader", placeholder="a clinic")
-        with gr.Row():
+            self.kind = control("kind", ["text", *map(str.lower, TEXTS)], min_width=140)
+            self.writer = control("writer", placeholder="a patient", min_width=140)
+            self.reader = control("reader", placeholder="a clinic", min_width=140)
+        self.words = control("label_words", info=_WORDS, lines=3, max_lines=12)
+        with gr.Accordion("More: how text and label are joined, or a sentence of your own", open=False):
             self.relation = control("relation", _RELATIONS)
-            self.words = control("label_words", info=_WORDS, lines=3, max_lines=12, scale=2)
-        with gr.Accordion("More: a sentence of your own", open=False):
-            self.sentence = control("sentence", show_label=False)
+            self.sentence = control("sentence")
         self.said = panel(elem_id="sentence-said")
         panel(el("p.muted", _PUBLIC))
-
-    @property
-    def inputs(self) -> list[Any]:
-        """The fields."""
-        return [self.kind, self.writer, self.reader, self.relation, self.words, self.sentence]
-
-    @property
-    def outputs(self) -> list[Any]:
-        """The components that change with the file."""
-        return [*self.inputs, self.said]
-
-    @property
-    def settled(self) -> list[Any]:
-        """Events after which a field has a new value."""
+        self.inputs: list[Any] = [self.kind, self.writer, self.reader, self.relation, self.words, self.sentence]
+        self.outputs: list[Any] = [*self.inputs, self.said]
         typed = (self.writer, self.reader, self.words, self.sentence)
-        return [
+        self.typing: list[Any] = [each.input for each in typed]
+        self.settled: list[Any] = [
             *(each.input for each in (self.kind, self.relation)),
             *(each.blur for each in self.inputs),
             *(each.submit for each in typed),
@@ -68,8 +55,7 @@ class AskingForm:
             UsageError: one is missing or too long, or a line has no equals sign.
         """
         kind, writer, reader, relation, sentence = (
-            " ".join(str(values[each] or "").split())
-            for each in (self.kind, self.writer, self.reader, self.relation, self.sentence)
+            " ".join(str(values[each] or "").split()) for each in (getattr(self, name) for name in _ALIKE)
         )
         words = pairs_in_lines(values[self.words] or "")
         own = {label: said for label, said in words.items() if said != in_words(label)}
@@ -77,13 +63,7 @@ class AskingForm:
 
     def shown(self, asked: Asked) -> dict[Any, Any]:
         """The fields of another file; the words of its labels come with `labelled`."""
-        return {
-            self.kind: asked.kind,
-            self.writer: asked.writer,
-            self.reader: asked.reader,
-            self.relation: asked.relation,
-            self.sentence: asked.sentence,
-        }
+        return {getattr(self, each): getattr(asked, each) for each in _ALIKE}
 
     def labelled(self, asked: Asked, labels: Iterable[str]) -> dict[Any, Any]:
         """A line for each of these labels."""

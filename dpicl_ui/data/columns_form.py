@@ -1,22 +1,17 @@
-"""Step 1's form for the columns: their meaning, and the labels that take part."""
+"""Step 1's forms for the columns: their meaning, and the labels that take part."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.data.state import Columns, DataState
-from dpicl_ui.frame.guard import PRIVATE, guarded
+from dpicl_ui.data.state import Columns
 from dpicl_ui.frame.inputs import PrivateCheckboxGroup, PrivateDropdown
-from dpicl_ui.frame.services import Services
-from dpicl_ui.frame.sessions import Session
-from dpicl_ui.frame.tree import MANY_LABELS, el, panel
+from dpicl_ui.frame.tree import el, panel
 from mechanisms.data.columns import MOST_LABELS, ColumnMapping
-from mechanisms.data.label_names import LabelNames, alike, names_in_lines, readable
-
-# Step 1's question which column is what: the text, its label, and whose row it is.
+from mechanisms.data.label_names import alike
 
 _NO_USER = "(every row stands for itself)"
 _USER = "If one person can have several rows: protects all rows of a person together."
@@ -24,25 +19,16 @@ _PROPOSED_USER = "Proposed: people have several rows here. All rows of a person 
 
 
 class ColumnsForm:
-    """The dropdowns of the columns, in the order in which handlers take them."""
+    """Which column is what: the text, its label, and whose row it is. `inputs` are the dropdowns in this order."""
 
     def __init__(self) -> None:
         with gr.Row():
-            self.text = PrivateDropdown(label="Text", elem_id="text-column")
-            self.label = PrivateDropdown(label="Label", elem_id="label-column")
-            self.unit = PrivateDropdown(
-                label="User (optional)",
-                elem_id="unit-column",
-                info=_USER,
-            )
-
-    @property
-    def inputs(self) -> list[gr.Dropdown]:
-        """All dropdowns."""
-        return [self.text, self.label, self.unit]
+            self.text = PrivateDropdown(label="Text", elem_id="text-column", min_width=140)
+            self.label = PrivateDropdown(label="Label", elem_id="label-column", min_width=140)
+            self.unit = PrivateDropdown(label="User (optional)", elem_id="unit-column", info=_USER, min_width=200)
+        self.inputs: list[Any] = [self.text, self.label, self.unit]
 
     def opened(self, columns: list[str], mapping: ColumnMapping) -> dict[Any, Any]:
-        """The dropdowns for another file."""
         return {
             self.text: gr.Dropdown(choices=columns, value=mapping.text or None),
             self.label: gr.Dropdown(choices=columns, value=mapping.label or None),
@@ -54,18 +40,9 @@ class ColumnsForm:
         }
 
     def mapping(self, text: str | None, label: str | None, unit: str, drop_duplicates: bool) -> ColumnMapping:
-        """The choices as a mapping."""
         return ColumnMapping(text or "", label or "", None if unit == _NO_USER else unit, drop_duplicates)
 
 
-# Step 1's question which labels take part, and what they are called in prompts.
-
-_SEARCH = """(query) => {
-  const wanted = query.trim().toLowerCase();
-  for (const each of document.querySelectorAll("#labels label"))
-    each.style.display = each.textContent.toLowerCase().includes(wanted) ? "" : "none";
-}"""
-"""Runs in the page alone: the search term may be private."""
 _ALIKE = "These labels differ only in case, spaces, forms of characters or invisible characters:"
 _NAMES = (
     "One line a label: label = Name. A name takes its label's place from here on: in the prompts, the export and the "
@@ -78,49 +55,24 @@ _PROPOSED_NAMES = (
 
 
 class LabelChoice:
-    """Components; `labels` are the labels that take part, by their names."""
+    """Which labels take part, and what they are called. `outputs` change with the columns."""
 
-    def __init__(self, app: Services) -> None:
-        self._app = app
+    def __init__(self) -> None:
         with gr.Accordion("Choose which labels take part", open=False):
-            with gr.Row(visible=False, elem_classes="label-search") as self._tools:
-                self._search = gr.Textbox(
-                    label="Search labels",
-                    placeholder="Search labels",
-                    show_label=False,
-                    elem_id="search-labels",
-                    scale=3,
-                )
-                self.every = gr.Button("All", size="sm", elem_id="all-labels")
-                self.none = gr.Button("None", size="sm", elem_id="no-labels")
-            self.labels = PrivateCheckboxGroup(label="Labels", show_label=False, elem_id="labels")
+            self.labels = PrivateCheckboxGroup(label="Labels", show_select_all=True, elem_id="labels")
         self.alike = panel(elem_id="labels-alike")
         self.merge = gr.Button("Read them as one", size="sm", visible=False, elem_id="merge-labels")
         with gr.Accordion("Give labels other names in prompts", open=False) as self._naming:
             self.names = gr.Textbox(label="Names", info=_NAMES, lines=4, max_lines=12, elem_id="label-names")
             with gr.Row(elem_classes="actions"):
-                propose = gr.Button("Propose names", size="sm", elem_id="propose-names")
                 self.use = gr.Button("Use these names", size="sm", elem_id="use-names")
             self.problem = panel(elem_id="names-problem")
-        self._search.change(None, self._search, None, js=_SEARCH, **PRIVATE)
-        propose.click(guarded(self.problem)(self._propose), None, [self.names, self.problem], **PRIVATE)
-
-    @property
-    def outputs(self) -> list[Any]:
-        """The components that change with the columns."""
-        return [
-            self.labels, self._tools, self._search, self.problem, self.names, self._naming, self.alike, self.merge
-        ]  # fmt: skip
+        self.outputs: list[Any] = [self.labels, self.problem, self.names, self._naming, self.alike, self.merge]
 
     def offered(self, labels: Iterable[str]) -> tuple[list[str], dict[Any, Any]]:
         """The labels to choose from, up to the limit of a task, all chosen."""
         choices = sorted(labels)[:MOST_LABELS]
-        return choices, {
-            self.labels: gr.CheckboxGroup(choices=choices, value=choices),
-            self._tools: gr.Row(visible=len(choices) > MANY_LABELS),
-            self._search: "",
-            self.problem: [],
-        }
+        return choices, {self.labels: gr.CheckboxGroup(choices=choices, value=choices), self.problem: []}
 
     def look_alike(self, columns: Columns) -> dict[Any, Any]:
         """The labels that are probably one, with the offer to read them so."""
@@ -135,52 +87,11 @@ class LabelChoice:
         Args:
             before: the column whose labels the box named.
         """
-        file = columns.file
-        if file.labelled_by == before:
+        names = columns.file.label_names
+        if columns.file.labelled_by == before:
             return {}
-        names = file.label_names
+        lines = (f"{label} = {name}" for label, name in names if "=" not in name and len(label.splitlines()) == 1)
         return {
-            self.names: gr.Textbox(value=in_lines(names), info=(_PROPOSED_NAMES if names else "") + _NAMES),
+            self.names: gr.Textbox(value="\n".join(lines), info=(_PROPOSED_NAMES if names else "") + _NAMES),
             self._naming: gr.Accordion(open=bool(names)),
         }
-
-    def all_of(self, session: Session) -> list[str]:
-        """Every label that is offered."""
-        columns = session.of(DataState).columns
-        return sorted(columns.inspection.counts)[:MOST_LABELS] if columns else []
-
-    def call(self, session: Session, lines: str) -> None:
-        """Rename labels.
-
-        Raises:
-            UsageError: see `names_in_lines` and `DataState.name_labels`.
-        """
-        session.of(DataState).name_labels(names_in_lines(lines))
-
-    def merged(self, session: Session) -> None:
-        """Read labels that look alike as one.
-
-        Raises:
-            UsageError: there is no file.
-        """
-        session.of(DataState).merge_labels()
-
-    def _propose(self, request: gr.Request) -> dict[Any, Any]:
-        session = self._app.session(request)
-        file = session.of(DataState).file
-        return {self.names: proposed_lines(self.all_of(session), file.label_names if file else ()), self.problem: []}
-
-
-def proposed_lines(labels: Sequence[str], names: LabelNames) -> str:
-    """Lines to edit: each label of the file with its name, or with a readable form of the label.
-
-    Args:
-        labels: by their names, where they have one.
-    """
-    of = {name: label for label, name in names}
-    return in_lines((of[each], each) if each in of else (each, readable(each)) for each in labels)
-
-
-def in_lines(names: Iterable[tuple[str, str]]) -> str:
-    """Labels with their names, as lines that `names_in_lines` reads."""
-    return "\n".join(f"{label} = {name}" for label, name in names if "=" not in name and len(label.splitlines()) == 1)

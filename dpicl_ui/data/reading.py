@@ -7,7 +7,7 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.data.facts import preview_table
+from dpicl_ui.data.cards import preview_table
 from dpicl_ui.frame.guard import PRIVATE, guarded
 from dpicl_ui.frame.inputs import PrivateDropdown, whole
 from dpicl_ui.frame.services import Services

@@ -12,7 +12,7 @@ from dpicl_ui.frame.step_bar import Gate
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.asking import Asked
 from mechanisms.data.columns import MOST_LABELS, ColumnMapping, Inspection, LeftOut, inspect, label_set
-from mechanisms.data.label_names import LabelNames, named, proposed_names
+from mechanisms.data.label_names import LabelNames, named, names_in_lines, proposed_names
 from mechanisms.data.sizes import MeasuredSizes, measure_sizes
 from mechanisms.data.table import Table
 from mechanisms.errors import DataError, UsageError
@@ -88,7 +88,6 @@ class Columns:
 
     @property
     def by_user(self) -> bool:
-        """Whether all rows of one user are the privacy unit."""
         return self.mapping.unit is not None
 
 
@@ -128,17 +127,10 @@ class Confirmed:
     def settled(self) -> dict[str, Any]:
         """The fields of a `RunSpec` that this step settles."""
         asked = self.asked
-        return {
-            "kind": asked.kind,
-            "writer": asked.writer,
-            "reader": asked.reader,
-            "relation": asked.relation,
-            "label_words": dict(asked.words),
-            "sentence": asked.sentence,
-            "text_field": asked.kind[:1].upper() + asked.kind[1:],
-            "label_field": self.columns.file.label_field,
-            **({"count_epsilon": self.measured.epsilon} if self.measured else {"sizes": "counted"}),
-        }
+        said = {name: getattr(asked, name) for name in ("kind", "writer", "reader", "relation", "sentence")}
+        sizes: dict[str, Any] = {"count_epsilon": self.measured.epsilon} if self.measured else {"sizes": "counted"}
+        fields = {"text_field": asked.kind[:1].upper() + asked.kind[1:], "label_field": self.columns.file.label_field}
+        return said | {"label_words": dict(asked.words)} | fields | sizes
 
 
 class DataState(State):
@@ -151,7 +143,6 @@ class DataState(State):
 
     @property
     def file(self) -> File | None:
-        """The open file."""
         at = self._at
         columns = at.columns if isinstance(at, Confirmed) else at
         return columns.file if isinstance(columns, Columns) else columns
@@ -175,6 +166,9 @@ class DataState(State):
         """The words that ask a model for a text of the open file."""
         return self.file.asked if self.file else Asked()
 
+    # Each of these changes withdraws a confirmation, and outdates what was begun with the columns before. Without a
+    # file they raise a UsageError.
+
     def open(self, table: Table, asked: Asked, label_field: str, asked_of: tuple[str, str]) -> None:
         """Replace the file by another one; see `File`."""
         with self._lock:
@@ -185,7 +179,6 @@ class DataState(State):
         meaning is the same.
 
         Raises:
-            UsageError: there is no file.
             DataError: the columns make no sense; the file stays.
         """
         with self._lock:
@@ -198,12 +191,18 @@ class DataState(State):
             self._at = columns = Columns(file, mapping, inspect(file.table, mapping))
             return columns
 
-    def name_labels(self, names: LabelNames) -> None:
-        """Call labels of the file something else: what was read under the old names is out of date.
+    def unread(self) -> None:
+        """Keep the file although its columns cannot be read."""
+        with self._lock:
+            self._at = self.file
+
+    def name_labels(self, lines: str) -> None:
+        """Call labels of the file something else.
 
         Raises:
-            UsageError: there is no file, or a name is another label of it.
+            UsageError: a line is no name (`names_in_lines`), or a name is another label of the file.
         """
+        names = names_in_lines(lines)
         with self._lock:
             file, columns = self._opened(), self.columns
             if columns is not None:
@@ -212,50 +211,30 @@ class DataState(State):
             self._at = replace(file, label_names=names)
 
     def merge_labels(self) -> None:
-        """Read labels that look alike as one: what was read before is out of date.
-
-        Raises:
-            UsageError: there is no file.
-        """
         with self._lock:
             self._at = replace(self._opened(), merge_labels=True, labelled_by=None)
 
-    def names_for(self, labels: Collection[str]) -> LabelNames:
-        """What a test file's labels are called, for a set that knows labels of the open file by their names."""
-        names = self.file.label_names if self.file else ()
-        return names if any(name in labels for _, name in names) else ()
-
-    def unread(self) -> None:
-        """Keep the file although its columns cannot be read."""
-        with self._lock:
-            self._at = self.file
-
-    def _opened(self) -> File:
-        if (file := self.file) is None:
-            raise UsageError(_LOST)
-        return file
-
     def rechoose(self) -> Columns:
-        """Other labels take part: nothing is confirmed, and what was begun with the old choice is out of date.
-
-        Raises:
-            UsageError: there is no file.
-        """
+        """Let other labels take part."""
         with self._lock:
-            columns = self.columns
-            if columns is None:
+            if (columns := self.columns) is None:
                 raise UsageError(_LOST)
             self._at = columns = replace(columns, allow_left_out=False)
             return columns
 
+    def withdraw(self) -> None:
+        """Withdraw a confirmation, if there is one."""
+        if self.confirmed is not None:
+            self.rechoose()
+
     def allow_left_out(self, allowed: bool) -> None:
-        """Go on although many rows take no part, or not; a confirmation is withdrawn."""
+        """Go on although many rows take no part, or not."""
         with self._lock:
             if (columns := self.columns) is not None:
                 self._at = replace(columns, allow_left_out=allowed)
 
     def ask(self, asked: Asked) -> None:
-        """Set the words that ask for a text; a confirmation under other words is withdrawn.
+        """Set the words that ask for a text; nothing changes where they are the same.
 
         Raises:
             UsageError: a label that the file does not have is named.
@@ -269,18 +248,18 @@ class DataState(State):
                 self._at = replace(columns, file=file) if columns else file
 
     def ask_of(self, asked_of: tuple[str, str], asked: Asked, label_field: str) -> None:
-        """Set the words for other columns; what was read of the ones before is out of date.
-
-        Raises:
-            UsageError: there is no file.
-        """
         with self._lock:
             self._at = replace(self._opened(), asked=asked, label_field=label_field, asked_of=asked_of)
 
-    def withdraw(self) -> None:
-        """Withdraw a confirmation, if there is one."""
-        if self.confirmed is not None:
-            self.rechoose()
+    def _opened(self) -> File:
+        if (file := self.file) is None:
+            raise UsageError(_LOST)
+        return file
+
+    def names_for(self, labels: Collection[str]) -> LabelNames:
+        """What a test file's labels are called, for a set that knows labels of the open file by their names."""
+        names = self.file.label_names if self.file else ()
+        return names if any(name in labels for _, name in names) else ()
 
     def confirm(self, confirmed: Confirmed) -> None:
         """Accept a data set; one that is confirmed already stays as it is, with all that was planned on it.

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
-from gradio.utils import get_upload_folder
 
 from dpicl_ui.assets import asset
+from dpicl_ui.frame.internals import is_upload
 from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.tree import drawn
 from mechanisms.errors import DataError, UsageError
@@ -64,7 +64,6 @@ class PrivateDropdown(gr.Dropdown):
     is_template = True
 
     def preprocess(self, payload: Any) -> Any:
-        """See `gr.Dropdown.preprocess`."""
         return super().preprocess(payload if payload in [value for _, value in self.choices] else None)
 
 
@@ -74,7 +73,6 @@ class PrivateCheckboxGroup(gr.CheckboxGroup):
     is_template = True
 
     def preprocess(self, payload: Any) -> Any:
-        """See `gr.CheckboxGroup.preprocess`."""
         known = [value for _, value in self.choices]
         return super().preprocess([value for value in payload or [] if value in known])
 
@@ -123,7 +121,7 @@ def taken(upload: str) -> Iterator[Path]:
             a folder right inside the folder for uploads is read, and nothing but that file is removed.
     """
     path = Path(upload)
-    if not _arrived(path):
+    if not is_upload(path):
         raise DataError("The upload did not arrive: choose the file again.")
     try:
         yield path
@@ -151,14 +149,6 @@ def text_of(upload: str, largest: int, what: str) -> str:
             return path.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError as error:
             raise UsageError(f"This is not {what}: the file is not text.") from error
-
-
-def _arrived(path: Path) -> bool:
-    try:
-        plain = path.is_file() and not path.is_symlink()
-        return plain and path.resolve().parent.parent == Path(get_upload_folder()).resolve()
-    except (OSError, ValueError):  # no path at all
-        return False
 
 
 # Files that the browser saves, made in memory: nothing is left on the server.

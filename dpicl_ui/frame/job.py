@@ -18,8 +18,6 @@ from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.tree import Tree, panel, progress
 from mechanisms.errors import UsageError
 
-# The jobs of one kind in a tab: at most one is ordered, and at most one is at work.
-
 W = TypeVar("W")
 
 
@@ -53,7 +51,6 @@ class Jobs(State, Generic[W]):
 
     @property
     def busy(self) -> bool:
-        """Whether a job is at work."""
         return self._at_work is not None
 
     def refuse(self, wanted: W) -> None:
@@ -87,22 +84,18 @@ class Jobs(State, Generic[W]):
                     self._at_work = None
 
     def stop(self) -> None:
-        """Stop the job that was ordered, and the one at work."""
         with self._lock:
             for order in (self._ordered, self._at_work):
                 if order is not None:
                     order.stop.set()
 
     def close(self) -> None:
-        """See `State.close`."""
         self.stop()
 
 
-# What a job shows while it runs. The page renders every update, so that progress is shown a few times a second only.
-
 Updates = dict[Any, Any]
 _INTERVAL = 0.08
-"""Least seconds between two updates that may be left out: 12 a second."""
+"""Least seconds between two updates that may be left out: 12 a second. The page renders every update."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +106,6 @@ class Passing:
 
 
 def reached(bar: gr.HTML, done: int, total: int, words: str) -> Passing:
-    """How far a job has come."""
     return Passing(lambda: {bar: progress(done, total, words)})
 
 
@@ -164,7 +156,6 @@ class JobControls(Generic[W]):
         return {self.bar: [], self.stop: gr.Button("Stop", interactive=False)} | free
 
     def reached(self, done: int, total: int, words: str) -> Passing:
-        """How far the job has come."""
         return reached(self.bar, done, total, words)
 
     def run(self, request: gr.Request, steps: Callable[[Order[W]], Generator[Updates | Passing]]) -> Iterator[Updates]:

@@ -21,11 +21,7 @@ if TYPE_CHECKING:
     from mechanisms.inference import Embedder, LanguageModel
     from mechanisms.runs.work import Speed
 
-# Loads the model in the background, so that the page is served at once, and another one in its place.
-
-_LOCKED = "The model of this server is locked: ask who runs it."
-_BUSY = "A model is being loaded: wait until it is there."
-_IN_USE = "The model is still in use: wait until its work has ended."
+# torch and transformers take seconds to import: here they are imported in functions, where they are first needed.
 
 AT_START = "at start"
 """What the model that the server started with is called in a list: its own name may be a path."""
@@ -44,6 +40,8 @@ class Loaded:
 
 class ModelLoader:
     """One model at a time for the whole app; its handlers take turns through Gradio's queue.
+
+    It loads in the background, so that the page is served at once.
 
     Attributes:
         name: of the model that is there or on its way, as it was asked for.
@@ -69,7 +67,6 @@ class ModelLoader:
         self._beginning = threading.Lock()
 
     def start(self) -> None:
-        """Begin to load; returns at once."""
         self._in_background(self.name)
 
     def choose(self, name: str) -> None:
@@ -82,12 +79,14 @@ class ModelLoader:
             UsageError: it may not be chosen here, another one is being loaded, or the old one is still in use.
             ModelUnavailable: it is not here, or does not fit in the memory.
         """
-        self.check_allowed(name)
-        name = self.resolved(name)
+        if self.locked:
+            raise UsageError("The model of this server is locked: ask who runs it.")
+        if not name:
+            raise UsageError("Choose a model, or give a folder, a GGUF file or a hub id.")
+        name = self._at_start if name == AT_START else name
         with self._beginning:
             if not self.settled:
-                raise UsageError(_BUSY)
-            # torch and transformers take seconds to import: here, and in the background, but not before.
+                raise UsageError("A model is being loaded: wait until it is there.")
             from mechanisms.inference.models.needs import refuse_too_large
 
             refuse_too_large(name, freed=self._loaded.memory if self._loaded else 0)
@@ -100,26 +99,6 @@ class ModelLoader:
                 raise
         self._in_background(name)
 
-    @property
-    def listed_at_start(self) -> bool:
-        """The model that the server started with has a name in the list."""
-        return self._at_start in [each.name for each in available_models()]
-
-    def resolved(self, name: str) -> str:
-        """A model's own name."""
-        return self._at_start if name == AT_START else name
-
-    def check_allowed(self, name: str) -> None:
-        """Refuse what may not be chosen here, before anything is looked at.
-
-        Raises:
-            UsageError: the model is locked, or none was chosen.
-        """
-        if self.locked:
-            raise UsageError(_LOCKED)
-        if not name:
-            raise UsageError("Choose a model, or give a folder, a GGUF file or a hub id.")
-
     def _drop(self) -> None:
         """Let go of the model. Whoever else holds it would keep it in memory beside the next one."""
         if self._loaded is None:
@@ -131,7 +110,7 @@ class ModelLoader:
         gc.collect()
         if (model := alive()) is not None:
             self._loaded = Loaded(model, speed, memory)
-            raise UsageError(_IN_USE)
+            raise UsageError("The model is still in use: wait until its work has ended.")
         release_freed_memory()
 
     def _in_background(self, name: str) -> None:
@@ -149,7 +128,8 @@ class ModelLoader:
 
     def _try(self, name: str) -> str | None:
         """Load and measure a model; gives why that did not work."""
-        self.name, self.stage = name, "starting"
+        self.name = name
+        self._tell("starting")
         try:
             from mechanisms.inference.models.catalogue import load_model
             from mechanisms.inference.models.needs import needs
@@ -178,18 +158,18 @@ class ModelLoader:
         return replace(loaded.speed, text=self.embedding)
 
     @property
+    def listed_at_start(self) -> bool:
+        """The model that the server started with has a name in the list."""
+        return self._at_start in [each.name for each in available_models()]
+
+    @property
     def ready(self) -> bool:
-        """The model is loaded and measured."""
         return self._loaded is not None
 
     @property
     def settled(self) -> bool:
         """Loading has ended, well or badly."""
         return self._done.is_set()
-
-    def wait(self) -> None:
-        """Return when loading has ended, well or badly."""
-        self._done.wait()
 
     @property
     def chat(self) -> bool:
@@ -209,31 +189,31 @@ class ModelLoader:
         loaded = self._loaded
         return loaded.model.name if loaded else Path(self.name).name
 
+    def wait(self) -> None:
+        """Return when loading has ended, well or badly."""
+        self._done.wait()
+
     def model(self) -> LanguageModel:
         """The model; waits for it.
 
         Raises:
             ModelUnavailable: it could not be loaded.
         """
-        self._done.wait()
+        self.wait()
         loaded = self._loaded
         if loaded is None:
             raise ModelUnavailable(self.problem or "The model is not available.")
         return loaded.model
 
 
-# Loads the embedding model when it is first needed.
-
-
 class InTurn:
-    """See `Embedder`: never at work while a language model is being read (`ModelLoader.loading`)."""
+    """An embedder that is never at work while a language model is being read (`ModelLoader.loading`)."""
 
     def __init__(self, embedder: Embedder, loading: threading.Lock) -> None:
         self.name, self.dimensions = embedder.name, embedder.dimensions
         self._embedder, self._loading = embedder, loading
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """See `Embedder.embed`."""
         with self._loading:
             return self._embedder.embed(texts)
 
@@ -255,7 +235,6 @@ class EmbedderLoader:
         self._loader.wait()
         with self._lock:
             if self._embedder is None:
-                # torch and transformers take seconds to import: only here.
                 from mechanisms.inference.models.embeddings import load_embedder
                 from mechanisms.runs.work import measure_embedder
 

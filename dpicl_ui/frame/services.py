@@ -24,7 +24,6 @@ class Services:
     bar: StepBar
 
     def session(self, request: gr.Request) -> Session:
-        """The tab that sent a request."""
         return self.sessions.of(request)
 
     def steps(self, session: Session, go: int | None = None) -> dict[Any, Any]:
@@ -32,5 +31,4 @@ class Services:
         return {self.bar.html: self.bar.value(session, go)}
 
     def ledger(self, request: gr.Request) -> PrivacyLedger:
-        """The ledger that a request is charged to; see `Ledgers.of`."""
         return self.ledgers.of(request)

@@ -35,7 +35,6 @@ class Session:
         self._states: dict[type[State], State] = {}
 
     def of(self, kind: type[S]) -> S:
-        """The state of a type, made on first use."""
         with self._lock:
             if kind not in self._states:
                 self._states[kind] = kind(self)
@@ -57,30 +56,14 @@ class Sessions:
         self._sessions: dict[str, Session] = {}
 
     def of(self, request: gr.Request) -> Session:
-        """The session of a request, made on first use."""
         with self._lock:
             return self._sessions.setdefault(request.session_hash or "", Session())
 
     def drop(self, request: gr.Request) -> None:
-        """The tab is closed: stop what runs there and forget its data."""
         with self._lock:
             session = self._sessions.pop(request.session_hash or "", None)
         if session:
             session.close()
-
-
-# What Gradio remembers of a tab: all that its page has shown, rows of a preview and typed questions among it.
-#
-# It keeps that after the tab has closed, for the next 10,000 tabs, so that a page could be opened again by a link.
-# Here no page can, and a closed tab's rows have no business in memory.
-
-
-def forget_shown(page: gr.Blocks, tab: str) -> None:
-    """Drop Gradio's copy of what a tab has shown."""
-    held = page.state_holder
-    with held.lock:
-        held.session_data.pop(tab, None)
-        held.time_last_used.pop(tab, None)
 
 
 # Which ledger a request is charged to: the owner's, or on a public Space one that goes with the tab.
@@ -121,7 +104,6 @@ class CuratorLedger:
         )
 
     def of(self, request: gr.Request) -> PrivacyLedger:
-        """The one ledger."""
         return self._ledger
 
     def drop(self, request: gr.Request) -> None:
@@ -144,7 +126,6 @@ class TabLedgers:
         self._tabs: dict[str, tuple[tempfile.TemporaryDirectory[str], PrivacyLedger]] = {}
 
     def of(self, request: gr.Request) -> PrivacyLedger:
-        """The tab's ledger, in a folder that goes with the tab."""
         with self._lock:
             tab = request.session_hash or ""
             if tab not in self._tabs:
@@ -153,7 +134,6 @@ class TabLedgers:
             return self._tabs[tab][1]
 
     def drop(self, request: gr.Request) -> None:
-        """The ledger goes with the tab."""
         with self._lock:
             dropped = self._tabs.pop(request.session_hash or "", None)
         if dropped:

@@ -1,4 +1,8 @@
-"""The bar of steps and places: which are open, why the others are not, and their panels."""
+"""The bar of steps and places: which are open, why the others are not, and their panels.
+
+Not `gr.Walkthrough`: its closed step (`gr.Step(interactive=False)`) is a disabled button, which keys do not reach, and
+has no place for the reason why it is closed.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,6 @@ class Gate:
 
     @property
     def note(self) -> str:
-        """One word for the bar."""
         return "closed" if self.why else "done" if self.done else "open"
 
 
@@ -33,13 +36,14 @@ class Place:
 
     Attributes:
         sign: of a place beside the steps, where a step has its number; empty for a step.
-        opened: the event that the bar fires when a place beside the steps is opened.
+        opened, left: the events that the bar fires when somebody comes to the place, or leaves it; empty for none.
     """
 
     title: str
     gate: Callable[[Session], Gate]
     sign: str = ""
     opened: str = ""
+    left: str = ""
 
 
 class Moves(State):
@@ -49,7 +53,7 @@ class Moves(State):
 
 
 class StepBar:
-    """The bar's component, `html`, and its value; `html` fires `Place.opened` when a place is opened."""
+    """The bar's component, `html`, and its value."""
 
     def __init__(self, places: Sequence[Place]) -> None:
         self._places = places
@@ -88,18 +92,19 @@ class StepBar:
         moves = session.of(Moves)
         if go is not None:
             moves.count += 1
-        gates = [(place, place.gate(session)) for place in self._places]
+        gates = [(each, each.gate(session)) for each in self._places]
         return {
             "go": [moves.count, go or 1],
             "steps": [
                 {
-                    "title": place.title,
+                    "title": each.title,
+                    "sign": each.sign,
+                    "opened": each.opened,
+                    "left": each.left,
                     "note": gate.note,
                     "done": gate.done and not gate.why,
                     "why": gate.why,
-                    "sign": place.sign,
-                    "opened": place.opened,
                 }
-                for place, gate in gates
+                for each, gate in gates
             ],
         }

@@ -89,12 +89,10 @@ def in_words(labels: Sequence[str]) -> str:
 
 
 def private_tag(words: str = "Only on your screen") -> Tree:
-    """The mark of private things."""
     return el("span.tag.private", words)
 
 
 def fact(name: Tree, value: Tree, remark: str = "") -> Tree:
-    """A named value with a remark."""
     return el("div.fact", el("dt", name), el("dd", value, el("span.remark", remark) if remark else None))
 
 
@@ -110,7 +108,6 @@ def count_row(name: str, share: float, words: str, remark: Tree | None = None, b
 
 
 def progress(done: int, total: int, words: str) -> list[Tree]:
-    """A progress bar with words."""
     share = done / total if total else 0.0
     return [
         el("div.meter", el("div.meter-fill.by-share", numbers={"share": share})),

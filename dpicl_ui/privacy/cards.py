@@ -1,4 +1,4 @@
-"""The cards of step 2: durations, the stages, the guarantee, the noise and the time."""
+"""The cards of step 2: durations, what epsilon means, the stages, the guarantee, the noise and the time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from dpicl_ui.frame.tree import Tree, el, fact, notice
 from dpicl_ui.privacy.state import Planned
-from mechanisms.data.sizes import MeasuredSizes
+from mechanisms.accounting import PrivacyTarget, best_guess_in_percent
 from mechanisms.discovery import parameters
 from mechanisms.rounding import rounded_down, rounded_up
 from mechanisms.runs.defaults import fewest_for_roles
@@ -40,10 +40,10 @@ def exactly(seconds: float) -> str:
 
 # The stages in words: who is asked for what, and what share they have.
 
-_ROLES = "Each {unit} has one task only, given by a secret key: so every task may use the whole epsilon."
+_ROLES = "Each {unit} takes part in one stage only, by a secret key: so every stage may use the whole epsilon."
 _EPSILON = (
-    "The tasks share epsilon, since every {unit} takes part in all of them, as in files of fewer than {fewest:,}: "
-    "that takes longer than where each has one task."
+    "The stages share epsilon, since every {unit} takes part in all of them, as in files of fewer than {fewest:,}: "
+    "that takes longer than where each takes part in one."
 )
 _BY_LABELS = (
     "The largest label has more than twice an even share, so each label, and not each row, counts the same where rows "
@@ -58,7 +58,7 @@ def roughly(count: float) -> str:
 
 
 def stages_in_words(plan: Plan) -> list[Tree]:
-    """The task of each stage with its share, and the number of its units, in the order of the run."""
+    """What each stage asks, its share, and the number of its units, in the order of the run."""
     unit = "user" if plan.by_user else "row"
     lines = [
         el("li", el("strong", stage.title), f" {_share(plan, name)}. {_who(plan, name)} {stage.task()}")
@@ -88,7 +88,29 @@ def _who(plan: Plan, name: str) -> str:
     return f"About {roughly(plan.units(name))} {plural}{at_most}"
 
 
-# What step 2 shows: the guarantee, the noise and the time.
+# What epsilon means to somebody who guesses.
+
+
+def odds(target: PrivacyTarget, by_user: bool, declared: bool) -> list[Tree]:
+    """How often a guess whether a unit is in the data can be right; rounded up, so that it stays a bound.
+
+    Counts that were `declared` public are excluded: with them, whoever knows all other rows can infer the unit.
+    """
+    share = best_guess_in_percent(target.epsilon, target.delta)
+    who = "all rows of one user are" if by_user else "one row is"
+    apart = " (but for the counts that you declared public)" if declared else ""
+    return [
+        el(
+            "p.odds",
+            f"If a coin decides whether {who} in your data, somebody who knows everything else and sees what this run "
+            f"releases{apart} guesses the coin right at most ",
+            el("strong", f"{share}%"),
+            " of the time, instead of 50%.",
+        )
+    ]
+
+
+# What a run promises, and in numbers: the noise and the time.
 
 CALIBRATING: list[Tree] = [
     el(
@@ -112,25 +134,19 @@ def outcome(planned: Planned) -> list[Tree]:
     """The consequences of the settings."""
     plan, claim, seconds = planned.plan, planned.claim, planned.seconds
     time = "known when the model is loaded" if seconds is None else duration(seconds)
-    others = calibrated_values(plan.mechanism)[1] if WRITE in plan.stages else []
+    accountants = fact(
+        "Epsilon by two accountants",
+        f"{rounded_up(claim.epsilon, 4)} ({claim.accountant})",
+        f"checked by {claim.check_accountant}: {rounded_up(claim.check, 4)}",
+    )
     return [
         el(
             "div.outcome",
             el("div.card-head", el("h3", "What this run promises"), el("span.tag.public", "Part of the certificate")),
             el("p.guarantee", guarantee(claim, plan.by_user)),
             *(tree for warning in plan.warnings() for tree in notice(warning, "warn")),
-            el(
-                "dl.facts",
-                *_noise(plan),
-                fact("Time on this machine", time),
-                fact(
-                    "Epsilon by two accountants",
-                    f"{rounded_up(claim.epsilon, 4)} ({claim.accountant})",
-                    f"checked by {claim.check_accountant}: {rounded_up(claim.check, 4)}",
-                ),
-                *_measured(plan.measured),
-            ),
-            el("details", el("summary", "The mechanism's other values"), el("dl.facts", *others)) if others else None,
+            el("dl.facts", fact("Time on this machine", time)),
+            el("details", el("summary", "In numbers"), el("dl.facts", *_noise(plan), accountants, *_of_sizes(plan))),
         )
     ]
 
@@ -143,8 +159,8 @@ def _noise(plan: Plan) -> list[Tree]:
         deviation = rounded_up(stages[OPENINGS].tally.deviation, 2)
         facts.append(fact("Noise on the count of an opening", f"± {deviation}"))
     if WRITE in stages:
-        signal = plan.signal_to_noise
-        facts += calibrated_values(plan.mechanism)[0]
+        signal, own = plan.signal_to_noise, parameters(plan.mechanism)
+        facts += [fact(each.label, f"{getattr(plan.mechanism, each.name):.4g}", each.help) for each in own]
         if signal is not None:
             facts.append(fact("Signal-to-noise of a token", rounded_down(signal, 3), clarity(signal)))
     if VOTE in stages:
@@ -159,7 +175,8 @@ def _noise(plan: Plan) -> list[Tree]:
     return facts
 
 
-def _measured(measured: MeasuredSizes | None) -> list[Tree]:
+def _of_sizes(plan: Plan) -> list[Tree]:
+    measured = plan.measured
     if measured is None:
         return []
     sizes = ", ".join(f"{label}: {size:,}" for label, size in measured.sizes.items())
@@ -168,14 +185,4 @@ def _measured(measured: MeasuredSizes | None) -> list[Tree]:
 
 
 def refused(reason: str) -> list[Tree]:
-    """The card for settings that allow no run."""
     return [el("div.outcome", el("div.card-head", el("h3", "No run with these settings")), *notice(reason))]
-
-
-def calibrated_values(mechanism: Any) -> tuple[list[Tree], list[Tree]]:
-    """A mechanism's parameters as calibrated, read-only: the one that was solved for, and the others."""
-    solved, others = list[Tree](), list[Tree]()
-    for each in parameters(mechanism):
-        shown = fact(each.label, f"{getattr(mechanism, each.name):.4g}", each.help)
-        (solved if each.name == mechanism.calibrated else others).append(shown)
-    return solved, others

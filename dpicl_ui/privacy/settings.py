@@ -1,4 +1,4 @@
-"""The settings of step 2 beside epsilon: what experts may say of a run, what epsilon means, and the settings file."""
+"""What experts may say of a run in step 2: a control for each setting of the spec, by its groups."""
 
 from __future__ import annotations
 
@@ -7,20 +7,14 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.data.state import Confirmed, DataState
+from dpicl_ui.data.state import Confirmed
 from dpicl_ui.frame.controls import control, described, in_field, said
-from dpicl_ui.frame.guard import PRIVATE, guarded
-from dpicl_ui.frame.inputs import File, download, number, sink
-from dpicl_ui.frame.services import Services
-from dpicl_ui.frame.tree import Tree, el, notice, panel
-from dpicl_ui.privacy.state import PrivacyState
-from mechanisms.accounting import PrivacyTarget, best_guess_in_percent
+from dpicl_ui.frame.guard import PRIVATE
+from dpicl_ui.frame.inputs import number
+from dpicl_ui.frame.tree import el, panel
 from mechanisms.data.headers import field_name
 from mechanisms.discovery import Parameter, parameters
-from mechanisms.errors import UsageError
-from mechanisms.inference.models.listing import available_models
 from mechanisms.runs.plan import Plan, suggested_delta
-from mechanisms.runs.settings import settings
 from mechanisms.runs.spec import FLAGGED, Group, Recipe, RunSpec, Split
 from mechanisms.sampling import Scheme
 from mechanisms.steps import (
@@ -31,8 +25,6 @@ from mechanisms.steps import (
     transform_class,
     transform_names,
 )
-
-# What experts may say of a run: a control for each setting of the spec, by its groups.
 
 _ELSEWHERE = {
     "epsilon", "sizes", "count_epsilon", "kind", "writer", "reader", "relation", "label_words", "sentence", "shots",
@@ -54,8 +46,8 @@ CHOICES: dict[str, list[tuple[str, str]]] = {
         ("Token by token, and nothing else: no vote, no score", Recipe.TOKENS.value),
     ],
     "split": [
-        ("Rows: each has one task, and every task the whole epsilon", Split.ROLES.value),
-        ("Epsilon: all rows take part in all tasks", Split.EPSILON.value),
+        ("Rows: each takes part in one stage, and every stage has the whole epsilon", Split.ROLES.value),
+        ("Epsilon: all rows take part in all stages", Split.EPSILON.value),
     ],
     "scheme": [
         ("One sample of rows for each demonstration (fast)", Scheme.PER_DEMONSTRATION.value),
@@ -190,96 +182,3 @@ def _component(each: Parameter) -> Any:
 def usual_delta(confirmed: Confirmed) -> float:
     """The delta that is taken where none is said."""
     return suggested_delta(sum(confirmed.sizes.values()))
-
-
-# What epsilon means to somebody who guesses, in one sentence below its slider.
-
-
-class Odds:
-    """The sentence's component and its handler."""
-
-    def __init__(self, app: Services) -> None:
-        self._app = app
-        self.sentence = panel(elem_id="odds")
-
-    def wire(self, epsilon: gr.HTML, delta: gr.Textbox) -> None:
-        """Follow epsilon and delta; the sentence does not wait for a calibration."""
-        self._shown: dict[str, Any] = {
-            "fn": guarded(self.sentence)(self._show),
-            "inputs": [epsilon, delta],
-            "outputs": self.sentence,
-            **PRIVATE,
-        }
-        gr.on([epsilon.release, delta.blur, delta.submit], queue=False, trigger_mode="always_last", **self._shown)
-
-    def follow(self, filled: gr.events.Dependency) -> None:
-        """Show the sentence for the confirmed data set."""
-        filled.then(**self._shown)
-
-    def _show(self, epsilon: Any, delta: Any, request: gr.Request) -> dict[Any, Any]:
-        confirmed = self._app.session(request).of(DataState).confirmed
-        if confirmed is None:
-            return {self.sentence: []}
-        target = PrivacyTarget(number("Epsilon", epsilon), number("Delta", delta or usual_delta(confirmed)))
-        return {self.sentence: odds(target, confirmed.dataset.by_user, confirmed.measured is None)}
-
-
-def odds(target: PrivacyTarget, by_user: bool, declared: bool) -> list[Tree]:
-    """How often a guess whether a unit is in the data can be right; rounded up, so that it stays a bound.
-
-    Counts that were `declared` public are excluded: with them, whoever knows all other rows can infer the unit.
-    """
-    share = best_guess_in_percent(target.epsilon, target.delta)
-    who = "all rows of one user are" if by_user else "one row is"
-    apart = " (but for the counts that you declared public)" if declared else ""
-    return [
-        el(
-            "p.odds",
-            f"If a coin decides whether {who} in your data, somebody who knows everything else and sees what this run "
-            f"releases{apart} guesses the coin right at most ",
-            el("strong", f"{share}%"),
-            " of the time, instead of 50%.",
-        )
-    ]
-
-
-# The planned run's settings as a file, for the same run from the command line.
-
-FILE_NAME = "settings.yaml"
-NO_RUN = "No run with these settings yet: change them, or wait until they are calibrated."
-"""Why nothing of the plan can be written down."""
-_SAVED = (
-    f"Saved by your browser. synthesize FILE --config {FILE_NAME} asks for the same run, which is charged as one of "
-    "its own. The file names your columns and labels, and holds no row."
-)
-
-
-class SettingsFile:
-    """A button, and what it says below it."""
-
-    def __init__(self, app: Services) -> None:
-        self._app = app
-        with gr.Row(elem_classes="actions"):
-            save = gr.Button("Settings for the command line", size="sm", elem_id="save-settings")
-        self.notice = panel(elem_id="settings-notice")
-        self.sink = sink()
-        save.click(guarded(self.notice)(self.saved), None, [self.sink, self.notice], **PRIVATE)
-
-    def saved(self, request: gr.Request) -> dict[Any, Any]:
-        """The file of the run that is planned now.
-
-        Raises:
-            UsageError: no run is planned, or the command line cannot name one of its labels.
-        """
-        session = self._app.session(request)
-        planned = session.of(PrivacyState).planned
-        if planned is None:
-            raise UsageError(NO_RUN)
-        confirmed, name = planned.confirmed, self._app.loader.name
-        named = name if name in [each.name for each in available_models()] else None
-        columns = confirmed.columns
-        text = settings(planned.plan, columns.mapping, confirmed.dataset.name, named, columns.file.table.reading)
-        return {
-            self.sink: download(session, File(FILE_NAME, "application/yaml", text.encode())),
-            self.notice: notice(_SAVED, "good"),
-        }

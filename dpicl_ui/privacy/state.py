@@ -50,13 +50,13 @@ class Planned:
         work = sum((stage.work() for stage in self.plan.stages.values()), Work())
         return None if self.speed is None else self.speed.seconds(work)
 
-    def timed(self, speed: Speed | None) -> Planned:
-        """The same run with other models; None without a model."""
-        return self if speed == self.speed else replace(self, speed=speed)
-
 
 class PrivacyState(State):
-    """The state belongs to a confirmed data set, and is empty for another one."""
+    """The state belongs to a confirmed data set, and is empty for another one.
+
+    Attributes:
+        set_for: the data set that the settings stand for.
+    """
 
     def __init__(self, session: Session) -> None:
         self._data = session.of(DataState)
@@ -64,7 +64,6 @@ class PrivacyState(State):
         self._calibrating = threading.RLock()  # two handlers may want the same settings: one of them calibrates
         self._at: Wanted | Planned | None = None
         self.set_for: Hashable = None
-        """The data set that the settings stand for."""
 
     @property
     def planned(self) -> Planned | None:
@@ -74,34 +73,15 @@ class PrivacyState(State):
 
     @property
     def plan(self) -> Plan | None:
-        """The plan of `planned`."""
         planned = self.planned
         return planned.plan if planned else None
 
-    def calibrate(self, spec: RunSpec, speed: Speed | None) -> Planned:
-        """The run of a spec; it becomes `planned` unless later settings or other data overtook it.
+    def outdate(self, spec: RunSpec) -> Wanted:
+        """Drop a plan of other settings at once: no run may start until these are calibrated.
 
         Raises:
             UsageError: no data set was confirmed.
-            StudioError: the settings cannot be used; there is then no `planned`.
         """
-        wanted = self._want(spec)
-        with self._calibrating:
-            return self._made(wanted, speed)
-
-    def look(self, spec: RunSpec, speed: Speed | None) -> Planned | None:
-        """Calibrate for the screen: as `calibrate`, but None where later settings or other data overtook these."""
-        wanted = self._want(spec)
-        with self._calibrating:
-            made = self._made(wanted, speed) if self._is(wanted) else None
-        return made if self._is(wanted) else None
-
-    def _is(self, wanted: Wanted) -> bool:
-        """Whether the present run is what was wanted, calibrated or not."""
-        at = self._at
-        return at is not None and at.confirmed is wanted.confirmed and at.spec == wanted.spec
-
-    def _want(self, spec: RunSpec) -> Wanted:
         confirmed = self._data.confirmed
         if confirmed is None:
             raise UsageError("Choose a data set in step 1 and its privacy in step 2 first.")
@@ -110,6 +90,33 @@ class PrivacyState(State):
             if not self._is(wanted):
                 self._at = wanted
         return wanted
+
+    def forget(self) -> None:
+        with self._lock:
+            self._at = None
+
+    def calibrate(self, spec: RunSpec, speed: Speed | None) -> Planned:
+        """The run of a spec; it becomes `planned` unless later settings or other data overtook it.
+
+        Raises:
+            UsageError: no data set was confirmed.
+            StudioError: the settings cannot be used; there is then no `planned`.
+        """
+        wanted = self.outdate(spec)
+        with self._calibrating:
+            return self._made(wanted, speed)
+
+    def look(self, spec: RunSpec, speed: Speed | None) -> Planned | None:
+        """Calibrate for the screen: as `calibrate`, but None where later settings or other data overtook these."""
+        wanted = self.outdate(spec)
+        with self._calibrating:
+            made = self._made(wanted, speed) if self._is(wanted) else None
+        return made if self._is(wanted) else None
+
+    def _is(self, wanted: Wanted) -> bool:
+        """Whether the present run is what was wanted, calibrated or not."""
+        at = self._at
+        return at is not None and at.confirmed is wanted.confirmed and at.spec == wanted.spec
 
     def _made(self, wanted: Wanted, speed: Speed | None) -> Planned:
         if (current := self.planned) is not None and self._is(wanted):
@@ -122,22 +129,12 @@ class PrivacyState(State):
                 self._at = made
         return made
 
-    def outdate(self, spec: RunSpec) -> None:
-        """Drop a plan of other settings at once: its calibration is on its way, and no run may start meanwhile."""
-        self._want(spec)
-
-    def forget(self) -> None:
-        """Drop the plan: the settings are unusable."""
-        with self._lock:
-            self._at = None
-
     def time(self, speed: Speed | None) -> Planned | None:
         """Set the models' speed of a plan that was calibrated with others or none; returns it if that changed it."""
         with self._lock:
-            planned = self.planned
-            if planned is None or (timed := planned.timed(speed)) is planned:
+            if (planned := self.planned) is None or planned.speed == speed:
                 return None
-            self._at = timed
+            self._at = timed = replace(planned, speed=speed)
             return timed
 
 

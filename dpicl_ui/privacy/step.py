@@ -9,18 +9,35 @@ import gradio as gr
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.controls import control, said
-from dpicl_ui.frame.guard import ACCOUNTING, PRIVATE, guarded
-from dpicl_ui.frame.inputs import epsilon_slider, number
+from dpicl_ui.frame.guard import ACCOUNTING, MODEL, PRIVATE, guarded
+from dpicl_ui.frame.inputs import File, download, epsilon_slider, number, sink
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
-from dpicl_ui.frame.tree import Tree, budget, el, notice, panel
-from dpicl_ui.privacy.cards import CALIBRATING, outcome, refused, stages_in_words
+from dpicl_ui.frame.tree import Tree, budget, drawn, el, notice, panel
+from dpicl_ui.privacy.cards import CALIBRATING, odds, outcome, refused, stages_in_words
 from dpicl_ui.privacy.model_choice import ModelChoice
-from dpicl_ui.privacy.settings import NO_RUN, ExpertSettings, Odds, SettingsFile, usual_delta
+from dpicl_ui.privacy.noise import Expectation, picture
+from dpicl_ui.privacy.settings import ExpertSettings, usual_delta
 from dpicl_ui.privacy.state import PrivacyState
-from mechanisms.accounting import Cap, PrivacyLedger
+from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget
 from mechanisms.errors import StudioError, UsageError
+from mechanisms.inference.models.listing import available_models
+from mechanisms.runs.settings import settings
 from mechanisms.runs.spec import RunSpec
+
+NO_RUN = "No run with these settings yet: change them, or wait until they are calibrated."
+"""Why nothing of the plan can be used."""
+_LEAD = "Epsilon bounds how much one row or user can change what is released. Smaller is safer."
+_PUBLIC = "From what the model expects of such texts alone: no row was read, and nothing is spent."
+_CAP = (
+    "The cap is the most that all runs on this data set may ever cost together. Raising it is for whoever answers for "
+    "the people in the data."
+)
+_FILE = "settings.yaml"
+_SAVED = (
+    f"Saved by your browser. synthesize FILE --config {_FILE} asks for the same run, which is charged as one of its "
+    "own. The file names your columns and labels, and holds no row."
+)
 
 
 class PrivacyStep:
@@ -28,48 +45,40 @@ class PrivacyStep:
 
     def __init__(self, app: Services) -> None:
         self._app = app
-        with app.bar.panel(2), gr.Row(elem_classes="split"):
-            with gr.Column(scale=6, min_width=300):
-                self._build_settings()
-            with gr.Column(scale=5, min_width=300, elem_classes="aside"):
-                with gr.Column(elem_classes="card public"):
+        with app.bar.panel(2):
+            with gr.Row(elem_classes="split"):
+                with gr.Column(scale=6, min_width=300, elem_classes="card"):
+                    panel(el("h2", "How much privacy?"), el("p.lead", _LEAD))
+                    self.epsilon = epsilon_slider()
+                    self.odds = panel(elem_id="odds")
+                    self.shots = control("shots")
+                with gr.Column(scale=5, min_width=300, elem_classes="card public"):
+                    panel(el("h3", "So noisy would it be"), el("p.muted", _PUBLIC))
+                    self.noise = drawn("noise.js", None, elem_id="noise")
+            with gr.Row(elem_classes="split"):
+                with gr.Column(scale=6, min_width=300, elem_classes="card public"):
                     self.outcome = panel(*CALIBRATING, elem_id="outcome")
                     self.start = gr.Button("Go on to generate", variant="primary", elem_id="accept-privacy")
-                    self.settings = SettingsFile(app)
-                with gr.Column(elem_classes="card"):
+                with gr.Column(scale=5, min_width=300, elem_classes="card"):
                     self.budget = panel(elem_id="budget")
                     self._build_cap()
+            self.models = ModelChoice(app)
+            with gr.Accordion("For experts", open=False, elem_classes="card", elem_id="experts"):
+                self.stages = panel(elem_id="stages")
+                self.expert = ExpertSettings()
+                with gr.Row(elem_classes="actions"):
+                    self.save = gr.Button("Settings for the command line", size="sm", elem_id="save-settings")
+                self.saved = panel(elem_id="settings-notice")
+                self.sink = sink()
         self.form = [self.epsilon, self.shots, *self.expert.inputs]
         self._wire()
 
-    def _build_settings(self) -> None:
-        with gr.Column(elem_classes="card"):
-            panel(
-                el("h2", "How much privacy?"),
-                el("p.lead", "Epsilon bounds how much one row or user can change what is released. Smaller is safer."),
-            )
-            self.epsilon = epsilon_slider()
-            self.odds = Odds(self._app)
-        with gr.Column(elem_classes="card"):
-            panel(el("h3", "What to write"))
-            self.shots = control("shots")
-            self.stages = panel(elem_id="stages")
-        self.models = ModelChoice(self._app)
-        with gr.Accordion("For experts", open=False, elem_classes="card", elem_id="experts"):
-            self.expert = ExpertSettings()
-
     def _build_cap(self) -> None:
         with gr.Accordion("Change the cap", open=False):
-            panel(
-                el(
-                    "p.muted",
-                    "The cap is the most that all runs on this data set may ever cost together. Raising it is for "
-                    "whoever answers for the people in the data.",
-                )
-            )
+            panel(el("p.muted", _CAP))
             with gr.Row():
-                self.cap_epsilon = gr.Number(10.0, label="Cap on epsilon", elem_id="cap-epsilon")
-                self.cap_delta = gr.Number(1e-4, label="Cap on delta", elem_id="cap-delta")
+                self.cap_epsilon = gr.Number(10.0, label="Cap on epsilon", elem_id="cap-epsilon", min_width=100)
+                self.cap_delta = gr.Number(1e-4, label="Cap on delta", elem_id="cap-delta", min_width=100)
             self.cap_notice = panel(elem_id="cap-notice")
             self.set_cap = gr.Button("Set the cap", size="sm", elem_id="set-cap")
 
@@ -77,24 +86,29 @@ class PrivacyStep:
         self._calibration: dict[str, Any] = {
             "fn": guarded(self.outcome)(self._recalculate),
             "inputs": {*self.form},
-            "outputs": [self.outcome, self.budget, self.stages, self._app.bar.html, *self.expert.inputs],
+            "outputs": [
+                self.outcome, self.budget, self.stages, self.noise, self._app.bar.html, *self.expert.inputs,
+            ],
             **ACCOUNTING,
             **PRIVATE,
-        }
+        }  # fmt: skip
         # One calibration at a time; changes made meanwhile are calibrated once, with the last values.
         settled = [self.epsilon.release, self.shots.release, *self.expert.settled]
         gr.on(settled, **self._calibration, trigger_mode="always_last")
-        touched: dict[str, Any] = {"inputs": {*self.form}, "outputs": self._app.bar.html, "queue": False, **PRIVATE}
-        gr.on(settled, self._touched, **touched, trigger_mode="always_last")
-        self.odds.wire(self.epsilon, self.expert.fields["delta"])
-        if not self._app.loader.locked:
-            self.models.loaded.then(self.timed, None, self.outcome, **PRIVATE)
-        self.set_cap.click(
-            guarded(self.cap_notice)(self._set_cap),
-            [self.cap_epsilon, self.cap_delta],
-            [self.cap_notice, self.budget],
+        touched: dict[str, Any] = {"inputs": {*self.form}, "outputs": [self._app.bar.html, self.odds], "queue": False}
+        gr.on(settled, self._touched, **touched, trigger_mode="always_last", **PRIVATE)
+        self._expecting: dict[str, Any] = {
+            "fn": guarded(self.outcome)(self._expect),
+            "inputs": None,
+            "outputs": [self.noise, self.outcome],
+            **MODEL,
             **PRIVATE,
-        )
+        }
+        if not self._app.loader.locked:
+            self.models.loaded.then(self.timed, None, self.outcome, **PRIVATE).then(**self._expecting)
+        cap = [self.cap_epsilon, self.cap_delta]
+        self.set_cap.click(guarded(self.cap_notice)(self._set_cap), cap, [self.cap_notice, self.budget], **PRIVATE)
+        self.save.click(guarded(self.saved)(self._save), None, [self.sink, self.saved], **PRIVATE)
         self._accepted: dict[str, Any] = {
             "fn": guarded(self.outcome)(self._accept),
             "inputs": None,
@@ -109,14 +123,14 @@ class PrivacyStep:
         Args:
             go_on: move on to step 3 with the plan.
         """
-        filled_in = [self.cap_epsilon, self.cap_delta, self.cap_notice, *self.expert.outputs]
-        filled = confirmed.then(self._fill_in, None, filled_in, **PRIVATE)
+        filled_in = [self.cap_epsilon, self.cap_delta, self.cap_notice, self.odds, *self.expert.outputs]
+        filled = confirmed.then(self._fill_in, {*self.form}, filled_in, **PRIVATE)
         calibrated = filled.then(**self._calibration)
-        self.odds.follow(filled)
         if go_on:
             calibrated.then(**self._accepted)
+        calibrated.then(**self._expecting)
 
-    def _fill_in(self, request: gr.Request) -> dict[Any, Any]:
+    def _fill_in(self, values: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
         session = self._app.session(request)
         confirmed, state = session.of(DataState).confirmed, session.of(PrivacyState)
         if confirmed is None or state.planned is not None:
@@ -125,12 +139,9 @@ class PrivacyStep:
         cap = self._app.ledger(request).snapshot(dataset.name, dataset.unit).cap
         of = dataset.name, dataset.unit, dataset.labels
         before, state.set_for = state.set_for, of
-        return {
-            self.cap_epsilon: cap.epsilon,
-            self.cap_delta: cap.delta,
-            self.cap_notice: [],
-            **({} if before in (None, of) else self.expert.fresh()),
-        }
+        fresh = {} if before in (None, of) else self.expert.fresh()
+        shown = {self.cap_epsilon: cap.epsilon, self.cap_delta: cap.delta, self.cap_notice: []}
+        return shown | fresh | self._odds(session, {**values, **{each: each.value for each in fresh if each in values}})
 
     def spec(self, session: Session, values: Mapping[Any, Any]) -> RunSpec:
         """What the form asks for, of the confirmed data set.
@@ -148,7 +159,18 @@ class PrivacyStep:
         usual = {"epsilon": number("Epsilon", values[self.epsilon]), "delta": usual_delta(confirmed)}
         return RunSpec.of(**confirmed.settled | usual | asked)
 
-    def _touched(self, values: Mapping[Any, Any], request: gr.Request) -> Any:
+    def _odds(self, session: Session, values: Mapping[Any, Any]) -> dict[Any, Any]:
+        """What epsilon means; the sentence does not wait for a calibration, which tells what is wrong."""
+        confirmed = session.of(DataState).confirmed
+        try:
+            spec = self.spec(session, values)
+        except StudioError:
+            return {self.odds: []}
+        assert confirmed is not None
+        target = PrivacyTarget(spec.epsilon, spec.delta)
+        return {self.odds: odds(target, confirmed.dataset.by_user, confirmed.measured is None)}
+
+    def _touched(self, values: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
         """Close step 3 until the new settings are calibrated, which waits for its turn."""
         session = self._app.session(request)
         state = session.of(PrivacyState)
@@ -156,10 +178,9 @@ class PrivacyStep:
             state.outdate(self.spec(session, values))
         except StudioError:  # told by the calibration
             state.forget()
-        return self._app.bar.value(session)
+        return self._app.steps(session) | self._odds(session, values)
 
     def _recalculate(self, values: Mapping[Any, Any], request: gr.Request) -> Iterator[dict[Any, Any]]:
-        """Calibrate the settings and show what follows."""
         session = self._app.session(request)
         yield {self.outcome: CALIBRATING}
         state = session.of(PrivacyState)
@@ -182,6 +203,7 @@ class PrivacyStep:
             self.outcome: outcome(planned),
             self.stages: stages_in_words(planned.plan),
             self.budget: budget_of(session, self._app.ledger(request)),
+            self.noise: self._picture(session),
             **self.expert.left_open(planned.plan),
             **self._app.steps(session),
         }
@@ -191,9 +213,22 @@ class PrivacyStep:
         return {
             self.outcome: refused(str(error)),
             self.stages: [],
+            self.noise: None,
             self.budget: budget_of(session, self._app.ledger(request)),
             **self._app.steps(session),
         }
+
+    def _picture(self, session: Session) -> dict[str, Any] | None:
+        plan, expected = session.of(PrivacyState).plan, session.of(Expectation).found
+        return picture(plan, expected) if plan and expected and expected.label in plan.labels else None
+
+    def _expect(self, request: gr.Request) -> dict[Any, Any]:
+        """Ask the model what it expects of such texts, for the picture."""
+        session = self._app.session(request)
+        if (confirmed := session.of(DataState).confirmed) is None:
+            return {self.noise: None}
+        session.of(Expectation).ask(self._app.loader.model(), confirmed.asked, confirmed.dataset.labels[0])
+        return {self.noise: self._picture(session)}
 
     def _set_cap(self, epsilon: float, delta: float, request: gr.Request) -> dict[Any, Any]:
         session, ledger = self._app.session(request), self._app.ledger(request)
@@ -203,6 +238,22 @@ class PrivacyStep:
         cap = Cap(float(epsilon or 0), float(delta or 0))
         ledger.set_cap(confirmed.dataset.name, confirmed.dataset.unit, cap)
         return {self.cap_notice: notice("The cap is set.", "good"), self.budget: budget_of(session, ledger)}
+
+    def _save(self, request: gr.Request) -> dict[Any, Any]:
+        """The settings of the planned run as a file, for the same run from the command line.
+
+        Raises:
+            UsageError: no run is planned, or the command line cannot name one of its labels.
+        """
+        session = self._app.session(request)
+        if (planned := session.of(PrivacyState).planned) is None:
+            raise UsageError(NO_RUN)
+        confirmed, name = planned.confirmed, self._app.loader.name
+        named = name if name in [each.name for each in available_models()] else None
+        columns = confirmed.columns
+        text = settings(planned.plan, columns.mapping, confirmed.dataset.name, named, columns.file.table.reading)
+        file = File(_FILE, "application/yaml", text.encode())
+        return {self.sink: download(session, file), self.saved: notice(_SAVED, "good")}
 
     def _accept(self, request: gr.Request) -> dict[Any, Any]:
         session = self._app.session(request)

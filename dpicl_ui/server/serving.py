@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import hmac
 import os
-import socket
-import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -49,7 +46,7 @@ PASSWORD = "DPICL_PASSWORD"
 _SHORTEST = 8
 WAIT = 1.0
 """Seconds that a wrong password costs whoever signs in, one after the other."""
-_PORT, _PORTS, _TRIED, _HERE = 7860, 65536, 100, "127.0.0.1"
+_PORTS, _HERE = 65536, "127.0.0.1"
 _SPACES = "https://huggingface.co"
 """The host that shows every Space in a frame."""
 
@@ -70,7 +67,7 @@ def serving(host: str | None = None, port: int | None = None) -> Serving:
         host, port: replace HOST and PORT.
 
     Raises:
-        UsageError: others could reach a server without a password; or the password, the port or the host is unusable.
+        UsageError: others could reach a server without a password; or the password or the port is unusable.
     """
     locked = os.environ.get("DPICL_LOCK_MODEL", "") not in ("", "0")
     password, space = os.environ.get(PASSWORD, ""), bool(os.environ.get("SPACE_ID"))
@@ -93,7 +90,7 @@ def serving(host: str | None = None, port: int | None = None) -> Serving:
     public = space and not password
     arguments = {
         "server_name": host,
-        "server_port": _chosen_port(host, port),
+        "server_port": _asked_port() if port is None else _checked(port),
         "share": False,
         "mcp_server": False,
         "app_kwargs": {"middleware": middleware},
@@ -117,49 +114,17 @@ def admits(password: str) -> Callable[[str, str], Awaitable[bool]]:
     return admit
 
 
-def _chosen_port(host: str, port: int | None) -> int:
-    """The port that was asked for; without one the usual one or the next that is free, told on standard error."""
-    if port is None and (stated := os.environ.get("PORT")) is not None:
-        try:
-            port = int(stated)
-        except ValueError:
-            raise UsageError("PORT must be a number, such as 7860.") from None
-    if port is not None:
-        if not 0 < port < _PORTS:
-            raise UsageError(f"A port is a number from 1 to {_PORTS - 1}.")
-        if not _is_free(host, port):
-            raise UsageError(f"Port {port} is taken: choose another, or leave it out and the next free one is taken.")
-        return port
-    for each in range(_PORT, _PORT + _TRIED):
-        if _is_free(host, each):
-            if each != _PORT:
-                sys.stderr.write(f"app: port {_PORT} is taken, so this one serves on {each}.\n")
-            return each
-    raise UsageError(f"The ports {_PORT} to {_PORT + _TRIED - 1} are all taken: choose another with --port.")
-
-
-def _is_free(host: str, port: int) -> bool:
-    """Whether nobody listens at this host, nor at 127.0.0.1: Gradio checks that address, whatever the host is."""
+def _asked_port() -> int | None:
+    """The variable PORT; None where Gradio takes 7860 or the next free port."""
+    if (stated := os.environ.get("PORT")) is None:
+        return None
     try:
-        found = socket.getaddrinfo(host.strip("[]") or _HERE, port, type=socket.SOCK_STREAM)
-    except OSError as error:  # no such name
-        raise UsageError(f"This machine cannot listen on {host}: {error.strerror}.") from None
-    refused = [_refused(family, address) for family, *_, address in found]
-    if errno.EADDRINUSE in (*refused, _refused(socket.AF_INET, (_HERE, port))):
-        return False
-    if all(refused):  # the machine may lack IPv6, for instance
-        raise UsageError(f"This machine cannot listen on {host}, port {port}: {os.strerror(refused[0])}.")
-    return True
+        return _checked(int(stated))
+    except ValueError:
+        raise UsageError("PORT must be a number, such as 7860.") from None
 
 
-def _refused(family: int, address: Any) -> int:
-    """The error number of an attempt to bind the address; 0 for success."""
-    try:
-        with socket.socket(family) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            probe.bind(address)
-    except OSError as error:
-        return error.errno or errno.EINVAL
-    return 0
+def _checked(port: int) -> int:
+    if not 0 < port < _PORTS:
+        raise UsageError(f"A port is a number from 1 to {_PORTS - 1}.")
+    return port

@@ -1,7 +1,7 @@
-"""A temporary folder for this process, whose files are deleted when they are old and when the process ends.
+"""A temporary folder for this process, which goes when the process ends; a killed one's goes when the next one starts.
 
-An upload stays on the disk until a handler takes it, and some are never taken. A killed process leaves its folder; the
-next process that starts deletes it.
+An upload stays on the disk until a handler takes it, and some are never taken: Gradio deletes those when they are old
+(`delete_cache`), as long as it lives.
 """
 
 from __future__ import annotations
@@ -11,16 +11,11 @@ import os
 import shutil
 import signal
 import tempfile
-import threading
-import time
-from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
 _PREFIX = "dpicl-studio-"
 _LOCK = "alive"
-_OLD, _LOOK = 600.0, 120.0
-"""Seconds after which an untouched file is deleted, and seconds between two checks."""
 
 
 class TemporaryFolder:
@@ -39,32 +34,14 @@ class TemporaryFolder:
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def use(self) -> None:
-        """Use the folder, delete old files every two minutes, and delete all of it when the process is terminated."""
+        """Use the folder, and delete it when the process is terminated."""
         tempfile.tempdir = str(self.path)
         os.environ["GRADIO_TEMP_DIR"] = str(self.path / "gradio")
-        threading.Thread(target=self._keep_clean, daemon=True).start()
         signal.signal(signal.SIGTERM, self._end)
 
     def remove(self) -> None:
-        """Delete the folder."""
         self._lock.close()
         shutil.rmtree(self.path, ignore_errors=True)
-
-    def remove_old(self, now: float) -> None:
-        """Delete files that were not touched for ten minutes, and Gradio's empty folders."""
-        for path in sorted(self.path.rglob("*"), reverse=True):  # files before their folder
-            with suppress(OSError):  # already deleted, or a folder that is not empty
-                if path.name == _LOCK or now - path.stat().st_mtime <= _OLD:
-                    continue
-                if path.is_dir():
-                    path.rmdir()
-                else:
-                    path.unlink()
-
-    def _keep_clean(self) -> None:
-        while True:
-            time.sleep(_LOOK)
-            self.remove_old(time.time())
 
     def _end(self, number: int, frame: FrameType | None) -> None:
         self.remove()

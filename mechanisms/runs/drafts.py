@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -103,17 +103,23 @@ def write_drafts(
     return tuple(sorted(drafts, key=lambda text: -order[text])[: wanted.count])
 
 
-def preview_drafts(model: LanguageModel, wanted: Drafts, gate: Gate, randomness: Randomness) -> tuple[str, ...]:
+def preview_drafts(
+    model: LanguageModel, wanted: Drafts, randomness: Randomness, going: Callable[[], bool] = lambda: True
+) -> tuple[str, ...]:
     """At most two drafts of a label, the likeliest of a few, to show what its words make a model write.
 
     They follow from public words alone, cost nothing, and stand in no ballot. None where none was of use.
+
+    Args:
+        going: asked before each token; once it is False the drafts end as they are.
 
     Raises:
         UsageError: the prompt is too long for the model.
         ModelUnavailable: its logits are not finite.
     """
     prompt = WritingPrompt(model, wanted.asked, wanted.label)
-    written = _write(model, prompt, [""] * _PREVIEWED, wanted.tokens, randomness)
+    written = _write(model, prompt, [""] * _PREVIEWED, wanted.tokens, randomness, going)
+    gate = Gate(model, [text for text, _ in written])
     found = {
         text: likelihood
         for each, likelihood in written
@@ -166,7 +172,12 @@ class Nearness:
 
 
 def _write(
-    model: LanguageModel, prompt: WritingPrompt, openings: Sequence[str], tokens: int, randomness: Randomness
+    model: LanguageModel,
+    prompt: WritingPrompt,
+    openings: Sequence[str],
+    tokens: int,
+    randomness: Randomness,
+    going: Callable[[], bool] = lambda: True,
 ) -> list[tuple[str, float]]:
     """Write one text for each opening, and the mean log-probability of its tokens."""
     begun = [prompt.opening(each) for each in openings]
@@ -176,6 +187,8 @@ def _write(
     found: list[list[float]] = [[] for _ in rows]
     computed, ended = list(range(len(rows))), set()
     for step in range(tokens):
+        if not going():
+            break
         logits = session.logits().copy()  # the session's own, which need not be writable
         if step < min(_LEAST_TOKENS, tokens - 1):
             logits[:, list(model.stop_tokens)] = -np.inf
@@ -188,10 +201,10 @@ def _write(
                 ended.add(row)
         if len(ended) == len(rows) or step == tokens - 1:
             break
-        going = [place for place, row in enumerate(computed) if row not in ended]
-        if len(going) < _LEFT * len(computed):
-            session.keep(going)
-            drawn, computed = drawn[going], [computed[place] for place in going]
+        left = [place for place, row in enumerate(computed) if row not in ended]
+        if len(left) < _LEFT * len(computed):
+            session.keep(left)
+            drawn, computed = drawn[left], [computed[place] for place in left]
         session.advance(drawn.tolist())
     return [
         (model.decode([*start, *text]), float(np.mean(of)) if of else -np.inf)

@@ -41,10 +41,6 @@ class Speed:
         """The time of some work."""
         return work.read * self.position + work.written * self.token + work.embedded * self.text
 
-    def scaled(self, times: float) -> Speed:
-        """What a language model of so many times the size takes, about; the embedding model stays the same."""
-        return Speed(times * self.position, times * self.token, self.text)
-
 
 def measure(
     model: LanguageModel, embedder: Embedder | None = None, clock: Callable[[], float] = time.perf_counter

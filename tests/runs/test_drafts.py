@@ -192,11 +192,18 @@ def test_what_is_not_finite_is_never_drawn():
 
 def test_a_preview_is_two_drafts_from_public_words_alone():
     model = Recording()
-    found = preview_drafts(model, wanted(), gate(), SeededRandomness(1))
+    found = preview_drafts(model, wanted(), SeededRandomness(1))
     assert len(found) == 2
     assert all(cleaned(text, ASKED, "red", LABELS, gate()) == text for text in found)
     assert set(model.prompts) == {PROMPT}
 
 
 def test_a_preview_of_which_nothing_is_of_use_is_empty():
-    assert preview_drafts(Stuck(), wanted(), gate(), SeededRandomness(1)) == ()
+    assert preview_drafts(Stuck(), wanted(), SeededRandomness(1)) == ()
+
+
+def test_a_preview_that_nobody_waits_for_ends_at_the_next_token():
+    left = iter([True, True, False])
+    preview_drafts(Speaking(sharpness=1.0, busy=10**6), wanted(), SeededRandomness(1), lambda: next(left))
+    with pytest.raises(StopIteration):
+        next(left)  # it was asked three times: before two tokens, and before the one that was not written

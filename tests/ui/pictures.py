@@ -50,13 +50,15 @@ def choose_data(page: Page) -> None:
     page.get_by_role("option", name="every row stands for itself").click()
     page.check("#declared-public input")
     shot(page, "data", page.locator(".masthead"), card(page, "#data-preview"))
+    page.wait_for_selector("#draft-preview .demo >> nth=3", timeout=SLOW)
     shot(page, "public", card(page, "#text-column"), card(page, "#declared-public"))
     press(page, "#confirm-data", "#step-2.current")
 
 
 def choose_privacy(page: Page) -> None:
     page.wait_for_selector("#outcome .guarantee", timeout=SLOW)
-    shot(page, "privacy", page.locator("#steps"), card(page, "#stages"))
+    page.wait_for_selector("#noise .picture-span", timeout=SLOW)
+    shot(page, "privacy", page.locator("#steps"), card(page, "#outcome"))
     page.click("#accept-privacy")
     page.wait_for_selector("#step-3.current")
 

@@ -16,12 +16,11 @@ import pandas as pd
 import pytest
 from playwright.sync_api import sync_playwright
 
-from dpicl_ui.data.facts import counted, label_counts, preview_table
+from dpicl_ui.data.cards import counted, label_counts, preview_table
 from dpicl_ui.export import certificate
 from dpicl_ui.frame.sessions import Session
-from dpicl_ui.frame.tree import budget, el, notice
-from dpicl_ui.generate.cards import MANY, finished, listed, outcome_of_run
-from dpicl_ui.generate.replay import replayed
+from dpicl_ui.frame.tree import budget
+from dpicl_ui.generate.cards import MANY, finished, listed
 from dpicl_ui.privacy.cards import duration
 from dpicl_ui.test.cards import accuracies, subject
 from dpicl_ui.test.confusion import confusion_figure
@@ -33,7 +32,7 @@ from mechanisms.rounding import percent_up
 from mechanisms.runs.events import DemoCompleted
 from mechanisms.runs.view import RunView
 from tests.conftest import ROOT
-from tests.ui.generate.recording import HOSTILE, demo_set, recording, snapshot
+from tests.ui.generate.recording import HOSTILE, demo_set, snapshot
 from tests.ui.tabs import confirm
 from tests.ui.trees import tags, text_of
 from tests.ui.visit import ARGUMENTS, CHROMIUM
@@ -136,21 +135,6 @@ def test_hostile_cells_stay_text():
     assert "img" not in tags(shown)
 
 
-def test_an_element_carries_classes_numbers_and_attributes():
-    made = el("p.note.warn", "text", None, numbers={"share": 0.5}, aria_label="name")
-    assert made == {
-        "tag": "p",
-        "children": ["text"],
-        "class": "note warn",
-        "numbers": {"share": 0.5},
-        "attributes": {"aria-label": "name"},
-    }
-
-
-def test_no_message_is_no_notice():
-    assert notice("") == []
-
-
 def test_labels_with_few_rows_are_pointed_out():
     inspection = Inspection({"a": 200, "b": 3}, ("A problem.",), False, 0, Breakdown({}, {}))
     shown = text_of(label_counts(inspection, ["a", "b"]))
@@ -196,10 +180,6 @@ def test_the_budget_warns_of_a_run_that_does_not_fit():
     assert "may refuse" not in text_of(budget(snapshot(1.0), planned=5.0))
 
 
-def test_finished_demonstrations_are_listed():
-    assert "one two" in text_of(finished(replayed(recording())))
-
-
 @pytest.mark.parametrize(("count", "folded"), [(12, False), (77, True)])
 @pytest.mark.parametrize("phase", ["running", "stopped"])
 def test_many_demonstrations_are_unfolded_on_demand(phase, count, folded):
@@ -209,13 +189,6 @@ def test_many_demonstrations_are_unfolded_on_demand(phase, count, folded):
     assert ("Show the demonstrations" in text_of(shown)) is folded
     assert f"text {count - 1}" in text_of(shown)
     assert "details" in tags(subject(made, False))
-
-
-@pytest.mark.parametrize(("phase", "words"), [("stopped", "stays spent"), ("completed", "Done"), ("idle", "")])
-def test_how_a_run_ended_in_one_line(phase, words):
-    line, _ = outcome_of_run(RunView(phase=phase, completed=(DemoCompleted(Demonstration("a", "b"), 1),)))
-    assert words in line
-    assert "\n" not in line
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import csv
 
-import pytest
-
 from dpicl_ui.welcome import MADE, RECORDED, ROW, frames
 from mechanisms.data.sources import EXAMPLES
 from mechanisms.files import bundled
 from mechanisms.runs.events import TokenReleased
 from mechanisms.runs.run_file import from_lines
-from tests.ui.visit import SLOW, Journey, press, step, visiting
 
 
 def test_the_recorded_run_is_private_and_every_token_of_it_is_played():
@@ -43,30 +40,3 @@ def test_no_row_of_the_example_stands_in_the_recorded_run():
     recorded = bundled(RECORDED).read_text("utf-8")
     with EXAMPLES[1].path.open(encoding="utf-8", newline="") as file:
         assert not any(row["text"] in recorded for row in csv.DictReader(file))
-
-
-@pytest.mark.slow
-def test_tokens_play_at_once_and_the_example_takes_their_place(tmp_path):
-    with visiting(Journey(tmp_path, "")) as page:
-        page.wait_for_selector("#welcome-live .bar-row")
-        first = page.inner_text("#welcome-live .live-count")
-        page.wait_for_function(f"document.querySelector('#welcome-live .live-count').innerText !== {first!r}")
-        page.click("#welcome-play button")
-        held = page.inner_text("#welcome-live .live-text")
-        for width in (1280, 390):
-            page.set_viewport_size({"width": width, "height": 900})
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert page.inner_text("#welcome-live .live-text") == held
-        page.click("#try-example")
-        page.wait_for_selector("#step-3.current #generate:enabled", timeout=SLOW)
-        page.click("#generate")  # the second click: what follows is live
-        page.wait_for_selector("#stop:enabled", timeout=SLOW)
-        press(page, "#stop:enabled", "#run-notice .notice")
-        step(page, 1)
-        page.wait_for_selector("#data-preview table")
-        page.wait_for_selector("#welcome", state="hidden")
-        page.wait_for_selector("#model-status .status.good", timeout=SLOW)
-        page.click("#preview-drafts")
-        page.wait_for_selector("#draft-preview .demo >> nth=3", timeout=SLOW)
-        assert "Nothing of them was read" in page.inner_text("#draft-preview")
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Playwright, TimeoutError, sync_playwright
@@ -54,7 +55,7 @@ class Journey:
     shown: dict[str, str] = field(default_factory=dict)
     spent: list[float] = field(default_factory=list)
     storage: str = ""
-    overflow: dict[int, int] = field(default_factory=dict)
+    overflow: dict[str, int] = field(default_factory=dict)
     inaccessible: list[str] = field(default_factory=list)
     hacked: object = None
 
@@ -68,10 +69,10 @@ class Journey:
 
 
 @contextmanager
-def visiting(seen: Journey, **settings: str) -> Iterator[Page]:
+def visiting(seen: Journey, locale: str = "en-US", **settings: str) -> Iterator[Page]:
     """The app's first page, served from `seen.folder`; the app ends with the visit."""
     with serving(seen.folder, **settings) as port, sync_playwright() as playwright:
-        context = browser(playwright, seen.folder)
+        context = browser(playwright, seen.folder, locale)
         page = context.pages[0]
         watch(page, seen, port)
         with traced(context, seen.folder.name):
@@ -161,6 +162,10 @@ def watch(page: Page, seen: Journey, port: int) -> None:
     page.on("request", lambda request: None if request.url.startswith(home) else seen.foreign.append(request.url))
 
 
+def port_of(page: Page) -> int:
+    return urlsplit(page.url).port or 80
+
+
 def press(page: Page, button: str, shown: str) -> None:
     """Click until something is shown: Gradio drops a click while the handler of the one before is still ending."""
     until = time.monotonic() + SLOW / 1000
@@ -181,10 +186,11 @@ def plan_by_token(page: Page, subsets: int, tokens: int) -> None:
 
 
 def confirm_data(page: Page) -> None:
-    """Declare what becomes public, and wait for the first plan."""
+    """Declare what becomes public, and wait for the first plan and its picture."""
     page.check("#declared-public input")
     press(page, "#confirm-data", "#step-2.current")
     page.wait_for_selector("#outcome .guarantee", timeout=SLOW)
+    page.wait_for_selector("#noise .live-legend", timeout=SLOW)
 
 
 def by_token(page: Page, **settings: int) -> None:

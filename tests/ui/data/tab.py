@@ -10,7 +10,7 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.data.public_card import DECLARE
+from dpicl_ui.data.cards import DECLARE
 from dpicl_ui.data.state import DataState
 from dpicl_ui.data.step import DataStep
 from dpicl_ui.frame.sessions import CuratorLedger, Sessions
@@ -89,5 +89,5 @@ class Tab:
         """Press the last button, with these words."""
         card = self.step.public
         pressed = {card.public: public, card.sizes: sizes, card.count_epsilon: epsilon}
-        values = self.values(**said) | pressed | {self.step.name: name, self.step.labels: [*labels]}
+        values = self.values(**said) | pressed | {self.step.public.name: name, self.step.labels: [*labels]}
         return self.step._confirm(values, TAB)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dpicl_ui.data.draft_preview import DraftPreview
+from dpicl_ui.data.draft_preview import DraftPreview, Preview
 from dpicl_ui.frame.guard import guarded
 from mechanisms.asking import LONGEST
 from mechanisms.data.headers import suggested_names
@@ -93,14 +93,6 @@ def test_other_columns_propose_anew_and_a_user_column_does_not(tab: Tab):
     tab.inspect("text", "topic")
     assert (tab.asked.kind, tab.asked.writer, tab.state.file.label_field) == ("text", "a fan", "Topic")
     assert tab.values()[tab.step.words.kind] == "text"
-
-
-def test_other_names_of_labels_leave_what_was_said_and_ask_for_their_words(tab: Tab):
-    tab.upload("text", "label", "other")
-    tab.say(kind="letter")
-    tab.shown(tab.step._name_labels(TAB, "x = Ex", "text", "label", "(every row stands for itself)", False))
-    assert tab.asked.kind == "letter"
-    assert tab.values()[tab.step.words.words] == "Ex = ex\ny = y"
 
 
 @pytest.mark.parametrize("said", [{"kind": "review"}, {"writer": "a patient"}, {"words": "x = joy"}])
@@ -191,15 +183,15 @@ def test_measured_sizes_are_paid_for_by_the_button_and_stand_in_the_spec(tab: Ta
 
 @pytest.fixture
 def asked_for(monkeypatch) -> list[str]:
-    """What drafts were asked for."""
+    """What drafts were asked for; a draft ends where nobody waits for it any more."""
     asked: list[str] = []
 
-    def drafts(model: Any, wanted: Drafts, *rest: Any) -> tuple[str, ...]:
+    def drafts(model: Any, wanted: Drafts, randomness: Any, going: Any) -> tuple[str, ...]:
         asked.append(wanted.asked.of(wanted.label))
-        return (f"{wanted.label} {HOSTILE}",)
+        return (f"{wanted.label} {HOSTILE}",) if going() else ()
 
     monkeypatch.setattr("dpicl_ui.data.draft_preview.preview_drafts", drafts)
-    monkeypatch.setattr("dpicl_ui.data.draft_preview.gate_of", lambda *given: "a gate")
+    monkeypatch.setattr("dpicl_ui.data.draft_preview._QUIET", 0.0)
     return asked
 
 
@@ -207,88 +199,87 @@ def asked_for(monkeypatch) -> list[str]:
 def previews(tab: Tab, asked_for) -> DraftPreview:
     """Step 1's preview with a file of the labels x and y, and a model that writes the same draft each time."""
     tab.upload("message", "topic", "other")
-    lend(tab.step.drafts, loader=SimpleNamespace(ready=True, model=ToyModel))
+    lend(tab.step.drafts, loader=SimpleNamespace(model=ToyModel))
     return tab.step.drafts
 
 
-def test_drafts_are_shown_label_by_label_and_end_where_the_words_change(tab: Tab, previews, asked_for):
-    labels = ["x", "y"]
-    previews._renamed(labels, TAB)
-    assert list(previews._write(TAB)) == []  # nobody asked for it
-    previews._asked(labels, TAB)
+def settle(previews: DraftPreview, *labels: str) -> Any:
+    return previews._settle([*labels], TAB)
+
+
+def written(previews: DraftPreview) -> Any:
     *_, last = previews._write(TAB)
-    said = text_of(last[previews.drafts])
+    return last[previews.drafts]
+
+
+def test_drafts_of_each_label_come_by_themselves_and_anew_when_the_words_change(tab: Tab, previews, asked_for):
+    assert "Waiting" in text_of(settle(previews, "x", "y"))
+    assert f"x {HOSTILE}" in text_of(written(previews))
     assert asked_for == [tab.asked.of("x"), tab.asked.of("y")]
-    assert "Nothing of them was read" in said
-    assert f"x {HOSTILE}" in said
-    previews._renamed(labels, TAB)
-    assert list(previews._write(TAB)) == []  # the words are the same
-    tab.say(kind="ticket")
-    previews._renamed(labels, TAB)
-    going = previews._write(TAB)
-    next(going)
-    previews._renamed(["y"], TAB)
-    assert list(going) == []
-    *_, last = previews._write(TAB)
-    assert asked_for[2:] == [tab.asked.of("x"), tab.asked.of("y")]
-    assert "one ticket about" in asked_for[-1]
-    assert "spinner" not in str(last)
-
-
-def test_words_that_come_back_while_a_preview_ends_are_written_again(previews):
-    [waiting] = previews._asked(["x", "y"], TAB)[previews.drafts]
-    assert "Waiting" in text_of(waiting)
-    going = previews._write(TAB)
-    next(going)
-    previews._renamed(["x"], TAB)
-    assert list(going) == []
-    previews._renamed(["x", "y"], TAB)
-    *_, last = previews._write(TAB)
-    assert "spinner" not in str(last)
-    assert HOSTILE in text_of(last[previews.drafts])
-
-
-def test_without_labels_no_preview_is_left_on_the_screen(previews):
-    for _ in range(2):
-        previews._asked(["x", "y"], TAB)
-        going = previews._write(TAB)
-        next(going)
-        previews._renamed([], TAB)
-        assert list(going) == [{previews.drafts: []}]
-    previews._asked(["x", "y"], TAB)
-    list(previews._write(TAB))
-    previews._renamed([], TAB)
-    assert list(previews._write(TAB)) == [{previews.drafts: []}]
-
-
-def test_a_preview_of_another_file_is_none(tab: Tab, previews):
-    previews._asked(["x", "y"], TAB)
-    list(previews._write(TAB))
-    tab.upload("message", "topic", "other")
+    assert settle(previews, "x", "y") == {"__type__": "update"}, "the words are the same"
     assert list(previews._write(TAB)) == []
+    tab.say(kind="ticket")
+    settle(previews, "x", "y")
+    assert "spinner" not in str(written(previews))
+    assert "one ticket about" in asked_for[-1]
+    settle(previews)
+    assert written(previews) == [], "without labels none is left on the screen"
 
 
-def test_a_preview_after_confirming_is_whole(tab: Tab, previews):
-    tab.confirm()
-    previews._asked(["x", "y"], TAB)
-    *_, last = previews._write(TAB)
-    assert "labels" not in str(last)
-
-
-def test_a_preview_ends_where_the_data_set_is_confirmed_and_does_not_go_on_waiting(tab: Tab, previews):
-    previews._asked(["x", "y"], TAB)
+def test_newer_words_end_an_older_preview_and_words_that_come_back_are_written_again(previews, asked_for):
+    settle(previews, "x", "y")
     going = previews._write(TAB)
     next(going)
-    tab.confirm()
-    [last] = going
-    assert HOSTILE in text_of(last[previews.drafts])
-    assert "spinner" not in str(last)
-    assert "1 of 2 labels" in str(last)
+    settle(previews, "x")
+    assert [*going] == [{previews.drafts: []}]
+    assert len(asked_for) == 1, "the second label was not begun"
+    settle(previews, "x", "y")
+    assert "spinner" not in str(written(previews))
+    assert len(asked_for) == 3
 
 
-def test_the_preview_writes_with_a_real_gate(tab: Tab, monkeypatch):
+@pytest.mark.parametrize("how", ["left", "closed", "another file"])
+def test_who_leaves_the_step_ends_the_preview_and_finds_it_anew(tab: Tab, previews, asked_for, how: str):
+    settle(previews, "x", "y")
+    going = previews._write(TAB)
+    next(going)
+    if how == "left":
+        previews._leave(TAB)
+    elif how == "closed":
+        tab.sessions.of(TAB).close()
+    else:
+        tab.upload("message", "topic", "other")
+    assert [*going] == [{previews.drafts: []}]
+    assert len(asked_for) == 1
+    settle(previews, "x", "y")
+    assert HOSTILE in text_of(written(previews))
+
+
+def test_words_that_do_not_stand_still_are_waited_for(tab: Tab, previews, monkeypatch):
+    kinds = iter(["ticket", "letter"])
+
+    def pause(seconds: float) -> None:
+        if (kind := next(kinds, None)) is not None:
+            tab.say(kind=kind)
+
+    monkeypatch.setattr("dpicl_ui.data.draft_preview.time.sleep", pause)
+    settle(previews, "x", "y")
+    assert tab.sessions.of(TAB).of(Preview).wanted.asked.kind == "letter"
+
+
+def test_who_types_is_told_what_is_wrong_when_the_field_is_left_and_not_before(tab: Tab):
     tab.upload("message", "topic", "other")
-    lend(tab.step.drafts, loader=SimpleNamespace(ready=True, model=ToyModel))
-    tab.step.drafts._asked(["x", "y"], TAB)
-    *_, last = tab.step.drafts._write(TAB)
-    assert "x" in text_of(last[tab.step.drafts.drafts])
+    shown = tab.step._typed(tab.values(words="x"), TAB)
+    assert tab.step.public.problem not in shown
+    assert tab.step._typed(tab.values(writer="a fan"), TAB)[tab.step.public.problem] == []
+    assert tab.asked.writer == "a fan"
+    with pytest.raises(UsageError, match="no equals sign"):
+        tab.say(words="x")
+
+
+def test_the_preview_writes_with_a_real_model_and_gate(tab: Tab, monkeypatch):
+    monkeypatch.setattr("dpicl_ui.data.draft_preview._QUIET", 0.0)
+    tab.upload("message", "topic", "other")
+    lend(tab.step.drafts, loader=SimpleNamespace(model=ToyModel))
+    settle(tab.step.drafts, "x", "y")
+    assert "x" in text_of(written(tab.step.drafts))

@@ -5,19 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from dpicl_ui.data.columns_form import proposed_lines
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.privacy.cards import outcome
-from dpicl_ui.test.cards import answers
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.columns import MOST_LABELS
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.reader import Prediction
 from mechanisms.runs.plan import DECLARED_COUNTS
 from mechanisms.runs.settings import settings
 from tests.ui.data.tab import NO_USER, TAB, Tab
@@ -27,10 +23,8 @@ from tests.ui.trees import text_of
 
 
 def upload(tab: Tab, count: int):
-    path = tab.folder / "uploads" / "one" / "rows.csv"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("text,label\n" + "".join(f"a rather long text {i},label_{i % count:03}\n" for i in range(600)))
-    return tab.shown(tab.step._upload(str(path), TAB))
+    rows = "".join(f"a rather long text {i},label_{i % count:03}\n" for i in range(600))
+    return tab.shown(tab.step._upload(tab.file("rows.csv", f"text,label\n{rows}"), TAB))
 
 
 def name_labels(tab: Tab, lines: str):
@@ -50,22 +44,9 @@ def test_all_labels_that_a_certificate_can_hold_are_offered_and_confirmed_at_onc
     assert len(tab.state.confirmed.dataset.labels) == count
 
 
-def test_more_labels_are_said_to_be_too_many(tab):
-    assert len(upload(tab, MOST_LABELS + 1)[tab.step.labels].value) == MOST_LABELS
-    assert tab.state.columns is not None
-    assert str(MOST_LABELS) in tab.state.columns.inspection.problems[0]
-
-
-def test_none_and_all_can_be_ticked(tab):
-    upload(tab, 20)
-    assert tab.step._tick(False)(TAB)[tab.step.labels].value == []
-    assert len(tab.step._tick(True)(TAB)[tab.step.labels].value) == 20
-
-
 def test_names_stand_in_everything_after_and_a_test_file_is_read_by_them(tab):
     upload(tab, 3)
-    lines = proposed_lines(["label_000", "label_001", "label_002"], ())
-    labels = name_labels(tab, lines)[tab.step.labels].value
+    labels = name_labels(tab, "".join(f"label_00{i} = Label 00{i}\n" for i in range(3)))[tab.step.labels].value
     assert labels == ["Label 000", "Label 001", "Label 002"]
     tab.confirm(labels)
     assert tab.state.confirmed is not None
@@ -74,7 +55,6 @@ def test_names_stand_in_everything_after_and_a_test_file_is_read_by_them(tab):
     assert set(dataset.counted_sizes().values()) == {200}
     assert tab.state.names_for(labels) == tab.state.confirmed.columns.mapping.label_names
     assert tab.state.names_for(["label_000"]) == ()
-    assert proposed_lines(labels, tab.state.names_for(labels)) == lines
     back = name_labels(tab, "")[tab.step.labels].value
     assert back == ["label_000", "label_001", "label_002"]
     assert tab.state.confirmed is None
@@ -84,47 +64,29 @@ def test_a_name_that_another_label_has_changes_nothing(tab):
     upload(tab, 3)
     before = tab.state.columns
     with pytest.raises(UsageError, match="name is also another label"):
-        tab.step._choice.call(tab.sessions.of(TAB), "label_000 = label_001")
+        name_labels(tab, "label_000 = label_001")
     assert tab.state.columns is before
-
-
-def test_another_file_has_its_own_names(tab):
-    upload(tab, 3)
-    assert name_labels(tab, "label_000 = Other")[tab.step.labels].value == ["Other", "label_001", "label_002"]
-    assert upload(tab, 3)[tab.step.labels].value == ["Label 000", "Label 001", "Label 002"]
 
 
 def test_names_are_proposed_open_and_in_use_where_labels_are_written_for_programs(tab):
     shown = upload(tab, 2)
-    assert shown[tab.step._choice._naming].open
-    assert shown[tab.step._choice.names].value == "label_000 = Label 000\nlabel_001 = Label 001"
-    assert "in use already" in shown[tab.step._choice.names].info
+    assert shown[tab.step.choice._naming].open
+    assert shown[tab.step.choice.names].value == "label_000 = Label 000\nlabel_001 = Label 001"
+    assert "in use already" in shown[tab.step.choice.names].info
     assert shown[tab.step.labels].value == ["Label 000", "Label 001"]
     assert set(tab.state.columns.inspection.counts) == {"Label 000", "Label 001"}
 
 
-def test_labels_that_are_fine_leave_the_place_closed_and_empty(tab):
-    upload(tab, 2)
-    shown = tab.upload("text", "label", "other")
-    assert not shown[tab.step._choice._naming].open
-    assert shown[tab.step._choice.names].value == ""
-    assert "in use" not in shown[tab.step._choice.names].info
-    assert shown[tab.step.labels].value == ["x", "y"]
-
-
 def test_what_was_typed_for_labels_stays_until_another_column_has_them(tab):
-    path = tab.folder / "uploads" / "one" / "rows.csv"
-    path.parent.mkdir(parents=True, exist_ok=True)
     rows = "".join(f"a rather long text {i},{'xy'[i % 2]},in_{'zw'[i % 2]}\n" for i in range(40))
-    path.write_text("text,label,other\n" + rows, encoding="utf-8")
-    tab.step._upload(str(path), TAB)
+    tab.step._upload(tab.file("rows.csv", f"text,label,other\n{rows}"), TAB)
     shown = name_labels(tab, "x = Ex")
-    assert tab.step._choice.names not in shown
+    assert tab.step.choice.names not in shown
     shown = tab.inspect("text", "label", "other")
-    assert tab.step._choice.names not in shown
+    assert tab.step.choice.names not in shown
     assert shown[tab.step.labels].value == ["Ex", "y"]
     shown = tab.inspect("text", "other")
-    assert shown[tab.step._choice.names].value == "in_w = In w\nin_z = In z"
+    assert shown[tab.step.choice.names].value == "in_w = In w\nin_z = In z"
     assert shown[tab.step.labels].value == ["In w", "In z"]
 
 
@@ -141,17 +103,6 @@ def test_a_label_that_takes_no_part_is_named_nowhere(tab):
     assert "label_002" not in written
     assert "Label 002" not in written
     assert "label_002" in {record.label for record in confirmed.dataset.records}
-
-
-def test_an_answer_among_many_labels_shows_the_likeliest(tab):
-    labels = [f"label {i}" for i in range(80)]
-    likely = np.arange(80) / np.arange(80).sum()
-    prediction = Prediction(likely, likely)
-    shown = text_of(answers(labels, [("zero-shot", prediction)]))
-    assert "label 79" in shown
-    assert "label 5 " not in shown
-    few = text_of(answers(labels[:3], [("zero-shot", replace(prediction, raw=likely[:3], calibrated=likely[:3]))]))
-    assert all(label in few for label in labels[:3])
 
 
 # Label sizes measured with noise: paid for once, claimed by every run on them.
@@ -200,8 +151,3 @@ def test_a_run_on_measured_sizes_claims_the_measurement_and_is_charged_without_i
     assert made.claim.epsilon <= made.spec.epsilon
     assert made.charge == pytest.approx(made.plan.release_claim().epsilon)
     assert "a: 70, b: 80" in text_of(outcome(made))
-
-
-def test_sizes_are_the_measured_ones_or_those_declared():
-    assert confirm(Session(), DATASET, measured()).sizes == measured().sizes
-    assert confirm(Session(), DATASET).sizes == {"a": 30, "b": 30}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 from pathlib import Path
@@ -92,7 +91,7 @@ def test_a_first_line_that_looks_like_a_row_is_asked_about_with_a_look_at_the_ro
     shown = tab.read_so("row")
     assert shown[tab.step.body].visible
     assert not shown[reading.card].visible
-    assert shown[tab.step.name] == "letters"
+    assert shown[tab.step.public.name] == "letters"
     assert tab.state.file.table.columns == ["1", "2"]
     assert tab.shown_rows[0] == [SECRET, "card"]
     assert (tab.asked.kind, tab.state.file.label_field) == ("text", "Label")
@@ -166,31 +165,14 @@ def test_an_answer_that_cannot_be_used_is_refused_and_the_file_waits_on(tab: Let
     assert len(tab.shown_rows) == 41
 
 
-def test_nothing_waits_where_nothing_was_asked(tab: Letters):
-    with pytest.raises(UsageError, match="upload it again"):
-        tab.read_so("row")
-    tab.bring(f"{SECRET},card\n{letters(header='')}")
-    tab.bring(letters())
-    with pytest.raises(UsageError, match="upload it again"):
-        tab.read_so("row")
-
-
-def test_gzip_is_read(tab: Letters):
-    shown = tab.bring(gzip.compress(letters().encode()), "letters.csv.gz")
-    assert (len(tab.shown_rows), shown[tab.step.name]) == (40, "letters")
-
-
 def test_a_file_that_is_refused_or_asked_about_says_that_the_first_one_stays(tab: Letters):
     tab.bring(letters())
     before = tab.state.columns
+    assert STAYS not in words(tab.page[tab.step.source.notice])
     for raw in (b"text,label\nx\0,a\n", b"", f"{SECRET},card\n{letters(header='')}"):
         shown = tab.bring(raw)
         assert STAYS in words(shown[tab.step.source.notice])
         assert tab.state.columns is before
-
-
-def test_without_a_first_one_none_is_said_to_stay(tab: Letters):
-    assert STAYS not in words(tab.bring(b"")[tab.step.source.notice])
 
 
 # Rows that are left out.
@@ -222,36 +204,23 @@ def settings_text(tab: Letters) -> str:
     return settings(plan, confirmed.columns.mapping, "mail", reading=confirmed.columns.file.table.reading)
 
 
-def test_few_rows_are_told_and_want_none(tab: Letters):
-    shown = tab.bring(letters() + "nan,card\n")
-    assert "1 of 41 rows is left out" in words(shown[tab.step.facts])
-    assert not shown[tab.step.public.left_out].visible
-    tab.confirm(["card", "loan"])
-    assert tab.state.confirmed is not None
-
-
 # Labels that look alike, and labels with names in the file.
 
 
 def test_labels_that_look_alike_are_read_as_one_at_a_click(tab: Letters):
     spelled = ["card", "Card", "card\u200b", "card", "loan"]
     shown = tab.bring(letters(label=lambda i: spelled[i % 5]))
-    choice = tab.step._choice
+    choice = tab.step.choice
     assert len(shown[tab.step.labels].choices) == 4
     assert "Card" in words(shown[choice.alike])
     assert shown[choice.merge].visible
     shown = tab.step._merge_labels(TAB, "text", "label", NO_USER, False)
     assert [label for label, _ in shown[tab.step.labels].choices] == ["card", "loan"]
     assert not shown[choice.merge].visible
+    assert words(shown[choice.alike]) == ""
     tab.confirm(["card", "loan"])
     assert tab.state.confirmed.sizes == {"card": 32, "loan": 8}
     assert "merge-labels: true" in settings_text(tab)
-
-
-def test_labels_that_differ_are_not_proposed_as_one(tab: Letters):
-    shown = tab.bring(letters())
-    assert words(shown[tab.step._choice.alike]) == ""
-    assert not shown[tab.step._choice.merge].visible
 
 
 def test_the_names_of_classes_are_proposed_and_rows_without_one_are_counted(tab: Letters):
@@ -261,7 +230,7 @@ def test_the_names_of_classes_are_proposed_and_rows_without_one_are_counted(tab:
     file = io.BytesIO()
     pq.write_table(content.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})}), file)
     shown = tab.bring(file.getvalue(), "letters.parquet")
-    assert shown[tab.step._choice.names].value == "0 = card\n1 = loan"
+    assert shown[tab.step.choice.names].value == "0 = card\n1 = loan"
     assert [label for label, _ in shown[tab.step.labels].choices] == ["card", "loan"]
     assert "10 without a label" in words(shown[tab.step.facts])
 

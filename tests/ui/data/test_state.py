@@ -12,9 +12,7 @@ import gradio as gr
 import pandas as pd
 import pytest
 
-from dpicl_ui.data.facts import label_counts
-from dpicl_ui.data.public_card import declared
-from dpicl_ui.data.source import LONGEST_NAME, proposed_name
+from dpicl_ui.data.cards import LONGEST_NAME, declared, label_counts, proposed_name
 from dpicl_ui.data.state import Columns, Confirmed, DataState
 from dpicl_ui.export import DEMO_SET, ExportStep
 from dpicl_ui.frame.sessions import CuratorLedger, Session, Sessions
@@ -89,12 +87,6 @@ def test_what_is_confirmed_again_stays_the_same_and_what_differs_does_not(state:
     assert state.confirmed is other
 
 
-def test_a_withdrawal_of_nothing_disturbs_nothing(state: DataState):
-    columns = state.read(MAPPING)
-    state.withdraw()
-    assert state.columns is columns
-
-
 def test_the_same_columns_read_again_are_the_ones_that_were_confirmed(state: DataState):
     columns = confirmed(state)
     assert state.read(MAPPING) is columns
@@ -120,15 +112,7 @@ def test_without_a_file_there_is_nothing_to_choose(change):
 
 @pytest.mark.parametrize(
     "file",
-    [
-        "train.csv",
-        "Test (1).xlsx",
-        "data_2024-01-31.csv",
-        "Sheet1.xlsx",
-        "EXPORT-final-v2.parquet",
-        "x/y/7.csv",
-        "a.csv",
-    ],
+    ["train.csv", "Test (1).xlsx", "data_2024-01-31.csv", "EXPORT-final-v2.parquet", "x/y/7.csv", "a.csv"],
 )
 def test_a_file_name_that_says_nothing_is_no_name_of_a_data_set(file):
     assert proposed_name(file) == ""

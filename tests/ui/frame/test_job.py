@@ -11,7 +11,7 @@ import gradio as gr
 import pytest
 
 from dpicl_ui.frame.job import JobControls, Jobs, Order, Passing, Updates, paced
-from dpicl_ui.frame.sessions import Session, Sessions
+from dpicl_ui.frame.sessions import Sessions
 from mechanisms.errors import UsageError
 from tests.ui.tabs import services
 
@@ -68,12 +68,6 @@ def test_the_last_of_two_orders_counts_and_none_is_taken_while_one_is_at_work(co
     assert len(list(running)) == 1
     assert not jobs(controls).busy
     jobs(controls).order(1)
-
-
-def test_what_a_kind_refuses_is_not_ordered(controls: JobControls[int]):
-    with pytest.raises(UsageError, match="not 13"):
-        jobs(controls).order(13)
-    assert list(controls.run(TAB, counting)) == []
 
 
 @pytest.mark.parametrize("how", ["button", "tab"])
@@ -145,10 +139,3 @@ def test_passing_updates_are_left_out_and_no_others(monkeypatch: pytest.MonkeyPa
     shown = list(paced(steps()))
     assert [each["kept"] for each in shown if "kept" in each] == list(range(10))
     assert made == [0] == [each["passing"] for each in shown if "passing" in each]
-
-
-def test_kinds_are_apart_in_a_tab():
-    session = Session()
-    session.of(Counts).order(1)
-    with session.of(OtherCounts).taken() as order:
-        assert order is None

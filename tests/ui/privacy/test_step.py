@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from dpicl_ui.data.state import DataState
-from dpicl_ui.privacy.settings import NO_RUN
 from dpicl_ui.privacy.state import PrivacyState
-from dpicl_ui.privacy.step import PrivacyStep, budget_of
+from dpicl_ui.privacy.step import NO_RUN, PrivacyStep, budget_of
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.errors import UsageError
 from mechanisms.runs.plan import suggested_delta
@@ -85,7 +84,7 @@ def test_settings_that_were_touched_leave_no_plan_before_they_are_calibrated(ste
     assert planned
     step._touched(values(step), TAB)
     assert session.of(PrivacyState).planned is planned, "nothing has changed"
-    bar = step._touched(values(step, epsilon=0.5), TAB)
+    bar = step._touched(values(step, epsilon=0.5), TAB)[step._app.bar.html]
     assert session.of(PrivacyState).plan is None
     assert bar["steps"][2]["why"]
     recalculated(step, epsilon=0.5)
@@ -101,14 +100,14 @@ def test_without_a_data_set_nothing_is_planned(step: PrivacyStep):
 
 def test_other_data_have_settings_of_their_own_and_the_same_data_keep_them(step: PrivacyStep, session):
     fields = step.expert.fields
-    first = step._fill_in(TAB)
+    first = step._fill_in(values(step), TAB)
     assert fields["tokens"] not in first, "the page is as it was built"
     assert first[step.cap_epsilon] == step._app.ledger(TAB).snapshot("d", "record").cap.epsilon
     session.of(DataState).withdraw()
     confirm(session, DATASET)
-    assert fields["tokens"] not in step._fill_in(TAB)
+    assert fields["tokens"] not in step._fill_in(values(step), TAB)
     confirm(session, replace(DATASET, name="another"))
-    fresh = step._fill_in(TAB)
+    fresh = step._fill_in(values(step), TAB)
     assert {each for each in step.form if each in fresh} == {*step.expert.inputs}
     assert all(fresh[each] == each.value for each in step.expert.inputs)
     assert fresh[step.expert._groups["gaussian"]].visible
@@ -123,20 +122,21 @@ def test_the_card_gets_its_time_when_the_model_is_there(step: PrivacyStep, sessi
 
 def test_the_odds_follow_epsilon_and_the_usual_delta_where_none_is_said(step: PrivacyStep, session, monkeypatch):
     seen: list[PrivacyTarget] = []
-    monkeypatch.setattr("dpicl_ui.privacy.settings.odds", lambda target, *rest: seen.append(target) or [])
-    step.odds._show(2.0, "", TAB)
-    step.odds._show(2.0, "1e-3", TAB)
-    assert seen == [PrivacyTarget(2.0, suggested_delta(60)), PrivacyTarget(2.0, 1e-3)]
+    monkeypatch.setattr("dpicl_ui.privacy.step.odds", lambda target, *rest: seen.append(target) or [])
+    step._touched(values(step, epsilon=2.0), TAB)
+    step._touched(values(step, epsilon=2.0, delta="1e-3"), TAB)
+    step._fill_in(values(step), TAB)
+    assert step._touched(values(step, epsilon=None), TAB)[step.odds] == []
+    assert [(each.epsilon, each.delta) for each in seen] == [(2.0, suggested_delta(60)), (2.0, 1e-3), (1.0, 1e-5)]
 
 
 def test_the_settings_of_a_planned_run_are_a_file_without_the_place_of_its_model(step: PrivacyStep, session):
-    own = step.settings
     with pytest.raises(UsageError, match="No run with these settings"):
-        own.saved(TAB)
+        step._save(TAB)
     recalculated(step, recipe="vote")
-    shown = own.saved(TAB)
-    assert "recipe: vote" in downloaded(shown[own.sink])
-    assert "\nmodel:" not in downloaded(shown[own.sink])  # "none" is no listed model: it may be a path
-    assert "charged as one of its own" in text_of(shown[own.notice])
+    shown = step._save(TAB)
+    assert "recipe: vote" in downloaded(shown[step.sink])
+    assert "\nmodel:" not in downloaded(shown[step.sink])  # "none" is no listed model: it may be a path
+    assert "charged as one of its own" in text_of(shown[step.saved])
     step._app.loader.name = "embedded"
-    assert "\nmodel: embedded\n" in downloaded(own.saved(TAB)[own.sink])
+    assert "\nmodel: embedded\n" in downloaded(step._save(TAB)[step.sink])

@@ -46,6 +46,7 @@ class Paused(ToyModel):
     def __init__(self) -> None:
         super().__init__()
         self.free = threading.Event()
+        self.free.set()
         self.pause_at: int | None = None
 
     def open(self, *arguments: Any) -> Any:
@@ -126,6 +127,7 @@ def choose(page: Page, visited: Visit, name: str) -> None:
 def go(browser: Browser, port: int, visited: Visit, sessions: Sessions, model: Paused) -> None:
     with tab(browser, port, visited, "first") as one:
         with tab(browser, port, visited, "second") as two:
+            model.free.clear()
             press(one, "#generate", "#stop:enabled")
             two.click("#generate")
             two.wait_for_selector("#run-notice .spinner", timeout=SLOW)

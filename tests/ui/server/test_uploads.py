@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import signal
 import subprocess
@@ -15,13 +14,13 @@ from typing import Any
 import gradio as gr
 import gradio.route_utils
 import pytest
-from gradio.route_utils import GradioMultiPartParser
 from gradio.routes import App
 from starlette.middleware import Middleware
 
+from dpicl_ui.frame.internals import TidyParser
 from dpicl_ui.server import doorkeeper
-from dpicl_ui.server.doorkeeper import Doorkeeper, TidyParser, leave_no_parts
-from dpicl_ui.server.temporary import TemporaryFolder, sweep
+from dpicl_ui.server.doorkeeper import Doorkeeper
+from dpicl_ui.server.temporary import sweep
 from tests.ui.visit import ROOT
 
 SECRET = b"Mr Quillfeather of 12 Orchard Lane"
@@ -147,12 +146,6 @@ def test_a_file_beside_one_of_another_field_arrives_alone(app: App):
     assert [path.read_bytes() for path in left(app)] == [b"y"]
 
 
-def test_the_app_reads_uploads_in_this_way(monkeypatch):
-    monkeypatch.setattr("gradio.route_utils.GradioMultiPartParser", GradioMultiPartParser)
-    leave_no_parts()
-    assert gradio.route_utils.GradioMultiPartParser is TidyParser
-
-
 def test_a_request_that_says_how_large_it_is_is_not_read_at_all(app: App):
     assert ask(app, [], **{"content-length": str(LARGEST * 2)})[0] == 413
     assert left(app) == []
@@ -213,20 +206,3 @@ def test_whoever_was_killed_is_cleaned_up_by_the_next_and_whoever_lives_is_not(t
     assert len(list(alive.iterdir())) > 1
     other.terminate()
     other.wait(60)
-
-
-def test_old_files_go_and_new_ones_stay(tmp_path):
-    folder = TemporaryFolder(tmp_path)
-    old, new = folder.path / "gradio" / "old.csv", folder.path / "new.csv"
-    old.parent.mkdir()
-    for path in (old, new):
-        path.write_bytes(b"x")
-    for path in (old, old.parent):
-        os.utime(path, (1.0, 1.0))
-    folder.remove_old(new.stat().st_mtime + 1)
-    assert (old.exists(), new.exists()) == (False, True)
-    os.utime(old.parent, (1.0, 1.0))
-    folder.remove_old(new.stat().st_mtime + 1)
-    assert not old.parent.exists()
-    folder.remove()
-    assert not any(tmp_path.iterdir())

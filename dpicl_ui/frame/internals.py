@@ -1,0 +1,159 @@
+"""All that leans on Gradio's insides, which a minor release may change: nothing else in the app names them.
+
+A test names the release that this was read against: with another one read these places again, then change the name.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path, PurePath
+from typing import Any
+
+import gradio as gr
+import gradio.queueing
+import gradio.route_utils
+import gradio.routes
+import gradio.utils
+from gradio.route_utils import GradioMultiPartParser
+from starlette.datastructures import FormData, UploadFile
+from starlette.formparsers import MultiPartException
+
+from mechanisms.errors import place_of
+
+RELEASE = "6.31"
+
+# Routes, for those who stand in front of them (`server/doorkeeper.py`).
+
+ASKED = tuple(f"/gradio_api/{route}" for route in ("queue/", "run/", "api/", "call/", "cancel", "reset"))
+"""Routes that start or cancel a handler."""
+UPLOAD = "/gradio_api/upload"
+UNUSED = tuple(
+    f"/gradio_api/{route}"
+    for route in (
+        "file", "proxy", "deep_link", "stream", "vibe", "process_recording", "component_server", "custom_component",
+        "token", "run-history",
+    )
+)  # fmt: skip
+"""Routes for uploaded files, for pages of other hosts, for the state of a tab and for the token of a signed-in user,
+and routes for features that this app does not have."""
+CHANGING = ("/logout", "/gradio_api/heartbeat")
+"""Routes whose GET changes state: signing out, and the connection of an open page."""
+TOO_LARGE = "Refused: larger than the maximum allowed size."
+"""Gradio answers 413 to exactly these words."""
+
+
+# What the page remembers, and where it shows progress.
+
+
+def forget_shown(page: gr.Blocks, tab: str) -> None:
+    """Drop the copy of what a tab has shown, rows of a preview and typed questions among it.
+
+    Gradio keeps it after the tab has closed, for the next 10,000 tabs, so that a page could be opened again by a link.
+    """
+    held = page.state_holder
+    with held.lock:
+        held.session_data.pop(tab, None)
+        held.time_last_used.pop(tab, None)
+
+
+def progress_on(page: gr.Blocks, component: gr.HTML) -> None:
+    """Let all handlers show their progress on one component, which shows none.
+
+    Otherwise Gradio writes it, with each update of any handler, into all components that handlers ever changed, and for
+    each of them searches the tree of the whole page. The component should be the first of it.
+    """
+    for handler in page.fns.values():
+        handler.show_progress_on = [component]
+
+
+# Uploads: a file has a folder of its own right inside the folder for uploads.
+
+
+def is_upload(path: Path) -> bool:
+    """Whether it is a plain file that arrived as an upload. A page's request may name any path."""
+    try:
+        plain = path.is_file() and not path.is_symlink()
+        return plain and path.resolve().parent.parent == Path(gradio.utils.get_upload_folder()).resolve()
+    except (OSError, ValueError):  # no path at all
+        return False
+
+
+class TidyParser(GradioMultiPartParser):
+    """Gradio's parser of uploads; it also deletes each file that it does not hand on.
+
+    Gradio writes every part with a file name to the disk, also those that no handler asked for, and leaves them there.
+    """
+
+    async def parse(self) -> FormData:
+        """A form that cannot be read is refused (400)."""
+        taken = list[Any]()
+        try:
+            form = await super().parse()
+            taken = [part.file for part in map(_file, form.getlist("files"))]
+            return form
+        except MultiPartException:
+            raise
+        except Exception:
+            raise MultiPartException("The upload cannot be read.") from None
+        finally:
+            for file in self._files_to_close_on_error:
+                if file not in taken:
+                    file.close()
+                    with suppress(OSError):
+                        os.unlink(file.name)
+
+
+def _file(part: UploadFile | str) -> UploadFile:
+    if isinstance(part, str):
+        raise MultiPartException("A file has a name.")
+    if part.filename and PurePath(part.filename).name in ("", ".."):
+        raise MultiPartException("That is no name of a file.")
+    return part
+
+
+# Errors in one line. Gradio and uvicorn log tracebacks with exception messages, which may quote a cell, and answer the
+# sender with nothing.
+
+_log = logging.getLogger(__name__)
+_payload = gradio.utils.error_payload
+_SAID = "Nothing was done: the values do not fit what was asked for. Reload the page, and try again."
+
+
+class _OneLine:
+    """Replaces the module `traceback` in Gradio's modules."""
+
+    @staticmethod
+    def print_exc() -> None:
+        error = sys.exception()
+        if isinstance(error, Exception):
+            _log.error("a request failed: %s", place_of(error))
+
+
+class _WithoutTraceback(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
+        if isinstance(error, Exception):
+            record.msg, record.args = "a request failed: %s", (place_of(error),)
+            record.exc_info = record.exc_text = None
+        return True
+
+
+def told(error: BaseException | None, show_error: bool) -> dict[str, Any]:
+    """Gradio's answer to the sender, with one sentence if it has none."""
+    content = dict(_payload(error, show_error))
+    if isinstance(error, Exception) and content["error"] is None:
+        content["error"] = _SAID
+    return content
+
+
+def replace_in_gradio() -> None:
+    """Parse uploads, answer and log in these ways, in this process."""
+    gradio.route_utils.GradioMultiPartParser = TidyParser  # type: ignore[misc]
+    gradio.utils.error_payload = told
+    gradio.queueing.error_payload = told  # type: ignore[attr-defined]
+    for module in (gradio.queueing, gradio.routes, gradio.route_utils):
+        module.traceback = _OneLine  # type: ignore[attr-defined]
+    logging.getLogger("uvicorn.error").addFilter(_WithoutTraceback())
