@@ -187,8 +187,10 @@ def asked_for(monkeypatch) -> list[str]:
     asked: list[str] = []
 
     def drafts(model: Any, wanted: Drafts, randomness: Any, going: Any) -> tuple[str, ...]:
+        if not going():
+            return ()
         asked.append(wanted.asked.of(wanted.label))
-        return (f"{wanted.label} {HOSTILE}",) if going() else ()
+        return (f"{wanted.label} {HOSTILE}",)
 
     monkeypatch.setattr("dpicl_ui.data.draft_preview.preview_drafts", drafts)
     monkeypatch.setattr("dpicl_ui.data.draft_preview._QUIET", 0.0)
@@ -232,10 +234,10 @@ def test_newer_words_end_an_older_preview_and_words_that_come_back_are_written_a
     next(going)
     settle(previews, "x")
     assert [*going] == [{previews.drafts: []}]
-    assert len(asked_for) == 1, "the second label was not begun"
+    assert asked_for == []
     settle(previews, "x", "y")
     assert "spinner" not in str(written(previews))
-    assert len(asked_for) == 3
+    assert len(asked_for) == 2
 
 
 @pytest.mark.parametrize("how", ["left", "closed", "another file"])
@@ -250,7 +252,7 @@ def test_who_leaves_the_step_ends_the_preview_and_finds_it_anew(tab: Tab, previe
     else:
         tab.upload("message", "topic", "other")
     assert [*going] == [{previews.drafts: []}]
-    assert len(asked_for) == 1
+    assert asked_for == []
     settle(previews, "x", "y")
     assert HOSTILE in text_of(written(previews))
 

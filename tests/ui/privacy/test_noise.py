@@ -65,7 +65,7 @@ def test_the_picture_knows_less_noise_at_more_epsilon_and_needs_no_calibration_f
     shown = picture(made, OF)["groups"]
     for group in shown:
         assert [epsilon for epsilon, _ in group["noise"]] == [0.1, 0.3, 1.0, 3.0, 10.0]
-        assert [noise for _, noise in group["noise"]] == sorted((noise for _, noise in group["noise"]), reverse=True)
+        assert [noise for _, noise in group["noise"]] == sorted({noise for _, noise in group["noise"]}, reverse=True)
     assert shown[0]["noise"][1] == [0.3, other.stages[OPENINGS].tally.deviation]
 
 
