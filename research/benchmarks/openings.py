@@ -37,8 +37,11 @@ class Rows:
         self._asked = TASKS[name].asked
         self.labels, rows = rows_of(data, name)
         self._dataset = Dataset(name, self.labels, rows)
-        prompts = [WritingPrompt(model, RunSpec(**self._asked).asked, label) for label in self.labels]
-        self.openings = distinct([*listed(), *(each for prompt in prompts for each in likely_openings(model, prompt))])
+        spec = RunSpec(**self._asked)
+        prompts = [WritingPrompt(model, spec.asked, label) for label in self.labels]
+        self.openings = distinct(
+            [*listed(spec.kind), *(each for prompt in prompts for each in likely_openings(model, prompt))]
+        )
         beginnings = Beginnings(self.openings)
         self._votes = np.stack([beginnings.vote(row.text, len(self.openings)) for row in rows])
         self._labels = np.array([self.labels.index(row.label) for row in rows])

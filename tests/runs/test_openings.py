@@ -52,10 +52,18 @@ def test_a_text_votes_for_the_longest_opening_that_it_begins_with():
 
 @given(st.text(max_size=30))
 def test_a_vote_is_one_hot_or_nothing_whatever_the_text(text):
-    vote = Beginnings(listed()).vote(text, 2 * len(listed()), len(listed()))
+    openings = listed("text")
+    vote = Beginnings(openings).vote(text, 2 * len(openings), len(openings))
     assert vote.sum() in (0, 1)
     assert set(vote) <= {0.0, 1.0}
-    assert not vote[: len(listed())].any()
+    assert not vote[: len(openings)].any()
+
+
+def test_openings_of_a_kind_are_a_part_of_all_and_where_no_kind_is_named_all_compete():
+    every, messages, reviews = listed("utterance"), listed("chat message"), listed("sentence from a film review")
+    assert {*messages} | {*reviews} < {*every}
+    assert not {"Hello", "Can you"} - {*messages}
+    assert not {"Hello", "Can you"} & {*reviews}
 
 
 def test_openings_are_distinct_but_for_case_and_signs():
