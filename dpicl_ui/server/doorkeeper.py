@@ -16,8 +16,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dpicl_ui.frame.internals import ASKED, CHANGING, TOO_LARGE, UNUSED, UPLOAD
 from mechanisms.data.table import MAX_BYTES
 
-MOST_UPLOADED, MOST_ASKED = MAX_BYTES + 2**20, 2**20
-"""The most bytes of an upload (a megabyte of them around its file), and of any other request."""
+MOST_UPLOADED, MOST_ASKED = MAX_BYTES + 2**20, 2**18
+"""The most bytes of an upload (a megabyte of them around its file), and of any other request, whose values are read one
+by one while everybody waits."""
 _HARMLESS = ("GET", "HEAD", "OPTIONS")
 
 
