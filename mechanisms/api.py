@@ -20,17 +20,16 @@ from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting import Claim, PrivacyLedger, PrivacyTarget, claim, fingerprint
+from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.answers.request import AnswerRequest
 from mechanisms.answers.session import AnswerSession, ask_all, open_session
-from mechanisms.data.columns import ColumnMapping, checked_dataset, joined
+from mechanisms.data.columns import ColumnMapping, checked_dataset
 from mechanisms.data.label_names import LabelNames
-from mechanisms.data.reading import reading_of
 from mechanisms.data.sizes import MeasuredSizes, disclosures_at_the_end, measure_sizes
 from mechanisms.data.sources import name_of, read_table
-from mechanisms.demos.demo_set import DemoSet, finite, loads, to_text
-from mechanisms.demos.signature import check_signature, digest, signed
-from mechanisms.discovery import parameters
+from mechanisms.data.table import Reading
+from mechanisms.demos.demo_set import DemoSet, loads, to_text
+from mechanisms.demos.signature import signed
 from mechanisms.errors import AccountingError, NotWritten, UsageError
 from mechanisms.evaluation.reader import Prediction, labelled
 from mechanisms.exports.export_format import Released, format_named, packed
@@ -38,40 +37,32 @@ from mechanisms.files import atomic_write, check_writable, text_of
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.inference.models import default_model, load_embedder, load_model
 from mechanisms.noise import Randomness
-from mechanisms.privacy_events import Composed
 from mechanisms.queries import Retrieval, query_mechanism_class
-from mechanisms.records import Dataset, answer_template
+from mechanisms.records import Dataset, default_template
 from mechanisms.runs.events import CuratorEvent, RunCompleted, SetKept
 from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.plan import Plan, plan_for
-from mechanisms.runs.planner import Option, Task, options, ranked
 from mechanisms.runs.resume import Journal
 from mechanisms.runs.run import run as run_events
 from mechanisms.runs.score import ScoredSet, ScoreFound, ScoreRequest, of_demo_set, read_set, score_set
 from mechanisms.runs.spec import VOTE, RunSpec
 from mechanisms.runs.verification import Verification, verify
-from mechanisms.sampling import ADJACENCY, Compose, EventOfSteps, SamplingPlan
-from mechanisms.steps import TokenMechanism, mechanism_class, mechanism_names
 from mechanisms.trials import (
     about_to_send,
     evaluate,
     label_remotely,
-    load_test,
     mark_test_file,
     writer_of,
 )
 
 __all__ = [
-    "NotWritten", "Plan", "Verification", "about_to_send", "ask", "ask_all", "ask_as", "calibrate", "certificate_check",
-    "classify", "disclosures", "evaluate", "export", "label_remotely", "load", "load_model", "load_test",
-    "mark_test_file", "measure", "plan", "planned", "predictions", "probabilities", "read", "read_any", "recognise",
-    "resume", "run", "score", "score_as", "verify", "write", "writer_of",
+    "NotWritten", "Plan", "Verification", "about_to_send", "ask", "ask_all", "ask_as", "classify",
+    "disclosures", "evaluate", "export", "label_remotely", "load", "load_model", "mark_test_file", "measure", "plan",
+    "predictions", "read", "read_any", "recognise", "resume", "run", "score", "verify", "write", "writer_of",
 ]  # fmt: skip
 
 Keep = Callable[[DemoSet, RunCompleted | None], None]
 """Gets a set, and the end of its run; None for a run that was interrupted or failed after its first release."""
-
-_LARGEST_SIZE = 10**9
 
 
 # From a private file to demonstrations.
@@ -81,7 +72,7 @@ def load(
     path: str | Path,
     labels: Sequence[str],
     *,
-    text: str | Sequence[str] = "text",
+    text: str = "text",
     label: str = "label",
     user: str | None = None,
     name: str | None = None,
@@ -95,15 +86,14 @@ def load(
     """A private file under its public label set; what is odd about the file, and which rows take no part, is a warning.
 
     Args:
-        text, label, user: names of columns; several of texts are joined in their order; with one of users all rows of a
-            user are the privacy unit.
+        text, label, user: names of columns; with one of users all rows of a user are the privacy unit.
         name: the data set's in the ledger; the file's name where it is left out.
         label_names: pairs of a file's label and what it is called from here on.
         merge_labels: labels are read as one that differ only in case, spaces, forms of characters or invisible ones.
         allow_left_out: whether more than one row in twenty may be left out.
         tell: gets what is odd, in place of the warnings; private, like the warnings.
         reading: how the file is read, as far as its owner says so: `header`, `encoding`, `separator`, `sheet` and
-            `skip` of `mechanisms.data.reading.Reading`.
+            `skip` of `mechanisms.data.table.Reading`.
 
     Raises:
         UsageError: the labels are none.
@@ -112,9 +102,8 @@ def load(
     """
     if isinstance(labels, str):
         raise UsageError("Give the labels as a list, one text each.")
-    table = read_table(path, reading_of(reading, labels))
-    table, column = joined(table, [text] if isinstance(text, str) else text)
-    mapping = ColumnMapping(column, label, user, drop_duplicates, label_names=label_names, merge_labels=merge_labels)
+    table = read_table(path, Reading(**reading, labels=tuple(labels)))
+    mapping = ColumnMapping(text, label, user, drop_duplicates, label_names=label_names, merge_labels=merge_labels)
     called = (name or name_of(path)).strip()
     return checked_dataset(table, mapping, called, tuple(labels), tell or _warn, allow_left_out)
 
@@ -277,39 +266,34 @@ def _put(demo_set: DemoSet, out: Path) -> None:
 
 
 def score(
-    demo_set: DemoSet,
+    scored: DemoSet | ScoredSet,
     dataset: Dataset,
     *,
     epsilon: float,
     delta: float,
     share: float = ScoreRequest.share,
+    prototypes_epsilon: float | None = None,
     model: LanguageModel | None = None,
+    **settings: Any,
 ) -> ScoreFound:
     """A private accuracy of a set beside zero-shot and public-only, charged before any row is read.
 
     Args:
+        scored: `read_any` reads one that somebody wrote by hand.
         dataset: private, with the set's labels.
         epsilon: what the units that score pay.
         share: the part of the units that scores.
+        prototypes_epsilon: what the other units pay for class means of embeddings; None leaves them out.
+        settings: `max_record_tokens` and `max_unit_records` of `mechanisms.runs.spec.RunSpec`.
 
     Raises:
         BudgetRefused: the data set's cap does not allow it.
         UsageError: the set and the data set do not fit, or a value is out of range.
     """
-    request = ScoreRequest(RunSpec.of(epsilon=epsilon, delta=delta), share)
-    return score_as(request, of_demo_set(demo_set), dataset, model)
-
-
-def score_as(
-    request: ScoreRequest, scored: ScoredSet, dataset: Dataset, model: LanguageModel | None = None
-) -> ScoreFound:
-    """`score` with every setting, of a set whoever wrote it: see `read_any`.
-
-    Raises:
-        BudgetRefused, UsageError: see `score`.
-    """
-    embedder = None if request.prototypes_epsilon is None else load_embedder()
-    return score_set(dataset, scored, request, model or default_model(), PrivacyLedger(), embedder)
+    task = of_demo_set(scored) if isinstance(scored, DemoSet) else scored
+    request = ScoreRequest(RunSpec.of(epsilon=epsilon, delta=delta, **settings), share, prototypes_epsilon)
+    embedder = None if prototypes_epsilon is None else load_embedder()
+    return score_set(dataset, task, request, model or default_model(), PrivacyLedger(), embedder)
 
 
 def read_any(path: str | Path) -> ScoredSet:
@@ -342,7 +326,7 @@ def ask(
         UsageError: a value is out of range.
     """
     request = AnswerRequest(
-        template=answer_template(dataset.labels, "text", "label"),
+        template=default_template(dataset.labels, "text", "label"),
         mechanism=query_mechanism_class(mechanism)(),
         target=PrivacyTarget(epsilon, delta),
         queries=queries,
@@ -394,7 +378,7 @@ def classify(demo_set: DemoSet, texts: Sequence[str], model: LanguageModel | Non
     """
     if isinstance(texts, str):
         raise UsageError("Give the texts as a list.")
-    return [each["label"] for each in probabilities(demo_set, model or default_model(), texts)]
+    return [demo_set.labels[int(each.answer.argmax())] for each in predictions(demo_set, texts, model)]
 
 
 def predictions(demo_set: DemoSet, texts: Sequence[str], model: LanguageModel | None = None) -> list[Prediction]:
@@ -404,17 +388,6 @@ def predictions(demo_set: DemoSet, texts: Sequence[str], model: LanguageModel | 
         UsageError: the set has a single label.
     """
     return labelled(demo_set, model or default_model(), texts)
-
-
-def probabilities(demo_set: DemoSet, model: LanguageModel, texts: Sequence[str]) -> list[dict[str, Any]]:
-    """For each text its label behind the demonstrations and the probability of every label, as JSON.
-
-    Raises:
-        UsageError: the set has a single label.
-    """
-    found = predictions(demo_set, texts, model)
-    each_label = [dict(zip(demo_set.labels, each.answer.tolist(), strict=True)) for each in found]
-    return [{"label": max(each, key=lambda label: each[label]), "probabilities": each} for each in each_label]
 
 
 def export(text: str, to: str, out: str | Path) -> tuple[Path, ...]:
@@ -443,113 +416,6 @@ def export(text: str, to: str, out: str | Path) -> tuple[Path, ...]:
     for name, content in files.items():
         atomic_write(path / name, content)
     return tuple(path / name for name in files)
-
-
-# Accounting, of public numbers and of certificates.
-
-
-def certificate_check(text: str) -> dict[str, Any]:
-    """What the certificate of a demo set's file states, what it is found to cost, and what does not fit, as JSON.
-
-    Raises:
-        UsageError: the text is no demo set.
-    """
-    demo_set = loads(text)
-    certificate, found = demo_set.certificate, verify(demo_set)
-    return {
-        "epsilon": found.claim and finite(found.claim.epsilon),
-        "epsilon_check": found.claim and finite(found.claim.check),
-        "delta": certificate.claim.delta,
-        "stated_epsilon": finite(certificate.claim.epsilon),
-        "agrees": not found.problems,
-        "problems": list(found.problems),
-        "signature": check_signature(text).value,
-        "digest": digest(text),
-        "private": certificate.private,
-        "adjacency": ADJACENCY,
-        "event": certificate.event.to_json(),
-    }
-
-
-def calibrate(target: PrivacyTarget, size: int, mechanism: str, plan: SamplingPlan) -> dict[str, Any]:
-    """The least noise for a target, for labels of a public size, as `calibrate` on the command line says it.
-
-    Raises:
-        UsageError: the mechanism has no noise, or the size is none.
-        StudioError: no noise meets the target.
-    """
-    chosen = mechanism_class(mechanism)
-    if chosen.name not in noisy_mechanisms():
-        raise UsageError(f"There is nothing to calibrate: '{chosen.name}' has no noise.")
-    if not 1 <= size <= _LARGEST_SIZE:
-        raise UsageError(f"The size must lie between 1 and {_LARGEST_SIZE}.")
-
-    def compose(event: EventOfSteps) -> Composed:
-        return plan.compose(event, {"each label": size}, target.delta)
-
-    return calibration(chosen().for_plan(plan), plan, compose, target)
-
-
-def planned(
-    mechanism: str,
-    task: Task,
-    target: PrivacyTarget,
-    most: float,
-    *,
-    told: Callable[[Option], object] | None = None,
-) -> list[Option]:
-    """Ways to sample rows for a target within a budget of compute, calibrated, the most signal-to-noise first.
-
-    Args:
-        most: prompt tokens through the model for one demonstration.
-        told: gets each as soon as it is found.
-
-    Raises:
-        UsageError: none fits, or the mechanism has no noise.
-    """
-    if mechanism not in (known := noisy_mechanisms()):
-        raise UsageError(f"Nothing to plan for '{mechanism}': choose one of {', '.join(known)}.")
-    found = []
-    for each in options(mechanism_class(mechanism)(), task, target, most):
-        found.append(each)
-        if told:
-            told(each)
-    if not found:
-        raise UsageError("No plan fits: raise --max-prompt-tokens, or epsilon.")
-    return ranked(found)
-
-
-def noisy_mechanisms() -> list[str]:
-    """The names of the mechanisms that have noise to plan and to calibrate."""
-    each = {name: mechanism_class(name) for name in mechanism_names()}
-    return [name for name, its in each.items() if its.uses_private_rows and its.not_private is None]
-
-
-def calibration(asked: TokenMechanism, plan: SamplingPlan, compose: Compose, target: PrivacyTarget) -> dict[str, Any]:
-    """The least noise that meets a target, and what it then costs, as JSON.
-
-    Raises:
-        StudioError: no noise meets the target, or the accountants disagree.
-    """
-    calibrated = asked.calibrate(compose, target)
-    event = compose(calibrated.event)
-    return cost(calibrated, plan, event, claim(event, target.delta))
-
-
-def cost(used: TokenMechanism, plan: SamplingPlan, event: Composed, claimed: Claim) -> dict[str, Any]:
-    """A mechanism's parameters and what it costs, as JSON."""
-    return {
-        **{each.flag.replace("-", "_"): getattr(used, each.name) for each in parameters(used)},
-        "epsilon": claimed.epsilon,
-        "epsilon_check": claimed.check,
-        **({"remark": claimed.remark} if claimed.remark else {}),
-        "delta": claimed.delta,
-        "adjacency": ADJACENCY,
-        "unit": "record",
-        "sensitivity": used.sensitivity(plan.unit_rows).bound,
-        "signal_to_noise": used.signal_to_noise(plan),
-        "event": event.to_json(),
-    }
 
 
 def _warn(remark: str) -> None:

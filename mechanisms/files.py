@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import hmac
 import os
@@ -80,7 +79,7 @@ def write_once(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        with contextlib.suppress(FileExistsError):
+        with suppress(FileExistsError):
             os.link(partial, path)
     finally:
         os.unlink(partial)
@@ -150,19 +149,15 @@ def _put(whole: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(made)
-        _into_place(partial, whole, content)
+        try:
+            os.replace(partial, whole)
+        except OSError:
+            if not whole.exists():
+                raise
+            whole.write_bytes(content)
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
-
-
-def _into_place(partial: Path, whole: Path, content: bytes) -> None:
-    try:
-        os.replace(partial, whole)
-    except OSError:
-        if not whole.exists():
-            raise
-        whole.write_bytes(content)
 
 
 def check_writable(path: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import overload
 
@@ -14,7 +14,6 @@ from mechanisms.errors import DataError, UsageError
 
 Cells = NDArray[np.object_]
 """One column: a string, or None, for each row."""
-
 
 RECORD = "record"
 """The privacy unit where every row stands for itself."""
@@ -144,7 +143,7 @@ class Dataset:
 
     @property
     def unit(self) -> str:
-        """The privacy unit's name; see `privacy_unit`."""
+        """The privacy unit's name."""
         return privacy_unit(self.user_column)
 
     @cached_property
@@ -214,16 +213,11 @@ class Demonstration:
 
 
 def default_template(labels: tuple[str, ...], text: str = "Text", label: str = "Label") -> PromptTemplate:
-    """A plain classification instruction over the labels; with a single one there is nothing to classify."""
-    asked = f"Here are texts of one kind: {labels[0]}." if labels else ""
-    if len(labels) > 1:
+    """A plain instruction: to classify; with a single label to read texts of a kind; without labels to answer."""
+    if not labels:
+        asked = f"Give a short {label.lower()} to each {text.lower()}."
+    elif len(labels) == 1:
+        asked = f"Here are texts of one kind: {labels[0]}."
+    else:
         asked = f"Classify each {text.lower()} as {', '.join(labels[:-1])} or {labels[-1]}."
     return PromptTemplate(asked, text.capitalize(), label.capitalize())
-
-
-def answer_template(labels: tuple[str, ...], text: str, label: str) -> PromptTemplate:
-    """A plain instruction to answer a text: with one of the labels, or in words where there is no label set."""
-    usual = default_template(labels, text, label)
-    if labels:
-        return usual
-    return replace(usual, instruction=f"Give a short {usual.label.lower()} to each {usual.text.lower()}.")

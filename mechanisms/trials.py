@@ -6,17 +6,10 @@ that promises nothing. Figures have no noise: `mark_test_file` remembers whose r
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.data.columns import ColumnMapping, checked_dataset
-from mechanisms.data.label_names import LabelNames
-from mechanisms.data.reading import reading_of
 from mechanisms.data.sizes import mark_scored, owners_of
-from mechanisms.data.sources import read_table
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import PRIVATE, Progress, Scorecard, arms_of
@@ -46,32 +39,6 @@ _SHARED = (
 
 
 # Before anything is read.
-
-
-def load_test(
-    path: str | Path,
-    demo_set: DemoSet,
-    *,
-    text: str = "text",
-    label: str = "label",
-    label_names: LabelNames = (),
-    merge_labels: bool = False,
-    allow_left_out: bool = False,
-    tell: Callable[[str], object] = warnings.warn,
-    **reading: Any,
-) -> Dataset:
-    """A file of rows that a set is tried on; `mark_test_file` says whether they are somebody's private ones.
-
-    Args:
-        label_names, merge_labels, allow_left_out, tell, reading: see `mechanisms.api.load`.
-
-    Raises:
-        DataError: the file cannot be read, lacks a column, or many of its rows would be left out.
-        ReadingAsked: the file can be read in more than one way.
-    """
-    table = read_table(path, reading_of(reading, demo_set.labels))
-    mapping = ColumnMapping(text, label, label_names=label_names, merge_labels=merge_labels)
-    return checked_dataset(table, mapping, "test file", demo_set.labels, tell, allow_left_out)
 
 
 def mark_test_file(test: Dataset) -> list[str]:

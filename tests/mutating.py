@@ -20,11 +20,13 @@ from typing import Any
 
 from mechanisms.accounting import fingerprint
 from mechanisms.cli.main import parser
-from mechanisms.cli.options import labels_of, spec_of
+from mechanisms.cli.options import spec_of
+from mechanisms.cli.rows import labels_of
 from mechanisms.data import sources
-from mechanisms.data.columns import ColumnMapping, guess_columns, inspect, to_dataset
-from mechanisms.data.raw_file import RawFile
-from mechanisms.data.reading import ReadingAsked
+from mechanisms.data.columns import ColumnMapping, inspect, to_dataset
+from mechanisms.data.headers import guess_columns
+from mechanisms.data.sources import RawFile
+from mechanisms.data.table import ReadingAsked
 from mechanisms.demos.demo_set import loads, to_text
 from mechanisms.demos.signature import check_signature, signed
 from mechanisms.errors import StudioError, UsageError
@@ -225,23 +227,19 @@ def at_most(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGVTALRM, usual)
 
 
-def outcomes(kind: str, count: int, seed: int, seconds: float, keep: Path | None = None) -> Counter[str]:
+def outcomes(kind: str, count: int, seed: int, seconds: float) -> Counter[str]:
     """How so many mutated files of a kind were answered.
 
     Args:
         seconds: of this process's own time, for each file.
-        keep: a folder for the files that broke a reader.
     """
     target, draw, found = TARGETS[kind], random.Random(f"{kind} {seed}"), Counter[str]()
     seeds = target.seeds()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"mutated{target.ending}"
-        for number in range(count):
+        for _ in range(count):
             path.write_bytes(mutated(draw, seeds))
-            answer = _answer(target.read, path, seconds)
-            found[answer] += 1
-            if keep is not None and answer not in GOOD:
-                (keep / f"{kind} {number}{path.suffix}").write_bytes(path.read_bytes())
+            found[_answer(target.read, path, seconds)] += 1
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mechanisms import api
-from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget
+from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.signature import Signature, check_signature
 from mechanisms.errors import AccountingError, BudgetRefused, ModelUnavailable, UsageError
@@ -19,9 +19,7 @@ from mechanisms.inference import LanguageModel
 from mechanisms.records import Dataset
 from mechanisms.rounding import rounded_up
 from mechanisms.runs.plan import DECLARED_COUNTS, DECLARED_SIZES
-from mechanisms.runs.planner import Task
 from mechanisms.runs.run import run
-from mechanisms.runs.stages.vote import VotesReleased
 from mechanisms.runs.verification import verify
 from tests.runs.running import Speaking
 from tests.toy_embedder import ToyEmbedder
@@ -184,20 +182,6 @@ def test_rows_with_labels_are_written_in_stages_where_nothing_else_is_asked_for(
         write(data, tmp_path / "more.json", **staged | {"recipe": "votes"})
 
 
-def test_what_a_run_in_stages_had_released_when_it_failed_is_in_the_file(data, tmp_path, staged, monkeypatch):
-    def failing(*arguments, **named):
-        for event in run(*arguments, **named):
-            yield event
-            if isinstance(event, VotesReleased):
-                raise ModelUnavailable("The model is gone.")
-
-    monkeypatch.setattr(api, "run_events", failing)
-    with pytest.raises(ModelUnavailable):
-        write(data, tmp_path / "demos.json", **staged)
-    assert api.read(tmp_path / "demos.json").demonstrations
-    assert check_signature((tmp_path / "demos.json").read_text(encoding="utf-8")) is Signature.VALID
-
-
 def test_one_text_in_place_of_a_list_is_refused(data, tmp_path):
     with pytest.raises(UsageError, match="labels as a list"):
         api.load(tmp_path / "notes.csv", "ab")
@@ -213,18 +197,18 @@ def test_a_file_that_was_used_under_another_name_is_warned_of(data, tmp_path):
         write(again, tmp_path / "demos.json", sizes="counted")
 
 
-def test_several_columns_are_one_text_and_what_is_odd_is_told_to_whom_it_is_asked(tmp_path):
+def test_what_is_odd_about_a_file_is_told_to_whom_it_is_asked(tmp_path):
     path, told = tmp_path / "notes.csv", []
-    path.write_text("title,body,label\nA,one,x\nA,one,x\nB,two,y\n", encoding="latin-1")
+    path.write_text("body,label\none,x\none,x\ntwo,y\n", encoding="latin-1")
     data = api.load(
         path,
         ["First", "y"],
-        text=["title", "body"],
+        text="body",
         drop_duplicates=True,
         label_names=(("x", "First"),),
         tell=told.append,
     )
-    assert [(each.text, each.label) for each in data.records] == [("A one", "First"), ("B two", "y")]
+    assert [(each.text, each.label) for each in data.records] == [("one", "First"), ("two", "y")]
     assert told == ["Rows that repeat an earlier one, which are dropped as was asked: 1."]
     told.clear()
     path.write_text("text,label\n" + "caf\u00e9,x\n" * 30 + ",x\n", encoding="utf-16")
@@ -232,16 +216,3 @@ def test_several_columns_are_one_text_and_what_is_odd_is_told_to_whom_it_is_aske
     assert told == ["Read as UTF-16.", "1 of 31 rows is left out: 1 with an empty text."]
     with pytest.warns(UserWarning, match=re.escape(told[0])), pytest.warns(UserWarning, match=re.escape(told[1])):
         api.load(path, ["x"])
-
-
-def test_plans_are_told_as_they_are_found_and_ranked_at_the_end():
-    told, task, target = [], Task(size=2000, tokens=4, prompt_tokens=40), PrivacyTarget(1.0, 1e-5)
-    found = api.planned("noisy-max", task, target, 400, told=told.append)
-    assert {(each.plan, each.cost) for each in found} == {(each.plan, each.cost) for each in told}
-    assert [each.signal_to_noise for each in found] == sorted((each.signal_to_noise for each in told), reverse=True)
-    for mechanism, budget, said in (
-        ("public", 400, "Nothing to plan for 'public'"),
-        ("noisy-max", 1, "No plan fits"),
-    ):
-        with pytest.raises(UsageError, match=said):
-            api.planned(mechanism, task, target, budget)

@@ -51,7 +51,6 @@ def test_where_a_writer_addresses_a_reader_the_model_may_be_the_reader():
         ("card_arrival", "card arrival"),
         ("Lost-or_stolen  Card", "lost or stolen card"),
         ("USA", "USA"),
-        ("HTTP", "HTTP"),
         ("SPORT", "sport"),
         ("__", "__"),
         ("Ärger", "ärger"),
@@ -61,14 +60,6 @@ def test_labels_are_said_in_words(label, words):
     assert in_words(label) == words
     assert Asked().named(label) == words
     assert Asked(words={label: "x"}).named(label) == "x"
-
-
-@given(WORDS, WORDS, WORDS, WORDS, st.booleans())
-def test_every_word_that_was_said_stands_in_the_sentence(kind, writer, reader, relation, sent):
-    asked = Asked(kind, writer, reader, relation)
-    said = asked.of("pain", sent)
-    for each in (kind, writer[1:], reader, relation, "pain"):
-        assert each in said
 
 
 @given(

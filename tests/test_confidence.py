@@ -7,9 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from scipy.stats import norm
 
-from dpicl_ui.test.cards import score_card
 from mechanisms import confidence
 from mechanisms.demos.demo_set import DemoSet, loads
 from mechanisms.demos.findings import Score
@@ -56,14 +54,6 @@ def test_every_interval_is_of_the_one_level(of, monkeypatch):
     assert WIDTHS[of]() < as_it_is
 
 
-def test_normal_intervals_reach_as_many_standard_errors_as_the_level_says(monkeypatch):
-    for level in (0.5, 0.9, 0.95):
-        monkeypatch.setattr(confidence, "LEVEL", level)
-        errors = confidence.standard_errors()
-        assert norm.cdf(errors) - norm.cdf(-errors) == pytest.approx(level)
-    assert confidence.percent() == "95%"
-
-
 def released() -> tuple[Score, DemoSet]:
     """A score of a run, and the set that it stands in."""
     dataset = data(rows(40))
@@ -86,24 +76,7 @@ def test_a_file_says_the_level_of_its_intervals_and_keeps_it(monkeypatch):
     assert "level" not in older.to_json()["score"]  # a file of before stays what it was, and its signature holds
 
 
-def test_every_sentence_about_intervals_says_the_one_level(monkeypatch):
-    monkeypatch.setattr(confidence, "LEVEL", OTHER)
-    _, made = released()
-    said = [str(score_card(made, loaded=False)), scored_facts(made)[0].remark]
-    assert all("50%" in each for each in said)
-    assert not any("95%" in each for each in said)
-
-
 def test_the_pages_say_the_level_that_there_is():
     for page in ("docs/tallies.md", "docs/evaluate.md"):
         text = (ROOT / page).read_text("utf-8")
         assert set(re.findall(r"(\d+%)(?:\s|-)+(?:Wilson\s+)?interval", text)) == {confidence.percent()}, page
-
-
-def test_the_level_is_written_down_once():
-    literal = re.compile(r"95[ -]?%|95-%|\b1\.9[56]|\b0?\.95\b|\b0?\.975\b")
-    rooms = [ROOT / room for room in ("mechanisms", "dpicl_ui")]
-    sources = [path for room in rooms for path in room.rglob("*.py")]
-    found = {path.relative_to(ROOT).as_posix() for path in sources if literal.search(path.read_text("utf-8"))}
-    # Files of before do not say their level: what it was then stays what it was.
-    assert found == {"mechanisms/confidence.py", "mechanisms/demos/findings.py"}

@@ -1,4 +1,4 @@
-"""The mechanism that CONTRIBUTING.md works out keeps what it promises there."""
+"""CONTRIBUTING.md: the journey of a row is there, and the mechanism that it works out keeps what it promises."""
 
 from __future__ import annotations
 
@@ -15,10 +15,20 @@ from mechanisms.sampling import SamplingPlan
 from tests.conftest import ROOT
 from tests.steps.inputs import CANDIDATES, neighbours
 
+PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+
+
+def test_the_journey_of_a_row_goes_through_functions_that_are_there():
+    journey = PAGE[PAGE.index("## The journey") : PAGE.index("## Glossary")]
+    steps = re.findall(r"`(\w+)`\s+\(`([\w/]+/\w+\.py)`\)", journey)
+    assert len(steps) >= 10
+    sources = {(name, file): (ROOT / file).read_text(encoding="utf-8") for name, file in steps}
+    assert [step for step, source in sources.items() if not re.search(rf"(def|class) {step[0]}\b", source)] == []
+
 
 @pytest.fixture(scope="module")
 def worked(tmp_path_factory):
-    [code] = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.DOTALL)
+    [code] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     path = tmp_path_factory.mktemp("worked") / "noisy_votes.py"
     path.write_text(code, encoding="utf-8")
     spec = importlib.util.spec_from_file_location(path.stem, path)

@@ -8,9 +8,6 @@ import sys
 import zipfile
 from pathlib import Path
 
-import pytest
-
-from mechanisms.cli.main import main
 from tests.conftest import ROOT
 
 FOLDERS = {"mechanisms": "mechanisms", "dpicl_ui": "dpicl_ui", "assets": "mechanisms/assets"}
@@ -35,10 +32,3 @@ def test_a_wheel_holds_every_file_of_the_packages_and_of_the_assets_and_no_resea
     held = set(zipfile.ZipFile(wheel).namelist())
     assert expected <= held
     assert {name.split("/")[0] for name in held if ".dist-info/" not in name} == {"mechanisms", "dpicl_ui"}
-
-
-def test_usage_shows_how_the_program_was_called(capsys):
-    for called, shown in (({}, "dpicl"), ({"prog": "python -m mechanisms"}, "python -m mechanisms")):
-        with pytest.raises(SystemExit):
-            main(["ledger", "--help"], **called)
-        assert capsys.readouterr().out.startswith(f"usage: {shown} ledger")

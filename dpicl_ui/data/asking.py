@@ -12,7 +12,7 @@ from dpicl_ui.frame.controls import control, pairs_in_lines
 from dpicl_ui.frame.tree import Tree, el, panel
 from mechanisms.asking import Asked, in_words
 from mechanisms.data.columns import ColumnMapping
-from mechanisms.data.field_names import TEXTS, suggested_names
+from mechanisms.data.headers import TEXTS, suggested_names
 from mechanisms.runs.spec import RunSpec
 
 _PUBLIC = (

@@ -14,7 +14,7 @@ from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import MANY_LABELS, el, panel
 from mechanisms.data.columns import MOST_LABELS, ColumnMapping
-from mechanisms.data.label_names import LabelNames, alike, in_capitals, names_in_lines, readable
+from mechanisms.data.label_names import LabelNames, alike, names_in_lines, readable
 
 # Step 1's question which column is what: the text, its label, and whose row it is.
 
@@ -178,8 +178,7 @@ def proposed_lines(labels: Sequence[str], names: LabelNames) -> str:
         labels: by their names, where they have one.
     """
     of = {name: label for label, name in names}
-    loud = in_capitals([of.get(each, each) for each in labels])
-    return in_lines((of[each], each) if each in of else (each, readable(each, loud)) for each in labels)
+    return in_lines((of[each], each) if each in of else (each, readable(each)) for each in labels)
 
 
 def in_lines(names: Iterable[tuple[str, str]]) -> str:

@@ -13,12 +13,9 @@ from dpicl_ui.frame.inputs import PrivateDropdown, whole
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.tree import Tree, el, notice, panel
-from mechanisms.data.encodings import ENCODINGS
-from mechanisms.data.raw_file import RawFile
-from mechanisms.data.reading import USUAL, Reading, ReadingAsked
-from mechanisms.data.sources import format_in, read_table
-from mechanisms.data.table import Table
-from mechanisms.data.text_lines import start_of
+from mechanisms.data.sources import RawFile, format_in, read_table
+from mechanisms.data.table import USUAL, Reading, ReadingAsked, Table
+from mechanisms.data.text_lines import ENCODINGS
 from mechanisms.errors import UsageError
 
 _NAMES, _ROW = "names", "row"
@@ -162,6 +159,6 @@ def _look_at(raw: RawFile, reading: Reading) -> list[Tree]:
     if "header" in found.takes and reading.header is None:
         reading = replace(reading, header=True)
     try:
-        return preview_table(read_table(raw if found.starts else start_of(raw, _LOOK_BYTES), reading), whole=False)
+        return preview_table(read_table(raw if found.starts else raw.first_lines(_LOOK_BYTES), reading), whole=False)
     except UsageError as error:
         return notice(str(error))

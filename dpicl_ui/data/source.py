@@ -8,9 +8,7 @@ import gradio as gr
 
 from dpicl_ui.frame.inputs import drop
 from dpicl_ui.frame.tree import el, panel
-from mechanisms.data.file_format import formats_in_words
-from mechanisms.data.raw_file import PACKED
-from mechanisms.data.sources import EXAMPLES
+from mechanisms.data.sources import EXAMPLES, PACKED, formats_in_words
 
 # What is proposed for a file that has just arrived: what its data set is called.
 

@@ -11,9 +11,8 @@ from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.step_bar import Gate
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.asking import Asked
-from mechanisms.data.columns import MOST_LABELS, ColumnMapping, Inspection, inspect, label_set
+from mechanisms.data.columns import MOST_LABELS, ColumnMapping, Inspection, LeftOut, inspect, label_set
 from mechanisms.data.label_names import LabelNames, named, proposed_names
-from mechanisms.data.left_out import LeftOut
 from mechanisms.data.sizes import MeasuredSizes, measure_sizes
 from mechanisms.data.table import Table
 from mechanisms.errors import DataError, UsageError

@@ -23,9 +23,8 @@ from dpicl_ui.frame.tree import el, notice, panel
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.asking import Asked
 from mechanisms.data.columns import ColumnMapping, guess_mapping, to_dataset
-from mechanisms.data.raw_file import RawFile
 from mechanisms.data.sizes import check_epsilon
-from mechanisms.data.sources import Example, read_table
+from mechanisms.data.sources import Example, RawFile, read_table
 from mechanisms.data.table import Table
 from mechanisms.errors import DataError, StudioError, UsageError
 

@@ -15,7 +15,7 @@ from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.tree import Tree, el, notice, panel
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import PrivacyTarget, best_guess_in_percent
-from mechanisms.data.field_names import field_name
+from mechanisms.data.headers import field_name
 from mechanisms.discovery import Parameter, parameters
 from mechanisms.errors import UsageError
 from mechanisms.inference.models.listing import available_models

@@ -22,11 +22,9 @@ from dpicl_ui.test.another_reader import AnotherReader, reads
 from dpicl_ui.test.cards import accuracies, headline_of, readers
 from dpicl_ui.test.state import Measurements, PrototypesState, Scored, TestState
 from mechanisms.accounting import fingerprint
-from mechanisms.data.columns import guess_columns
-from mechanisms.data.file_format import formats_in_words
-from mechanisms.data.raw_file import RawFile
+from mechanisms.data.headers import guess_columns
 from mechanisms.data.sizes import shared_rows, without_rows
-from mechanisms.data.sources import EXAMPLES, read_table
+from mechanisms.data.sources import EXAMPLES, RawFile, formats_in_words, read_table
 from mechanisms.data.table import Table
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import DataError, UsageError

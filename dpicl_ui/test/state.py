@@ -11,8 +11,7 @@ from dpicl_ui.frame.sessions import Session, State
 from dpicl_ui.frame.step_bar import Gate
 from dpicl_ui.generate.state import GenerateState, Run
 from mechanisms.accounting import fingerprint
-from mechanisms.data.columns import ColumnMapping, breakdown, to_dataset, understood
-from mechanisms.data.left_out import LeftOut
+from mechanisms.data.columns import ColumnMapping, LeftOut, breakdown, to_dataset, understood
 from mechanisms.data.table import Table
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.signature import Signature, check_signature

@@ -1,4 +1,4 @@
-"""`calibrate` and `account`: noise for a target, and the cost of given noise.
+"""`calibrate` and `account`: noise for a target, and the cost of given noise, for rows of one label and no file.
 
 `account --from FILE` checks a demo set's certificate and prints the file's digest. It exits with 0 if the certificate
 is consistent, and with 3 if it is not, after the list of problems, or if the digest differs from the given one.
@@ -7,39 +7,55 @@ is consistent, and with 3 if it is not, after the list of problems, or if the di
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from typing import Any
 
 from mechanisms.accounting import PrivacyTarget, claim
-from mechanisms.api import calibration, certificate_check, cost
-from mechanisms.cli.options import add_plan_options, check_noise, composition, planned
+from mechanisms.cli.options import add_settings, check_noise, spec_of
 from mechanisms.cli.output import add_json, show
-from mechanisms.demos.signature import same_digest
+from mechanisms.demos.demo_set import finite, loads
+from mechanisms.demos.signature import check_signature, digest, same_digest
+from mechanisms.discovery import parameters
 from mechanisms.errors import AccountingError, UsageError
 from mechanisms.files import text_of
+from mechanisms.privacy_events import Composed
+from mechanisms.runs.spec import PARAMETERS, RunSpec
+from mechanisms.runs.verification import verify
+from mechanisms.sampling import ADJACENCY, Compose, EventOfSteps, SamplingPlan
+from mechanisms.steps import TokenMechanism, mechanism_class
+
+_LABEL = "each label"
+_OF_A_PLAN = ("delta", "mechanism", "transform", PARAMETERS, "scheme", "subsets", "per_subset", "tokens", "shots")
+_USUAL = {"subsets": SamplingPlan.subsets, "tokens": SamplingPlan.tokens, "shots": SamplingPlan.shots}
 
 
 def _add_calibrate(parser: argparse.ArgumentParser) -> None:
-    _add_both(parser, _calibrate, "epsilon")
+    _add_plan(parser, "epsilon")
+    parser.set_defaults(run=_calibrate)
 
 
 def _add_account(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--from", dest="source", metavar="FILE", help="check a demo set's certificate")
     parser.add_argument("--digest", help="with --from: what the certificate page on paper says; refuse another file")
-    _add_both(parser, _account)
+    _add_plan(parser)
+    parser.set_defaults(run=_account)
 
 
-def _add_both(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], None], *more: str) -> None:
-    add_plan_options(parser, *more)
+def _add_plan(parser: argparse.ArgumentParser, *more: str) -> None:
+    add_settings(parser, (*more, *_OF_A_PLAN), _USUAL)
+    group = parser.add_argument_group("sampling rate")
+    group.add_argument("--rate", type=float, metavar="Q", help="probability that a unit joins")
+    group.add_argument("--size", type=int, metavar="n", help="units of the largest-rate label, public")
+    group.add_argument("--expected-sample", type=float, metavar="m", help="q = m / n (default: M N / n)")
     add_json(parser)
-    parser.set_defaults(run=run)
 
 
 def _calibrate(options: argparse.Namespace) -> None:
-    spec, plan = planned(options)
+    spec, plan = _planned(options)
     check_noise(spec)
-    target = PrivacyTarget(spec.epsilon, spec.delta)
-    compose = composition(options, plan, spec.delta)
-    show(options, calibration(spec.made_mechanism.for_plan(plan), plan, compose, target))
+    compose = _composition(options, plan, spec.delta)
+    asked = spec.made_mechanism.for_plan(plan)
+    calibrated = asked.calibrate(compose, PrivacyTarget(spec.epsilon, spec.delta))
+    show(options, _cost(calibrated, plan, compose(calibrated.event), spec.delta))
 
 
 def _account(options: argparse.Namespace) -> None:
@@ -48,19 +64,89 @@ def _account(options: argparse.Namespace) -> None:
         return
     if options.digest:
         raise UsageError("--digest is compared with a file: name it with --from FILE.")
-    spec, plan = planned(options)
+    spec, plan = _planned(options)
     check_noise(spec, required=True)
     given = spec.made_mechanism.for_plan(plan)
-    event = composition(options, plan, spec.delta)(given.event)
-    show(options, cost(given, plan, event, claim(event, spec.delta)))
+    show(options, _cost(given, plan, _composition(options, plan, spec.delta)(given.event), spec.delta))
+
+
+def _planned(options: argparse.Namespace) -> tuple[RunSpec, SamplingPlan]:
+    spec = spec_of(options, **_USUAL)
+    if reason := mechanism_class(spec.mechanism).not_private:
+        raise UsageError(f"There is nothing to account: '{spec.mechanism}' is {reason}.")
+    return spec, spec.with_(written=spec.shots).sampling()
+
+
+def _composition(options: argparse.Namespace, plan: SamplingPlan, delta: float) -> Compose:
+    """The composition of a run of one label, from --rate, or --size with --expected-sample.
+
+    With --size alone the batch's capacity is known, and its overflow is part of the event.
+
+    Raises:
+        UsageError: no rate is given, or two that disagree.
+    """
+    size, expected, rate = options.size, options.expected_sample, options.rate
+    if size is not None and size < 1:
+        raise UsageError("--size must be at least 1.")
+    if expected is not None and not expected > 0:
+        raise UsageError("--expected-sample must be a positive number.")
+    if expected is not None and size is None:
+        raise UsageError("--expected-sample needs --size.")
+    if size is not None and rate is None and expected is None:
+        return lambda event: plan.compose(event, {_LABEL: size}, delta)
+    if size is not None:
+        implied = min(1.0, (plan.expected_sample if expected is None else expected) / size)
+        if rate is not None and abs(rate - implied) > 1e-9:
+            raise UsageError(f"--rate {rate:g} disagrees with --size and --expected-sample, which give {implied:g}.")
+        rate = implied
+    if rate is None:
+        raise UsageError("Give the sampling rate: --rate Q, or --size n (with --expected-sample m).")
+    if not 0 < rate <= 1:
+        raise UsageError("--rate must lie in (0, 1].")
+
+    def composed(event: EventOfSteps) -> Composed:
+        return Composed("label", ((_LABEL, plan.label_events(event, rate) + plan.overflow_allowed(rate, delta)),))
+
+    return composed
+
+
+def _cost(used: TokenMechanism, plan: SamplingPlan, event: Composed, delta: float) -> dict[str, Any]:
+    claimed = claim(event, delta)
+    return {
+        **{each.flag.replace("-", "_"): getattr(used, each.name) for each in parameters(used)},
+        "epsilon": claimed.epsilon,
+        "epsilon_check": claimed.check,
+        **({"remark": claimed.remark} if claimed.remark else {}),
+        "delta": claimed.delta,
+        "adjacency": ADJACENCY,
+        "unit": "record",
+        "sensitivity": used.sensitivity(plan.unit_rows).bound,
+        "signal_to_noise": used.signal_to_noise(plan),
+        "event": event.to_json(),
+    }
 
 
 def _check(options: argparse.Namespace) -> None:
-    document = certificate_check(text_of(options.source))
+    text = text_of(options.source)
+    demo_set = loads(text)
+    certificate, found, printed = demo_set.certificate, verify(demo_set), digest(text)
+    document = {
+        "epsilon": found.claim and finite(found.claim.epsilon),
+        "epsilon_check": found.claim and finite(found.claim.check),
+        "delta": certificate.claim.delta,
+        "stated_epsilon": finite(certificate.claim.epsilon),
+        "agrees": not found.problems,
+        "problems": list(found.problems),
+        "signature": check_signature(text).value,
+        "digest": printed,
+        "private": certificate.private,
+        "adjacency": ADJACENCY,
+        "event": certificate.event.to_json(),
+    }
     show(options, document)
-    if document["problems"]:
-        raise AccountingError(f"The certificate is refused. {document['problems'][0]}")
-    if options.digest is not None and not same_digest(document["digest"], options.digest):
+    if found.problems:
+        raise AccountingError(f"The certificate is refused. {found.problems[0]}")
+    if options.digest is not None and not same_digest(printed, options.digest):
         raise AccountingError("This is not the file of that certificate page: the digests differ.")
 
 

@@ -16,26 +16,25 @@ from mechanisms.answers.session import (
     answer_in_words,
     reservation_in_words,
 )
-from mechanisms.cli.options import (
+from mechanisms.cli.options import add_parameter_options, described, given
+from mechanisms.cli.output import add_json, in_json, not_private, progress, show, told_of_owners, told_of_rows
+from mechanisms.cli.rows import (
     FROM_THE_COLUMN,
     add_labels,
-    add_parameter_options,
-    add_reading_options,
+    add_private_rows,
     check_says_something,
-    described,
     field_names,
-    given,
     labels_of,
-    of_rows,
+    loaded,
+    loaded_private,
 )
-from mechanisms.cli.output import add_json, in_json, not_private, progress, show, told_of_owners, told_of_rows
 from mechanisms.data.sizes import SCORED
 from mechanisms.discovery import Parameter, parameters
 from mechanisms.errors import UsageError
 from mechanisms.inference.models.listing import default_name
 from mechanisms.noise import SeededRandomness
-from mechanisms.queries import QueryMechanism, Retrieval, query_mechanism_class, query_mechanism_names
-from mechanisms.records import Dataset, PromptTemplate, Record, answer_template
+from mechanisms.queries import Retrieval, query_mechanism_class, query_mechanism_names
+from mechanisms.records import Dataset, PromptTemplate, Record, default_template
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
@@ -44,20 +43,9 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--test", metavar="FILE", help="ask every row of a labelled file instead, and score them")
     parser.add_argument("--limit", type=int, help="ask only the first rows of the test file")
     parser.add_argument("--test-seed", type=int, help="reproducible and NOT PRIVATE: for tests only")
-    add_answer_options(parser)
-    add_json(parser)
-    parser.set_defaults(run=_answer)
-
-
-def add_answer_options(parser: argparse.ArgumentParser) -> None:
-    """Files and columns, mechanism, retrieval, budget, prompts."""
-    data = parser.add_argument_group("data")
-    data.add_argument("--text-column", default="text", metavar="A[,B,...]", help="several are joined in this order")
-    data.add_argument("--label-column", default="label", help="the label, or the answer in words, without --labels")
-    data.add_argument("--unit-column", help="user id: the privacy unit becomes all rows of a user")
+    data = parser.add_argument_group("data", "--label-column: the label, or the answer in words, without --labels")
+    add_private_rows(data)
     add_labels(data, required=False)
-    add_reading_options(data)
-    data.add_argument("--name", help="the data set's name in the ledger (default: the file's name)")
     answers = parser.add_argument_group("answers")
     answers.add_argument("--mechanism", default="knn-votes", choices=query_mechanism_names())
     answers.add_argument("--retrieval", default=Retrieval.THRESHOLD.value, choices=[each.value for each in Retrieval])
@@ -86,6 +74,8 @@ def add_answer_options(parser: argparse.ArgumentParser) -> None:
     prompts.add_argument("--answer-tokens", type=int, default=AnswerRequest.answer_tokens)
     prompts.add_argument("--model", default=default_name())
     add_parameter_options(parser, _described())
+    add_json(parser)
+    parser.set_defaults(run=_answer)
 
 
 def _described() -> dict[str, dict[str, Parameter]]:
@@ -94,16 +84,26 @@ def _described() -> dict[str, dict[str, Parameter]]:
     return {flag: users for flag, users in flags.items() if flag != "noise"}
 
 
-def answer_request(options: argparse.Namespace) -> AnswerRequest:
+def _request(options: argparse.Namespace) -> AnswerRequest:
     """The calibrated request that the options describe.
 
     Raises:
         UsageError: a value is out of range or incompatible with another one.
     """
-    labels = labels_of(options)
+    labels, rate = labels_of(options), options.rate
+    if options.size is not None:
+        if options.size < 1:
+            raise UsageError("--size must be at least 1.")
+        rate = min(1.0, options.shards * options.neighbours / options.size)
+    chosen, values = query_mechanism_class(options.mechanism), given(options, _described())
+    own = {each.flag: each.name for each in parameters(chosen)}
+    if foreign := [flag for flag in values if flag not in own]:
+        raise UsageError(f"--{foreign[0]} is no parameter of '{options.mechanism}'.")
+    arguments: dict[str, Any] = {own[flag]: value for flag, value in values.items()}
+    usual = default_template(labels, *field_names(options, options.text_column, options.label_column))
     return AnswerRequest(
-        template=_template(options, labels),
-        mechanism=_mechanism(options),
+        template=PromptTemplate(options.instruction or usual.instruction, usual.text, usual.label),
+        mechanism=chosen(**arguments),
         target=PrivacyTarget(options.epsilon, options.delta),
         queries=options.queries,
         labels=labels,
@@ -112,33 +112,11 @@ def answer_request(options: argparse.Namespace) -> AnswerRequest:
         threshold=options.threshold,
         shards=options.shards,
         neighbours=options.neighbours,
-        rate=_rate(options),
+        rate=rate,
         max_record_tokens=options.max_record_tokens,
         max_query_tokens=options.max_query_tokens,
         answer_tokens=options.answer_tokens,
     ).calibrated()
-
-
-def _rate(options: argparse.Namespace) -> float | None:
-    if options.size is None:
-        return None if options.rate is None else float(options.rate)
-    if options.size < 1:
-        raise UsageError("--size must be at least 1.")
-    return min(1.0, float(options.shards * options.neighbours / options.size))
-
-
-def _mechanism(options: argparse.Namespace) -> QueryMechanism:
-    chosen, values = query_mechanism_class(options.mechanism), given(options, _described())
-    own = {each.flag: each.name for each in parameters(chosen)}
-    if foreign := [flag for flag in values if flag not in own]:
-        raise UsageError(f"--{foreign[0]} is no parameter of '{options.mechanism}'.")
-    arguments: dict[str, Any] = {own[flag]: value for flag, value in values.items()}
-    return chosen(**arguments)
-
-
-def _template(options: argparse.Namespace, labels: tuple[str, ...]) -> PromptTemplate:
-    usual = answer_template(labels, *field_names(options, options.text_column.split(",")[0], options.label_column))
-    return PromptTemplate(options.instruction or usual.instruction, usual.text, usual.label)
 
 
 def _answer(options: argparse.Namespace) -> None:
@@ -150,12 +128,15 @@ def _answer(options: argparse.Namespace) -> None:
         raise UsageError("--limit must be at least 1.")
     if options.test_seed is not None and options.test_seed < 0:
         raise UsageError("--test-seed must not be negative.")
-    request = answer_request(options)
-    file = _read(options, options.test, "test file", request.labels) if options.test else None
+    request = _request(options)
+    file = loaded(options, options.test, request.labels, name="test file") if options.test else None
     test = _test_rows(file, options, request) if file else []
     if odds := odds_in_words(request):
         progress(odds)
-    session = _open(options, request)
+    dataset = loaded_private(options, request.labels)
+    model = None if request.retrieval is Retrieval.LABELS_ONLY else api.load_model(options.model)
+    randomness = None if options.test_seed is None else SeededRandomness(options.test_seed)
+    session = api.ask_as(request, dataset, model, randomness=randomness, anew=options.new_reservation)
     for line in (*session.opened.notes, reservation_in_words(session.opened)):
         progress(line)
     left = request.queries - session.opened.asked
@@ -167,20 +148,6 @@ def _answer(options: argparse.Namespace) -> None:
     released = session.ask(options.query)
     progress(answer_in_words(session.opened, released))
     show(options, _document(session.opened, released))
-
-
-def _read(
-    options: argparse.Namespace, path: str, name: str | None, labels: tuple[str, ...], user: str | None = None
-) -> Dataset:
-    return api.load(
-        path,
-        labels,
-        text=[each.strip() for each in options.text_column.split(",")],
-        label=options.label_column,
-        user=user,
-        name=name,
-        **of_rows(options),
-    )
 
 
 def _scored(session: AnswerSession, file: Dataset, test: list[Record]) -> dict[str, Any]:
@@ -202,13 +169,6 @@ def _test_rows(file: Dataset, options: argparse.Namespace, request: AnswerReques
     if request.rate is not None and len(usable) > request.queries:
         raise UsageError(f"Poisson samples give {request.queries} answers in all: raise --queries to {len(usable)}.")
     return usable
-
-
-def _open(options: argparse.Namespace, request: AnswerRequest) -> AnswerSession:
-    dataset = _read(options, options.csv, options.name, request.labels, options.unit_column)
-    model = None if request.retrieval is Retrieval.LABELS_ONLY else api.load_model(options.model)
-    randomness = None if options.test_seed is None else SeededRandomness(options.test_seed)
-    return api.ask_as(request, dataset, model, randomness=randomness, anew=options.new_reservation)
 
 
 def _document(opened: AnswersOpened, released: AnswerReleased) -> dict[str, Any]:

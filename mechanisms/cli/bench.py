@@ -8,7 +8,7 @@ from typing import Any
 
 from mechanisms.audit.bench import Measured, bench
 from mechanisms.cli.output import add_json, progress, show
-from mechanisms.data.columns import guess_columns
+from mechanisms.data.headers import guess_columns
 from mechanisms.data.sources import EXAMPLES, name_of, read_table
 from mechanisms.errors import DataError
 from mechanisms.inference.engine.threads import fixed_thread_count

@@ -8,17 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from mechanisms import api, confidence
-from mechanisms.cli.config_file import READER_MODEL, READER_URL
-from mechanisms.cli.options import add_label_names, add_reading_options, check_says_something, of_rows
-from mechanisms.cli.output import (
-    add_json,
-    in_json,
-    not_private,
-    progress,
-    show,
-    told_of_owners,
-    told_of_rows,
-)
+from mechanisms.cli.output import add_json, in_json, not_private, progress, show, told_of_owners, told_of_rows
+from mechanisms.cli.rows import add_rows, check_says_something, loaded
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import PUBLIC_ONLY, Scorecard
@@ -29,6 +20,7 @@ from mechanisms.inference.models.listing import default_name
 from mechanisms.inference.remote import KEY_VARIABLE, ChatServer, ServerAddress, key_from_environment
 from mechanisms.records import Dataset
 
+READER_URL, READER_MODEL = "--reader-url", "--reader-model"
 _NO_WRITER = "its writer, {writer}, is not among the models that are listed and on this machine"
 _NO_LABEL = "The answer names no label of the set, or several."
 
@@ -44,10 +36,7 @@ def _add_query(parser: argparse.ArgumentParser) -> None:
 def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("demos", metavar="DEMOS")
     parser.add_argument("--test", required=True, metavar="FILE")
-    parser.add_argument("--text-column", default="text")
-    parser.add_argument("--label-column", default="label")
-    add_label_names(parser)
-    add_reading_options(parser)
+    add_rows(parser)
     parser.add_argument("--limit", type=int, help="use only the first rows")
     _add_reader_options(parser)
     add_json(parser)
@@ -138,8 +127,7 @@ def _evaluate(options: argparse.Namespace) -> None:
     if options.limit is not None and options.limit < 1:
         raise UsageError("--limit must be at least 1.")
     check_labels(written.labels)
-    columns = {"text": options.text_column, "label": options.label_column}
-    whole = api.load_test(options.test, written, **columns, **of_rows(options))
+    whole = loaded(options, options.test, written.labels, name="test file")
     test = replace(whole, records=whole.records[: options.limit])
     if remote is not None:
         show(options, _evaluated_elsewhere(remote, written, whole, test))

@@ -12,8 +12,6 @@ import yaml
 from mechanisms.errors import UsageError
 from mechanisms.files import text_of
 
-READER_URL, READER_MODEL = "--reader-url", "--reader-model"
-_REFUSED = "only query and evaluate read elsewhere: leave out {flag}. Private rows never leave this machine."
 _FLAG = "--config"
 _NOT_IN_A_FILE = {_FLAG, "--help"}
 
@@ -34,21 +32,16 @@ class ConfigurableParser(argparse.ArgumentParser):
         add, self._add = self._add, None
         if add is not None:
             add(self)
-        flags = self._option_string_actions
-        args = None if args is None else list(args)
-        for flag in (each.split("=")[0] for each in args or ()):
-            if flag in (READER_URL, READER_MODEL) and flag not in flags:
-                self.exit(2, f"{self.prog}: {_REFUSED.format(flag=flag)}\n")
-        if args is not None and _FLAG in flags:
+        if args is not None and _FLAG in self._option_string_actions:
+            args = list(args)
             try:
-                args = [*_from_file(args, flags), *args]
+                args = [*_from_file(args, self._option_string_actions), *args]
             except UsageError as error:
                 self.error(str(error))
         return super().parse_known_args(args, namespace)
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:
-    """Add the option that names the file."""
     help_text = "YAML with options under their flags' names; the command line overrides it"
     parser.add_argument(_FLAG, metavar="FILE", help=help_text)
 
@@ -60,10 +53,8 @@ def _from_file(args: Sequence[str], flags: Mapping[str, argparse.Action]) -> Ite
         path = finder.parse_known_args(args)[0].config
     except argparse.ArgumentError as error:
         raise UsageError(f"{_FLAG} needs the path of a file.") from error
-    if path is None:
-        return
-    for name, value in _read(path).items():
-        flag = f"--{_printed(name)}"
+    for name, value in () if path is None else _read(path).items():
+        flag = f"--{_text(name)}"
         if flag not in flags or flag in _NOT_IN_A_FILE:
             raise UsageError(f"'{path}': the command has no option '{flag[2:]}': correct or remove it.")
         yield from _as_argument(flag, value, flags)
@@ -73,9 +64,9 @@ def _read(path: str) -> dict[Any, Any]:
     text = text_of(path)
     try:
         # Aliases let a short file expand exponentially, or contain itself.
-        if any(isinstance(each, yaml.AliasEvent) for each in yaml.parse(text, Loader=yaml.SafeLoader)):
+        if any(isinstance(each, yaml.AliasEvent) for each in yaml.parse(text, Loader=yaml.BaseLoader)):
             raise UsageError(f"'{path}' has YAML aliases (*): write out their values.")
-        document = yaml.safe_load(text)
+        document = yaml.load(text, Loader=yaml.BaseLoader)  # which makes texts, lists and mappings alone
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UsageError(f"'{path}' is not YAML: write one 'option: value' per line.") from error
     if not isinstance(document, dict):
@@ -85,42 +76,24 @@ def _read(path: str) -> dict[Any, Any]:
 
 def _as_argument(flag: str, value: Any, flags: Mapping[str, argparse.Action]) -> Iterator[str]:
     if flags[flag].nargs == 0:  # a switch
-        if not isinstance(value, bool):
+        on, off = str(value).lower() == "true", f"--no-{flag[2:]}"
+        if not on and str(value).lower() != "false":
             raise UsageError(f"The option '{flag[2:]}' must be true or false.")
-        off = f"--no-{flag[2:]}"
-        if value or off in flags:
-            yield flag if value else off
-        return
-    yield f"{flag}={_text(flag, value)}"
+        if on or off in flags:
+            yield flag if on else off
+    elif isinstance(value, dict):  # as JSON, since a label may have a comma
+        pairs = {_text(name): _text(each) for name, each in value.items()}
+        yield f"{flag}={json.dumps(pairs, ensure_ascii=False)}"
+    elif isinstance(value, list):
+        yield f"{flag}={json.dumps([_text(each) for each in value], ensure_ascii=False)}"
+    else:
+        yield f"{flag}={_text(value)}"
 
 
-def _text(flag: str, value: Any) -> str:
-    """A value as text of the command line: lists and mappings as JSON, since a label may have a comma.
-
-    They must not be nested.
-    """
-    if isinstance(value, dict):
-        return json.dumps(
-            {_single(flag, name): _single(flag, each) for name, each in value.items()}, ensure_ascii=False
-        )
-    if isinstance(value, list):
-        return json.dumps([_single(flag, each) for each in value], ensure_ascii=False)
-    return _single(flag, value)
-
-
-def _single(flag: str, value: Any) -> str:
-    # YAML reads a bare Yes, No, On or Off as a truth value, and a date as a date.
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise UsageError(f"The option '{flag[2:]}' has a value that is neither text nor number: put it in quotes.")
-    return _printed(value)
-
-
-def _printed(value: object) -> str:
-    try:
-        text = str(value)
-    except ValueError as error:  # of a number that YAML read from base 16, Python prints 4300 digits at most
-        raise UsageError("The file has a whole number that is too long: write a smaller one.") from error
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise UsageError("The file has a list or mapping inside another one: write texts and numbers there.")
     try:  # JSON escapes an emoji as two halves, which YAML leaves as they are
-        return text.encode("utf-16", "surrogatepass").decode("utf-16")
+        return value.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError as error:
         raise UsageError("The file has half a character, written as \\ud800 or so: write the whole one.") from error

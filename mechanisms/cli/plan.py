@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from mechanisms import api
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.cli.options import add_settings, spec_of
 from mechanisms.cli.output import add_json, progress, show
 from mechanisms.discovery import parameters
-from mechanisms.runs.planner import Option, Task
+from mechanisms.errors import UsageError
+from mechanisms.runs.planner import Option, Task, ranked
+from mechanisms.runs.planner import options as found_by
 from mechanisms.sampling import SamplingPlan
+from mechanisms.steps import mechanism_class, mechanism_names
 
 _SETTINGS = ("epsilon", "delta", "mechanism", "per_subset", "tokens", "shots")
 _USUAL = {"per_subset": 1, "tokens": SamplingPlan.tokens, "shots": SamplingPlan.shots}
@@ -30,20 +32,26 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 def _plan(options: argparse.Namespace) -> None:
     spec = spec_of(options, **_USUAL)
     assert spec.tokens is not None
+    mechanism = mechanism_class(spec.mechanism)
+    if not mechanism.uses_private_rows or mechanism.not_private:
+        noisy = [name for name in mechanism_names() if mechanism_class(name).uses_private_rows]
+        known = ", ".join(name for name in noisy if mechanism_class(name).not_private is None)
+        raise UsageError(f"Nothing to plan for '{spec.mechanism}': choose one of {known}.")
     task = Task(options.size, spec.tokens, options.prompt_tokens, spec.per_subset or 1, spec.shots)
-    target = PrivacyTarget(spec.epsilon, spec.delta)
-    found = api.planned(
-        spec.mechanism, task, target, options.max_prompt_tokens, told=lambda each: progress(_line(each))
-    )
+    target, found = PrivacyTarget(spec.epsilon, spec.delta), []
+    for each in found_by(mechanism(), task, target, options.max_prompt_tokens):
+        progress(_line(each))
+        found.append(each)
+    if not found:
+        raise UsageError("No plan fits: raise --max-prompt-tokens, or epsilon.")
     if options.json:
-        show(options, {"options": [in_json(each) for each in found]})
+        show(options, {"options": [_in_json(each) for each in ranked(found)]})
         return
-    for each in found:
+    for each in ranked(found):
         print(_line(each))
 
 
-def in_json(option: Option) -> dict[str, Any]:
-    """A plan, calibrated."""
+def _in_json(option: Option) -> dict[str, Any]:
     return {
         "scheme": option.plan.scheme.value,
         "unit_rows": option.plan.unit_rows,

@@ -6,8 +6,9 @@ import argparse
 from typing import Any
 
 from mechanisms import api
-from mechanisms.cli.options import add_label_names, add_reading_options, add_settings, of_rows, spec_of
+from mechanisms.cli.options import add_settings, spec_of
 from mechanisms.cli.output import add_json, progress, show
+from mechanisms.cli.rows import add_private_rows, loaded_private
 from mechanisms.demos.findings import DEMONSTRATIONS
 from mechanisms.inference.models.listing import default_name
 from mechanisms.records import Dataset
@@ -20,13 +21,7 @@ _OTHER_READER = "another model wrote the set: read here by {reader}, without wha
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("csv", metavar="FILE")
     parser.add_argument("demos", metavar="DEMOS", help="a demo set, or JSON by hand with 'demonstrations' and 'task'")
-    parser.add_argument("--text-column", default="text")
-    parser.add_argument("--label-column", default="label")
-    add_label_names(parser)
-    add_reading_options(parser)
-    parser.add_argument("--unit-column", help="user id: the privacy unit becomes all rows of a user")
-    parser.add_argument("--drop-duplicates", action="store_true")
-    parser.add_argument("--name", help="the data set's name in the ledger (default: the file's name)")
+    add_private_rows(parser)
     parser.add_argument("--epsilon", type=float, required=True, help="what the units that score pay")
     parser.add_argument(
         "--share",
@@ -49,30 +44,31 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 def _score(options: argparse.Namespace) -> None:
     scored = api.read_any(options.demos)
-    request = ScoreRequest(spec_of(options), options.share, options.prototypes_epsilon)
-    dataset = api.load(
-        options.csv,
-        scored.labels,
-        text=options.text_column,
-        label=options.label_column,
-        user=options.unit_column,
-        name=options.name,
-        drop_duplicates=options.drop_duplicates,
-        **of_rows(options),
-    )
+    spec = spec_of(options)
+    dataset = loaded_private(options, scored.labels)
     for warning in api.recognise(dataset):
         progress(warning)
     model = api.load_model(options.model)
     if scored.model_sha256 not in (None, model.sha256):
         progress(_OTHER_READER.format(reader=model.name))
-    found = api.score_as(request, scored, dataset, model)
+    found = api.score(
+        scored,
+        dataset,
+        epsilon=options.epsilon,
+        delta=spec.delta,
+        share=options.share,
+        max_record_tokens=spec.max_record_tokens,
+        max_unit_records=spec.max_unit_records,
+        prototypes_epsilon=options.prototypes_epsilon,
+        model=model,
+    )
     for name, arm in found.score.arms.items():
         if arm.wide:
             progress(f"{name}: too few rows to say much; raise --share or --epsilon")
-    show(options, _document(found, request, scored, dataset))
+    show(options, _document(found, options.share, scored, dataset))
 
 
-def _document(found: ScoreFound, request: ScoreRequest, scored: ScoredSet, dataset: Dataset) -> dict[str, Any]:
+def _document(found: ScoreFound, share: float, scored: ScoredSet, dataset: Dataset) -> dict[str, Any]:
     """A document like a demo set's `score`, with the cost, and with the sizes that weigh labels."""
     own = found.score.exported(without=DEMONSTRATIONS not in found.score.arms)
     return {
@@ -88,7 +84,7 @@ def _document(found: ScoreFound, request: ScoreRequest, scored: ScoredSet, datas
         "delta": found.claim.delta,
         "unit": dataset.unit,
         "adjacency": ADJACENCY,
-        "share": request.share,
+        "share": share,
         "event": found.event.to_json(),
         "public_inputs": list(found.public_inputs),
         **({} if scored.sizes is None else {"sizes": dict(scored.sizes), "weights": dict(scored.weights)}),

@@ -11,25 +11,12 @@ from pathlib import Path
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.api import run
 from mechanisms.cli.config_file import add_config
-from mechanisms.cli.options import (
-    FROM_THE_COLUMN,
-    add_labels,
-    add_reading_options,
-    add_settings,
-    check_noise,
-    field_names,
-    label_names,
-    labels_of,
-    reading,
-    spec_of,
-)
+from mechanisms.cli.options import add_settings, check_noise, spec_of
 from mechanisms.cli.output import add_json, check_apart, progress, show, show_json
+from mechanisms.cli.rows import FROM_THE_COLUMN, add_labels, add_private_rows, field_names, labels_of, loaded_private
 from mechanisms.cli.run_words import claim_in_words, lines_of, stages_in_words
-from mechanisms.data.columns import ColumnMapping, checked_dataset
-from mechanisms.data.file_format import formats_in_words
-from mechanisms.data.reading import reading_of
 from mechanisms.data.sizes import MeasuredSizes, measure_sizes
-from mechanisms.data.sources import name_of, read_table
+from mechanisms.data.sources import formats_in_words
 from mechanisms.demos.demo_set import DemoSet, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import TooLong, UsageError
@@ -56,13 +43,8 @@ _OTHER_OPTIONS = "The run that was cut off had other settings: give the same opt
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("csv", metavar="FILE", nargs="?", help=f"{formats_in_words()}; none with --mechanism public")
-    parser.add_argument("--text-column", default="text")
-    parser.add_argument("--label-column", default="label")
-    parser.add_argument("--unit-column", help="user id: the privacy unit becomes all rows of a user")
     add_labels(parser)
-    add_reading_options(parser)
-    parser.add_argument("--name", help="the data set's name in the ledger (default: the file's name)")
-    parser.add_argument("--drop-duplicates", action="store_true")
+    add_private_rows(parser)
     parser.add_argument("--model", default=default_name())
     parser.add_argument("--engine", choices=ENGINES, default=LOCAL, help="ray: rows over the workers of a cluster")
     parser.add_argument("--out", metavar="FILE", help="where the demo set goes (default: standard output)")
@@ -138,25 +120,13 @@ def _check(options: argparse.Namespace, spec: RunSpec) -> None:
         raise UsageError("--test-seed must not be negative.")
     if options.out:
         check_writable(options.out)
-    check_apart(options.out, options.journal or options.resume, but=(options.csv, options.config, options.label_names))
+    check_apart(options.out, options.journal or options.resume, but=(options.csv, options.config))
 
 
 def _dataset(options: argparse.Namespace, spec: RunSpec) -> Dataset:
-    """The private data set; what is odd about its file, and which rows take no part, is told. Public runs open none."""
+    """The private data set; of a public run, which opens no file, an empty one."""
     labels = labels_of(options)
-    if spec.public:
-        return Dataset(options.name or _PUBLIC, labels, ())
-    table = read_table(options.csv, reading_of(reading(options), labels))
-    mapping = ColumnMapping(
-        options.text_column,
-        options.label_column,
-        options.unit_column,
-        options.drop_duplicates,
-        label_names=label_names(options),
-        merge_labels=options.merge_labels,
-    )
-    name = (options.name or name_of(options.csv)).strip()
-    return checked_dataset(table, mapping, name, labels, progress, options.allow_left_out)
+    return Dataset(options.name or _PUBLIC, labels, ()) if spec.public else loaded_private(options, labels)
 
 
 def _measured(

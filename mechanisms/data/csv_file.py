@@ -16,11 +16,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
-from mechanisms.data.file_format import FileFormat
-from mechanisms.data.header import BEGINNING, check_no_title, headed
-from mechanisms.data.raw_file import RawFile
-from mechanisms.data.reading import USUAL, Reading
-from mechanisms.data.table import MAX_COLUMNS, TOO_MANY_COLUMNS, Table
+from mechanisms.data.headers import BEGINNING, check_no_title, headed
+from mechanisms.data.sources import FileFormat, RawFile
+from mechanisms.data.table import MAX_COLUMNS, TOO_MANY_COLUMNS, USUAL, Reading, Table
 from mechanisms.data.text_lines import TextLines
 from mechanisms.errors import DataError, UsageError
 
@@ -34,6 +32,7 @@ _SAYS_SEPARATOR = re.compile(rb'"?sep=.?"?', re.IGNORECASE)
 _SAID_SEPARATOR = re.compile(rb'"?sep=([!#-/:-@\[-`{-~]|\t)"?\1*', re.IGNORECASE)
 """A first line that tells Excel the separator; some programs pad it to the width of the table."""
 _ENDS = b"\r\n"
+_TABS = (".tsv", ".tab")
 
 
 class Rows:
@@ -73,7 +72,7 @@ class Rows:
         elif _SAYS_SEPARATOR.fullmatch(first.rstrip(_ENDS)):
             raise DataError("The first line begins with 'sep=' but gives no known separator: remove that line.")
         usual = usual or (_DELIMITERS[0] if reading.header is False else None)
-        usual = separator_named(reading.separator) if reading.separator else usual
+        usual = _separator_named(reading.separator) if reading.separator else usual
         self.delimiter = usual or max(_DELIMITERS, key=_unquoted(first, self._lines).count)
         self.guessed = None if usual or self.delimiter == _DELIMITERS[0] else self.delimiter.decode()
         cells = _record(first, self._lines, self.delimiter, MAX_COLUMNS + 1)
@@ -127,12 +126,7 @@ class Rows:
             yield f"Rows with a carriage return (CR) inside, which ends no line here: {count}, first in line {first}."
 
 
-def separator_named(said: str) -> bytes:
-    """A separator as a byte; "tab" is one too.
-
-    Raises:
-        UsageError: it is not one character of ASCII that can divide cells.
-    """
+def _separator_named(said: str) -> bytes:
     each = "\t" if said.lower() == "tab" else said
     if len(each) != 1 or not each.isascii() or each.isalnum() or each in '"\r\n':
         raise UsageError("A separator is one character, such as ';', or the word tab.")
@@ -235,8 +229,7 @@ def _quoted_cell(line: bytes, at: int, lines: _Lines, taken: list[bytes]) -> tup
     room = MAX_FURTHER_BYTES
     while (end := _closing_quote(line, at)) < 0:
         parts.append(line[at:])
-        more = next(lines, None)
-        if more is None:
+        if (more := next(lines, None)) is None:
             return None
         taken.append(more)
         room -= len(more)
@@ -253,11 +246,6 @@ def _closing_quote(line: bytes, at: int) -> int:
     while at >= 0 and line.startswith(b'""', at):
         at = line.find(b'"', at + 2)
     return at
-
-
-# Reading a private CSV or TSV file: every bad file gets a one-line error.
-
-_TABS = (".tsv", ".tab")
 
 
 def read_csv(raw: RawFile, reading: Reading) -> Table:

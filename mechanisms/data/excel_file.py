@@ -13,34 +13,33 @@ from xml.parsers import expat
 
 import openpyxl
 
-from mechanisms.data.file_format import FileFormat
-from mechanisms.data.header import BEGINNING, check_no_title, headed
-from mechanisms.data.raw_file import RawFile
-from mechanisms.data.reading import Reading, ReadingAsked
-from mechanisms.data.table import MAX_COLUMNS, NoRows, Table, cell_text
+from mechanisms.data.headers import BEGINNING, check_no_title, headed
+from mechanisms.data.sources import FileFormat, RawFile
+from mechanisms.data.table import MAX_COLUMNS, NoRows, Reading, ReadingAsked, Table, cell_text
 from mechanisms.errors import DataError
 
 MAX_UNPACKED = 128 * 2**20
 """The most bytes of all parts: fewer than for other files, since reading XML takes many times its size in memory."""
-MAX_ELEMENTS = 2**23
+_MAX_ELEMENTS = 2**23
 """The most elements of all parts: some readers keep every one. 128 MiB of ordinary cells have about 7 million."""
-MAX_IN_A_ROW = 2**18
+_MAX_IN_A_ROW = 2**18
 """The most elements in a row, which is held whole while it is read: Excel allows 16,384 cells."""
-BROKEN = (
+_BROKEN = (
     "The Excel file is damaged or protected: open it in Excel, save it again as .xlsx or CSV (UTF-8), and try again."
 )
 _WORKBOOK = "xl/workbook"
 _ROW = 3
 """The depth of a row element: worksheet, its data, a row."""
 _BLOCK = 2**16
+_MAX_ROWS = 2**20
+"""Excel's limit of a sheet; the row numbers in a file may be arbitrary."""
+_HEADER_ROWS = 1000
+"""The first rows, which are searched for the header."""
+_EMPTY = (None, "")
 
 
-def check_parts(file: IO[bytes]) -> None:
-    """Check that a workbook can be read within bounds, one block of a part at a time.
-
-    Raises:
-        DataError: no workbook, damaged, or too large when it is unpacked.
-    """
+def _check_parts(file: IO[bytes]) -> None:
+    """Check that a workbook can be read within bounds, one block of a part at a time."""
     try:
         with zipfile.ZipFile(file) as archive:
             parts = archive.infolist()
@@ -53,7 +52,7 @@ def check_parts(file: IO[bytes]) -> None:
                 with archive.open(part) as opened:  # yields no more bytes than the part states
                     counted = _counted(opened, counted)
     except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError, ValueError, RuntimeError) as error:
-        raise DataError(BROKEN) from error
+        raise DataError(_BROKEN) from error
 
 
 def _counted(file: IO[bytes], before: int) -> int:
@@ -66,7 +65,7 @@ def _counted(file: IO[bytes], before: int) -> int:
         depth += 1
         count += 1
         in_row = in_row + 1 if depth > _ROW else 0
-        if count > MAX_ELEMENTS or in_row > MAX_IN_A_ROW:
+        if count > _MAX_ELEMENTS or in_row > _MAX_IN_A_ROW:
             raise _too_large("this app can read")
 
     def ends(_name: str) -> None:
@@ -85,20 +84,12 @@ def _counted(file: IO[bytes], before: int) -> int:
 
 
 def _refuse(*_: Any) -> None:
-    raise DataError(BROKEN)
+    """No workbook declares entities, which can grow without end."""
+    raise DataError(_BROKEN)
 
 
 def _too_large(most: str) -> DataError:
     return DataError(f"The Excel file holds more than {most} when it is unpacked: save the sheet as CSV (UTF-8).")
-
-
-# Reading a private workbook: one sheet that is not hidden, with the saved values of formulas.
-
-_MAX_ROWS = 2**20
-"""Excel's limit of a sheet; the row numbers in a file may be arbitrary."""
-_HEADER_ROWS = 1000
-"""The first rows, which are searched for the header."""
-_EMPTY = (None, "")
 
 
 def read_excel(raw: RawFile, reading: Reading) -> Table:
@@ -113,13 +104,13 @@ def read_excel(raw: RawFile, reading: Reading) -> Table:
     """
     with raw.opened() as file, warnings.catch_warnings():
         warnings.filterwarnings("ignore", module=r"openpyxl\.")  # some quote cells, which must reach no log
-        check_parts(file)
+        _check_parts(file)
         try:
             return _sheet_of(openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False), reading)
         except DataError:
             raise
         except Exception as error:  # openpyxl documents no errors for broken parts, and some quote a cell
-            raise DataError(BROKEN) from error
+            raise DataError(_BROKEN) from error
 
 
 def _sheet_of(workbook: Any, reading: Reading) -> Table:
@@ -174,7 +165,7 @@ def _filled_rows(rows: Iterator[Sequence[Any]], names: Sequence[str] | None) -> 
     """The rows with a value in a named column; without names those with a value, up to the last one."""
     for number, row in enumerate(rows):
         if number >= _MAX_ROWS:
-            raise DataError(BROKEN)
+            raise DataError(_BROKEN)
         filled = _filled(row)
         if names is None and filled:
             yield row[: filled[-1] + 1]
@@ -183,10 +174,5 @@ def _filled_rows(rows: Iterator[Sequence[Any]], names: Sequence[str] | None) -> 
 
 
 READER = FileFormat(
-    "excel",
-    "Excel (.xlsx)",
-    (".xlsx",),
-    read_excel,
-    takes=("header", "sheet", "skip"),
-    starts=b"PK\x03\x04",
+    "excel", "Excel (.xlsx)", (".xlsx",), read_excel, takes=("header", "sheet", "skip"), starts=b"PK\x03\x04"
 )

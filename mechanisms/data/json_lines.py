@@ -8,29 +8,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from mechanisms.data.file_format import FileFormat
-from mechanisms.data.raw_file import RawFile
-from mechanisms.data.reading import Reading
-from mechanisms.data.table import (
-    MAX_CELLS,
-    MAX_ROWS,
-    TEXT,
-    TOO_MANY_ROWS,
-    Table,
-    cell_text,
-    dumps,
-    table_of,
-)
+from mechanisms.data.sources import FileFormat, RawFile
+from mechanisms.data.table import MAX_CELLS, MAX_ROWS, TEXT, TOO_MANY_ROWS, Reading, Table, cell_text, table_of
 from mechanisms.data.text_lines import TextLines
 from mechanisms.errors import DataError
 
-_ARRAY = "This is a JSON array: save one object per line (JSON Lines)."
 _MOST_IN_LINE = 100_000
 """The most names of one object: a million take many seconds to read."""
 _MOST_NAMES = 100
@@ -50,16 +38,8 @@ class Lines(Table):
         """The cells under a name; None if no row has it, or if it is no valid column name."""
         found = super().column(name)
         if found is None and _is_name(name) and any(name in row for row in self.objects):
-            return pd.Series(self.cells(name), index=self.frame.index, dtype=TEXT)
+            return pd.Series([cell_text(row.get(name)) for row in self.objects], index=self.frame.index, dtype=TEXT)
         return found
-
-    def has_only(self, names: Iterable[str | None]) -> bool:
-        """Always False: without a header, names follow from private rows."""
-        return False
-
-    def cells(self, name: str) -> list[str]:
-        """Each row's value under a name, as text by `cell_text`; empty where the row lacks the name."""
-        return [cell_text(row.get(name)) for row in self.objects]
 
 
 def read_json_lines(raw: RawFile, reading: Reading) -> Lines:
@@ -69,14 +49,15 @@ def read_json_lines(raw: RawFile, reading: Reading) -> Lines:
 
     Raises:
         DataError: unreadable, a JSON array, or without an object that has a name.
-        ReadingAsked: see `TextLines`.
+        ReadingAsked: the encoding has to be said.
     """
     text = TextLines.of(raw, reading.encoding, zeros=True)
+    lines = (line for block in text.lines("\n") for line in block.splitlines() if line.strip())
     rows: list[Mapping[str, Any]] = []
     unread = 0
-    for number, line in enumerate(_lines(text)):
+    for number, line in enumerate(lines):
         if number == 0 and line.lstrip().startswith(b"["):
-            raise DataError(_ARRAY)
+            raise DataError("This is a JSON array: save one object per line (JSON Lines).")
         if number >= MAX_ROWS:  # lines that are left out take time too
             raise DataError(TOO_MANY_ROWS)
         if (row := _object(line)) is None:
@@ -87,8 +68,11 @@ def read_json_lines(raw: RawFile, reading: Reading) -> Lines:
     if not names:
         raise DataError("No line of the file is a JSON object with a name: save the table as JSON Lines in UTF-8.")
     table = table_of(names, ([cell_text(row.get(name)) for name in names] for row in rows))
-    remarks = (*_remarks(rows), *text.remarks())
-    return Lines(table.frame, remarks, unread=unread, objects=tuple(rows))
+    remarks = [*text.remarks()]
+    others = {name for name in set().union(*rows) if not _is_name(name)}
+    if odd := sum(not others.isdisjoint(row) for row in rows):
+        remarks.insert(0, f"Lines with names that are not read, since they are empty or have extra white space: {odd}.")
+    return Lines(table.frame, tuple(remarks), unread=unread, objects=tuple(rows))
 
 
 def _object(line: bytes) -> Mapping[str, Any] | None:
@@ -97,12 +81,12 @@ def _object(line: bytes) -> Mapping[str, Any] | None:
         return None
     try:
         row = json.loads(line)
-        if isinstance(row, dict) and len(row) > _MOST_IN_LINE:
+        if not isinstance(row, dict) or len(row) > _MOST_IN_LINE:
             return None
-        dumps(row).encode()  # raises for lone surrogates
+        json.dumps(row, ensure_ascii=False).encode()  # raises for lone surrogates
     except (ValueError, RecursionError):
-        row = None
-    return row if isinstance(row, dict) else None
+        return None
+    return row
 
 
 def _offered(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -117,22 +101,4 @@ def _is_name(name: str) -> bool:
     return bool(name) and name == " ".join(name.split())
 
 
-def _remarks(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    unread = {name for name in set().union(*rows) if not _is_name(name)}
-    if unread:
-        lines = sum(not unread.isdisjoint(row) for row in rows)
-        yield f"Lines with names that are not read, since they are empty or have extra white space: {lines}."
-
-
-def _lines(text: TextLines) -> Iterator[bytes]:
-    for block in text.lines("\n"):
-        yield from (line for line in block.splitlines() if line.strip())
-
-
-READER = FileFormat(
-    "json-lines",
-    "JSON Lines",
-    (".jsonl", ".ndjson", ".json"),
-    read_json_lines,
-    takes=("encoding",),
-)
+READER = FileFormat("json-lines", "JSON Lines", (".jsonl", ".ndjson", ".json"), read_json_lines, takes=("encoding",))

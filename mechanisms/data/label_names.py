@@ -5,13 +5,11 @@ from __future__ import annotations
 import csv
 import functools
 import json
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable
-from pathlib import Path
 from typing import Any
-
-import yaml
 
 from mechanisms.errors import UsageError
 
@@ -19,8 +17,9 @@ LabelNames = tuple[tuple[str, str], ...]
 """Pairs (label in the file, name)."""
 _LONGEST = 100
 _ABBREVIATION = 4
-"""The longest label in capitals that counts as an abbreviation, as "USA", where other labels have small letters."""
-_NO_FILE = "The file of label names cannot be read: write one 'label: Name' per line (YAML)."
+"""The longest label in capitals that counts as an abbreviation, as "USA"."""
+_CAMEL = re.compile(r"(?<=..)(?<=[a-z])(?=[A-Z])")
+"""Where a word of camelCase begins; not after the first letter, as in "eBook"."""
 
 
 def checked_names(pairs: Iterable[tuple[str, str]]) -> LabelNames:
@@ -95,13 +94,11 @@ def _divided(said: str) -> list[str]:
 
 
 def read_names(said: str) -> LabelNames:
-    """Names from "label=Name,label=Name", see `read_pairs`, or from the path of a YAML file.
+    """Names from "label=Name,label=Name", or as JSON; see `read_pairs`.
 
     Raises:
         UsageError: not readable, or not one to one.
     """
-    if said.lower().endswith((".yaml", ".yml")):
-        return checked_names(_of_file(Path(said)))
     return checked_names(read_pairs(said))
 
 
@@ -163,8 +160,7 @@ def proposed_names(labels: Collection[str]) -> LabelNames:
 
     A label keeps its own name if the readable one is taken, too long or has an equals sign.
     """
-    loud = in_capitals(labels)
-    names = {label: readable(label, loud) for label in labels}
+    names = {label: readable(label) for label in labels}
     if all(name == _begun(label) for label, name in names.items()):
         return ()
     called = Counter(names.values())
@@ -175,36 +171,26 @@ def proposed_names(labels: Collection[str]) -> LabelNames:
     )
 
 
-def in_capitals(labels: Iterable[str]) -> bool:
-    """Whether all labels are in capitals, so that capitals mark no abbreviation."""
-    return all(label.isupper() for label in labels if label.lower() != label.upper())
-
-
-def readable(label: str, loud: bool = False) -> str:
-    """A label as words: "card_payment_fee", "cardPaymentFee" and "CARD_PAYMENT_FEE" become "Card payment fee".
-
-    Args:
-        loud: see `in_capitals`; otherwise a short label in capitals stays as it is, as an abbreviation.
-    """
+def readable(label: str) -> str:
+    """A label as words: "card_payment_fee", "cardPaymentFee" and "CARD_PAYMENT_FEE" become "Card payment fee"."""
     words = label.replace("_", " ").split() or [label]
-    if label.isupper() and (loud or len(label) > _ABBREVIATION):
-        words = [word.lower() for word in words]
+    if label.isupper():
+        words = [word.lower() if len(label) > _ABBREVIATION else word for word in words]
     elif len(label.split()) == 1:
         words = [part for word in words for part in _parts(word)]
     return _begun(" ".join(words))
 
 
+def _parts(word: str) -> list[str]:
+    """The words of camelCase in small letters, but for "PIN" in "changePIN", and "OfficeHolder" with its capitals."""
+    parts = _CAMEL.split(word)
+    if len(parts) == 1 or not word[:1].islower():
+        return parts
+    return [part if len(part) > 1 and part.isupper() else part.lower() for part in parts]
+
+
 def _begun(words: str) -> str:
     return words[:1].upper() + words[1:]
-
-
-def _parts(word: str) -> list[str]:
-    """Split camelCase, at a capital after a small letter; not after the first letter, as in "eBook"."""
-    starts = [i for i in range(2, len(word)) if word[i].isupper() and word[i - 1].islower()]
-    parts = [word[a:b] for a, b in zip([0, *starts], [*starts, len(word)], strict=True)]
-    if not word[:1].islower():
-        return parts
-    return [part if len(part) > 1 and part.isupper() else part.lower() for part in parts] if starts else parts
 
 
 def _pair(said: str) -> tuple[str, str]:
@@ -212,13 +198,3 @@ def _pair(said: str) -> tuple[str, str]:
     if not equals:
         raise UsageError("A label name has no equals sign: write label = Name.")
     return label, name
-
-
-def _of_file(path: Path) -> list[tuple[str, str]]:
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
-        raise UsageError(_NO_FILE) from error
-    if not isinstance(document, dict) or not all(isinstance(each, str | int) for each in document.values()):
-        raise UsageError(_NO_FILE)
-    return [(str(label), str(name)) for label, name in document.items()]

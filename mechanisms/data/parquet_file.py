@@ -9,13 +9,12 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mechanisms.data.file_format import FileFormat
-from mechanisms.data.raw_file import RawFile
+from mechanisms.data.sources import FileFormat, RawFile
 from mechanisms.data.table import (
     MAX_BYTES,
     MAX_CELLS,
@@ -66,8 +65,12 @@ def read_parquet(raw: RawFile) -> Table:
     """
     try:
         schema, metadata = _described(raw)
-        kept = [field for field in schema if _is_plain(field.type)]
-        _check_size(metadata, len(kept))
+        kept = [field for field in schema if _holds(field, (*_SCALAR, *_TEXT))]
+        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+        if sum(each.total_byte_size for each in groups) > MAX_BYTES or metadata.num_rows * len(kept) > MAX_CELLS:
+            raise DataError(UNPACKED)
+        if not metadata.num_rows:
+            raise NoRows(NO_ROWS)
         names = column_names(field.name for field in kept)
         left_out = len(schema) - len(kept)
         remarks = [f"Columns left out, since they hold no plain values: {left_out}."]
@@ -80,15 +83,11 @@ def read_parquet(raw: RawFile) -> Table:
 def _described(raw: RawFile) -> tuple[Any, Any]:
     """The schema and the metadata in the footer."""
     with raw.opened() as opened:
-        if _footer_bytes(opened) > _MAX_FOOTER:
+        opened.seek(-_TAIL, os.SEEK_END)
+        if int.from_bytes(opened.read(_TAIL)[:4], "little") > _MAX_FOOTER:
             raise DataError(_LONG_FOOTER)
         with pq.ParquetFile(opened, **_OPTIONS) as file:
             return file.schema_arrow, file.metadata
-
-
-def _footer_bytes(file: IO[bytes]) -> int:
-    file.seek(-_TAIL, os.SEEK_END)
-    return int.from_bytes(file.read(_TAIL)[:4], "little")
 
 
 def _class_names(schema: Any, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -101,25 +100,15 @@ def _class_names(schema: Any, names: Sequence[str]) -> dict[str, tuple[str, ...]
     return {name: tuple(map(str, classes)) for name, classes in found.items() if isinstance(classes, list)}
 
 
-def _is_plain(kind: Any) -> bool:
-    return any(holds(_value_type(kind)) for holds in (*_SCALAR, *_TEXT))
-
-
-def _value_type(kind: Any) -> Any:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _check_size(metadata: Any, columns: int) -> None:
-    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-    if sum(group.total_byte_size for group in groups) > MAX_BYTES or metadata.num_rows * columns > MAX_CELLS:
-        raise DataError(UNPACKED)
-    if not metadata.num_rows:
-        raise NoRows(NO_ROWS)
+def _holds(field: Any, kinds: Sequence[Any]) -> bool:
+    """Whether the values of a column are of one of the kinds, as such or as entries of a dictionary."""
+    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    return any(is_kind(kind) for is_kind in kinds)
 
 
 def _rows(raw: RawFile, fields: list[Any]) -> Iterator[tuple[str, ...]]:
     """Rows as texts. A text that many cells of a column share is decoded once, as a dictionary's entry."""
-    texts = [field.name for field in fields if any(holds(_value_type(field.type)) for holds in _TEXT)]
+    texts = [field.name for field in fields if _holds(field, _TEXT)]
     names = [field.name for field in fields]
     with raw.opened() as opened, pq.ParquetFile(opened, read_dictionary=texts, **_OPTIONS) as file:
         for batch in file.iter_batches(_BATCH_ROWS, columns=names, use_threads=False):

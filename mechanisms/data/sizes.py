@@ -32,10 +32,8 @@ NO_NOISE = "a run without noise"
 SEEDED = "a run with a test seed, whose noise an observer can predict"
 SCORED = "accuracy without noise on rows of it"
 COMPARED = "rows of it beside its demonstrations"
-
 UNKNOWN = "not known: the ledger could not be read when the run had ended"
 """Stands in for marks that cannot be read; there may be several."""
-
 WHETHER_SHOWN = "whether clean values of its rows were shown before"
 """The mark depends on the rows, so that a certificate names it among its public inputs."""
 WHETHER_MET = "whether its rows took part in runs before"
@@ -64,7 +62,7 @@ def owners_of(test: Fingerprint, ledger: PrivacyLedger, own: Fingerprint | None 
 
 
 def shared_rows(test: Dataset, ledger: PrivacyLedger, own: Fingerprint | None = None) -> list[bool]:
-    """For each row of a test file, whether a private data set has it too; private. See `owners_of`."""
+    """For each row of a test file, whether a private data set has it too; private."""
     rows = fingerprint(test).rows
     known = ledger.rows.shared(rows)
     if own is not None:
@@ -107,15 +105,13 @@ def units_of(dataset: Dataset, max_records: int) -> Sequence[Unit]:
     if not dataset.by_user:
         return dataset.members
     key = secret_key()
-    return [_taken(unit, max_records, key) for unit in dataset.members]
 
+    def place(record: Record) -> str:  # equal digests are of equal records, whose order does not matter
+        return keyed_digest(("tally", record.text, record.label), key)
 
-def _taken(unit: Unit, most: int, key: bytes) -> Unit:
-    if len(unit) <= most:
-        return unit
-    # The order of records with equal digests does not matter: they are equal.
-    ordered = sorted(unit, key=lambda record: keyed_digest(("tally", record.text, record.label), key))
-    return tuple(ordered[:most])
+    return [
+        unit if len(unit) <= max_records else tuple(sorted(unit, key=place)[:max_records]) for unit in dataset.members
+    ]
 
 
 # A run of a single release: charged in full before the first row is read.
@@ -176,7 +172,7 @@ class MeasuredSizes:
 
     @property
     def cost(self) -> dict[str, float]:
-        """The measurement's cost, as a certificate states it."""
+        """As a certificate states it."""
         return {"epsilon": self.epsilon, "failure": self.failure}
 
 
@@ -226,19 +222,12 @@ def measure_sizes(
     return MeasuredSizes(sizes, epsilon, failure, fingerprint(dataset).content)
 
 
-# The cost of a run planned on measured sizes: the measurement is the first event of every list.
-#
-# The run is chosen in view of the sizes, so that their epsilon is added to its own (basic composition).
-
-_FLAGS = "a smaller --count-epsilon or a larger --epsilon"
+# The cost of a run planned on measured sizes: the measurement is the first event of every list. The run is chosen in
+# view of the sizes, so that their epsilon is added to its own (basic composition).
 
 
 def check_counted_here(measured: MeasuredSizes | None, content: str) -> None:
-    """Refuse sizes of another data set.
-
-    Args:
-        measured: the measurement; None where sizes are declared public.
-        content: keyed digest of the data set that the run is planned for.
+    """Refuse sizes of another data set than the one with this keyed digest; None where sizes are declared public.
 
     Raises:
         UsageError: another data set was measured.
@@ -247,13 +236,8 @@ def check_counted_here(measured: MeasuredSizes | None, content: str) -> None:
         raise UsageError("The label sizes were measured on another file: measure this file's.")
 
 
-def left_after_counts(epsilon: float, measured: MeasuredSizes | None, instead: str = _FLAGS) -> float:
-    """A run's epsilon without the measurement's.
-
-    Args:
-        epsilon: of the whole run.
-        measured: the measurement; None where sizes are declared public.
-        instead: the error's advice where nothing is left.
+def left_after_counts(epsilon: float, measured: MeasuredSizes | None) -> float:
+    """A run's epsilon without the measurement's, if there was one.
 
     Raises:
         UsageError: the measurement costs all of it.
@@ -261,7 +245,7 @@ def left_after_counts(epsilon: float, measured: MeasuredSizes | None, instead: s
     if measured is None:
         return epsilon
     if measured.epsilon >= epsilon:
-        raise UsageError(f"Counting has used up epsilon: choose {instead}.")
+        raise UsageError("Counting has used up epsilon: choose a smaller --count-epsilon or a larger --epsilon.")
     return epsilon - measured.epsilon
 
 

@@ -1,28 +1,161 @@
-"""Where private rows come from: a file, or a bundled example."""
+"""Where private rows come from: a file, whose first bytes tell its format, or a bundled example."""
 
 from __future__ import annotations
 
+import gzip
+import io
+import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import IO, cast
 
 from mechanisms.asking import Asked
 from mechanisms.data.columns import ColumnMapping
-from mechanisms.data.file_format import FileFormat, format_of, longest_mark
-from mechanisms.data.raw_file import PACKED, RawFile
-from mechanisms.data.reading import USUAL, Reading
-from mechanisms.data.table import Table
-from mechanisms.errors import DataError
+from mechanisms.data.table import FLAGS, MAX_BYTES, UNPACKED, USUAL, Reading, Table
+from mechanisms.discovery import defined
+from mechanisms.errors import DataError, UsageError
 from mechanisms.files import bundled
 
-# Reading a private file of labelled rows; its first bytes tell the format.
+# The bytes of a file, and what a format is.
 
+_GZIP = b"\x1f\x8b"
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0"
+_LONGEST_MARK = 16
+PACKED = ".gz"
+_BLOCK = 2**20
+
+
+@dataclass(frozen=True, repr=False)
+class RawFile:
+    """A file that is not parsed yet, on the disk or in memory, opened as often as needed; private.
+
+    Attributes:
+        name: the file's, as its owner knows it.
+        content: its place, or its bytes.
+        packed: whether it is gzip.
+    """
+
+    name: str
+    content: Path | bytes
+    packed: bool = False
+
+    @classmethod
+    def at(cls, path: Path) -> RawFile:
+        """The file at a path. A pipe can be read only once, so its bytes are kept.
+
+        Raises:
+            DataError: not accessible, too large, also when it is unpacked, or damaged gzip.
+        """
+        try:
+            size = path.stat().st_size
+        except OSError as error:
+            raise DataError(f"The file '{path.name}' cannot be opened: check its path and its permissions.") from error
+        if size > MAX_BYTES:
+            raise DataError(f"The file is larger than {MAX_BYTES // 2**20} MB: split it.")
+        file = cls(path.name, path if path.is_file() else path.read_bytes())
+        if file.start(len(_GZIP)) != _GZIP:
+            return file
+        file, unpacked = replace(file, packed=True), 0
+        try:
+            with file.opened() as opened:
+                while block := opened.read(_BLOCK):
+                    unpacked += len(block)
+                    if unpacked > MAX_BYTES:
+                        raise DataError(UNPACKED)
+        except (OSError, EOFError, zlib.error) as error:
+            raise DataError("The gzip file is damaged: pack it again, or unpack it.") from error
+        return file
+
+    @property
+    def suffix(self) -> str:
+        """How the name ends, in small letters, without the ending of gzip."""
+        name = self.name.lower()
+        return PurePosixPath(name.removesuffix(PACKED) if self.packed else name).suffix
+
+    def opened(self) -> IO[bytes]:
+        """The unpacked bytes, from the start.
+
+        Raises:
+            DataError: it cannot be read.
+        """
+        source = io.BytesIO(self.content) if isinstance(self.content, bytes) else self.content
+        try:
+            if self.packed:
+                return cast(IO[bytes], gzip.open(source))
+            return source if isinstance(source, io.BytesIO) else source.open("rb")
+        except OSError as error:
+            raise DataError(f"The file '{self.name}' cannot be read: check its permissions.") from error
+
+    def start(self, length: int) -> bytes:
+        """The first bytes."""
+        with self.opened() as file:
+            return file.read(length)
+
+    def first_lines(self, size: int) -> RawFile:
+        """The whole lines among the first bytes of a text file, for a look at them."""
+        head = self.start(size)
+        return RawFile(f"start{self.suffix}", head if len(head) < size else head[: head.rfind(b"\n") + 1] or head)
+
+    def in_memory(self) -> RawFile:
+        """The same file, wherever its place on the disk goes."""
+        content = self.content if isinstance(self.content, bytes) else self.content.read_bytes()
+        return replace(self, content=content)
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """A format that private rows are read from: what a module of this package defines as `READER`.
+
+    Attributes:
+        title: for people, in a list of formats.
+        suffixes: how names of such files end; where there is no mark, a file is known by them.
+        read: the rows, each read by itself: none decides what is read of another.
+        takes: the fields of a `Reading` that mean something for such a file.
+        starts: the first bytes of every such file, by which it is known whatever its name is; empty for text.
+    """
+
+    name: str
+    title: str
+    suffixes: tuple[str, ...]
+    read: Callable[[RawFile, Reading], Table]
+    takes: tuple[str, ...] = ()
+    starts: bytes = b""
+
+
+def file_formats() -> list[FileFormat]:
+    """All of them, in the order of their names."""
+    found = defined("mechanisms.data", "READER")
+    return [found[name] for name in sorted(found)]
+
+
+def formats_in_words() -> str:
+    """What a file may be, as a person is told."""
+    *most, last = (each.title for each in file_formats())
+    return f"{', '.join(most)} or {last}"
+
+
+def format_in(raw: RawFile) -> FileFormat:
+    """The format of a file: its first bytes tell. Text has no such mark: its suffix tells, and without one it is CSV.
+
+    Raises:
+        DataError: it is an old or a protected workbook, or one that is not read out of gzip.
+    """
+    start = raw.start(_LONGEST_MARK)
+    if start.startswith(_OLD_OFFICE):
+        raise DataError(
+            "This is an old or a protected Excel file: save it as .xlsx without a password, or as CSV (UTF-8)."
+        )
+    texts = [each for each in file_formats() if not each.starts]
+    marked = [each for each in file_formats() if each.starts and start.startswith(each.starts)]
+    if marked and raw.packed:
+        raise DataError(f"A file of the kind {marked[0].title} is not read out of gzip: unpack it.")
+    named = [each for each in texts if raw.suffix in each.suffixes]
+    return [*marked, *named, *(each for each in texts if each.name == "csv")][0]
 
 
 def read_table(file: str | Path | RawFile, reading: Reading = USUAL) -> Table:
     """The table in a file, with text cells.
-
-    The first bytes tell the format. A text file has no such mark: its suffix tells, and without one it is CSV.
 
     Args:
         file: it may be packed with gzip, if it is text.
@@ -31,28 +164,13 @@ def read_table(file: str | Path | RawFile, reading: Reading = USUAL) -> Table:
     Raises:
         DataError: not readable in its format, without rows, or too large.
         ReadingAsked: it can be read in more than one way.
+        UsageError: what was said means nothing for its format.
     """
     raw = file if isinstance(file, RawFile) else RawFile.at(Path(file))
     found = format_in(raw)
-    found.check(reading)
+    if foreign := [name for name in reading.said if name not in found.takes]:
+        raise UsageError(f"A file of the kind {found.title} has no {foreign[0]} to say: leave out {FLAGS[foreign[0]]}.")
     return replace(found.read(raw, reading), reading=reading)
-
-
-def format_in(raw: RawFile) -> FileFormat:
-    """The format of a file.
-
-    Raises:
-        DataError: it is an old or a protected workbook, or one that is not read out of gzip.
-    """
-    start = raw.start(max(len(_OLD_OFFICE), longest_mark()))
-    if start.startswith(_OLD_OFFICE):
-        raise DataError(
-            "This is an old or a protected Excel file: save it as .xlsx without a password, or as CSV (UTF-8)."
-        )
-    found = format_of(start, raw.suffix, otherwise="csv")
-    if raw.packed and found.starts:
-        raise DataError(f"A file of the kind {found.title} is not read out of gzip: unpack it.")
-    return found
 
 
 def name_of(path: str | Path) -> str:
@@ -65,36 +183,41 @@ def name_of(path: str | Path) -> str:
 
 @dataclass(frozen=True)
 class Example:
-    """A bundled file and how to read it."""
+    """A bundled file and how to read it.
+
+    Attributes:
+        fields: names of text and label in prompts.
+        asked: how a model is asked to write such a text.
+        test: further rows of the same kind, for tests.
+    """
 
     title: str
     path: Path
     mapping: ColumnMapping
     fields: tuple[str, str]
-    """Names of text and label in prompts."""
     asked: Asked
-    """How a model is asked to write such a text."""
-    test: Path | None = None
-    """Further rows of the same kind, for tests."""
+    test: Path
 
 
+_CLINIC = {
+    "Cardiology": "heart trouble",
+    "Dermatology": "a skin problem",
+    "Orthopedics": "bones and joints",
+    "Pediatrics": "a sick child",
+}
+_BANK = {
+    "Cards": "a bank card",
+    "Fraud": "a fraud on the account",
+    "Loans": "a loan",
+    "Transfers": "a money transfer",
+}
 EXAMPLES = (
     Example(
         "Clinic messages by department (fictional)",
         bundled("examples/clinic_messages.csv"),
         ColumnMapping("message", "department", "patient"),
         ("Message", "Department"),
-        Asked(
-            "message",
-            "a patient",
-            "a clinic",
-            words={
-                "Cardiology": "heart trouble",
-                "Dermatology": "a skin problem",
-                "Orthopedics": "bones and joints",
-                "Pediatrics": "a sick child",
-            },
-        ),
+        Asked("message", "a patient", "a clinic", words=_CLINIC),
         bundled("examples/clinic_test.csv"),
     ),
     Example(
@@ -102,17 +225,7 @@ EXAMPLES = (
         bundled("examples/bank_support.csv"),
         ColumnMapping("text", "topic"),
         ("Message", "Topic"),
-        Asked(
-            "message",
-            "a customer",
-            "a bank",
-            words={
-                "Cards": "a bank card",
-                "Fraud": "a fraud on the account",
-                "Loans": "a loan",
-                "Transfers": "a money transfer",
-            },
-        ),
+        Asked("message", "a customer", "a bank", words=_BANK),
         bundled("examples/bank_test.csv"),
     ),
 )

@@ -1,4 +1,4 @@
-"""The table of a private file of any format: named columns of text cells, within public limits."""
+"""The table of a private file of any format, within public limits, and what its owner says of how it is read."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import datetime
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import compress
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from mechanisms.data.reading import USUAL, Reading
-from mechanisms.errors import DataError
+from mechanisms.errors import DataError, UsageError
 
 MAX_BYTES = 512 * 2**20
 """The most bytes of a file, and of a packed file's content."""
@@ -28,12 +26,67 @@ MAX_CHARACTERS = MAX_BYTES
 """The most characters of all cells: a packed file may repeat one long text a million times."""
 TEXT = pd.StringDtype("python", na_value=np.nan)
 """The type of all columns, with or without Arrow installed, whose definition of white space differs from Python's."""
-TOO_LARGE = f"The file is larger than {MAX_BYTES // 2**20} MB: split it."
 UNPACKED = f"The file holds more than {MAX_BYTES // 2**20} MB or {MAX_CELLS:,} cells when it is unpacked: split it."
 TOO_MANY_ROWS = f"The file has more than {MAX_ROWS:,} rows: split it, or take a sample."
 TOO_MANY_COLUMNS = f"The file has more than {MAX_COLUMNS:,} columns: remove those that are not needed."
 NO_ROWS = "The file has a header line but no rows: add at least one row."
 _EXACT = 2.0**53
+"""Whole floats up to here are exact."""
+FLAGS = {
+    "header": "--header", "encoding": "--encoding", "separator": "--separator", "sheet": "--sheet",
+    "skip": "--skip-lines",
+}  # fmt: skip
+"""The command line's option for each field of a `Reading`; in Python it is an argument of the field's name."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a file is read, as far as its owner says so; public, like the file's format.
+
+    Attributes:
+        header: whether the first line names the columns; without a header they are called "1", "2", ... None: it does,
+            and a first line that looks like a row is asked about.
+        encoding: of the whole file, a name of `ENCODINGS`, or two as "A+B". None: as its mark says, or UTF-8, and what
+            is neither is asked about.
+        separator: of cells. None: read off the header; a comma where there is none.
+        sheet: the name of a workbook's sheet. None: the first that is not hidden.
+        skip: lines above the header, such as a title, that are left out.
+        labels: those that are known; a first line that has one of them looks like a row.
+    """
+
+    header: bool | None = None
+    encoding: str | None = None
+    separator: str | None = None
+    sheet: str | None = None
+    skip: int = 0
+    labels: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.skip < 0:
+            raise UsageError("The number of lines to skip must not be negative.")
+
+    @property
+    def said(self) -> list[str]:
+        """The names of what its owner said."""
+        return [each for each in FLAGS if getattr(self, each) != getattr(USUAL, each)]
+
+
+USUAL = Reading()
+"""Nothing was said."""
+
+
+class ReadingAsked(DataError):
+    """A file that can be read in more than one way: its owner has to say which.
+
+    Attributes:
+        question: what is unclear, for whoever sees the choices.
+        proposed: how it would be read as far as it can be told.
+        sheets: names to choose from, where the sheet is unclear.
+    """
+
+    def __init__(self, question: str, way: str, proposed: Reading, sheets: tuple[str, ...] = ()) -> None:
+        self.question, self.proposed, self.sheets = question, proposed, sheets
+        super().__init__(f"{question} {way}")
 
 
 class NoRows(DataError):
@@ -68,30 +121,6 @@ class Table:
         """The cells under a name; None where the file has no such column."""
         return self.frame.get(name)
 
-    def has_only(self, names: Iterable[str | None]) -> bool:
-        """Whether the header has no other names; public, since the header is no row."""
-        return set(names).issuperset(self.columns)
-
-    def beside(self, columns: Mapping[str, Sequence[str]]) -> Table:
-        """The table with columns added, or replaced where the names are equal."""
-        more = {name: pd.Series(cells, index=self.frame.index, dtype=TEXT) for name, cells in columns.items()}
-        return replace(self, frame=self.frame.assign(**more))
-
-
-def checked_size(path: Path) -> int:
-    """A file's size in bytes.
-
-    Raises:
-        DataError: not accessible, or too large.
-    """
-    try:
-        size = path.stat().st_size
-    except OSError as error:
-        raise DataError(f"The file '{path.name}' cannot be opened: check its path and its permissions.") from error
-    if size > MAX_BYTES:
-        raise DataError(TOO_LARGE)
-    return size
-
 
 def column_names(header: Iterable[str]) -> list[str]:
     """The names of a header with normalised white space; empty for a column without a name.
@@ -106,17 +135,6 @@ def column_names(header: Iterable[str]) -> list[str]:
     if len(names) > MAX_COLUMNS:
         raise DataError(TOO_MANY_COLUMNS)
     return names
-
-
-def numbered_names(columns: int) -> list[str]:
-    """The names of columns without a header: "1", "2", ...
-
-    Raises:
-        DataError: too many columns.
-    """
-    if columns > MAX_COLUMNS:
-        raise DataError(TOO_MANY_COLUMNS)
-    return [str(number + 1) for number in range(columns)]
 
 
 def table_of(names: Sequence[str], rows: Iterable[Sequence[str]], remarks: Iterable[str] = ()) -> Table:
@@ -151,7 +169,7 @@ def cell_text(value: Any) -> str:
     """A typed cell as text, independently of all other cells.
 
     None and NaN become empty; whole numbers have no decimal point, and dates no time; truth values and nested values
-    are JSON.
+    are JSON on one line.
     """
     match value:
         case str():
@@ -161,29 +179,15 @@ def cell_text(value: Any) -> str:
         case bool():
             return "true" if value else "false"
         case float():
-            return _number(value)
+            whole = value.is_integer() and abs(value) < _EXACT
+            return "" if math.isnan(value) else str(int(value)) if whole else repr(value)
         case bytes():
             return value.decode("utf-8", "replace")
+        case datetime.datetime():
+            day = value.time() == datetime.time() and value.tzinfo is None
+            return value.date().isoformat() if day else value.isoformat(" ")
         case datetime.date() | datetime.time():
-            return _moment(value)
+            return value.isoformat()
         case int() | Decimal() | datetime.timedelta():
             return str(value)
-    return dumps(value)
-
-
-def dumps(value: Any) -> str:
-    """A nested value as JSON on one line, without escapes for letters."""
     return json.dumps(value, ensure_ascii=False)
-
-
-def _moment(value: datetime.date | datetime.time) -> str:
-    if not isinstance(value, datetime.datetime):
-        return value.isoformat()
-    day = value.time() == datetime.time() and value.tzinfo is None
-    return value.date().isoformat() if day else value.isoformat(" ")
-
-
-def _number(value: float) -> str:
-    if math.isnan(value):
-        return ""
-    return str(int(value)) if value.is_integer() and abs(value) < _EXACT else repr(value)

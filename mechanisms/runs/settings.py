@@ -9,7 +9,7 @@ import yaml
 
 from mechanisms.data.columns import ColumnMapping
 from mechanisms.data.label_names import names_of
-from mechanisms.data.reading import FLAGS, USUAL, Reading
+from mechanisms.data.table import FLAGS, USUAL, Reading
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
 from mechanisms.runs.plan import Plan

@@ -15,10 +15,10 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from mechanisms.accounting import PrivacyLedger
+from mechanisms.data.sizes import NO_NOISE
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Dataset, PromptTemplate, Record
-from research.reproduction.guard import take_as_public
+from research.reproduction.tasks import take_as_public
 from research.runs import texts_written
 from research.texts import answers
 
@@ -45,7 +45,7 @@ def _mails(data: Path) -> Dataset:
     """E-mails with an address, each cut to what stands around its first one."""
     with (data / "enron_aeslc" / "train.csv").open(encoding="utf-8", newline="") as file:
         mails = [row["text"] for row in csv.DictReader(file)]
-    take_as_public("enron_aeslc", [Record(text, _ASKED) for text in mails], PrivacyLedger(), train=True)
+    take_as_public("enron_aeslc", [Record(text, _ASKED) for text in mails], NO_NOISE)
     found = [(text, at) for text in mails if (at := _ADDRESS.search(text))]
     cut = [text[max(0, at.start() - _BEFORE) : at.end() + _AFTER] for text, at in found]
     return Dataset("mails", (_ASKED,), [Record(text, _ASKED) for text in cut])

@@ -17,14 +17,13 @@ from pathlib import Path
 
 import numpy as np
 
-from mechanisms.accounting import PrivacyLedger
+from mechanisms.data.sizes import NO_NOISE, SCORED
 from mechanisms.evaluation.reader import Classifier
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.prompts import QueryPrompt, first_tokens
 from mechanisms.noise import Floats
 from mechanisms.records import Dataset, Demonstration, Record
-from research.reproduction.guard import take_as_public
-from research.reproduction.tasks import TASKS, rows_of
+from research.reproduction.tasks import TASKS, rows_of, take_as_public
 from research.runs import texts_written
 from research.texts import log_likelihoods
 
@@ -45,8 +44,8 @@ _WORDS = 16
 def _rows(data: Path) -> tuple[Sequence[Record], Sequence[Record]]:
     """Members, and others of the same source."""
     both = [rows_of(data / "dbpedia" / f"{name}.csv", _TASK) for name in ("train", "test")]
-    for rows, train in zip(both, (True, False), strict=True):
-        take_as_public("dbpedia", rows, PrivacyLedger(), train)
+    for rows, mark in zip(both, (NO_NOISE, SCORED), strict=True):
+        take_as_public("dbpedia", rows, mark)
     return both[0], both[1]
 
 

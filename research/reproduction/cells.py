@@ -40,14 +40,8 @@ class Cell:
     run: int
 
     @property
-    def name(self) -> str:
-        """Its file's name, without an ending."""
-        return f"{self.task}-{self.method.replace(' ', '_')}-{self.epsilon:g}-{self.run}"
-
-    @property
-    def releasable(self) -> bool:
-        """Whether the demonstrations are public or private: what holds rows of the file is kept nowhere."""
-        return math.isfinite(self.epsilon)
+    def words(self) -> str:
+        return f"{self.task}, {self.method}, epsilon {self.epsilon:g}, run {self.run}"
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.cli.output import add_json, progress, show
+from mechanisms.errors import UsageError
 from mechanisms.files import atomic_write
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.inference.models.listing import EMBEDDED
-from research.reproduction.cells import METHODS, VOTE, Cell, Grid, Setting
-from research.reproduction.folder import Folder, Result
-from research.reproduction.run import CellDone, CellKept, CellRefused, CellStarted, reproduce
+from research.reproduction.cells import METHODS, VOTE, Grid, Setting
+from research.reproduction.run import CellRefused, Result, reproduce
 from research.reproduction.table import as_read, page, tidy
 from research.reproduction.tasks import TASKS
 
@@ -68,33 +68,26 @@ def _grid(options: argparse.Namespace) -> Grid:
 
 
 def _reproduce(options: argparse.Namespace) -> None:
-    grid, folder = _grid(options), Folder(Path(options.out))
+    grid, out = _grid(options), Path(options.out)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"Cannot write '{out}': choose another folder for --out.") from error
     model = load_model(options.model)
     results: list[Result] = []
-    computed, refused = 0, dict[str, str]()
-    for event in reproduce(grid, Path(options.data), folder, model, functools.cache(load_embedder)):
-        match event:
-            case CellStarted(cell, number, total):
-                progress(f"cell {number} of {total}: {_words(cell)}")
-            case CellKept(result):
-                results.append(result)
-            case CellDone(result):
-                results.append(result)
-                computed += 1
-                progress(f"    accuracy {as_read(result).value:.3f}, {result.seconds:.0f} s")
-                _write(folder, results, model, grid)
-            case CellRefused(cell, reason):
-                refused[_words(cell)] = reason
-                progress(f"    left out: {reason}")
-    _write(folder, results, model, grid)
-    written = {"table": str(folder.path / "results.csv"), "page": str(folder.path / "table.md")}
-    show(options, {"cells": len(results), "computed": computed, "refused": refused, **written})
+    refused = dict[str, str]()
+    for found in reproduce(grid, Path(options.data), out, model, functools.cache(load_embedder), progress):
+        if isinstance(found, CellRefused):
+            refused[found.cell.words] = found.reason
+            progress(f"    left out: {found.reason}")
+        else:
+            results.append(found)
+            progress(f"{found.cell.words}: accuracy {as_read(found).value:.3f}, {found.seconds:.0f} s")
+            _write(out, results, model, grid)
+    written = {"table": str(out / "results.csv"), "page": str(out / "table.md")}
+    show(options, {"cells": len(results), "refused": refused, **written})
 
 
-def _write(folder: Folder, results: Sequence[Result], model: LanguageModel, grid: Grid) -> None:
-    atomic_write(folder.path / "results.csv", tidy(results, model.name, grid.setting))
-    atomic_write(folder.path / "table.md", page(results, model.name, grid.setting))
-
-
-def _words(cell: Cell) -> str:
-    return f"{cell.task}, {cell.method}, epsilon {cell.epsilon:g}, run {cell.run}"
+def _write(out: Path, results: Sequence[Result], model: LanguageModel, grid: Grid) -> None:
+    atomic_write(out / "results.csv", tidy(results, model.name, grid.setting))
+    atomic_write(out / "table.md", page(results, model.name, grid.setting))

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms import api
-from mechanisms.accounting import PrivacyLedger
 from mechanisms.cli.output import add_json, in_json, show
+from mechanisms.data.sizes import NO_NOISE
 from mechanisms.evaluation.evaluate import Accuracy
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.records import Dataset, Record
-from research.reproduction.guard import take_as_public
+from research.reproduction.tasks import take_as_public
 from research.runs import texts_written
 
 LABEL = "film"
@@ -46,7 +46,7 @@ def add_commands(commands: Any) -> None:
 
 def _films(options: argparse.Namespace) -> None:
     data = rows_of(Path(options.data) / "wikimovies" / "movies.jsonl")
-    take_as_public("wikimovies", data.records, PrivacyLedger(), train=True)
+    take_as_public("wikimovies", data.records, NO_NOISE)
     found = films(api.load_model(options.model), data, options)
     show(options, report(found) | {"published": PUBLISHED, "texts": list(found)})
 

@@ -1,6 +1,6 @@
 """How the demonstrations of a cell are made: public, private, without noise, or rows as they are.
 
-The data set is public research data that plays the private file; `guard.py` refuses rows that are somebody's.
+The data set is public research data that plays the private file; `run.py` refuses rows that are somebody's.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Maker:
     def _written(self, cell: Cell, task: Task, shown: tuple[str, ...], train: Sequence[Record]) -> Made:
         """Token by token: by a mechanism, without noise, or from public text."""
         setting, tokens = self._setting, self._setting.tokens or task.tokens
-        data = Dataset(cell.name, shown, [each for each in train if each.label in shown])
+        data = Dataset(cell.words, shown, [each for each in train if each.label in shown])
         name, _, transform = cell.method.partition("+")
         made = texts_written(
             data,
@@ -105,7 +105,7 @@ class Maker:
     def _voted(self, cell: Cell, task: Task, train: Sequence[Record]) -> Made:
         """The recipe, one demonstration of every label: its correction is for all of them."""
         made = written(
-            Dataset(cell.name, task.labels, train),
+            Dataset(cell.words, task.labels, train),
             self._model,
             epsilon=_asked(cell),
             delta=self._setting.delta,

@@ -1,26 +1,32 @@
-"""A grid, cell by cell: what stands in the folder is not computed again."""
+"""A grid, cell by cell, each kept as a line of `cells.jsonl`: what stands there is not computed again.
+
+Runs of a grid are charged to nobody, so rows that are somebody's must not take part.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from mechanisms.accounting import PrivacyLedger
-from mechanisms.errors import StudioError
+from mechanisms.data.sizes import NO_NOISE, SCORED
+from mechanisms.errors import StudioError, UsageError
 from mechanisms.evaluation.evaluate import Accuracy, truth_of
 from mechanisms.evaluation.reader import Arm, LocalReader, finished
 from mechanisms.inference import Embedder, LanguageModel
-from mechanisms.records import Record
+from mechanisms.records import Demonstration, Record
+from research.lines import keep, lines
 from research.reproduction.cells import Cell, Grid, Setting
-from research.reproduction.folder import Folder, Result, Stamp
-from research.reproduction.guard import take_as_public
 from research.reproduction.making import Maker
-from research.reproduction.tasks import TASKS, rows_of
+from research.reproduction.tasks import TASKS, rows_of, take_as_public
 from research.texts import answers
 
 SLOT_TOKENS = 12
@@ -30,26 +36,37 @@ EXACT = "exact"
 
 
 @dataclass(frozen=True)
-class CellKept:
-    """A cell stood in the folder."""
+class Result:
+    """What a cell gave.
 
-    result: Result
-
-
-@dataclass(frozen=True)
-class CellStarted:
-    """A cell is about to be computed, the `number`-th of all `total`."""
+    Attributes:
+        found: the accuracy in each reading.
+        claimed: epsilon of the run; None where it promises nothing, or reads no private row.
+        seconds: to make and to read it.
+        demonstrations: none where they hold rows of the file.
+    """
 
     cell: Cell
-    number: int
-    total: int
+    found: Mapping[str, Accuracy]
+    claimed: float | None
+    seconds: float
+    demonstrations: Sequence[Demonstration] = ()
 
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "cell": asdict(self.cell) | {"epsilon": f"{self.cell.epsilon:g}"},
+            "claimed_epsilon": self.claimed,
+            "seconds": round(self.seconds, 1),
+            "readings": {name: {"right": each.correct, "rows": each.total} for name, each in self.found.items()},
+            "demonstrations": [asdict(each) for each in self.demonstrations],
+        }
 
-@dataclass(frozen=True)
-class CellDone:
-    """A cell has been computed and stands in the folder."""
-
-    result: Result
+    @classmethod
+    def of_json(cls, line: Mapping[str, Any]) -> Result:
+        cell = line["cell"] | {"epsilon": float(line["cell"]["epsilon"])}
+        found = {name: Accuracy(each["right"], each["rows"]) for name, each in line["readings"].items()}
+        shown = tuple(Demonstration(**each) for each in line["demonstrations"])
+        return cls(Cell(**cell), found, line["claimed_epsilon"], line["seconds"], shown)
 
 
 @dataclass(frozen=True)
@@ -64,56 +81,79 @@ class _Data:
     """The files of a task, read when a cell needs them."""
 
     def __init__(self, folder: Path, name: str, setting: Setting) -> None:
-        self.files = (folder / name / "train.csv", folder / name / "test.csv")
+        self._train, self._test = folder / name / "train.csv", folder / name / "test.csv"
         self._name, self._setting = name, setting
+
+    def stamp(self, model: LanguageModel) -> str:
+        """A digest of what the task's cells depend on beside their names.
+
+        Raises:
+            UsageError: a file cannot be read.
+        """
+        try:
+            files = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (self._train, self._test)]
+        except OSError as error:
+            raise UsageError(f"Cannot read '{error.filename}': DATA needs TASK/train.csv and TASK/test.csv.") from error
+        told = [model.name, model.sha256, *files, asdict(self._setting)]
+        return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
     @cached_property
     def train(self) -> Sequence[Record]:
-        rows = rows_of(self.files[0], TASKS[self._name])
-        take_as_public(self._name, rows, PrivacyLedger(), train=True)
+        rows = rows_of(self._train, TASKS[self._name])
+        take_as_public(self._name, rows, NO_NOISE)
         return rows
 
     @cached_property
     def test(self) -> Sequence[Record]:
-        rows = rows_of(self.files[1], TASKS[self._name], any_label=TASKS[self._name].slots)
-        take_as_public(self._name, rows, PrivacyLedger(), train=False)
+        rows = rows_of(self._test, TASKS[self._name], any_label=TASKS[self._name].slots)
+        take_as_public(self._name, rows, SCORED)
         drawn = np.random.default_rng(self._setting.seed).permutation(len(rows))[: self._setting.rows]
         return [rows[int(place)] for place in drawn]
 
 
 def reproduce(
-    grid: Grid, data: Path, folder: Folder, model: LanguageModel, embedder: Callable[[], Embedder]
-) -> Iterator[CellStarted | CellKept | CellDone | CellRefused]:
-    """Compute the cells that the folder lacks.
+    grid: Grid,
+    data: Path,
+    out: Path,
+    model: LanguageModel,
+    embedder: Callable[[], Embedder],
+    tell: Callable[[str], object] = lambda line: None,
+) -> Iterator[Result | CellRefused]:
+    """The grid's cells, of which those are computed that `out` lacks.
 
     Args:
-        grid: what is asked for.
         data: a folder for each task, with `train.csv`, which plays the private file, and `test.csv`.
-        folder: where results are kept.
+        out: the folder of `cells.jsonl`.
         model: writes and reads.
         embedder: loads the embedder of the recipe "vote".
+        tell: gets a line as a cell begins to be computed.
 
     Raises:
-        UsageError: a file is not the task's, is private, or the folder holds cells of another model, data or setting.
+        UsageError: a file is not the task's, is private, or `out` holds cells of another model, data or setting.
         DataError: a file cannot be read.
     """
-    maker, cells = Maker(model, embedder, grid.setting), list(grid.cells())
+    maker, cells, file = Maker(model, embedder, grid.setting), list(grid.cells()), out / "cells.jsonl"
     tasks = {name: _Data(data, name, grid.setting) for name in grid.tasks}
-    stamps = {name: Stamp.of(model, each.files, grid.setting) for name, each in tasks.items()}
-    kept = {cell: folder.find(cell, stamps[cell.task]) for cell in cells}  # refused before anything is computed
+    stamps = {name: each.stamp(model) for name, each in tasks.items()}
+    kept: dict[Cell, Result] = {}
+    for line in lines(str(file)):
+        result = Result.of_json(line)
+        if line["stamp"] != stamps.get(result.cell.task, line["stamp"]):
+            raise UsageError(f"'{file}' has another model, data or setting: choose another folder for --out.")
+        kept[result.cell] = result
     for number, cell in enumerate(cells, 1):
-        if (result := kept[cell]) is not None:
-            yield CellKept(result)
+        if cell in kept:
+            yield kept[cell]
             continue
-        yield CellStarted(cell, number, len(cells))
+        tell(f"cell {number} of {len(cells)}: {cell.words}")
         train, test = tasks[cell.task].train, tasks[cell.task].test
         try:
             result = _computed(cell, maker, model, train, test)
         except StudioError as error:
             yield CellRefused(cell, str(error))
             continue
-        folder.put(result, stamps[cell.task])
-        yield CellDone(result)
+        keep(str(file), result.to_json() | {"stamp": stamps[cell.task]})
+        yield result
 
 
 def _computed(
@@ -130,5 +170,5 @@ def _computed(
         truth, arm = truth_of(task.labels, test), Arm(cell.method, made.demonstrations, made.prior)
         reading = LocalReader(model, task.max_record_tokens).answers(made.template, task.labels, arm, texts)
         found = {name: Accuracy(int((each == truth).sum()), len(truth)) for name, each in finished(reading).items()}
-    shown = made.demonstrations if cell.releasable else ()
+    shown = made.demonstrations if math.isfinite(cell.epsilon) else ()  # others hold rows of the file
     return Result(cell, found, made.epsilon, time.monotonic() - started, shown)

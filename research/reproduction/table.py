@@ -12,9 +12,9 @@ from mechanisms import confidence
 from mechanisms.evaluation.evaluate import Accuracy
 from mechanisms.evaluation.reader import CONTEXTUAL, PRIOR
 from research.reproduction.cells import VOTE, Setting
-from research.reproduction.folder import Result
 from research.reproduction.making import SHOWN
 from research.reproduction.published import Published, published
+from research.reproduction.run import Result
 from research.reproduction.tasks import TASKS
 
 COLUMNS = ("model", "task", "method", "epsilon", "run", "reading", "rows", "right", "accuracy", "low", "high")

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mechanisms.data.columns import ColumnMapping, to_records
+from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.data.columns import ColumnMapping, to_dataset
+from mechanisms.data.sizes import owners_of
 from mechanisms.data.sources import read_table
 from mechanisms.errors import UsageError
-from mechanisms.records import PromptTemplate, Record
+from mechanisms.records import Dataset, PromptTemplate, Record
 
 
 @dataclass(frozen=True)
@@ -115,8 +117,23 @@ def rows_of(path: Path, task: Task, any_label: bool = False) -> Sequence[Record]
         DataError: the file cannot be read, or a column is missing.
         UsageError: a label has no row.
     """
-    rows = to_records(read_table(path), ColumnMapping("text", "label"))
+    rows = to_dataset(read_table(path), ColumnMapping("text", "label"), task.title, ()).records
     found = [each for each in rows if any_label or each.label in task.labels]
     if missing := [label for label in task.labels if not any(each.label == label for each in found)]:
         raise UsageError(f"'{path}' has no row with the label '{missing[0]}': it is not {task.title} in these words.")
     return found
+
+
+def take_as_public(name: str, rows: Sequence[Record], mark: str) -> None:
+    """Refuse rows of a private data set, and mark the others, for whoever makes a private data set of them later.
+
+    Raises:
+        UsageError: the ledger knows some of the rows.
+    """
+    known, ledger = fingerprint(Dataset(name, (), rows)), PrivacyLedger()
+    if owners := owners_of(known, ledger):
+        raise UsageError(
+            f"The files of {name} share rows with your data set '{owners[0]}': a grid is charged to no ledger and "
+            "writes rows without noise into prompts. Give it public research data alone."
+        )
+    ledger.rows.mark_rows(known.rows, mark)

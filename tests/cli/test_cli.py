@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.data.file_format import formats_in_words
+from mechanisms.cli.main import COMMANDS
 from mechanisms.demos.demo_set import loads
 from mechanisms.runs.plan import FILE_FORMAT
 from tests.cli.command import BANK, check_refusal, run
 from tests.conftest import ROOT
-from tests.examples import CLINIC
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_model", "any_text_passes")]
 
@@ -65,19 +63,6 @@ def check_account(capsys, demos):
     demos.write_text(true)
 
 
-def test_the_certificate_of_a_run_in_stages_is_checked_as_well(capsys, tmp_path, toy_models):
-    path = tmp_path / "demos.json"
-    line = f"synthesize {BANK} {COLUMNS} {SMALL} --recipe vote --split roles --epsilon 2 --drafts 4 --draft-tokens 12"
-    assert run(capsys, f"{line} --out {path}")[0] == 0
-    code, out, _ = run(capsys, f"account --json --from {path}")
-    found = json.loads(out)
-    assert (code, found["problems"], found["epsilon"]) == (0, [], pytest.approx(2))
-    path.write_text(path.read_text().replace('"target_epsilon": 2.0', '"target_epsilon": 1.0'))
-    code, _, err = run(capsys, f"account --json --from {path}")
-    assert code == 3
-    assert "privacy/event/lists/openings" in err
-
-
 def check_evaluate(capsys, demos, strangers):
     """Three arms; on the rows that wrote the demonstrations the figures are the curator's alone."""
     code, out, err = run(capsys, f"evaluate {demos} --test {BANK} {COLUMNS} --limit 6 --json --allow-left-out")
@@ -94,18 +79,6 @@ def check_evaluate(capsys, demos, strangers):
     code, out, _ = run(capsys, f"evaluate {demos} --test {strangers} {COLUMNS} --json")
     assert code == 0
     assert "curator_only" not in json.loads(out)
-
-
-def test_a_user_column_makes_users_the_unit(capsys, tmp_path, toy_models):
-    clinic, demos = CLINIC, str(tmp_path / "demos.json")
-    line = f"synthesize {clinic} --text-column message --label-column department --unit-column patient --epsilon 8"
-    rest = f"--labels Cardiology,Pediatrics --allow-left-out {SHORT}"
-    code, _, err = run(capsys, f"{line} {rest} --recipe tokens --out {demos}")
-    assert code == 0, err
-    demo_set = loads(Path(demos).read_text())
-    assert demo_set.certificate.unit == "user:patient"
-    assert "numbers of users of each label declared public" in demo_set.certificate.public_inputs
-    assert [name for name, _ in demo_set.certificate.event] == ["all"]
 
 
 def test_a_file_without_a_header_is_quoted_nowhere(capsys, tmp_path):
@@ -173,37 +146,25 @@ def test_a_test_seed_marks_the_export(capsys):
         ("calibrate --epsilon 1 --delta 1e-5", 2, "sampling rate"),
         ("calibrate --epsilon 1 --delta 1e-5 --rate 0.1 --size 100 --expected-sample 50", 2, "disagrees"),
         ("calibrate --epsilon 1 --delta 1e-5 --expected-sample 50", 2, "--size"),
-        ("calibrate --epsilon -1 --delta 1e-5 --rate 0.1", 2, "Epsilon"),
-        ("calibrate --epsilon 1 --delta 2 --rate 0.1", 2, "Delta"),
+        ("calibrate --epsilon 1 --delta 1e-5 --size 0 --expected-sample 5", 2, "--size"),
+        ("calibrate --epsilon 1 --delta 1e-5 --size 10 --expected-sample 0", 2, "--expected-sample"),
         ("calibrate --epsilon 1 --delta 1e-5 --rate 3", 2, "--rate"),
-        ("calibrate --epsilon 1 --delta 1e-5 --rate 0.1 --tokens 0", 2, "tokens"),
-        ("account --delta 1e-5 --rate 0.1", 2, "--noise-multiplier"),
-        ("account --noise-multiplier 0 --delta 1e-5 --rate 0.1", 2, "--noise-multiplier"),
-        ("account --noise-multiplier 0.002 --delta 1e-5 --rate 1", 3, "noise"),
-        ("account --from nowhere.json", 2, "nowhere.json"),
-        ("query nowhere.json text", 2, "nowhere.json"),
+        ("calibrate --epsilon 1 --delta 2 --rate 0.1", 2, "Delta"),
+        (f"calibrate --epsilon 1 --delta 1e-5 --rate 0.1 --tokens {10**400}", 2, "tokens"),
         ("calibrate --epsilon 1 --delta 1e-5 --rate 0.1 --noise-multiplier 50", 2, "leave out"),
         ("calibrate --epsilon 1 --delta 1e-5 --rate 0.1 --transform pta --alpha 999", 2, "--alpha"),
         ("calibrate --epsilon 1 --delta 1e-5 --rate 0.1 --clip 3", 2, "--clip"),
-        ("calibrate --epsilon 1 --delta 1e-5 --size 0 --expected-sample 5", 2, "--size"),
-        ("calibrate --epsilon 1 --delta 1e-5 --size 10 --expected-sample 0", 2, "--expected-sample"),
-        ("calibrate --epsilon 1 --delta 1e-5 --rate 0.1 --per-subset 0", 2, "per-subset"),
-        (f"calibrate --epsilon 1 --delta 1e-5 --rate 0.1 --tokens {10**400}", 2, "tokens"),
+        ("account --delta 1e-5 --rate 0.1", 2, "--noise-multiplier"),
+        ("account --noise-multiplier 0.002 --delta 1e-5 --rate 1", 3, "noise"),
         (f"account --noise-multiplier 1 --delta 1e-5 --size {10**30}", 2, "size"),
         ("account --mechanism non-private --delta 1e-5 --rate 0.1", 2, "nothing to account"),
+        ("account --from nowhere.json", 2, "nowhere.json"),
+        ("ledger show nobody", 2, "nobody"),
         (f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 1 --out /nowhere/demos.json", 2, "choose another place"),
         (f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 1 --test-seed -1", 2, "--test-seed"),
-        (f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 1 --min-tokens -5", 2, "min-tokens"),
-        ("ledger show nobody", 2, "nobody"),
         (f"synthesize nowhere.csv {COLUMNS} {SMALL} --epsilon 1", 2, "nowhere.csv"),
-        (f"synthesize {BANK} --text-column body --label-column topic {SMALL} --epsilon 1", 2, "body"),
-        (
-            f"synthesize {BANK} {COLUMNS} --labels Cards,Cats --allow-left-out {SHORT} --epsilon 1",
-            2,
-            "Cats",
-        ),
+        (f"synthesize {BANK} {COLUMNS} --labels Cards,Cats --allow-left-out {SHORT} --epsilon 1", 2, "Cats"),
         (f"synthesize {BANK} {COLUMNS} --labels Cards,Fraud --allow-left-out --delta 1e-5 --epsilon 1", 2, "--sizes"),
-        (f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 1 --sizes Cards=x", 2, "(sizes)"),
         (f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 1 --sizes Cards", 2, "--sizes takes counted|A=N,B=N"),
         (f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 1 --model no/such-folder/here", 4, "not available"),
     ],
@@ -231,13 +192,10 @@ def test_a_cap_is_of_a_name_that_a_run_can_have(capsys):
     assert set(PrivacyLedger().names()) <= {("clinic", "record")}
 
 
-@pytest.mark.parametrize(
-    "command", ["", "calibrate", "account", "synthesize", "query", "evaluate", "score", "ledger", "models"]
-)
-def test_every_command_has_help(capsys, command):
-    code, out, _ = run(capsys, f"{command} --help")
-    assert code == 0
-    assert "usage" in out
+def test_every_command_has_help(capsys):
+    for command in COMMANDS:
+        code, out, _ = run(capsys, f"{command} --help")
+        assert (code, out.startswith("usage")) == (0, True)
 
 
 def test_the_list_of_commands_needs_none_of_them():
@@ -247,11 +205,6 @@ def test_the_list_of_commands_needs_none_of_them():
     )
     told = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert "synthesize" in told
-
-
-def test_what_is_read_is_listed_with_the_command_that_reads_it(capsys):
-    _, told, _ = run(capsys, "synthesize --help")
-    assert formats_in_words() in " ".join(told.split())
 
 
 def test_an_audit_reports_what_it_can_prove(capsys):
@@ -265,16 +218,20 @@ def test_an_audit_reports_what_it_can_prove(capsys):
     assert report["epsilon_claimed"] == pytest.approx(1)
 
 
-@pytest.mark.nightly
 def test_a_plan_ranks_options_within_the_budget(capsys):
-    line = "plan --size 100 --tokens 2 --prompt-tokens 20 --epsilon 2 --delta 1e-4 --max-prompt-tokens 300 --json"
-    code, out, _ = run(capsys, line)
+    line = "plan --size 2000 --tokens 4 --prompt-tokens 40 --epsilon 1 --delta 1e-5 --mechanism noisy-max --json"
+    code, out, err = run(capsys, f"{line} --max-prompt-tokens 400")
     options = json.loads(out)["options"]
     assert code == 0
     signals = [option["signal_to_noise"] for option in options]
     assert signals == sorted(signals, reverse=True)
-    assert all(option["prompt_tokens"] <= 300 for option in options)
+    assert all(option["prompt_tokens"] <= 400 for option in options)
     assert options[0]["efficient"]
+    assert len(err.splitlines()) == len(options)  # told as they are found
+    check_refusal(capsys, f"{line} --max-prompt-tokens 1", 2, "No plan fits")
+    check_refusal(
+        capsys, line.replace("noisy-max", "public --max-prompt-tokens 400"), 2, "Nothing to plan for 'public'"
+    )
 
 
 def test_nothing_is_charged_where_the_run_could_not_follow(capsys):
@@ -284,12 +241,3 @@ def test_nothing_is_charged_where_the_run_could_not_follow(capsys):
     code, out, _ = run(capsys, "ledger export --json")
     assert code == 0
     assert json.loads(out)["runs"] == {}
-
-
-def test_a_damaged_ledger_gets_one_line(capsys, data_folder):
-    data_folder.mkdir()
-    (data_folder / "ledger.sqlite").write_bytes(b"no database " * 1000)
-    code, _, err = run(capsys, "ledger show")
-    assert code == 1
-    assert "ledger.sqlite" in err
-    assert "Traceback" not in err

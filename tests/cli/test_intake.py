@@ -9,7 +9,8 @@ import pytest
 
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.cli.main import parser
-from mechanisms.cli.options import field_names, labels_of, spec_of
+from mechanisms.cli.options import spec_of
+from mechanisms.cli.rows import field_names, labels_of
 from mechanisms.data.label_names import read_labels, read_pairs
 from mechanisms.demos.demo_set import loads, to_text
 from mechanisms.demos.signature import signed
@@ -146,15 +147,18 @@ def test_what_is_unclear_gets_one_line_that_says_what_to_do(capsys, tmp_path, co
 ODD = ('Billing, "urgent"', "\U0001f642 \u05e9\u05dc\u05d5\u05dd", "it's", "[x", "a=b")
 
 
+def quoted(*labels: str) -> str:
+    return ",".join('"{}"'.format(label.replace('"', '""')) for label in labels)
+
+
 def test_labels_with_commas_and_quotes_are_said_in_quotes_or_as_json():
-    quoted = ",".join('"{}"'.format(label.replace('"', '""')) for label in ODD)
-    assert read_labels(quoted) == read_labels(json.dumps(ODD)) == ODD
+    assert read_labels(quoted(*ODD)) == read_labels(json.dumps(ODD)) == ODD
     assert read_labels(", ".join(ODD[1:])) == ODD[1:]
     assert read_labels('["not closed, x') == ('["not closed', "x")
     assert read_labels("[1, 2]") == ("[1", "2]")
     sizes = {label: i for i, label in enumerate(ODD)}
     assert {label: int(size) for label, size in read_pairs(json.dumps(sizes))} == sizes
-    said = ",".join('"{}={}"'.format(label.replace('"', '""'), size) for label, size in sizes.items())
+    said = quoted(*(f"{label}={size}" for label, size in sizes.items()))
     assert {label: int(size) for label, size in read_pairs(said)} == sizes
     with pytest.raises(UsageError, match="JSON list"):
         read_labels('"open, x')
@@ -163,13 +167,12 @@ def test_labels_with_commas_and_quotes_are_said_in_quotes_or_as_json():
 @pytest.mark.parametrize("way", ["quotes", "json", "settings"])
 def test_a_label_with_a_comma_reaches_the_rows(capsys, tmp_path, way):
     path = tmp_path / "odd.csv"
-    rows = [[f"a letter {i}", ODD[i % 2]] for i in range(20)]
-    cells = ["text,label", *(",".join('"{}"'.format(cell.replace('"', '""')) for cell in row) for row in rows)]
-    path.write_text("\n".join(cells))
+    rows = (f"a letter {i},{quoted(ODD[i % 2])}" for i in range(20))
+    path.write_text("\n".join(["text,label", *rows]))
     settings = tmp_path / "settings.yaml"
     settings.write_text(json.dumps({"labels": list(ODD[:2]), "sizes": {ODD[0]: 10, ODD[1]: 10}}))
     said = {
-        "quotes": ["--labels", ",".join('"{}"'.format(label.replace('"', '""')) for label in ODD[:2])],
+        "quotes": ["--labels", quoted(*ODD[:2])],
         "json": ["--labels", json.dumps(ODD[:2])],
         "settings": ["--config", str(settings)],
     }[way]
@@ -177,16 +180,6 @@ def test_a_label_with_a_comma_reaches_the_rows(capsys, tmp_path, way):
     code, _, err = run(capsys, f"synthesize {path} --model no/such-folder/here", *said, *public)
     assert code == 4
     assert "left out" not in err
-
-
-def test_labels_that_no_row_has_get_a_message_that_fits(capsys, tmp_path):
-    path = tmp_path / "odd.csv"
-    path.write_text('text,label\na letter,"Billing, urgent"\nanother,spam\n')
-    code, _, err = run(capsys, f"synthesize {path} --labels Billing,spam {WRITING}")
-    assert code == 2
-    assert "No row has the label 'Billing'" in err
-    assert "JSON list" in err
-    assert "size of 0" not in err
 
 
 # A text that says nothing is asked about nothing.

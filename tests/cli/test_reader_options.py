@@ -11,12 +11,8 @@ from dataclasses import replace
 import pytest
 
 from mechanisms import api, trials
-from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.data.columns import ColumnMapping, to_dataset
-from mechanisms.data.sizes import CLEAN_VALUES
-from mechanisms.data.sources import read_table
 from mechanisms.inference.remote import KEY_VARIABLE
-from mechanisms.records import Dataset, Demonstration, Record
+from mechanisms.records import Demonstration
 from tests.chat_server import Reply, query_of, serving
 from tests.cli.command import check_refusal, run
 from tests.runs.running import Speaking
@@ -113,25 +109,6 @@ def test_public_text_is_left_out_with_its_reason_where_its_writer_is_not_here(fi
         assert "toy" in report["left_out"]["public-only"]
 
 
-def test_private_rows_are_not_sent_and_nothing_is_asked(files, capsys):
-    rows = to_dataset(read_table(files / "test.csv"), ColumnMapping("text", "label"), "letters", ())
-    one = Dataset("letters", ("News", "Sport"), [Record("other", "News"), rows.records[19]])
-    PrivacyLedger().rows.mark(fingerprint(one), CLEAN_VALUES)
-    with serving(right_of) as server:
-        # A row beyond the limit is a reason too.
-        line = f"evaluate {files}/set.json --test {files}/test.csv --limit 5 {asked_of(server)}"
-        check_refusal(capsys, line, 2, "'letters': private rows never leave")
-        assert server.asked == []
-
-
-def test_a_set_that_promises_nothing_is_not_sent(files, capsys):
-    (files / "set.json").write_text(WITHOUT_PROMISE.dumps())
-    with serving(right_of) as server:
-        for line in (f"query {files}/set.json hello", f"evaluate {files}/set.json --test {files}/test.csv"):
-            check_refusal(capsys, f"{line} {asked_of(server)}", 2, "promises nothing")
-        assert server.asked == []
-
-
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
@@ -159,17 +136,13 @@ def test_a_refused_key_is_one_line_without_it(files, capsys):
     [
         "score set.json rows.csv --epsilon 1 --delta 1e-5",
         "synthesize rows.csv --labels A,B --epsilon 1 --delta 1e-5 --out o.json",
-        "answer rows.csv question --epsilon 1 --delta 1e-5",
+        "answer rows.csv question --queries 1 --epsilon 1 --delta 1e-5",
         "audit mechanism gaussian",
-        "bench",
     ],
 )
-@pytest.mark.parametrize("option", ["--reader-url https://h", "--reader-url=https://h", "--reader-model s"])
-def test_whatever_reads_private_rows_refuses_a_reader_elsewhere_in_one_line(capsys, command, option):
-    code, out, err = run(capsys, f"{command} {option}")
-    assert (code, out) == (2, "")
-    assert len(err.splitlines()) == 1
-    assert "Private rows never leave this machine" in err
+def test_whatever_reads_private_rows_refuses_a_reader_elsewhere_in_one_line(capsys, command):
+    for option in ("--reader-url=https://h", "--reader-model s"):
+        check_refusal(capsys, f"{command} {option}", 2, f"unrecognized arguments: {option}")
 
 
 def test_ctrl_c_ends_a_request_that_is_under_way(files, capsys):
@@ -189,9 +162,3 @@ def test_ctrl_c_ends_a_request_that_is_under_way(files, capsys):
         signal.signal(signal.SIGINT, before)
     assert (code, out) == (130, "")
     assert "stopped" in err.splitlines()[-1]
-
-
-def test_help_says_where_the_key_comes_from(capsys):
-    for command in ("query", "evaluate"):
-        _, out, _ = run(capsys, f"{command} --help")
-        assert KEY_VARIABLE in out

@@ -18,7 +18,7 @@ from mechanisms.runs.defaults import completed
 from mechanisms.runs.events import SetKept
 from mechanisms.runs.gate import Gate
 from mechanisms.runs.plan import Plan, plan_for
-from mechanisms.runs.spec import Recipe, RunSpec, Split
+from mechanisms.runs.spec import RunSpec, Split
 from mechanisms.runs.verification import verify
 from tests.cli.command import BANK, check_refusal, run
 
@@ -40,14 +40,6 @@ def planned(rest: str, measured: MeasuredSizes | None = None) -> Plan:
     return plan_for(spec(rest), DATA, measured)
 
 
-def test_a_run_has_stages_wherever_it_can():
-    assert completed(spec(""), SIZES).recipe is Recipe.BOTH
-    for rest in ("", "--recipe vote", "--recipe both", "--split epsilon", "--recipe tokens --shares write=.5,score=.1"):
-        assert not planned(rest).alone
-    for rest in ("--recipe tokens", "--mechanism non-private"):
-        assert planned(rest).alone
-
-
 def test_what_is_left_open_follows_from_the_sizes_and_what_is_said_stands():
     assert planned("--recipe vote").spec == completed(RunSpec.of(**said(recipe="vote")), SIZES)
     assert "score" not in planned("--recipe vote --score none").stages
@@ -60,42 +52,22 @@ def said(**more: object) -> dict[str, object]:
     return {"epsilon": 2, "delta": 1e-5, "candidates": 10, "sizes": SIZES, **more}
 
 
-def test_the_writing_gets_its_share_of_the_units_or_of_epsilon():
-    roles = planned("--recipe tokens --shares write=.25,calibrate=.1 --split roles")
-    assert (roles.sampling.share, roles.epsilon("write")) == (0.25, 2)
-    shared = planned("--recipe tokens --shares write=.25,calibrate=.1 --split epsilon")
-    assert (shared.sampling.share, shared.epsilon("write")) == (1, pytest.approx(0.5))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("split", ["roles", "epsilon"])
-def test_a_calibrated_run_costs_at_most_its_epsilon(split):
-    assert 1 < planned(f"--split {split} --recipe both").calibrated().claim().epsilon <= 2.0001
-
-
 @pytest.mark.parametrize(
     ("rest", "message"),
     [
         ("--recipe vote --shares write=.5", "needs a share for the stage 'vote'"),
         ("--recipe vote --shares write=.5,vote=.2", "no stage 'write'"),
-        ("--recipe vote --shares vote=1.5", "share"),
         ("--recipe vote --shares vote=.6,calibrate=.6", "more than 1"),
         ("--recipe vote --shares vote=.2,vote=.3", "twice"),
         ("--recipe vote --shares vote", "--shares takes A=X,B=X"),
         ("--recipe vote --shares vote=much", "Shares (shares)"),
-        ("--recipe vote --shares sing=.2", "no stage 'sing'"),
         ("--recipe vote --shares vote=.2,score=.2 --score none", "leave it out of the shares"),
-        ("--recipe vote --drafts 1", "drafts"),
-        ("--recipe vote --draft-tokens 1", "draft-tokens"),
-        ("--recipe both --mechanism non-private", "private mechanism"),
         ("--recipe both --mechanism public", "private mechanism"),
         ("--recipe paint", "--recipe"),
         ("--shots 51", "shots-per-label"),
         ("--labels Cards --sizes Cards=900 --recipe vote --shares vote=.5,score=.2", "nothing to classify"),
         ("--count-epsilon 0.5", "not both"),
-        ("--sizes Cards=many", "Label sizes (sizes)"),
         ("--label-words Kards=cards", "no label 'Kards'"),
-        ("--sentence hello", "{label}"),
         ("--unit-column nobody", "no column 'nobody'"),
     ],
 )
@@ -128,18 +100,6 @@ def test_from_csv_to_a_signed_set(capsys, tmp_path, toy_models, rest, stages):
     assert all(f"stage {stage}" in err for stage in stages)
     code, out, err = run(capsys, f"account --from {demos} --json")
     assert (code, json.loads(out)["signature"]) == (0, "valid"), err
-
-
-@pytest.mark.slow
-def test_many_demonstrations_are_voted_for(capsys, tmp_path, toy_models):
-    demos = tmp_path / "demos.json"
-    code, _, err = run(capsys, f"{LINE} --recipe vote --shots 20 --draft-tokens 12 --out {demos}")
-    assert code == 0, err
-    made = loads(demos.read_text())
-    assert [stage.name for stage in made.stages] == ["openings", "vote"], "no prompt holds so many"
-    assert Counter(each.label for each in made.demonstrations) == {"Cards": 20, "Fraud": 20}
-    assert len({each.text for each in made.demonstrations}) == 40
-    assert verify(made).problems == ()
 
 
 @pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt(), 130), (ModelUnavailable("No."), 4)])

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cli.command import BANK, check_refusal, run
+from tests.cli.command import check_refusal, run
 from tests.runs.test_score_set import Honest
 from tests.toy_embedder import ToyEmbedder
 
@@ -77,7 +77,6 @@ def test_a_score_over_the_cap_is_exit_code_three(capsys, line):
         ("--epsilon 1 --share 2", "share"),
         ("--epsilon 1 --share 1 --prototypes-epsilon 1", "below 1"),
         ("--epsilon 1 --prototypes-epsilon 0", "Epsilon"),
-        ("--epsilon 1 --max-unit-records 0", "max-unit-records"),
         ("--epsilon 1 --text-column body", "body"),
     ],
 )
@@ -85,8 +84,3 @@ def test_bad_usage_gets_one_line(capsys, line, rest, message):
     check_refusal(capsys, f"{line} {rest}", 2, message)
     _, out, _ = run(capsys, "ledger export --json")
     assert json.loads(out)["runs"] == {}
-
-
-def test_a_file_that_is_no_set(capsys, tmp_path):
-    (tmp_path / "set.json").write_text('{"task": {}}')
-    check_refusal(capsys, f"score {BANK} {tmp_path / 'set.json'} --epsilon 1 --delta 1e-5", 2, "no set")

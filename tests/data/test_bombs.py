@@ -15,7 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.data.test_formats import HEADER, as_parquet, as_workbook, read, refusal, sheet, zipped
+from mechanisms.data.excel_file import MAX_UNPACKED
+from mechanisms.data.table import MAX_CELLS
+from tests.data.files import as_parquet, as_workbook, read, refusal
+from tests.data.test_formats import HEADER, parts_of, sheet, zipped
 from tests.mutating import at_most
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
@@ -24,11 +27,6 @@ SECONDS = 20
 ROOM = 2**30
 """Bytes of address space for reading one of them."""
 MANY = 2**20
-
-
-def parts_of(workbook: bytes) -> dict[str, bytes]:
-    with zipfile.ZipFile(io.BytesIO(workbook)) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
 
 
 def rows(content: str) -> bytes:
@@ -99,6 +97,8 @@ def nested_in_arrow(depth: int) -> bytes:
 
 
 WIDE = ",".join(f"c{i}" for i in range(1000)).encode() + b"\n"
+LAUGHS = '<!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]>'
+LAUGHING = '<row r="2"><c r="A2" t="str"><v>&b;</v></c></row>'
 REFUSED: dict[str, tuple[str, Callable[[], bytes]]] = {
     "a sheet that says it is small": ("xlsx", understated),
     "a row of eight million cells": ("xlsx", lambda: sheet("<sheetData><row>" + "<c><v>1</v></c>" * (8 * MANY))),
@@ -125,6 +125,12 @@ REFUSED: dict[str, tuple[str, Callable[[], bytes]]] = {
     "half a million row groups": ("parquet", lambda: with_footer([root(1), LEAF], row_groups(MANY // 2, 1))),
     "a list of two billion": ("parquet", lambda: with_footer([root(1), LEAF], more=b"\x19" + listed([], 2**31 - 1))),
     "gzip of a gigabyte": ("csv.gz", lambda: gzip.compress(b"a,b\n" * (16 * MANY)) * 16),
+    "a part that unpacks to more": ("xlsx", lambda: zipped({"xl/workbook.xml": b"0" * MAX_UNPACKED + b"0"})),
+    "a row of a great number": ("xlsx", lambda: rows('<row r="99999999999"><c r="A99999999999"><v>1</v></c></row>')),
+    "entities": ("xlsx", lambda: sheet(f"<sheetData>{HEADER}{LAUGHING}</sheetData>", LAUGHS)),
+    "a shared string": ("xlsx", lambda: as_workbook([("text", "label"), *[("x" * 32_000, "a")] * 17_000])),
+    "a dictionary": ("parquet", lambda: as_parquet({"text": ["x" * MANY] * 600})),
+    "no bytes at all": ("parquet", lambda: as_parquet({f"c{i}": pa.nulls(MAX_CELLS // 8) for i in range(9)})),
     "nothing but a footer": ("parquet", lambda: b"PAR1\x15\x04\x19\xfc" + b"\xff" * 96 + b"\x64\0\0\0PAR1"),
 }  # fmt: skip
 READ: dict[str, tuple[str, Callable[[], bytes]]] = {

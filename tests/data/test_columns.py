@@ -1,79 +1,40 @@
-"""Columns: those without a name, those of people, and the names of a prompt's fields."""
+"""Columns: those without a name, what is guessed of them, and the names of a prompt's fields."""
 
 from __future__ import annotations
 
-import io
-import tempfile
-from pathlib import Path
+import json
 
-import openpyxl
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.accounting import fingerprint
-from mechanisms.data.columns import ColumnMapping, guess_person, to_dataset
-from mechanisms.data.field_names import field_name, suggested_names
+from mechanisms.data.columns import ColumnMapping, inspect, to_dataset
+from mechanisms.data.headers import field_name, guess_columns, guess_person, suggested_names
 from mechanisms.data.sources import EXAMPLES, read_table
 from mechanisms.data.table import Table
-from mechanisms.errors import UsageError
-from mechanisms.records import Dataset
+from mechanisms.errors import DataError, UsageError
+from tests.data.files import as_parquet, as_workbook, read, table
 
 # A column without a name is left out: the same rows with one and without it are the same data set.
-
 
 NAMES = ["text", "label", "who"]
 CELLS = st.text(st.sampled_from("ab é日,;\t|\"'\n0.5"), max_size=8)
 ROWS = st.lists(st.tuples(CELLS, st.sampled_from(["a", "b", ""]), st.sampled_from(["u", "v"])), min_size=1, max_size=6)
-
-
-def left_out(columns: int) -> str:
-    return f"Columns without a name, which are left out: {columns}."
-
-
-def read(raw: bytes, suffix: str) -> Table:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, f"data.{suffix}")
-        path.write_bytes(raw)
-        return read_table(path)
-
-
-def as_workbook(rows) -> bytes:
-    book = openpyxl.Workbook()
-    for row in rows:
-        book.active.append(row)
-    file = io.BytesIO()
-    book.save(file)
-    return file.getvalue()
-
-
-def as_parquet(frame: pd.DataFrame) -> bytes:
-    file = io.BytesIO()
-    frame.to_parquet(file, index=False)
-    return file.getvalue()
-
-
+LEFT_OUT = "Columns without a name, which are left out: {}."
 WRITERS = {
     "csv": lambda frame: frame.to_csv(index=False).encode(),
     "tsv": lambda frame: frame.to_csv(index=False, sep="\t").encode(),
-    "semicolons.csv": lambda frame: frame.to_csv(index=False, sep=";").encode(),
     "xlsx": lambda frame: as_workbook([frame.columns.tolist(), *frame.to_numpy().tolist()]),
-    "parquet": as_parquet,
+    "parquet": lambda frame: as_parquet(dict(frame)),
 }
 
 
-def datasets(table: Table) -> list[Dataset]:
+def contents(read: Table) -> list[tuple[list[str], str]]:
     mappings = (ColumnMapping("text", "label"), ColumnMapping("text", "label", "who"))
-    return [to_dataset(table, mapping, "data", ("a", "b")) for mapping in mappings]
-
-
-def same(first: Table, second: Table) -> bool:
-    pairs = zip(datasets(first), datasets(second), strict=True)
-    return all(
-        list(one.records) == list(other.records) and fingerprint(one).content == fingerprint(other).content
-        for one, other in pairs
-    )
+    found = [to_dataset(read, mapping, "data", ("a", "b")) for mapping in mappings]
+    return [(list(each.content()), fingerprint(each).content) for each in found]
 
 
 @pytest.mark.slow
@@ -82,58 +43,52 @@ def same(first: Table, second: Table) -> bool:
 @given(rows=ROWS, place=st.integers(0, 3), index=st.sampled_from(["number", "", "a note"]))
 def test_rows_with_and_without_a_nameless_column_are_the_same_data_set(suffix, rows, place, index):
     frame = pd.DataFrame(rows, columns=NAMES)
-    beside = [str(i) if index == "number" else index for i in range(len(rows))]
     without, whole = read(WRITERS[suffix](frame), suffix), frame.copy()
-    whole.insert(place, "", beside)
-    table = read(WRITERS[suffix](whole), suffix)
-    assert (table.columns, without.remarks) == (without.columns, ())
+    whole.insert(place, "", [str(i) if index == "number" else index for i in range(len(rows))])
+    beside = read(WRITERS[suffix](whole), suffix)
+    assert (beside.columns, without.remarks) == (without.columns, ())
     trailing = suffix == "xlsx" and place == len(NAMES)  # where a sheet's header ends at its last name
-    assert table.remarks == (() if trailing else (left_out(1),))
-    assert same(table, without)
-
-
-@settings(max_examples=30)
-@given(ROWS)
-def test_what_pandas_writes_is_read_with_its_index_and_without(rows):
-    frame = pd.DataFrame(rows, columns=NAMES)
-    table, without = (read(frame.to_csv(index=index).encode(), "csv") for index in (True, False))
-    assert table.remarks == (left_out(1),)
-    assert same(table, without)
+    assert beside.remarks == (() if trailing else (LEFT_OUT.format(1),))
+    assert contents(beside) == contents(without)
 
 
 def test_a_separator_at_the_end_of_a_line_ends_no_reading():
     for raw in (b"text,label,\nx,a,\ny,b,\n", b"text,label,\nx,a\ny,b\n"):
-        table = read(raw, "csv")
-        assert table.frame.to_dict("list") == {"text": ["x", "y"], "label": ["a", "b"]}
-        assert table.remarks == (left_out(1),)
+        found = read(raw)
+        assert found.frame.to_dict("list") == {"text": ["x", "y"], "label": ["a", "b"]}
+        assert found.remarks == (LEFT_OUT.format(1),)
 
 
 def test_a_sheet_may_begin_in_any_column_and_have_notes_beside_it():
     rows = [(None, "text", None, "label"), (None, "x", None, "a"), ("a note", None, "one more", None), (1, "y", 2, "b")]
-    table = read(as_workbook(rows), "xlsx")
-    assert table.frame.to_dict("list") == {"text": ["x", "y"], "label": ["a", "b"]}
-    assert table.remarks == (left_out(2),)
+    found = read(as_workbook(rows), "xlsx")
+    assert found.frame.to_dict("list") == {"text": ["x", "y"], "label": ["a", "b"]}
+    assert found.remarks == (LEFT_OUT.format(2),)
 
 
-# The column of people is proposed by its name, where people have several rows.
+# What is guessed of columns. That of people is proposed by its name, where people have several rows.
 
 REPEATED = [f"P-{i % 40}" for i in range(100)]
+UNIQUE = [f"value {i}" for i in range(30)]
+TWO = ["a", "b"] * 15
+LONG = [f"a rather long remark on number {i}" for i in range(30)]
 
 
-def _table(columns: dict[str, list[str]]) -> Table:
-    return Table(pd.DataFrame(columns))
+def columns(**cells: list[str]) -> Table:
+    return Table(pd.DataFrame(cells, dtype=pd.StringDtype("python")))
 
 
 @pytest.mark.parametrize(
     "name", ["patient", "user_id", "userId", "CustomerID", "customer no", "reviewerName", "userid", "Sender e-mail"]
 )
 def test_a_column_named_for_people_is_proposed_where_they_repeat(name: str):
-    assert guess_person(_table({"text": ["t"] * 100, name: REPEATED}), ("text",)) == name
+    assert guess_person(columns(text=["t"] * 100, **{name: REPEATED}), ("text",)) == name
+    assert guess_person(columns(**{name: REPEATED}), (name,)) is None
 
 
 @pytest.mark.parametrize("name", ["patient_age", "customer segment", "user type", "paid", "id", "employer", "number"])
 def test_what_else_is_said_of_people_is_no_person(name: str):
-    assert guess_person(_table({"text": ["t"] * 100, name: REPEATED}), ("text",)) is None
+    assert guess_person(columns(text=["t"] * 100, **{name: REPEATED}), ("text",)) is None
 
 
 @pytest.mark.parametrize(
@@ -145,80 +100,91 @@ def test_what_else_is_said_of_people_is_no_person(name: str):
     ],
 )
 def test_a_column_that_identifies_no_one_twice_is_not(cells: list[str]):
-    assert guess_person(_table({"text": ["t"] * 100, "patient": cells}), ("text",)) is None
-
-
-def test_a_column_that_is_the_text_or_the_label_is_not():
-    table = _table({"author": REPEATED, "customer": REPEATED})
-    assert guess_person(table, ("author",)) == "customer"
-    assert guess_person(table, ("author", "customer")) is None
+    assert guess_person(columns(text=["t"] * 100, patient=cells), ("text",)) is None
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: each.path.stem)
-def test_the_examples_protect_whom_a_file_of_ones_own_would(example):
-    table, mapping = read_table(example.path), example.mapping
-    assert guess_person(table, (mapping.text, mapping.label)) == mapping.unit
+def test_the_examples_are_large_and_clean_and_their_columns_are_guessed(example):
+    found, mapping = read_table(example.path), example.mapping
+    assert guess_columns(found) == (mapping.text, mapping.label)
+    assert guess_person(found, (mapping.text, mapping.label)) == mapping.unit
+    inspection = inspect(found, mapping)
+    assert inspection.problems == ()
+    assert min(inspection.counts.values()) >= 60
+
+
+def test_a_column_that_is_called_a_label_is_proposed_before_one_with_fewer_values():
+    stars, kinds = [str(i % 2) for i in range(30)], [f"kind {i % 5}" for i in range(30)]
+    assert guess_columns(columns(text=LONG, stars=stars, label=kinds)) == ("text", "label")
+    assert guess_columns(columns(text=LONG, stars=stars, Ticket_Category=kinds)) == ("text", "Ticket_Category")
+    assert guess_columns(columns(text=LONG, stars=stars, other=kinds)) == ("text", "stars")
+    assert guess_columns(columns(text=LONG, stars=stars, label=["same"] * 30)) == ("text", "stars")
+    # In a test file the set's labels tell.
+    assert guess_columns(columns(text=LONG, label=stars, x=kinds), ("kind 1", "kind 2")) == ("text", "x")
+    assert guess_columns(columns(text=LONG, label=stars, x=kinds), ("elsewhere",)) == ("text", "label")
+
+
+def test_an_id_is_no_label_and_neither_is_a_nested_cell():
+    numbers, nested = [str(i % 3) for i in range(30)], ['{"a": 1}'] * 30
+    assert guess_columns(columns(id=numbers, data=nested, annotations=["[1]", "[2]"] * 15)) == ("", "")
+    assert guess_columns(columns(text=LONG, id=numbers, kind=TWO)) == ("text", "kind")
+    assert guess_columns(columns(text=LONG, user_id=numbers, label=UNIQUE)) == ("text", "")
+    assert guess_columns(columns(meta=nested, body=LONG, tags=TWO)) == ("body", "tags")
+
+
+@pytest.mark.parametrize("name", ["text", "message", "body", "content", "Customer Message", "reviewText", "comment"])
+def test_a_column_that_is_called_a_text_comes_first(name):
+    assert guess_columns(columns(**{"a longer note": LONG, name: UNIQUE, "label": TWO})) == (name, "label")
+    assert guess_columns(columns(**{"a longer note": LONG, name: TWO, "label": TWO}))[0] == "a longer note"  # letters
+
+
+def test_a_column_of_ids_is_said_to_be_one():
+    plain = ColumnMapping("text", "label")
+    assert any("looks like an id" in line for line in inspect(table(zip(LONG, UNIQUE, strict=True)), plain).problems)
+    assert not any("looks like an id" in line for line in inspect(table(zip(LONG, TWO, strict=True)), plain).problems)
+
+
+def test_nested_cells_are_named_as_such():
+    lines = (json.dumps({"id": i, "data": {"text": "x"}, "labels": ["spam"]}) for i in range(20))
+    found = read("\n".join(lines), "jsonl")
+    with pytest.raises(DataError, match="2 of them hold nested values"):
+        inspect(found, ColumnMapping("text", "label"))
+    told = inspect(found, ColumnMapping("data", "labels")).problems
+    assert any("'data' holds nested values" in line for line in told)
+    for text, label in (("", "labels"), ("data", "")):
+        with pytest.raises(DataError, match="Name the (text|label) column"):
+            inspect(found, ColumnMapping(text, label))
 
 
 # Names of a prompt's fields: suggested by columns that say something, never taken from them.
 
-NEUTRAL = suggested_names("", "")
 HOSTILE = "<img src=x onerror='window.hacked=1'> ${message} {{department}}"
 
 
 @pytest.mark.parametrize(
-    ("column", "name"),
+    ("text", "label", "names"),
     [
-        ("message", "Message"),
-        ("Customer_Message", "Message"),
-        ("reviews", "Review"),
-        ("reviewBody", "Review"),
-        ("ticket-question", "Question"),
-        ("NEWS", "Article"),
-        ("SMSText", "Message"),
-        ("query", "Question"),
-        ("tweet", "Tweet"),
-        ("abstract", "Abstract"),
+        ("Customer_Message", "department", ("Message", "Department")),
+        ("reviewBody", "topic_id", ("Review", "Topic")),
+        ("ticket-question", "question type", ("Question", "Type")),
+        ("NEWS", "kind", ("Article", "Kind")),
+        ("SMSText", "Unnamed: 3", ("Message", "Label")),
+        ("previewed", "class", ("Text", "Label")),
+        ("\x00", "文", ("Text", "Label")),
     ],
 )
-def test_a_column_that_says_what_its_texts_are_is_heard(column, name):
-    assert suggested_names(column, "label")[0][0] == name
-
-
-@pytest.mark.parametrize(
-    ("column", "name"),
-    [("department", "Department"), ("topic_id", "Topic"), ("question type", "Type"), ("kind", "Kind")],
-)
-def test_a_column_that_says_what_its_labels_are_is_heard(column, name):
-    assert suggested_names("text", column)[1][0] == name
-
-
-@pytest.mark.parametrize("column", ["text", "label", "col1", "", "0", "Unnamed: 3", "previewed", "\x00", "文", "class"])
-def test_a_column_that_says_nothing_gets_the_neutral_names(column):
-    texts, labels = suggested_names(column, column)
-    assert (texts[0], labels[0]) == ("Text", "Label")
+def test_a_column_that_says_what_it_holds_is_heard(text, label, names):
+    assert tuple(each[0] for each in suggested_names(text, label)) == names
 
 
 @pytest.mark.parametrize("column", ["message", HOSTILE, "Patient Smith's note", "review\n\nLabel: bad", "s" * 10**6])
 def test_no_suggestion_is_a_columns_own_text(column):
-    texts, labels = suggested_names(column, column)
-    assert (set(texts), set(labels)) == tuple(map(set, NEUTRAL))
-    assert (len(texts), len(labels)) == tuple(map(len, NEUTRAL))
-    assert {"Text", "Label"} <= {*texts, *labels}
-
-
-def test_the_examples_have_names_that_could_be_suggested():
-    for example in EXAMPLES:
-        texts, labels = suggested_names(example.mapping.text, example.mapping.label)
-        assert example.fields[0] in texts
-        assert example.fields[1] == labels[0]
-
-
-def test_a_typed_name_becomes_one_line():
-    assert field_name("  Letter\n to  us ") == "Letter to us"
+    neutral = suggested_names("", "")
+    assert [sorted(each) for each in suggested_names(column, column)] == [sorted(each) for each in neutral]
 
 
 @pytest.mark.parametrize("given", ["", " \n", None, ["a"], 3, "x" * 41])
-def test_a_name_that_is_none_is_refused(given):
+def test_a_typed_name_is_one_line_or_refused(given):
+    assert field_name("  Letter\n to  us ") == "Letter to us"
     with pytest.raises(UsageError, match="1 to 40 characters"):
         field_name(given)

@@ -114,12 +114,6 @@ def test_a_file_that_only_says_that_it_counted_is_found(any_text_passes):
     assert problem.startswith("privacy/public_inputs")
 
 
-def test_counting_may_not_use_up_everything():
-    measured = measure_sizes(dataset(), 2.0, 1e-5, PrivacyLedger())
-    with pytest.raises(UsageError, match="used up"):
-        planned(measured)
-
-
 def test_a_size_measured_too_small_does_not_show(any_text_passes):
     measured = measure_sizes(dataset(), 0.5, 1e-5, PrivacyLedger())
     too_small = replace(measured, sizes={"red": 5, "blue": 5})
@@ -132,30 +126,20 @@ MEASURED = MeasuredSizes({"a": 9, "b": 12}, 0.25, 1e-9, "this file")
 RUN = Composed("label", (("a", (Gaussian(2.0), Approximate(1e-9))), ("b", (Gaussian(3.0),))))
 
 
-def test_the_measurement_is_put_before_every_list_and_taken_off_again():
+def test_the_measurement_is_put_before_every_list_and_added_to_what_the_rest_claims():
     certified = with_counts(RUN, MEASURED)
-    assert certified != RUN
     assert {events[0] for _, events in certified} == {Pure(0.25)}
-    assert without_counts(certified) == RUN
-    assert with_counts(RUN, None) == RUN
-
-
-def test_the_measurement_is_added_to_what_the_rest_claims():
-    rest, whole = claim(RUN, 1e-5), claim_with_counts(with_counts(RUN, MEASURED), 1e-5, MEASURED)
+    assert without_counts(certified) == with_counts(RUN, None) == RUN
+    rest, whole = claim(RUN, 1e-5), claim_with_counts(certified, 1e-5, MEASURED)
     assert (whole.epsilon, whole.check) == (rest.epsilon + 0.25, rest.check + 0.25)
     assert claim_with_counts(RUN, 1e-5, None) == rest
 
 
-def test_what_is_left_is_more_than_nothing():
+def test_what_is_left_is_more_than_nothing_and_sizes_are_of_this_file():
     assert left_after_counts(1.0, MEASURED) == 0.75
     assert left_after_counts(0.25, None) == 0.25
     with pytest.raises(UsageError, match="a smaller --count-epsilon or a larger --epsilon"):
         left_after_counts(0.25, MEASURED)
-    with pytest.raises(UsageError, match=r"Counting has used up epsilon: choose a larger one\."):
-        left_after_counts(0.2, MEASURED, "a larger one")
-
-
-def test_sizes_of_another_file_are_refused():
     check_counted_here(MEASURED, "this file")
     check_counted_here(None, "another file")
     with pytest.raises(UsageError, match="measured on another file"):

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from mechanisms.data import csv_file as csv_rows
 from mechanisms.data.csv_file import MAX_FURTHER_BYTES, Rows
-from mechanisms.data.encodings import encodings_named
-from mechanisms.data.raw_file import RawFile
-from mechanisms.data.reading import Reading, ReadingAsked
-from mechanisms.data.sources import EXAMPLES, read_table
+from mechanisms.data.sources import EXAMPLES, RawFile
+from mechanisms.data.table import Reading, ReadingAsked
+from mechanisms.data.text_lines import encodings_named
 from mechanisms.errors import DataError
+from tests.data.files import read
 
 DELIMITERS = [",", ";", "\t", "|"]
 MIXED = "utf-8+windows-1252"
@@ -101,26 +101,22 @@ def test_a_record_more_or_less_leaves_every_other_row_as_it_is(rows, hostile, pl
         ("utf-8+ibm850", "\xa0ü", "Lines that are not utf-8, read as ibm850: 1."),
     ],
 )
-def test_one_byte_does_not_decode_the_other_rows(tmp_path, encoding, last, remark):
-    path = tmp_path / "data.csv"
+def test_one_byte_does_not_decode_the_other_rows(encoding, last, remark):
     rows = "".join(f"café {i},a\n" for i in range(100)).encode()
-    path.write_bytes(b"text,label\n" + rows + b"\xff\x81,a\n")
+    raw = b"text,label\n" + rows + b"\xff\x81,a\n"
     with pytest.raises(ReadingAsked, match=r"Line 102 is not UTF-8.*--encoding utf-8\+") as asked:
-        read_table(path)
+        read(raw)
     assert encodings_named(asked.value.proposed.encoding)[0] == "utf-8"
-    table = read_table(path, Reading(encoding=encoding))
+    table = read(raw, encoding=encoding)
     assert list(table.frame["text"]) == [f"café {i}" for i in range(100)] + [last]
     assert table.remarks == (remark,)
 
 
-def test_one_quote_does_not_swallow_the_other_rows(tmp_path):
-    path = tmp_path / "data.csv"
-    rows = "".join(f'"quoted, {i}",b\n' if i % 10 == 9 else f"plain {i},a\n" for i in range(100))
-    path.write_text(f'text,label\n"5 inches,a\n{rows}')
-    table = read_table(path)
-    assert list(table.frame["text"]) == ['"5 inches'] + [
-        f"quoted, {i}" if i % 10 == 9 else f"plain {i}" for i in range(100)
-    ]
+def test_one_quote_does_not_swallow_the_other_rows():
+    texts = [f"quoted, {i}" if i % 10 == 9 else f"plain {i}" for i in range(100)]
+    rows = "".join(f'"{text}",b\n' if "," in text else f"{text},a\n" for text in texts)
+    table = read(f'text,label\n"5 inches,a\n{rows}')
+    assert list(table.frame["text"]) == ['"5 inches', *texts]
     assert table.remarks == ("Rows with unpaired quotes, each read literally as one line: 1.",)
 
 
@@ -171,13 +167,11 @@ def test_a_lone_carriage_return_ends_lines_only_where_it_ends_the_header():
     assert parsed("\r\rtext,label\ra,b\r".encode("utf-16")) == [["text", "label"], ["a", "b"]]
 
 
-def test_a_lone_carriage_return_in_a_cell_is_told_with_its_line(tmp_path):
-    path = tmp_path / "data.csv"
-    path.write_bytes(b'text,label\r\nx,a\r\nlone\rreturn,a\n"two\r\nlines",a\r\nmore\rreturn,b\n')
+def test_a_lone_carriage_return_in_a_cell_is_told_with_its_line():
+    raw = b'text,label\r\nx,a\r\nlone\rreturn,a\n"two\r\nlines",a\r\nmore\rreturn,b\n'
     remark = "Rows with a carriage return (CR) inside, which ends no line here: 2, first in line 3."
-    assert read_table(path).remarks == (remark,)
-    path.write_bytes(b"text,label\r\nx,a\r\ny,b\n")
-    assert read_table(path).remarks == ()
+    assert read(raw).remarks == (remark,)
+    assert read(b"text,label\r\nx,a\r\ny,b\n").remarks == ()
 
 
 def test_utf_16_that_does_not_decode_is_refused_with_a_line():

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from mechanisms.accounting import Fingerprint, PrivacyLedger, fingerprint, share_any, text_digests
+from mechanisms.accounting import PrivacyLedger, fingerprint, share_any, text_digests
 from mechanisms.data.columns import ColumnMapping, to_dataset
 from mechanisms.data.sizes import (
     CLEAN_VALUES,
@@ -76,6 +76,7 @@ def test_a_disclosure_marks_every_later_certificate_of_these_rows(mark, other):
     later = written(other(dataset()), ledger)
     assert later.certificate.disclosures == (mark.strip(),)
     assert later.to_json()["privacy"]["curator_diagnostics_shown"]
+    assert any("with a test seed" in str(run["mechanism"]) for run in ledger.history("d")) == mark.startswith(SEEDED)
     assert loads(later.dumps()).certificate.disclosures == later.certificate.disclosures
 
 
@@ -96,21 +97,14 @@ def test_a_user_is_known_again_under_other_texts():
     assert not share_any(fingerprint(old).rows, fingerprint(other).rows)
 
 
-def test_an_export_after_the_fact_is_marked():
+def test_an_export_after_the_fact_is_marked_where_rows_were_read():
     ledger = PrivacyLedger()
-    made = written(dataset(), ledger)
+    made, public = written(dataset(), ledger), written(dataset(), ledger, **PUBLIC)
     written(renamed(dataset()), ledger, curator=True)
     assert made.certificate.disclosures == ()
-    assert made.with_disclosures(ledger.rows.disclosures(fingerprint(dataset()))).certificate.disclosures == (
-        CLEAN_VALUES,
-    )
-
-
-def test_the_ledger_shows_what_a_seed_has_done():
-    ledger = PrivacyLedger()
-    written(dataset(), ledger, SeededRandomness(1))
-    assert ledger.snapshot("d", "record").disclosures == (SEEDED,)
-    assert "with a test seed" in str(ledger.history("d")[0]["mechanism"])
+    marks = ledger.rows.disclosures(fingerprint(dataset()))
+    assert made.with_disclosures(marks).certificate.disclosures == (CLEAN_VALUES,)
+    assert public.with_disclosures(marks) == public
 
 
 def test_the_mark_is_named_among_the_public_inputs_of_what_was_read_from_rows():
@@ -157,33 +151,24 @@ def test_a_file_is_known_again_by_another_of_its_columns(tmp_path):
     assert not share_any(by_body.rows, stranger.rows)
 
 
-@pytest.mark.parametrize("spelt", ["Ein Café, natürlich!", "ein cafe\u0301 natu\u0308rlich", "EIN\tCAFÉ\nNATÜRLICH."])
-def test_spelling_does_not_make_a_stranger(spelt):
-    assert share_any(text_digests(["ein Café natürlich"]), text_digests([spelt]))
+SPELT = ["Ein Café, natürlich!", "ein cafe\u0301 natu\u0308rlich", "EIN\tCAFÉ\nNATÜRLICH."]
 
 
-def test_every_text_has_a_digest():
-    assert share_any(text_digests(["👍👍"]), text_digests([" 👍👍 "]))
-    assert not share_any(text_digests(["👍👍"]), text_digests(["!!!"]))
-    assert share_any(text_digests(["İstanbul"]), text_digests(["İSTANBUL".lower()]))
+@pytest.mark.parametrize(
+    ("text", "spelt"),
+    [*(("ein Café natürlich", each) for each in SPELT), ("👍👍", " 👍👍 "), ("İstanbul", "İSTANBUL".lower())],
+)
+def test_spelling_does_not_make_a_stranger(text, spelt):
+    assert share_any(text_digests([text]), text_digests([spelt]))
+    assert not share_any(text_digests([text]), text_digests(["!!!"]))
 
 
-def test_a_set_that_no_row_was_read_for_gets_no_mark_of_rows_at_its_export():
-    ledger = PrivacyLedger()
-    public = written(dataset(), ledger, **PUBLIC)
-    assert public.with_disclosures((CLEAN_VALUES,)) == public
-
-
-def test_digests_mean_nothing_under_another_key(tmp_path, monkeypatch):
+def test_digests_mean_nothing_under_another_key_and_a_fingerprint_shows_nothing(tmp_path, monkeypatch):
+    assert "text 1" not in repr(fingerprint(dataset()))
     here = text_digests(["a text"])
     assert share_any(here, text_digests([" A  Text"]))
     monkeypatch.setenv("DPICL_HOME", str(tmp_path / "another"))
     assert not share_any(here, text_digests(["a text"]))
-
-
-def test_a_fingerprint_shows_nothing():
-    assert "text 1" not in repr(fingerprint(dataset()))
-    assert len(Fingerprint("d", "record", "c").rows) == 0
 
 
 # Units as tallies see them.

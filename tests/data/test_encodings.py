@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.data.encodings import ENCODINGS, encodings_named, recognised
-from mechanisms.data.raw_file import RawFile
-from mechanisms.data.reading import Reading, ReadingAsked
-from mechanisms.data.sources import read_table
-from mechanisms.data.text_lines import TextLines
+from mechanisms.data.sources import RawFile
+from mechanisms.data.table import ReadingAsked
+from mechanisms.data.text_lines import ENCODINGS, TextLines, encodings_named, recognised
 from mechanisms.errors import DataError, UsageError
+from tests.data.files import read
 
 CHINESE = ["谢谢你的帮助", "申请贷款需要什么材料", "什么时候发货", "服务态度很差", "质量不错，物流很快"]
 TAIWANESE = ["謝謝你的幫助", "申請貸款需要什麼材料", "什麼時候發貨", "服務態度很差", "請問如何退款"]
@@ -69,42 +68,37 @@ def lines(raw: bytes, encoding: str) -> list[str]:
     ("encoding", "texts"), [(encoding, texts) for encoding, each in TEXTS.items() for texts in each]
 )
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])
-def test_an_encoding_is_proposed_and_read_as_soon_as_it_is_named(tmp_path, encoding, texts, suffix):
-    path = tmp_path / f"data.{suffix}"
+def test_an_encoding_is_proposed_and_read_as_soon_as_it_is_named(encoding, texts, suffix):
     whole = content(texts)
     if suffix == "jsonl":
         whole = "".join(
             f'{{"text": "{text}", "label": "{label}"}}\n'
             for text, label in (row.rsplit(",", 1) for row in whole.split("\n")[1:-1])
         )
-    path.write_bytes(whole.encode(ENCODINGS[encoding]))
+    raw = whole.encode(ENCODINGS[encoding])
     with pytest.raises(ReadingAsked, match=f"--encoding {encoding} ") as asked:
-        read_table(path)
+        read(raw, suffix)
     assert asked.value.proposed.encoding == encoding
     assert not any(text in str(asked.value) for text in texts)
-    table = read_table(path, Reading(encoding=encoding))
-    read = [cell.rsplit(" ", 1)[0] for cell in table.frame["text"]][: len(texts)]
-    assert read == [text.replace(",", " ") for text in texts]
+    table = read(raw, suffix, encoding=encoding)
+    cells = [cell.rsplit(" ", 1)[0] for cell in table.frame["text"]][: len(texts)]
+    assert cells == [text.replace(",", " ") for text in texts]
     assert table.remarks == ()
 
 
-def test_what_no_encoding_makes_sense_of_is_asked_for_without_a_proposal(tmp_path):
-    path = tmp_path / "data.csv"
-    path.write_bytes(b"text,label\n" + bytes(range(0x80, 0x100)) + b",a\n")
+def test_what_no_encoding_makes_sense_of_is_asked_for_without_a_proposal():
+    assert recognised([]) is None
     with pytest.raises(ReadingAsked, match="--encoding NAME") as asked:
-        read_table(path)
+        read(b"text,label\n" + bytes(range(0x80, 0x100)) + b",a\n")
     assert asked.value.proposed.encoding is None
 
 
-def test_long_lines_are_recognised_by_their_beginnings(tmp_path):
-    long = ["".join(CHINESE) * 300] * 3
-    path = tmp_path / "data.csv"
-    path.write_bytes(content(long, 3).encode("gb18030"))
+def test_long_lines_are_recognised_by_their_beginnings():
+    long = content(["".join(CHINESE) * 300] * 3, 3)
     with pytest.raises(ReadingAsked, match="looks like gb18030"):
-        read_table(path)
-    path.write_bytes(content(long, 3).encode() + b"caf\xe9,a\n")
+        read(long.encode("gb18030"))
     with pytest.raises(ReadingAsked, match=r"looks like utf-8\+windows-1252"):
-        read_table(path)
+        read(long.encode() + b"caf\xe9,a\n")
 
 
 @pytest.mark.parametrize("encoding", [*OF_LINES, "utf-8+windows-1252", "utf-8+gb18030"])
@@ -137,32 +131,24 @@ def test_what_is_no_encoding_of_lines_is_refused(said):
         encodings_named(said)
 
 
-def test_the_mark_of_a_file_counts_and_contradicts_what_is_said(tmp_path):
-    path = tmp_path / "data.csv"
+def test_the_mark_of_a_file_counts_and_contradicts_what_is_said():
     for mark, own in (("utf-8-sig", "utf-8"), ("utf-16", "utf-16")):
-        path.write_bytes(content(FRENCH).encode(mark))
-        assert list(read_table(path).frame["text"]) == list(read_table(path, Reading(encoding=own)).frame["text"])
+        raw = content(FRENCH).encode(mark)
+        assert read(raw).frame.equals(read(raw, encoding=own).frame)
         with pytest.raises(UsageError, match="first bytes say"):
-            read_table(path, Reading(encoding="gb18030"))
+            read(raw, encoding="gb18030")
 
 
 @pytest.mark.parametrize("texts", [FRENCH, CHINESE, ["质量不错物流很快" * 9]])
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_utf_16_without_its_mark_is_asked_about(tmp_path, encoding, texts):
-    path = tmp_path / "data.csv"
-    path.write_bytes(content(texts).encode(encoding))
+def test_utf_16_without_its_mark_is_asked_about(encoding, texts):
+    raw = content(texts).encode(encoding)
     with pytest.raises(ReadingAsked, match=f"--encoding {encoding} "):
-        read_table(path)
-    assert len(read_table(path, Reading(encoding=encoding)).frame) == 24
+        read(raw)
+    assert len(read(raw, encoding=encoding).frame) == 24
 
 
-def test_a_zero_byte_is_refused_with_its_line_however_far_down_it_stands(tmp_path):
-    path = tmp_path / "data.csv"
+def test_a_zero_byte_is_refused_with_its_line_however_far_down_it_stands():
     rows = "".join(f"text number {i},a\n" for i in range(200_000))
-    path.write_bytes(f"text,label\n{rows}on\0e,b\n".encode())
     with pytest.raises(DataError, match="^Line 200002 has a NUL byte, so that this is not a text file"):
-        read_table(path)
-
-
-def test_nothing_is_recognised_in_nothing():
-    assert recognised([]) is None
+        read(f"text,label\n{rows}on\0e,b\n")

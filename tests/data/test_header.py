@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import io
-
-import openpyxl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.data.columns import ColumnMapping, to_dataset
 from mechanisms.data.csv_file import Rows
-from mechanisms.data.raw_file import RawFile
-from mechanisms.data.reading import Reading, ReadingAsked
-from mechanisms.data.sources import EXAMPLES, read_table
+from mechanisms.data.sources import EXAMPLES, RawFile, read_table
+from mechanisms.data.table import Reading, ReadingAsked
 from mechanisms.errors import DataError, UsageError
+from tests.data.files import as_workbook, read
 
 LOOKS_LIKE_A_ROW = {
     "a long text": "My card was stolen on the way home,theft",
@@ -42,40 +39,37 @@ BELOW = "a text about a card,card\nanother text about a loan,loan\nand one about
 HOSTILE = [b'"open', b"a;b;c;d", b"a\tb", b"x|y|z", b"lone\rreturn", b"\xc3\xa9", b'5" wide', b",", b"sep", b'""']
 
 
-def asked(tmp_path, first: str, below: str = BELOW, **said) -> ReadingAsked | None:
-    path = tmp_path / "data.csv"
-    path.write_text(f"{first}\n{below}", encoding="utf-8")
+def asked(raw: str, **said) -> ReadingAsked | None:
     try:
-        read_table(path, Reading(**said))
+        read(raw, **said)
     except ReadingAsked as question:
         return question
     return None
 
 
 @pytest.mark.parametrize("first", LOOKS_LIKE_A_ROW.values(), ids=LOOKS_LIKE_A_ROW)
-def test_a_first_line_that_looks_like_a_row_is_asked_about_in_one_line_that_quotes_nothing(tmp_path, first):
-    question = asked(tmp_path, first)
+def test_a_first_line_that_looks_like_a_row_is_asked_about_in_one_line_that_quotes_nothing(first):
+    question = asked(f"{first}\n{BELOW}")
     assert question is not None
     assert "--no-header" in str(question)
     assert "--header" in str(question)
     assert "\n" not in str(question)
     assert not any(word in str(question) for word in first.replace(",", " ").split() if len(word) > 3)
-    rows = read_table(tmp_path / "data.csv", Reading(header=False))
+    rows = read(f"{first}\n{BELOW}", header=False)
     assert rows.columns == ["1", "2"]
     assert [cell for cell in rows.frame.iloc[0] if cell] == [cell for cell in first.split(",") if cell]
     assert len(rows.frame) == 4
 
 
-def test_a_header_after_all_is_read_as_one(tmp_path):
-    assert asked(tmp_path, "My card was stolen on the way home,theft", header=True) is None
-    table = read_table(tmp_path / "data.csv", Reading(header=True))
+def test_a_header_after_all_is_read_as_one():
+    table = read(f"My card was stolen on the way home,theft\n{BELOW}", header=True)
     assert table.columns == ["My card was stolen on the way home", "theft"]
 
 
 @pytest.mark.parametrize("first", HEADERS)
-def test_names_of_columns_are_not_asked_about(tmp_path, first):
+def test_names_of_columns_are_not_asked_about(first):
     below = "".join(f"{',' * (first.count(',') - 1)}{row}\n" for row in BELOW.splitlines())
-    assert asked(tmp_path, first, below if first != "text,label," else BELOW) is None
+    assert asked(f"{first}\n{below if first != 'text,label,' else BELOW}") is None
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: each.path.stem)
@@ -84,29 +78,30 @@ def test_the_examples_are_read_without_a_question(example):
     assert read_table(example.path, Reading(labels=labels)).columns[0].islower()
 
 
-def test_a_first_line_with_a_label_of_the_set_is_asked_about(tmp_path):
-    assert asked(tmp_path, "stolen,theft") is None
-    assert asked(tmp_path, "stolen,theft", labels=("card", "loan")) is None
-    assert asked(tmp_path, "stolen,theft", labels=("Theft ", "loan")) is not None
-    assert asked(tmp_path, "notes,theft", labels=("Theft",)) is None  # the one kind of all rows is no label
+def test_a_first_line_with_a_label_of_the_set_is_asked_about():
+    raw = f"stolen,theft\n{BELOW}"
+    assert asked(raw) is None
+    assert asked(raw, labels=("card", "loan")) is None
+    assert asked(raw, labels=("Theft ", "loan")) is not None
+    assert asked(f"notes,theft\n{BELOW}", labels=("Theft",)) is None  # the one kind of all rows is no label
 
 
-def test_texts_alone_are_asked_about_from_two_words_on(tmp_path):
-    assert asked(tmp_path, "Great product", "Bad service\nToo slow\n") is not None
-    assert asked(tmp_path, "review text", "Bad service\nToo slow\n") is None
+def test_texts_alone_are_asked_about_from_two_words_on():
+    assert asked("Great product\nBad service\nToo slow\n") is not None
+    assert asked("review text\nBad service\nToo slow\n") is None
 
 
-def test_the_separator_of_a_file_without_a_header_is_said_by_its_owner(tmp_path):
-    question = asked(tmp_path, "stolen on my way;1", "lost, I fear;2\nlost;1\n")
+def test_the_separator_of_a_file_without_a_header_is_said_by_its_owner():
+    raw = "stolen on my way;1\nlost, I fear;2\nlost;1\n"
+    question = asked(raw)
     assert "--no-header with --separator ';'" in str(question)
     assert question.proposed.separator == ";"
-    table = read_table(tmp_path / "data.csv", Reading(header=False, separator=";"))
-    assert list(table.frame["1"]) == ["stolen on my way", "lost, I fear", "lost"]
+    assert list(read(raw, header=False, separator=";").frame["1"]) == ["stolen on my way", "lost, I fear", "lost"]
     with pytest.raises(DataError, match="Line 2 does not fit"):
-        read_table(tmp_path / "data.csv", Reading(header=False))
+        read(raw, header=False)
     for wrong in ("ab", "x", '"', "\n", "é"):
         with pytest.raises(UsageError, match="one character"):
-            read_table(tmp_path / "data.csv", Reading(header=False, separator=wrong))
+            read(raw, header=False, separator=wrong)
 
 
 @given(
@@ -115,32 +110,26 @@ def test_the_separator_of_a_file_without_a_header_is_said_by_its_owner(tmp_path)
     st.integers(0, 5),
 )
 def test_without_a_header_no_row_decides_how_another_is_divided_the_first_one_included(rows, hostile, place):
-    def read(lines: list[bytes]) -> list[list[str]]:
+    def parsed(lines: list[bytes]) -> list[list[str]]:
         found = Rows(RawFile("x.csv", b"".join(line + b"\n" for line in lines)), Reading(header=False))
         return [found.first, *found]
 
     place %= len(rows) + 1
     rows = [b"first,row", *rows]  # the number of columns: rows with more are refused
-    before, after = read(rows), read([rows[0], *rows[1 : place + 1], hostile, *rows[place + 1 :]])
+    before, after = parsed(rows), parsed([rows[0], *rows[1 : place + 1], hostile, *rows[place + 1 :]])
     del after[place + 1]
     assert after == before
     if place == 0:
-        first, *others = read([hostile + b",", *rows])
+        first, *others = parsed([hostile + b",", *rows])
         assert [row[:2] for row in others] == before
         assert len(first) >= 2
 
 
-def test_columns_without_a_header_are_numbered_in_every_format_that_has_none(tmp_path):
-    book = openpyxl.Workbook()
-    for row in (("stolen", None, 1), ("lost", "note", 2), ("found", None, 1, "far right")):
-        book.active.append(row)
-    file = io.BytesIO()
-    book.save(file)
-    path = tmp_path / "data.xlsx"
-    path.write_bytes(file.getvalue())
+def test_columns_without_a_header_are_numbered_in_every_format_that_has_none():
+    raw = as_workbook([("stolen", None, 1), ("lost", "note", 2), ("found", None, 1, "far right")])
     with pytest.raises(ReadingAsked, match="--no-header"):
-        read_table(path)
-    table = read_table(path, Reading(header=False))
+        read(raw, "xlsx")
+    table = read(raw, "xlsx", header=False)
     assert table.frame.to_dict("list") == {
         "1": ["stolen", "lost", "found"],
         "2": ["", "note", ""],
@@ -151,12 +140,10 @@ def test_columns_without_a_header_are_numbered_in_every_format_that_has_none(tmp
     assert [each.text for each in dataset.records] == ["stolen", "lost", "found"]
 
 
-@pytest.mark.parametrize("suffix", ["parquet", "jsonl"])
-def test_a_format_with_names_of_its_own_has_no_header_to_say(tmp_path, suffix):
-    path = tmp_path / f"data.{suffix}"
-    path.write_bytes(b"PAR1" if suffix == "parquet" else b'{"text": "x"}\n')
+@pytest.mark.parametrize(("suffix", "raw"), [("parquet", b"PAR1"), ("jsonl", b'{"text": "x"}\n')])
+def test_a_format_with_names_of_its_own_has_no_header_to_say(suffix, raw):
     with pytest.raises(UsageError, match="has no header to say: leave out --header"):
-        read_table(path, Reading(header=False))
+        read(raw, suffix, header=False)
 
 
 # A title above the header.
@@ -168,32 +155,20 @@ TABLE = ["text,label", "a text about a card,card", "another about a loan,loan"]
     "above",
     [["Complaints 2026,", ","], ["Complaints 2026", ""], ["Our export", "of May", "2026,"], ["", " ", "Complaints"]],
 )
-def test_a_title_above_the_header_is_asked_about_and_skipped_where_that_is_said(tmp_path, above):
-    path = tmp_path / "data.csv"
-    path.write_text("\n".join([*above, *TABLE]))
+@pytest.mark.parametrize("suffix", ["csv", "xlsx"])
+def test_a_title_above_the_header_is_asked_about_and_skipped_where_that_is_said(above, suffix):
+    lines = [*above, *TABLE]
+    raw = "\n".join(lines) if suffix == "csv" else as_workbook([line.split(",") for line in lines])
     with pytest.raises(ReadingAsked, match=f"--skip-lines {len(above)} ") as question:
-        read_table(path)
+        read(raw, suffix)
     assert question.value.proposed.skip == len(above)
-    table = read_table(path, question.value.proposed)
+    table = read(raw, suffix, skip=len(above))
     assert table.columns == ["text", "label"]
-    assert len(table.frame) == 2
+    assert list(table.frame["label"]) == ["card", "loan"]
 
 
-def test_a_title_of_a_sheet_is_asked_about(tmp_path):
-    book, path = openpyxl.Workbook(), tmp_path / "data.xlsx"
-    for row in (["Complaints 2026"], [], *(line.split(",") for line in TABLE)):
-        book.active.append(row)
-    book.save(path)
-    with pytest.raises(ReadingAsked, match="--skip-lines 2 "):
-        read_table(path)
-    assert read_table(path, Reading(skip=2)).frame.to_dict("list")["label"] == ["card", "loan"]
-
-
-def test_one_column_is_no_title(tmp_path):
-    path = tmp_path / "data.csv"
+def test_one_column_is_no_title():
     for content in ('text\n"one, two"\nthree\n', "text\nb\n"):
-        path.write_text(content)
-        assert read_table(path).columns == ["text"]
-    path.write_text("text\nhello, you\nhello, me\n")
+        assert read(content).columns == ["text"]
     with pytest.raises(DataError, match="Line 2 does not fit the header"):
-        read_table(path)
+        read("text\nhello, you\nhello, me\n")

@@ -14,32 +14,25 @@ from mechanisms.data.label_names import (
     names_of,
     proposed_names,
     read_names,
-    readable,
 )
-from mechanisms.data.sources import read_table
 from mechanisms.errors import UsageError
+from tests.data.files import table
 
 LABELS = ("card_arrival", "pin=lost", "other")
 NAMES = (("card_arrival", "Card arrival"), ("pin=lost", "PIN"))
 
 
-def file(tmp_path, rows, name="data.csv"):
-    path = tmp_path / name
-    path.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in rows))
-    return read_table(path)
-
-
-def test_a_file_under_names_is_the_file_that_had_them_all_along(tmp_path):
+def test_a_file_under_names_is_the_file_that_had_them_all_along():
     rows = [(f"t{i}", (*LABELS, "unlisted")[i % 4]) for i in range(20)]
     mapping = ColumnMapping("text", "label", label_names=NAMES)
     renamed = [(text, dict(NAMES).get(label, label)) for text, label in rows]
     labels = named(LABELS, NAMES)
     assert labels == ("Card arrival", "PIN", "other")
-    there = to_dataset(file(tmp_path, rows), mapping, "d", labels)
-    expected = to_dataset(file(tmp_path, renamed), ColumnMapping("text", "label"), "d", labels)
+    there = to_dataset(table(rows), mapping, "d", labels)
+    expected = to_dataset(table(renamed), ColumnMapping("text", "label"), "d", labels)
     assert list(there.content()) == list(expected.content())
     assert there.counted_sizes() == expected.counted_sizes() == dict.fromkeys(labels, 5)
-    assert set(inspect(file(tmp_path, rows), mapping).counts) == {*labels, "unlisted"}
+    assert set(inspect(table(rows), mapping).counts) == {*labels, "unlisted"}
 
 
 @given(st.lists(st.tuples(st.text(max_size=4), st.text(max_size=4)), max_size=5))
@@ -65,14 +58,12 @@ def test_a_name_that_is_another_label_is_refused_and_two_may_change_places():
         (["cardPaymentFee", "changePIN"], ["Card payment fee", "Change PIN"]),
         (["OfficeHolder", "Company"], ["Office Holder", "Company"]),
         (["MeanOfTransportation", "Artist"], ["Mean Of Transportation", "Artist"]),
-        (["HAM", "SPAM_MAIL", "1"], ["Ham", "Spam mail", "1"]),
+        (["HAM", "SPAM_MAIL", "1"], ["HAM", "Spam mail", "1"]),
         (["SPORTS", "USA", "World"], ["Sports", "USA", "World"]),
         (["World", "Sports", "sci-fi"], None),
         (["Card payment fee", "Mobile YouTube app", "PIN"], None),
         (["iPhone", "eBay"], None),
-        (["A", "B"], None),
-        (["0", "1"], None),
-        (["_", "文"], None),
+        (["A", "_", "文", "0"], None),
         ([], None),
     ],
 )
@@ -97,30 +88,14 @@ def test_names_that_keep_another_label_apart_are_needed_too():
     assert names_of(["e"], swapped) == ()
 
 
-def test_every_way_of_saying_names_says_the_same(tmp_path):
-    path = tmp_path / "names.yaml"
-    path.write_text("card_arrival: Card arrival\npin=lost: PIN\n")
-    assert read_names(str(path)) == NAMES
+def test_every_way_of_saying_names_says_the_same():
+    assert read_names('{"card_arrival": "Card arrival", "pin=lost": "PIN"}') == NAMES
     assert read_names("card_arrival=Card arrival, pin=lost=PIN") == NAMES
     assert names_in_lines("card_arrival = Card arrival\n\npin=lost = PIN\nother = other\n") == NAMES
 
 
-@pytest.mark.parametrize("said", ["a", "a=", "a=X,b=X", "a=X,a=Y", f"a={'x' * 101}", "nowhere.yaml"])
+@pytest.mark.parametrize("said", ["a", "a=", "a=X,b=X", "a=X,a=Y", f"a={'x' * 101}", "{"])
 def test_what_names_nothing_gets_one_line(said):
     with pytest.raises(UsageError) as refused:
         read_names(said)
     assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize("content", ["- a\n- b\n", "a: [1]\n", "a: {b: c}\n", "{", "\xff\x00", "a: &x [*x]\n"])
-def test_a_file_that_names_nothing_gets_one_line(tmp_path, content):
-    path = tmp_path / "names.yml"
-    path.write_text(content)
-    with pytest.raises(UsageError) as refused:
-        read_names(str(path))
-    assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize(("label", "words"), [("card_fee_charged", "Card fee charged"), ("PIN", "PIN"), ("_", "_")])
-def test_a_label_in_words(label, words):
-    assert readable(label) == words

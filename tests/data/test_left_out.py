@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
-from pathlib import Path
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -15,19 +14,20 @@ from hypothesis import strategies as st
 from mechanisms import api
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.columns import (
+    MOST_SHARE,
     ColumnMapping,
+    Reason,
     breakdown,
     checked_dataset,
-    guess_columns,
     inspect,
     label_set,
+    looks_empty,
     to_dataset,
     understood,
 )
-from mechanisms.data.left_out import MOST_SHARE, Reason, looks_empty
-from mechanisms.data.sources import read_table
 from mechanisms.data.table import Table
 from mechanisms.errors import DataError, UsageError
+from tests.data.files import read, table
 
 LABELS = ("spam", "ham")
 MISSING = [
@@ -42,10 +42,6 @@ CELLS = st.tuples(
     st.sampled_from(["a text", "", "  ", "nan", "None", "N/A", "-", "\u200b", "nan is a word", "a nanny"]),
     st.sampled_from([*LABELS, *ALIKE, "", "other", "spam;ham", "[spam, ham]", "nan"]),
 )
-
-
-def table(rows, **more) -> Table:
-    return Table(pd.DataFrame(rows, columns=["text", "label"], dtype=pd.StringDtype("python")), **more)
 
 
 def left_out(rows, mapping: ColumnMapping = PLAIN, labels: tuple[str, ...] = LABELS):
@@ -76,19 +72,16 @@ def test_a_text_that_says_something_is_used(text):
     assert left_out([(text, "spam")]) == {}
 
 
-def test_users_are_needed_where_they_are_named(tmp_path):
-    path = tmp_path / "data.csv"
-    path.write_text("text,label,who\na text,spam,u\na text,spam,\n,spam,\n")
-    mapping = ColumnMapping("text", "label", "who")
-    found = breakdown(read_table(path), mapping, LABELS).left_out(LABELS)
+def test_users_are_needed_where_they_are_named():
+    users = read("text,label,who\na text,spam,u\na text,spam,\n,spam,\n")
+    found = breakdown(users, ColumnMapping("text", "label", "who"), LABELS).left_out(LABELS)
     assert found.counts == {Reason.EMPTY: 1, Reason.NO_USER: 1}
     assert found.rows == 3
 
 
-def test_lines_that_are_no_rows_are_counted_too(tmp_path):
-    path = tmp_path / "data.jsonl"
-    path.write_text('{"text": "x", "label": "spam"}\nnothing\n[1]\n')
-    found = breakdown(read_table(path), PLAIN, LABELS).left_out(LABELS)
+def test_lines_that_are_no_rows_are_counted_too():
+    lines = read('{"text": "x", "label": "spam"}\nnothing\n[1]\n', "jsonl")
+    found = breakdown(lines, PLAIN, LABELS).left_out(LABELS)
     assert (found.rows, found.counts) == (3, {Reason.UNREAD: 2})
 
 
@@ -131,13 +124,9 @@ def test_labels_that_look_alike_are_read_as_one_where_that_is_said():
 
 
 def test_labels_are_told_apart_that_a_reader_tells_apart():
-    rows = [("a text", label) for label in ("resume", "résumé", "spam", "spams", "s pam")]
-    assert {each.label for each in to_dataset(table(rows), MERGED, "d", ("resume", "spam")).records} == {
-        "resume", "résumé", "spam", "spams", "s pam",
-    }  # fmt: skip
-
-
-def test_a_set_with_labels_that_look_alike_cannot_be_merged():
+    labels = {"resume", "résumé", "spam", "spams", "s pam"}
+    rows = table([("a text", label) for label in sorted(labels)])
+    assert {each.label for each in to_dataset(rows, MERGED, "d", ("resume", "spam")).records} == labels
     with pytest.raises(UsageError, match="look alike"):
         to_dataset(table([("a text", "SPAM")]), MERGED, "d", ("spam", "Spam"))
 
@@ -146,11 +135,8 @@ def test_merged_labels_have_the_names_of_those_they_are_read_as():
     mapping = ColumnMapping("text", "label", label_names=(("spam", "Unwanted"),), merge_labels=True)
     rows = [("a text", label) for label in ("spam", "SPAM", "Ham ")]
     labels = ("Unwanted", "ham")
-    assert [each.label for each in to_dataset(table(rows), mapping, "d", labels).records] == [
-        "Unwanted",
-        "Unwanted",
-        "ham",
-    ]
+    merged = to_dataset(table(rows), mapping, "d", labels)
+    assert [each.label for each in merged.records] == ["Unwanted", "Unwanted", "ham"]
 
 
 def test_without_a_label_set_the_most_frequent_spelling_stands_for_all():
@@ -161,6 +147,9 @@ def test_without_a_label_set_the_most_frequent_spelling_stands_for_all():
 
 
 # What is told, and what is refused.
+
+
+MANY = {"allow_left_out": True}
 
 
 def told(rows, labels=LABELS, **more) -> list[str]:
@@ -187,23 +176,17 @@ def test_rows_that_are_dropped_since_they_repeat_another_are_told():
     assert lines[-1] == "Rows that repeat an earlier one, which are dropped as was asked: 2."
 
 
-def test_the_option_that_merges_is_named_where_it_helps():
+def test_what_is_told_says_what_helps_and_quotes_no_row():
     with pytest.raises(DataError, match="--merge-labels"):
         told([("a text", "SPAM")])
-    with pytest.raises(DataError) as error:
+    with pytest.raises(DataError, match=r"outside the set\. --allow-left-out"):
         told([("a text", "other")])
-    assert "--merge-labels" not in str(error.value)
-
-
-def test_a_label_without_rows_is_named_where_others_are_left_out():
-    lines = told([("a text", "Billing, urgent"), ("a text", "spam")], ("Billing", "spam"), allow_left_out=True)
+    lines = told([("zanzibar", "Billing, urgent"), ("", "spam"), ("quagga", "spam")], ("Billing", "spam"), **MANY)
     assert any("No row has the label 'Billing'" in line and "JSON list" in line for line in lines)
+    assert not any(word in line for line in lines for word in ("zanzibar", "quagga", "urgent"))
     assert not any("No row" in line for line in told([("a text", "spam")], ("rare", "spam")))
-
-
-def test_no_row_is_quoted():
-    lines = told([("zanzibar", "quagga"), ("", "spam"), ("zanzibar", "spam, quagga")], allow_left_out=True)
-    assert not any("zanzibar" in line or "quagga" in line for line in lines)
+    ids = [(f"a remark on number {i}", f"value {i}") for i in range(30)]
+    assert any("looks like an id" in line for line in told(ids, ("value 1",), **MANY))
 
 
 def test_python_is_warned_and_refused_as_the_command_line_is(tmp_path):
@@ -217,34 +200,38 @@ def test_python_is_warned_and_refused_as_the_command_line_is(tmp_path):
     assert lines == ["1 of 22 rows is left out: 1 with a label outside the set."]
     with pytest.warns(UserWarning, match="2 of 22 rows"):
         api.load(path, LABELS, allow_left_out=True)
-    with pytest.raises(UsageError, match="no 'headers' to say"):
-        api.load(path, LABELS, headers=True)
 
 
 # Names of classes in a Parquet file.
 
 
-def classes(path: Path, values: list[int | None], names: list[str]) -> Table:
+def classes(values: list[int | None], names: list[str]) -> Table:
     features = {"text": {"_type": "Value"}, "label": {"names": names, "_type": "ClassLabel"}}
     content = pa.table({"text": [f"a text {i}" for i in range(len(values))], "label": pa.array(values, pa.int64())})
-    described = content.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
-    pq.write_table(described, path)
-    return read_table(path)
+    return described(content, json.dumps({"info": {"features": features}}).encode())
 
 
-def test_the_names_of_classes_count_as_far_as_they_are_declared_and_minus_one_is_no_label(tmp_path):
-    read = classes(tmp_path / "data.parquet", [0, 1, 1, -1, None, 2], ["ham", "spam", "rest"])
+def described(content: pa.Table, metadata: bytes) -> Table:
+    file = io.BytesIO()
+    pq.write_table(content.replace_schema_metadata({b"huggingface": metadata}), file)
+    return read(file.getvalue(), "parquet")
+
+
+def test_the_names_of_classes_count_as_far_as_they_are_declared_and_minus_one_is_no_label():
+    found = classes([0, 1, 1, -1, None, 2], ["ham", "spam", "rest"])
 
     def sizes(*labels: str) -> dict[str, int]:
-        return to_dataset(read, understood(read, PLAIN, labels), "d", labels).counted_sizes()
+        return to_dataset(found, understood(found, PLAIN, labels), "d", labels).counted_sizes()
 
     assert sizes("spam", "ham") == {"spam": 2, "ham": 1}
     assert sizes("0", "1") == {"0": 1, "1": 2}
     assert sizes("-1", "1") == {"-1": 1, "1": 2}
-    found = breakdown(read, understood(read, PLAIN, LABELS), LABELS).left_out(LABELS)
-    assert found.counts == {Reason.UNLABELLED: 2, Reason.OUTSIDE: 1}
+    assert breakdown(found, understood(found, PLAIN, LABELS), LABELS).left_out(LABELS).counts == {
+        Reason.UNLABELLED: 2,
+        Reason.OUTSIDE: 1,
+    }
     lines: list[str] = []
-    checked_dataset(read, PLAIN, "d", ("0", "1"), lines.append, allow_left_out=True)
+    checked_dataset(found, PLAIN, "d", ("0", "1"), lines.append, allow_left_out=True)
     assert any("0 is 'ham', 1 is 'spam', 2 is 'rest'" in line for line in lines)
     assert breakdown(table([("a text", "-1")]), PLAIN, ("-1", "1")).left_out(("-1", "1")).counts == {}
 
@@ -252,66 +239,18 @@ def test_the_names_of_classes_count_as_far_as_they_are_declared_and_minus_one_is
 @pytest.mark.parametrize(
     "metadata", [b"", b"[]", b"{", b'{"info": {"features": {"label": {"_type": "ClassLabel"}}}}', b"1"]
 )
-def test_metadata_that_says_something_else_names_no_classes(tmp_path, metadata):
-    content = pa.table({"text": ["a"], "label": [1]}).replace_schema_metadata({b"huggingface": metadata})
-    pq.write_table(content, tmp_path / "data.parquet")
-    assert read_table(tmp_path / "data.parquet").class_names == {}
+def test_metadata_that_says_something_else_names_no_classes(metadata):
+    assert described(pa.table({"text": ["a"], "label": [1]}), metadata).class_names == {}
 
 
-def test_the_same_file_is_never_said_to_differ(tmp_path):
+def test_the_same_file_is_never_said_to_differ():
     """Labels by their numbers, by the file's names and merged are the same rows; one text more is another file."""
-    read = classes(tmp_path / "data.parquet", [0, 1, 1, 0], ["ham", "spam"])
+    found = classes([0, 1, 1, 0], ["ham", "spam"])
     ledger = PrivacyLedger()
-    numbers = to_dataset(read, PLAIN, "data", ("0", "1"))
+    numbers = to_dataset(found, PLAIN, "data", ("0", "1"))
     ledger.rows.mark(fingerprint(numbers), "seen")
     for mapping, labels in ((PLAIN, LABELS), (MERGED, LABELS), (PLAIN, ("1",))):
-        named = to_dataset(read, understood(read, mapping, labels), "data", labels)
+        named = to_dataset(found, understood(found, mapping, labels), "data", labels)
         assert ledger.rows.recognise(fingerprint(named)) == []
-    other = classes(tmp_path / "data.parquet", [0, 1, 1, 0, 1], ["ham", "spam"])
+    other = classes([0, 1, 1, 0, 1], ["ham", "spam"])
     assert "differs" in ledger.rows.recognise(fingerprint(to_dataset(other, PLAIN, "data", ("0", "1"))))[0]
-
-
-# What is guessed of columns.
-
-
-def guess(**columns: list[str]) -> tuple[str, str]:
-    return guess_columns(Table(pd.DataFrame(columns, dtype=pd.StringDtype("python"))))
-
-
-UNIQUE = [f"value {i}" for i in range(30)]
-TWO = ["a", "b"] * 15
-LONG = [f"a rather long remark on number {i}" for i in range(30)]
-
-
-def test_an_id_is_no_label_and_neither_is_a_nested_cell():
-    numbers, nested = [str(i % 3) for i in range(30)], ['{"a": 1}'] * 30
-    assert guess(id=numbers, data=nested, annotations=["[1]", "[2]"] * 15) == ("", "")
-    assert guess(text=LONG, id=numbers, kind=TWO) == ("text", "kind")
-    assert guess(text=LONG, user_id=numbers, label=UNIQUE) == ("text", "")
-    assert guess(text=LONG, label=UNIQUE, other=TWO) == ("text", "other")
-    assert guess(meta=nested, body=LONG, tags=TWO) == ("body", "tags")
-
-
-@pytest.mark.parametrize("name", ["text", "message", "body", "content", "Customer Message", "reviewText", "comment"])
-def test_a_column_that_is_called_a_text_comes_first(name):
-    assert guess(**{"a longer note": LONG, name: UNIQUE, "label": TWO}) == (name, "label")
-    assert guess(**{"a longer note": LONG, name: TWO, "label": TWO})[0] == "a longer note"  # single letters
-
-
-def test_a_column_of_ids_is_said_to_be_one():
-    rows = list(zip(LONG, UNIQUE, strict=True))
-    assert any("looks like an id" in line for line in inspect(table(rows), PLAIN).problems)
-    assert any("looks like an id" in line for line in told(rows, ("value 1",), allow_left_out=True))
-    assert not any("looks like an id" in line for line in inspect(table(zip(LONG, TWO, strict=True)), PLAIN).problems)
-
-
-def test_nested_cells_are_named_as_such(tmp_path):
-    path = tmp_path / "export.jsonl"
-    path.write_text("".join(json.dumps({"id": i, "data": {"text": "x"}, "labels": ["spam"]}) + "\n" for i in range(20)))
-    read = read_table(path)
-    with pytest.raises(DataError, match="2 of them hold nested values"):
-        inspect(read, PLAIN)
-    assert any("'data' holds nested values" in line for line in inspect(read, ColumnMapping("data", "labels")).problems)
-    for text, label in (("", "labels"), ("data", "")):
-        with pytest.raises(DataError, match="Name the (text|label) column"):
-            inspect(read, ColumnMapping(text, label))

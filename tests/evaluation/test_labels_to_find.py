@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from mechanisms import api
-from mechanisms.api import probabilities
 from mechanisms.demos.demo_set import DemoSet, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import UsageError
@@ -25,7 +24,6 @@ ASKED = ["a text"]
 
 DOORS: dict[str, Callable[[DemoSet], object]] = {
     "Python": lambda demos: api.classify(demos, ASKED, ToyModel()),
-    "HTTP": lambda demos: probabilities(demos, ToyModel(), ASKED),
     "score": lambda demos: of_demo_set(demos),
 }
 

@@ -8,7 +8,6 @@ from mechanisms.records import Dataset, Record
 from mechanisms.runs.gate import Gate
 from mechanisms.steps.noisy_vector import AS_RELEASED
 from research import runs
-from research.reproduction.tasks import TASKS
 from research.runs import texts_written
 from tests.runs.running import Speaking
 
@@ -76,9 +75,3 @@ def test_noise_is_read_as_it_was_released_and_the_claim_is_the_runs(data, plans)
 def test_labels_are_called_by_their_names(data, plans):
     written(data, "public", sentence="A {label}")
     assert [plans[0].spec.asked.of(label) for label in LABELS] == ["A Red", "A two_words"]
-
-
-@pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
-def test_a_tasks_sentence_ends_with_the_label(data, plans, task):
-    written(data, "public", **task.asked)
-    assert [plans[0].spec.asked.of(label).split(": ")[-1] for label in LABELS] == [*LABELS]

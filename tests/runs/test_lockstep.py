@@ -7,7 +7,7 @@ import pytest
 
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Dataset, Record
-from mechanisms.runs.events import DemoCompleted, DemoStarted, RunCompleted, TokenReleased
+from mechanisms.runs.events import RunCompleted, TokenReleased
 from mechanisms.sampling import Scheme
 from tests.runs.neighbours import Spelling, recorded_run
 
@@ -58,16 +58,6 @@ def test_they_share_batches_whose_shapes_follow_from_released_tokens():
     rows = [rows for rows, _, _ in model.opened]
     assert rows.count(2) == 3, "one public row a demonstration, the two of a label together"
     assert rows.count(2 * 8) == 3, "one batch of private rows for both"
-
-
-def test_every_demonstration_is_charged_before_the_first_token_of_its_group():
-    events, _, history = run(Spelling(busy=10**6))
-    told = [event for event in events if isinstance(event, DemoStarted | TokenReleased)]
-    for label in LABELS:
-        kinds = [type(event) for event in told if event.label == label]
-        assert kinds.index(TokenReleased) > max(i for i, kind in enumerate(kinds) if kind is DemoStarted)
-    assert [run["status"] for run in history] == ["finished"]
-    assert len(of(events, DemoCompleted)) == 6
 
 
 def test_a_demonstration_that_ended_takes_no_more_part():

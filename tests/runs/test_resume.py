@@ -115,35 +115,6 @@ def test_wherever_a_run_is_cut_off_it_ends_well_and_costs_what_one_run_costs(kin
         (data_folder / FILE).unlink()
 
 
-def tokens_of(events) -> Counter:
-    return Counter((event.label, event.number, event.step) for event in events if isinstance(event, TokenReleased))
-
-
-@pytest.mark.slow
-def test_no_demonstration_gets_private_tokens_of_two_samples(tmp_path):
-    """What was begun is finished from public text; what was charged and seen by nobody is written as planned."""
-    before = cut_off("alone", tmp_path / FILE, lambda event: isinstance(event, TokenReleased))
-    seen = {(event.label, event.number) for event in before if isinstance(event, TokenReleased)}
-    after = resumed("alone", tmp_path / FILE)
-    ended = {(each.label, each.number): each.finished for each in after if isinstance(each, DemoCutOff)}
-    assert ended == dict.fromkeys(seen, True)
-    assert all(number <= 1 for number in tokens_of(after).values())
-    private = Counter((event.label, event.number) for event in after if isinstance(event, TokenReleased))
-    assert all(private[whose] == 1 for whose in seen)
-    assert sum(private.values()) > len(seen)  # the others are written
-    assert len(after[-1].demo_set.demonstrations) == 4
-
-
-@pytest.mark.slow
-def test_what_was_charged_and_shown_to_nobody_is_drawn_again_for_nothing(tmp_path):
-    cut_off("alone", tmp_path / FILE, lambda event: isinstance(event, DemoStarted))
-    paid = charges()
-    after = resumed("alone", tmp_path / FILE)
-    assert not any(isinstance(event, DemoCutOff) for event in after)
-    assert Counter(charges().keys()) >= Counter(paid.keys())
-    assert sum(charges().values()) == 4
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_copy_that_is_gone_on_with_once_more_lets_nothing_out_again(kind, tmp_path):

@@ -26,7 +26,6 @@ from mechanisms.runs.run import run
 from mechanisms.runs.writer import DemonstrationWriter
 from mechanisms.runs.writing import NO_SENTENCE
 from mechanisms.sampling import SamplingPlan, Scheme
-from mechanisms.steps.noisy_vector import posterior_mean
 from tests.runs.running import LABELS, NOISE, Reading, alone, begun, data, ledger, planned, rows
 from tests.toy_model import VOCABULARY, ToyModel
 
@@ -75,19 +74,6 @@ def test_a_token_is_the_likeliest_of_the_posterior_mean_of_what_was_released():
         wanted = (tau**2 * released + noise * public) / (tau**2 + noise)
         assert np.array(event.values) / rows_of_a_step == pytest.approx(wanted)
         assert event.chosen == int(np.argmax(event.values))
-
-
-def test_the_noisier_a_vector_is_the_nearer_to_public_text_it_is_read():
-    class Seen:
-        public_probabilities = np.array([0.7, 0.2, 0.1])
-        expected_rows = 10
-
-    scores = np.array([1.0, 8.0, 1.0])
-    near = [posterior_mean(scores, Seen(), deviation, 0.1) for deviation in (1e-6, 1.0, 1e6)]
-    assert near[0] == pytest.approx(scores / 10)
-    assert near[2] == pytest.approx(Seen.public_probabilities)
-    assert np.linalg.norm(near[1] - near[2]) < np.linalg.norm(near[0] - near[2])
-    assert posterior_mean(scores, Seen(), 1.0, 1000.0) == pytest.approx(scores / 10, abs=1e-5)
 
 
 def test_a_model_that_breaks_keeps_the_charge():

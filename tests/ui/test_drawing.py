@@ -24,8 +24,7 @@ from dpicl_ui.generate.cards import MANY, finished, listed, outcome_of_run
 from dpicl_ui.generate.replay import replayed
 from dpicl_ui.privacy.cards import duration
 from dpicl_ui.test.cards import accuracies, subject
-from mechanisms.data.columns import Inspection
-from mechanisms.data.left_out import Breakdown
+from mechanisms.data.columns import Breakdown, Inspection
 from mechanisms.data.table import Table
 from mechanisms.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Scorecard
 from mechanisms.records import Dataset, Demonstration, Record

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from xml.etree import ElementTree
 
 import pytest
 import torch
 
 from mechanisms.inference.engine.transformers_model import TransformersModel
-from research.ginc.experiment import LENGTH, PLANS, PUBLIC, REAL, SHOTS, Bench, Cell, cells
+from research.ginc.experiment import LENGTH, PUBLIC, REAL, SHOTS, Bench, Cell
 from research.ginc.hmm import ginc
 from research.ginc.model import tokenizer, untrained
-from research.ginc.table import COLUMNS, differences, figure, grouped, interval, table
+from research.ginc.table import COLUMNS, differences, grouped, table
 
 ROWS = ["a ai / l", "v au j n", "m n / x", "f af as k"] * 90
 
@@ -34,11 +33,6 @@ def bench(tmp_path_factory) -> Bench:
     return Bench(folder, 3, TransformersModel("ginc", "0" * 64, weights, tokenizer(ginc())))
 
 
-def test_rows_are_of_one_concept_and_length(bench):
-    assert len(bench.dataset.records) == len(ROWS)
-    assert {len(each.text.split()) for each in bench.dataset.records} == {LENGTH}
-
-
 @pytest.mark.parametrize(
     "cell", [Cell(3, 1, "", PUBLIC, 0.0), Cell(3, 1, "", REAL, math.inf), Cell(3, 1, "ours", "pta", math.inf)]
 )
@@ -51,11 +45,6 @@ def test_a_cell_is_four_texts_and_their_figures(bench, cell):
         assert {word for text in line["texts"] for word in text.split()} <= set(bench.concepts.tokens)
     else:  # nothing of the rows is kept
         assert not any(row in json.dumps(line) for row in ROWS)
-
-
-def test_every_cell_is_there_once():
-    found = list(cells(2, [1.0, 8.0]))
-    assert len(set(found)) == len(found) == 2 * 5 * (2 + 3 * (2 * len(PLANS) + 1))
 
 
 # Intervals are over runs, whole ones alone, and differences are paired.
@@ -80,17 +69,6 @@ def test_a_run_is_the_mean_over_concepts_and_counts_when_it_is_whole():
     assert grouped(cut, "one")["ours", "plain", 1.0] == pytest.approx([0.2, 0.3, 0.4])
 
 
-def test_interval_is_students():
-    mean, half = interval([0.2, 0.3, 0.4])
-    assert (mean, half) == (pytest.approx(0.3), pytest.approx(4.302653 * 0.1 / math.sqrt(3), rel=1e-5))
-    assert math.isinf(interval([0.5])[1])
-
-
 def test_what_runs_share_falls_out_of_differences():
     assert "| ours | pta | 1 | +0.050 ± 0.000 |" in differences(LINES, "one")
     assert "| ours | pta | 1 | 3 | 0.350 ± 0.248 |" in table(LINES)
-
-
-def test_figure_has_a_mark_for_each_row():
-    root = ElementTree.fromstring(figure(LINES))
-    assert len(root.findall("{http://www.w3.org/2000/svg}circle")) == 2

@@ -13,7 +13,6 @@ import torch
 from mechanisms.asking import Asked
 from mechanisms.inference import QueryPrompt, WritingPrompt
 from mechanisms.inference.engine.transformers_model import TransformersModel
-from mechanisms.inference.models.catalogue import refuse_by_config, refuse_by_test
 from mechanisms.records import Demonstration
 from research.ginc.hmm import Concepts, ginc, posterior
 from research.ginc.model import CONTEXT, LABEL, SENTENCE, TEMPLATE, batch, tokenizer, train, untrained
@@ -55,14 +54,6 @@ def test_forward_adds_up_all_paths(tiny, text):
 def test_likelihoods_of_all_texts_sum_to_one(tiny):
     texts = [" ".join(tokens) for tokens in itertools.product(tiny.tokens, repeat=4)]
     assert np.exp([tiny.log_likelihoods(text) for text in texts]).sum(axis=0) == pytest.approx([1, 1], abs=1e-12)
-
-
-def test_a_concept_that_cannot_write_a_text_gets_no_part_of_the_posterior(tiny):
-    still = replace(tiny, property_=np.array([np.eye(3), tiny.property_[1]]))  # in the first, properties never move
-    found = still.log_likelihoods("/ a")
-    assert np.isneginf(found[0])
-    assert posterior(found[None]).tolist() == [0.0, 1.0]
-    assert np.isneginf(tiny.log_likelihoods("a c")).all()
 
 
 def test_posterior_is_bayes_rule_over_independent_texts(tiny):
@@ -151,16 +142,6 @@ def test_queries_are_prompts_that_end_before_the_answer(model):
     prompt = QueryPrompt(model, TEMPLATE, [Demonstration("a ai", "j"), Demonstration("ak ar", "/")], 2)
     assert words(model, [*prompt.prefix, *prompt.row("v au")]) == "/ a ai j / ak ar / / v au"
     assert [prompt.label(token) for token in ("/", "ax")] == [[0], [49]]
-
-
-def test_texts_that_are_decoded_are_read_back(model):
-    assert model.encode(" " + model.decode([0, 1, 49, 12])) == [0, 1, 49, 12]
-    assert model.stop_tokens == {model.tokenizer.eos_token_id}
-
-
-def test_the_engine_takes_it(model):
-    refuse_by_config(model.model.config)
-    refuse_by_test(model)
 
 
 def test_windows_are_documents_of_one_concept():

@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.errors import ModelUnavailable, UsageError
 from research.measures.copying import longest_copied
 from research.measures.diversity import distinct
 from research.measures.linear_classifier import LinearClassifier, held_out_accuracy
 from research.measures.matching import matching
-from research.measures.perplexity import MAX_TOKENS, perplexity
+from research.measures.perplexity import perplexity
 from research.measures.words import grams, words_of
 from tests.toy_model import VOCABULARY, ToyModel
 
@@ -41,16 +40,6 @@ def test_a_copied_row_is_found_whole():
     assert found(["私は東京に住む"], ["昨日から東京に住んでいる"]) == (4, 0)
 
 
-def test_words_apart_make_no_run():
-    assert found(["a b c"], ["c b a"]) == (1, 0)
-    assert found(["a b c"], ["a", "b c d"]) == (2, 0)
-
-
-def test_nothing_shared_is_nothing_copied():
-    assert found(TEXTS, ["completely other words", ""]) == (0, None)
-    assert found([], ["a"]) == found(["a"], []) == (0, None)
-
-
 TEXT = st.lists(st.sampled_from("abc"), max_size=8).map(" ".join)
 
 
@@ -66,10 +55,6 @@ def test_it_is_the_longest_of_all(texts, rows):
         assert runs([texts[text]], words) & runs(rows, words)
 
 
-def test_what_was_found_does_not_show_itself():
-    assert "words=" not in repr(longest_copied(TEXTS, ["lives at 7 elm street"]))
-
-
 # Distinct-n by hand.
 
 
@@ -79,20 +64,11 @@ def test_by_hand():
     assert [distinct(texts, n) for n in (1, 2, 3)] == [pytest.approx(2 / 6), pytest.approx(2 / 4), 1.0]
 
 
-def test_no_run_goes_over_the_end_of_a_text():
-    assert distinct(["a", "b"], 2) == 0.0
-    assert distinct(["a b", "a b"], 2) == 0.5
-
-
 def test_repetition_lowers_it():
     texts = ["one red apple", "two blue skies"]
     for n in (1, 2, 3):
         assert distinct(texts, n) == 1.0
         assert distinct(texts * 4, n) == 0.25
-
-
-def test_nothing_is_not_diverse():
-    assert distinct([], 1) == distinct([""], 1) == 0.0
 
 
 # Logistic regression on embeddings, on planted clusters.
@@ -123,13 +99,6 @@ def test_rows_are_judged_by_others():
     low, high = held_out_accuracy(random, LABELS).interval
     assert low < 0.5 < high
     assert held_out_accuracy(clusters(0.1), LABELS).value == 1
-
-
-def test_too_few_rows_are_refused():
-    with pytest.raises(UsageError, match="two labels"):
-        LinearClassifier(clusters(0.1)[:3], ["a"] * 3)
-    with pytest.raises(UsageError, match="5 rows"):
-        held_out_accuracy(clusters(0.1)[:9], LABELS[:9])
 
 
 # As many of each label.
@@ -170,22 +139,6 @@ def test_it_is_what_token_after_token_says(busy):
     assert perplexity(model, SAID) == pytest.approx(math.exp(-total / count))
 
 
-def test_a_long_text_is_cut():
-    model = ToyModel()
-    text = "word " * MAX_TOKENS
-    assert perplexity(model, [text]) == perplexity(model, [text[: MAX_TOKENS - 1]])
-
-
-def test_no_tokens_have_no_perplexity():
-    with pytest.raises(UsageError, match="two tokens"):
-        perplexity(ToyModel(), [""])
-
-
-def test_broken_logits_are_refused():
-    with pytest.raises(ModelUnavailable):
-        perplexity(ToyModel(sharpness=np.nan), SAID)
-
-
 # What counts as a word.
 
 
@@ -200,8 +153,3 @@ def test_scripts_without_spaces_are_read_by_character():
     assert words_of("日本経済 ok") == ["日", "本", "経", "済", "ok"]
     assert words_of("Привет мир") == ["привет", "мир"]
     assert len(words_of("สวัสดี")) > 1
-
-
-def test_grams_are_all_runs():
-    assert list(grams(["a", "b", "c"], 2)) == [("a", "b"), ("b", "c")]
-    assert list(grams(["a"], 2)) == []

@@ -11,9 +11,8 @@ import pytest
 from mechanisms import confidence
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.columns import ColumnMapping, to_dataset
-from mechanisms.data.sizes import CLEAN_VALUES, SCORED
+from mechanisms.data.sizes import CLEAN_VALUES
 from mechanisms.data.sources import read_table
-from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import PUBLIC_ONLY
 from mechanisms.records import Demonstration, Record
 from research.__main__ import main
@@ -56,20 +55,6 @@ def test_swapped_labels_are_not_recognised_and_mislead(measures):
 def test_texts_that_say_nothing_of_their_label_teach_nothing(measures):
     nothing = [Demonstration(f"word {i // 2}", label) for i, label in enumerate(LABELS * 10)]
     assert measures.of(nothing).label_fidelity.value == 0.5
-
-
-def test_a_second_model_gives_perplexity():
-    reader = ToyModel(sharpness=0.0)
-    assert Measures(LABELS, TEST, ToyEmbedder(), reader).of(texts()).perplexity == pytest.approx(128)
-
-
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [(TEST[::2], "no row of the label 'sky'"), (TEST[:9], "5 rows")],
-)
-def test_test_rows_must_hold_every_label(rows, message):
-    with pytest.raises(UsageError, match=message):
-        Measures(LABELS, rows, ToyEmbedder())
 
 
 # `measure` on the command line, on toy models.
@@ -127,21 +112,6 @@ def test_sets_are_pooled_and_every_arm_has_as_many_texts(capsys, files):
             assert 0 <= low <= arm[figure]["accuracy"] <= high <= 1
         assert 0 < arm["distinct_1"] <= arm["distinct_3"] <= 1
         assert not {"perplexity", "longest_copied"} & set(arm)
-
-
-def test_public_test_rows_alone_are_nobodys_secret(capsys, files):
-    code, out, err = run(capsys, line(files))
-    assert code == 0, err
-    assert not {"private", "curator_only", PUBLIC_ONLY, REAL_ROWS} & set(json.loads(out))
-
-
-def test_real_rows_are_read_with_a_warning_and_marked(capsys, files):
-    code, out, err = run(capsys, line(files, "--train", files["train"]))
-    assert code == 0, err
-    assert "--train reads real rows without noise" in err
-    found = json.loads(out)
-    assert (found["private"], found["curator_only"]) == (False, True)
-    assert SCORED in marks(files["train"])
 
 
 def test_a_copied_run_is_found_with_a_warning_and_the_rows_are_marked(capsys, files):

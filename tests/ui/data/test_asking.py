@@ -10,7 +10,7 @@ import pytest
 from dpicl_ui.data.draft_preview import DraftPreview
 from dpicl_ui.frame.guard import guarded
 from mechanisms.asking import LONGEST
-from mechanisms.data.field_names import suggested_names
+from mechanisms.data.headers import suggested_names
 from mechanisms.data.sources import EXAMPLES
 from mechanisms.errors import SeveralErrors, UsageError
 from mechanisms.runs.drafts import Drafts
