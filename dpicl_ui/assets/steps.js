@@ -63,7 +63,8 @@ function draw() {
   if (focused >= 0) bar.children[focused].focus({ preventScroll: true });
   panels();
 }
-addEventListener("scroll", () => { if (beside) panels(); }, { passive: true }); // the bar moves until it sticks
+for (const moved of ["scroll", "resize"]) // the bar moves until it sticks
+  addEventListener(moved, () => { if (beside) panels(); }, { passive: true });
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape" || !beside) return;
   const closed = beside;
