@@ -354,7 +354,7 @@ def run_all_stages(page: Page, seen: Journey) -> None:
     seen.shown["openings"] = openings.json_value()
     page.wait_for_selector("#run-notice .notice", timeout=3 * SLOW)
     for name, place in (
-        ("all stages", "#run-notice"), ("votes", "#votes"), ("preferences", "#calibration"), ("score", "#own-score"),
+        ("all stages", "#run-notice"), ("votes", "#votes"), ("score", "#own-score"),
     ):  # fmt: skip
         seen.shown[name] = page.inner_text(place)
     look(page, seen, "all stages")
@@ -479,8 +479,7 @@ def test_every_stage_says_what_it_asks_and_leaves_its_picture(journey: Journey):
     for word in ("how their texts begin", "token by token", "vote", "measure", "say how often"):
         assert word in journey.shown["stages"]
     assert "stand clear of the noise" in journey.shown["openings"] or "No opening" in journey.shown["openings"]
-    for picture in ("votes", "preferences"):
-        assert all(label in journey.shown[picture] for label in ("card", "loan"))
+    assert all(label in journey.shown["votes"] for label in ("card", "loan"))
     assert "own rows" in journey.shown["score"]
 
 
