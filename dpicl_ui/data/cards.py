@@ -74,7 +74,7 @@ _MANY_FEW = f"{{few}} of the {{of}} labels have fewer than {_FEW} {{units}}: muc
 _LONG_TEXT = 600
 """Characters, well beyond the tokens of a row that step 2 proposes to read."""
 _CUT = (
-    "Most of these texts are long. Of each the model reads about the first 50 words, unless you raise the tokens of a "
+    "Most of these texts are long. Of each the model reads about the first 35 words, unless you raise the tokens of a "
     "row under 'For experts' in step 2; that takes longer."
 )
 

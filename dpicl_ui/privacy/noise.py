@@ -25,7 +25,7 @@ from mechanisms.runs.spec import OPENINGS, WRITE
 _BARS, _LOOKED_AT = 6, 64
 _EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 _POWER = 2 / 3
-"""Of 1 / epsilon, which the noise on a token follows, about: 0.54 to 0.83 in default runs on 2,408 rows."""
+"""Of 1 / epsilon, which the noise on a token follows, about: 0.54 to 0.83 in default runs on the clinic messages."""
 Shares = tuple[tuple[str, float], ...]
 """Words with the probability that the model gives them."""
 
