@@ -131,9 +131,12 @@ def test_neither_a_run_that_is_not_private_nor_one_whose_ledger_goes_with_its_pa
     assert kept.state(tab).made is not None
     kept.close(tab)
     assert not kept.found(kept.tab("again"))
-    public = Kept(TabLedgers())
-    public.close(public.finished())
-    assert not public.found(public.tab("again"))
+    public = Kept(ledgers := TabLedgers())
+    public.close(tab := public.finished())
+    again = public.tab("again")
+    assert not public.found(again)
+    for each in (tab, again):
+        ledgers.drop(each)
 
 
 def test_clean_values_are_not_kept_and_a_tab_that_has_a_run_gets_no_other(kept: Kept):
