@@ -330,10 +330,10 @@ def bring_odd_files(page: Page, seen: Journey) -> None:
     bring("spelled.csv", f"text,label\n{spelled}".encode())
     page.wait_for_selector("#labels-alike:has-text('Card')")
     look(page, seen, "labels alike")
+    page.fill("#data-name input, #data-name textarea", SECOND)  # which is told before the labels are merged
     page.click("#merge-labels")
     page.wait_for_selector("#merge-labels", state="hidden")
     seen.shown["merged"] = page.inner_text("#data-facts")
-    page.fill("#data-name input, #data-name textarea", SECOND)
     page.check("#declared-public input")
     page.click("#confirm-data")
     seen.shown["left out"] = page.inner_text("#data-problem .notice")
