@@ -73,12 +73,19 @@ def journey(tmp_path_factory: pytest.TempPathFactory) -> Journey:
         test_them(own, seen)
         budget(own, seen)
         walk_once_more(own, seen)
-        third = another_tab(own, seen)
-        bring_odd_files(third, seen)
-        run_all_stages(third, seen)
-        for each in page.context.pages:
-            seen.storage += each.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
+        note_storage(page, seen)
+    with visiting(seen, locale="de-DE") as page:  # the app, started again on the same ledger
+        page.wait_for_selector("#model-status .status.good", timeout=SLOW)
+        step(page, 1)
+        bring_odd_files(page, seen)
+        run_all_stages(page, seen)
+        note_storage(page, seen)
     return seen
+
+
+def note_storage(page: Page, seen: Journey) -> None:
+    for each in page.context.pages:
+        seen.storage += each.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
 
 
 def another_tab(page: Page, seen: Journey) -> Page:
@@ -310,7 +317,7 @@ def walk_once_more(page: Page, seen: Journey) -> None:
         seen.inaccessible += [f"step {number}: '{each}' leaves its box" for each in beyond_their_boxes(page)]
 
 
-# The third tab: an encoding, labels that look alike, and a run with all stages.
+# The app started again: an encoding, labels that look alike, and a run with all stages.
 
 
 def bring_odd_files(page: Page, seen: Journey) -> None:
