@@ -40,10 +40,11 @@ class Words:
 
 
 class Preview(State):
-    """The words that a tab wants to see drafts of, and those whose drafts it sees or is about to."""
+    """The words that a tab wants to see drafts of, those whose drafts it sees or is about to, and who asked last."""
 
     wanted: Words | None = None
     shown: Words | None = None
+    newest: object = None
 
     def close(self) -> None:
         self.wanted = None
@@ -73,12 +74,15 @@ class DraftPreview:
         return {self.drafts: []}
 
     def _settle(self, labels: list[str], request: gr.Request) -> Any:
-        """Wait until the words stand still. A preview of other words ends at once."""
+        """Wait until the words stand still. A preview of other words ends, and so does a wait with older labels."""
         session = self._app.session(request)
         state = session.of(Preview)
+        mine = state.newest = object()
         state.wanted = _words(session, labels)
         while True:
             time.sleep(_QUIET)
+            if state.newest is not mine:
+                return gr.skip()
             if (now := _words(session, labels)) == state.wanted or state.wanted is None:
                 break
             state.wanted = now

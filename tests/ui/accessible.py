@@ -27,8 +27,10 @@ _MOVING = """() => document.getAnimations().filter((each) => each.playState === 
 def findings(page: Page) -> list[str]:
     """What axe-core finds wrong on the page as it is, in the light and in the dark theme, of any severity.
 
-    Motion is reduced meanwhile: a colour on its way to another is none that can be judged.
+    Motion is reduced meanwhile: a colour on its way to another is none that can be judged. A list that has just been
+    left takes a moment to close.
     """
+    page.wait_for_timeout(300)
     page.emulate_media(reduced_motion="reduce")
     found: list[str] = page.evaluate(_MOVING)
     for dark in (False, True):

@@ -73,19 +73,12 @@ def journey(tmp_path_factory: pytest.TempPathFactory) -> Journey:
         test_them(own, seen)
         budget(own, seen)
         walk_once_more(own, seen)
-        note_storage(page, seen)
-    with visiting(seen, locale="de-DE") as page:  # the app, started again on the same ledger
-        page.wait_for_selector("#model-status .status.good", timeout=SLOW)
-        step(page, 1)
-        bring_odd_files(page, seen)
-        run_all_stages(page, seen)
-        note_storage(page, seen)
+        third = another_tab(own, seen)
+        bring_odd_files(third, seen)
+        run_all_stages(third, seen)
+        for each in page.context.pages:
+            seen.storage += each.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
     return seen
-
-
-def note_storage(page: Page, seen: Journey) -> None:
-    for each in page.context.pages:
-        seen.storage += each.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
 
 
 def another_tab(page: Page, seen: Journey) -> Page:
@@ -98,7 +91,6 @@ def another_tab(page: Page, seen: Journey) -> Page:
 
 def look(page: Page, seen: Journey, name: str) -> None:
     """What is wrong with the page for those who do not see it, on a desk and on a phone."""
-    page.wait_for_timeout(300)
     seen.inaccessible += [f"{name}: {each}" for each in findings(page)]
     for width in (390, 1280):
         page.set_viewport_size({"width": width, "height": 900})
@@ -317,7 +309,7 @@ def walk_once_more(page: Page, seen: Journey) -> None:
         seen.inaccessible += [f"step {number}: '{each}' leaves its box" for each in beyond_their_boxes(page)]
 
 
-# The app started again: an encoding, labels that look alike, and a run with all stages.
+# The third tab: an encoding, labels that look alike, and a run with all stages.
 
 
 def bring_odd_files(page: Page, seen: Journey) -> None:

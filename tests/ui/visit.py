@@ -108,8 +108,8 @@ def serve(folder: Path, port: int, **settings: str) -> subprocess.Popen[bytes]:
         "DPICL_MODEL": small_model(),
         **settings,
     }
-    (folder / "temp").mkdir(exist_ok=True)
-    with (folder / "log").open("ab") as log:
+    (folder / "temp").mkdir()
+    with (folder / "log").open("wb") as log:
         started = ["app.py"] if "DPICL_MODEL" in settings else ["-m", "tests.ui.any_text"]
         server = subprocess.Popen([sys.executable, *started], cwd=ROOT, env=environment, stdout=log, stderr=log)
     # A cold disk and a full memory made the imports alone take over half a minute once.

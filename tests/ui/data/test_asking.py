@@ -269,6 +269,18 @@ def test_words_that_do_not_stand_still_are_waited_for(tab: Tab, previews, monkey
     assert tab.sessions.of(TAB).of(Preview).wanted.asked.kind == "letter"
 
 
+def test_labels_that_change_while_older_ones_are_waited_for_are_the_ones_that_count(tab: Tab, previews, monkeypatch):
+    newer = iter([("x",)])
+
+    def pause(seconds: float) -> None:
+        if (labels := next(newer, None)) is not None:
+            assert "Waiting" in text_of(settle(previews, *labels))
+
+    monkeypatch.setattr("dpicl_ui.data.draft_preview.time.sleep", pause)
+    assert settle(previews, "x", "y") == {"__type__": "update"}
+    assert tab.sessions.of(TAB).of(Preview).wanted.labels == ("x",)
+
+
 def test_who_types_is_told_what_is_wrong_when_the_field_is_left_and_not_before(tab: Tab):
     tab.upload("message", "topic", "other")
     shown = tab.step._typed(tab.values(words="x"), TAB)
