@@ -10,6 +10,7 @@ from mechanisms.errors import UsageError
 LONGEST = 200
 """Characters of one of the words, and four times as many of a whole sentence."""
 LABEL = "{label}"
+LENGTH = "in one or two sentences"
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,9 @@ class Asked:
         wanted = f"one {self.kind} {self.relation} {self.named(label)}"
         if sent:
             who = f"{self.writer[:1].upper()}{self.writer[1:]}"
-            return f"You are {self.reader}. {who} writes you {wanted}, in one or two sentences."
+            return f"You are {self.reader}. {who} writes you {wanted}, {LENGTH}."
         persona = f"You are {self.writer}. " if self.writer else ""
-        return f"{persona}Write {wanted}{f' to {self.reader}' if self.reader else ''}, in one or two sentences."
+        return f"{persona}Write {wanted}{f' to {self.reader}' if self.reader else ''}, {LENGTH}."
 
     def to_json(self) -> dict[str, object]:
         """The words as a demo set holds them: those that were said."""

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from mechanisms.asking import Asked
+from mechanisms.asking import LENGTH, Asked
 from mechanisms.inference.prompts import one_line
 from mechanisms.runs.gate import Gate, is_letter
 
@@ -124,7 +124,8 @@ def _repeats_prompt(text: str, asked: Asked, labels: Sequence[str]) -> bool:
     # A model that goes on with the prompt writes a field ("Question: ..."), or what it was asked for, not a text.
     fields = [f"{each.strip()}:" for each in (asked.kind, asked.writer, *labels, "Label", "Text")]
     spoken = text.casefold()
-    told = [f"one {asked.kind}", *(f"{a} {asked.kind} {asked.relation}" for a in ("a", "an")), f"the {asked.kind} is"]
+    told = [f"one {asked.kind}", f"the {asked.kind} is", LENGTH]
+    told += [f"{article} {asked.kind} {asked.relation}" for article in ("a", "an")]
     named = any(each.strip(": ") and each.casefold() in spoken for each in fields + told)
     return named or bool(_FIELD.match(text))
 

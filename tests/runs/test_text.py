@@ -84,6 +84,7 @@ def test_what_broke_off_is_cut_back_to_the_last_whole_sentence(text, kept):
         "Question: Which side won after extra time?",
         "Write one article with the given topic please.",
         "This is an article about sports for you.",
+        "Is there a side in one or two sentences that won?",
         "1. The home side won after extra time.",
         "3.1 The home side won after extra time.",
         "(2) The home side won after extra time.",
