@@ -19,7 +19,7 @@ _AXIS: dict[str, Any] = {"type": "category", "showgrid": False, "fixedrange": Tr
 _LONGEST = 18
 _NUMBERED = 12
 """Labels up to which every cell shows its count."""
-_ROW, _LEAST_ROW, _AROUND = 44, 16, 110
+_ROW, _LEAST_ROW, _AROUND = 44, 16, 140
 """Pixels of a label, of one among many, and around the plot: Plotly leaves out names that would touch."""
 
 
@@ -28,7 +28,7 @@ class ConfusionPlot:
 
     def __init__(self, app: Services) -> None:
         self._app = app
-        self.plot = gr.Plot(label="Which labels are confused", visible=False, elem_id="confusion", elem_classes="chart")
+        self.plot = gr.Plot(show_label=False, visible=False, elem_id="confusion", elem_classes="chart")
 
     def drawn(self, request: gr.Request) -> Any:
         """The plot of the set's own figures, once all are there."""
@@ -61,7 +61,8 @@ def confusion_figure(card: Scorecard, labels: Sequence[str]) -> go.Figure:
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         font=_FONT,
-        margin={"l": 10, "r": 10, "t": 10, "b": 44},
+        title={"text": "Which labels are confused", "x": 0, "font": {"size": 15}},
+        margin={"l": 10, "r": 10, "t": 40, "b": 44},
         height=_AROUND + len(labels) * (_ROW if few else _LEAST_ROW),
         xaxis=_AXIS | every | {"title": {"text": "predicted", "standoff": 8}},
         yaxis=_AXIS | every | {"automargin": True, "autorange": "reversed"},
