@@ -57,7 +57,8 @@ _NUMBERED = re.compile(r"\W*(?:\d+(?:\.\d+)*[.):\]]|\d+\.\d|\d+\s[-–—]\s|\d{
 _ITEMS = re.compile(r"\d+(?:\.\d+){3,}|\s\d+[.)]\s.*\s\d+[.)](?!\S)")
 _MARKUP = re.compile(r"://|www\.|\S@\S|\*\*|__|`|#\w|&\w+;|[\[\]{}<>|\\]")
 _OFFERS = re.compile(
-    r"\b(how (can|may) (i|we) (help|assist)|(here|happy|glad|ready) to (help|assist)|assist you|as an ai\b|"
+    r"\b(how (can|may) (i|we) (help|assist)|can i help you|(here|happy|glad|ready) to (help|assist)|assist you|"
+    r"sorry (to hear|for your)|as an ai\b|"
     r"i hope this message finds you|feel free to (ask|reach)|don't hesitate to (ask|contact|reach))",
     re.IGNORECASE,
 )

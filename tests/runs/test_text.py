@@ -112,6 +112,10 @@ def test_what_broke_off_is_cut_back_to_the_last_whole_sentence(text, kept):
         "Win 12-3, 14-2, 18-9, 11-7, 23-5 and 31-8 at home.",
         "🏆 🏆 🏆 🏆 🏆 🏆 🏆 🏆 🏆 🏆 what a match it was!",
         "The home side won \ufffd after extra time.",
+        "How can I help you with tickets for the match?",
+        "I'm so sorry to hear that the home side lost.",
+        "I am sorry for your loss in the last match.",
+        "The match is sold out. Can I help you?",
     ],
 )
 def test_what_is_no_text_of_the_label_is_refused(text):
