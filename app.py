@@ -13,8 +13,7 @@ from dpicl_ui.frame.internals import replace_in_gradio
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.theme import look
 from dpicl_ui.page import build
-from dpicl_ui.server.serving import reader_elsewhere, serving
-from dpicl_ui.server.temporary import TemporaryFolder
+from dpicl_ui.server.serving import TemporaryFolder, serving
 from mechanisms.data.table import MAX_BYTES
 from mechanisms.errors import StudioError
 from mechanisms.inference.models.listing import default_name
@@ -28,7 +27,7 @@ def main() -> int:
     options = _options()
     os.umask(0o077)  # an upload is on the disk for a moment: for this account alone
     try:
-        served, elsewhere = serving(options.host, options.port), reader_elsewhere()
+        served = serving(options.host, options.port)
     except StudioError as error:
         sys.stderr.write(f"app: {error}\n")
         return error.exit_code
@@ -39,7 +38,7 @@ def main() -> int:
     import_module("torch")
     loader = ModelLoader(default_name(), served.locked)
     loader.start()
-    page = build(served.ledgers, loader, elsewhere)
+    page = build(served.ledgers, loader)
     try:
         _, url, _ = page.launch(
             **served.arguments,

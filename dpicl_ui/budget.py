@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import gradio as gr
 
 from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.guard import PRIVATE, guarded
+from dpicl_ui.frame.guard import on
 from dpicl_ui.frame.inputs import File, PrivateDropdown, download, sink
-from dpicl_ui.frame.services import Services
+from dpicl_ui.frame.services import Gate, Services
 from dpicl_ui.frame.sessions import Session
-from dpicl_ui.frame.step_bar import Gate
-from dpicl_ui.frame.tree import Tree, budget, el, notice, panel
+from dpicl_ui.frame.tree import Tree, Updates, budget, el, notice, panel
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Account, BudgetSnapshot, PrivacyLedger, Usage, fingerprint
 from mechanisms.accounting.account import Line, as_csv, in_words, lines, state
@@ -95,7 +93,6 @@ def _bound(after: Usage) -> str:
 
 
 def caps(account: Account) -> list[Tree]:
-    """Every cap that a data set has had."""
     head = el("h3", "The cap over time")
     if not account.caps:
         cap = account.snapshot.cap
@@ -133,28 +130,20 @@ class BudgetPanel:
             self.notice = panel(elem_id="budget-notice")
             self.caps = panel(elem_id="budget-caps")
             self.sink = sink()
-        self._opening: dict[str, Any] = {
-            "fn": guarded(self.notice)(self._open),
-            "inputs": self.chosen,
-            "outputs": [self.chosen, self.standing, self.runs, self.caps, self.notice],
-            **PRIVATE,
-        }
-        app.bar.html.select(**self._opening)
-        self.chosen.input(**self._opening | {"fn": guarded(self.notice)(self._look)})
-        self.csv.click(guarded(self.notice)(self._save), self.chosen, [self.sink, self.notice], **PRIVATE)
+        self._shown = [self.chosen, self.standing, self.runs, self.caps, self.notice]
+        on(app.bar.html.select, self._open, self.chosen, self._shown, self.notice)
+        on(self.chosen.input, self._look, self.chosen, self._shown, self.notice)
+        on(self.csv.click, self._save, self.chosen, [self.sink, self.notice], self.notice)
 
-    def follow(self, *spent: gr.events.Dependency) -> None:
-        """Show the ledger anew after each of these."""
-        for each in spent:
-            each.then(**self._opening)
+    def follow(self, spent: gr.events.Dependency) -> None:
+        on(spent.then, self._open, self.chosen, self._shown, self.notice)
 
-    def _open(self, wanted: str | None, request: gr.Request) -> dict[Any, Any]:
+    def _open(self, wanted: str | None, request: gr.Request) -> Updates:
         """The panel as it opens: with the data set of step 1 where there is one."""
         confirmed = self._app.session(request).of(DataState).confirmed
         return self._look(_key(_of(confirmed.dataset)) if confirmed else wanted, request)
 
-    def _look(self, wanted: str | None, request: gr.Request) -> dict[Any, Any]:
-        """Everything about a data set, as the ledger is now."""
+    def _look(self, wanted: str | None, request: gr.Request) -> Updates:
         session, ledger = self._app.session(request), self._app.ledger(request)
         known = _known(session, ledger)
         if not known:
@@ -171,12 +160,7 @@ class BudgetPanel:
             self.notice: [],
         }
 
-    def _save(self, wanted: str | None, request: gr.Request) -> dict[Any, Any]:
-        """Every run of the chosen data set as a file.
-
-        Raises:
-            UsageError: it has none.
-        """
+    def _save(self, wanted: str | None, request: gr.Request) -> Updates:
         session, ledger = self._app.session(request), self._app.ledger(request)
         known = _known(session, ledger)
         account = ledger.account(*_chosen(known, wanted)) if known else None

@@ -6,15 +6,13 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.frame.guard import PRIVATE, guarded
+from dpicl_ui.frame.guard import on
 from dpicl_ui.frame.inputs import File, download, sink
-from dpicl_ui.frame.services import Services
+from dpicl_ui.frame.services import Gate, Services
 from dpicl_ui.frame.sessions import Session
-from dpicl_ui.frame.step_bar import Gate
-from dpicl_ui.frame.tree import Tree, el, fact, notice, panel
+from dpicl_ui.frame.tree import Tree, Updates, el, fact, notice, panel
 from dpicl_ui.generate.cards import facts_label
 from dpicl_ui.generate.state import GenerateState
-from mechanisms.accounting import PrivacyLedger
 from mechanisms.demos.demo_set import FORMAT, DemoSet, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import UsageError
@@ -29,16 +27,13 @@ def certificate(demo_set: DemoSet) -> list[Tree]:
     """What is claimed, on what it rests, and what a reader should know."""
     held = demo_set.certificate
     private = [] if held.private else notice(f"Not private: {held.reason}.", "bad")
+    parameters = (fact(name.replace("_", " "), _value(value)) for name, value in held.parameters.items())
     return [
         *private,
         el("p.guarantee", guarantee(held.claim, held.by_user)),
         *facts_label(demo_set),
-        el("details", el("summary", "All parameters"), el("dl.facts.two", *_parameters(demo_set))),
+        el("details", el("summary", "All parameters"), el("dl.facts.two", *parameters)),
     ]
-
-
-def _parameters(demo_set: DemoSet) -> list[Tree]:
-    return [fact(name.replace("_", " "), _value(value)) for name, value in demo_set.certificate.parameters.items()]
 
 
 def _value(value: object) -> str:
@@ -75,11 +70,6 @@ def explained(shape: str, made: DemoSet | None) -> list[Tree]:
 
 
 def saved(shape: str, made: DemoSet) -> File:
-    """The set in a format.
-
-    Raises:
-        UsageError: there is no such format, or the set does not fit it.
-    """
     text = to_text(signed(made))
     if shape == DEMO_SET:
         return File(_FILE_NAME, "application/json", text.encode())
@@ -154,7 +144,8 @@ class ExportStep:
             with gr.Row(elem_classes="split"):
                 with gr.Column(scale=7, min_width=300, elem_classes="card public", elem_id="use-it"):
                     panel(el("h3", "Use it"), el("p.muted", _USE))
-                    self.used = [_copied(*each) for each in _USES]
+                    size: dict[str, Any] = {"lines": 6, "max_lines": 6, "interactive": False, "elem_classes": "code"}
+                    self.used = [gr.Textbox(label=each, buttons=["copy"], elem_id=name, **size) for each, name in _USES]
                     self.use_notice = panel(elem_id="use-notice")
                 with gr.Column(scale=4, min_width=300, elem_classes="card public"):
                     panel(el("h3", "Download"))
@@ -166,25 +157,20 @@ class ExportStep:
             with gr.Column(elem_classes="card public"):
                 panel(el("div.card-head", el("h2", "Privacy certificate"), el("span.tag.public", "Releasable")))
                 self.certificate = panel(elem_id="certificate")
-        changed = [self.sink, self.notice, self.certificate]
-        self.save.click(guarded(self.notice)(self._save), self.shape, changed, **PRIVATE)
-        explaining = guarded(self.notice)(self._explain)
-        self.shape.input(explaining, self.shape, [self.purpose, self.notice], **PRIVATE)
+        on(self.save.click, self._save, self.shape, [self.sink, self.notice, self.certificate], self.notice)
+        on(self.shape.input, self._explain, self.shape, [self.purpose, self.notice], self.notice)
 
     def follow(self, ended: gr.events.Dependency) -> None:
-        """Show a run's certificate when it has ended."""
-        shown = [
-            self.certificate, self.notice, self.shape, self.purpose, *self.used, self.use_notice
-        ]  # fmt: skip
-        ended.then(guarded(self.notice)(self._show), None, shown, **PRIVATE)
+        shown = [self.certificate, self.notice, self.shape, self.purpose, *self.used, self.use_notice]
+        on(ended.then, self._show, None, shown, self.notice)
 
-    def _marked(self, session: Session, ledger: PrivacyLedger) -> DemoSet | None:
+    def _marked(self, request: gr.Request) -> DemoSet | None:
         """The set as it may be exported now: what became known since it was written is on it."""
-        made = session.of(GenerateState).made
-        return made.demo_set.with_disclosures(ledger.rows.disclosures(made.of)) if made else None
+        made = self._app.session(request).of(GenerateState).made
+        return made.demo_set.with_disclosures(self._app.ledger(request).rows.disclosures(made.of)) if made else None
 
-    def _show(self, request: gr.Request) -> dict[Any, Any]:
-        made = self._marked(self._app.session(request), self._app.ledger(request))
+    def _show(self, request: gr.Request) -> Updates:
+        made = self._marked(request)
         codes, said = ("", "", ""), list[Tree]()
         if made is not None and (problem := _PROMPT.refusal(made)) is not None:
             said = notice(problem, "warn")
@@ -200,13 +186,11 @@ class ExportStep:
             self.use_notice: said,
         }
 
-    def _explain(self, shape: str, request: gr.Request) -> dict[Any, Any]:
-        made = self._marked(self._app.session(request), self._app.ledger(request))
-        return {self.purpose: explained(shape, made), self.notice: []}
+    def _explain(self, shape: str, request: gr.Request) -> Updates:
+        return {self.purpose: explained(shape, self._marked(request)), self.notice: []}
 
-    def _save(self, shape: str, request: gr.Request) -> dict[Any, Any]:
-        session = self._app.session(request)
-        made = self._marked(session, self._app.ledger(request))
+    def _save(self, shape: str, request: gr.Request) -> Updates:
+        session, made = self._app.session(request), self._marked(request)
         if made is None:
             raise UsageError("There is nothing to export yet: write demonstrations in step 3.")
         file = saved(shape, made)
@@ -217,10 +201,3 @@ class ExportStep:
             self.certificate: certificate(made),
             self.notice: notice("Saved by your browser. Nothing is left on the server.", "good"),
         }
-
-
-def _copied(label: str, elem_id: str) -> gr.Textbox:
-    """A text that a click copies."""
-    return gr.Textbox(
-        label=label, lines=6, max_lines=6, interactive=False, buttons=["copy"], elem_id=elem_id, elem_classes="code"
-    )

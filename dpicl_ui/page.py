@@ -15,19 +15,16 @@ from dpicl_ui.export import ExportStep
 from dpicl_ui.frame.guard import PRIVATE
 from dpicl_ui.frame.internals import forget_shown, progress_on
 from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
-from dpicl_ui.frame.services import Services
+from dpicl_ui.frame.services import Place, Services, StepBar
 from dpicl_ui.frame.sessions import Ledgers, Sessions
-from dpicl_ui.frame.step_bar import Place, StepBar
 from dpicl_ui.frame.tree import Tree, el, notice, panel
 from dpicl_ui.generate import state as generate_state
 from dpicl_ui.generate.step import GenerateStep
 from dpicl_ui.privacy import state as privacy_state
-from dpicl_ui.privacy.model_choice import there
 from dpicl_ui.privacy.step import PrivacyStep
 from dpicl_ui.test import state as test_state
 from dpicl_ui.test.step import EvaluationStep
 from dpicl_ui.welcome import Welcome
-from mechanisms.evaluation.remote_reader import RemoteReader
 
 TITLE = "DP-ICL Studio"
 PLACES = (
@@ -45,12 +42,9 @@ _CACHE_AGE = 600
 """Seconds after which Gradio's temporary folder is emptied of anything that a handler could not remove."""
 
 
-def build(ledgers: Ledgers, loader: ModelLoader, elsewhere: RemoteReader | None = None) -> gr.Blocks:
-    """The whole app; `loader` may still be at work. A reader `elsewhere` is offered in step 4, and nowhere else."""
+def build(ledgers: Ledgers, loader: ModelLoader) -> gr.Blocks:
+    """The whole app; `loader` may still be at work."""
     page = gr.Blocks(title=TITLE, analytics_enabled=False, delete_cache=(_CACHE_AGE, _CACHE_AGE))
-
-    def to_test(request: gr.Request) -> dict[str, Any]:
-        return app.bar.value(app.session(request), 4)
 
     def forget(request: gr.Request) -> None:
         app.sessions.drop(request)
@@ -65,7 +59,7 @@ def build(ledgers: Ledgers, loader: ModelLoader, elsewhere: RemoteReader | None 
         example = welcome.wire(data)
         privacy = PrivacyStep(app)
         generate = GenerateStep(app, privacy)
-        test = EvaluationStep(app, elsewhere)
+        test = EvaluationStep(app)
         export = ExportStep(app)
         budget = BudgetPanel(app)
         _foot(ledgers)
@@ -79,7 +73,7 @@ def build(ledgers: Ledgers, loader: ModelLoader, elsewhere: RemoteReader | None 
         export.follow(generate.own_rows.compared)
         _tick(loader, status, privacy)
         generate.loads(data.source.load_run, data.source.notice)
-        data.source.load_instead.click(to_test, None, app.bar.html, **PRIVATE)
+        data.source.load_instead.click(app.bar_after(4), None, app.bar.html, **PRIVATE)
         page.unload(forget)
     progress_on(page, status)
     page.queue(api_open=False, max_size=32)
@@ -120,7 +114,7 @@ def _tick(loader: ModelLoader, status: gr.HTML, privacy: PrivacyStep) -> None:
     clock, last = gr.Timer(_OFTEN), gr.State(None)
 
     def tick(request: gr.Request, seen: Any) -> Any:
-        now = [model_status(loader), there(loader)]
+        now = [model_status(loader), loader.there()]
         shown = [gr.skip(), gr.skip()] if now == seen else now
         then = gr.Timer(_SELDOM if loader.settled else _OFTEN, active=not (loader.settled and loader.locked))
         return *shown, then, privacy.timed(request), now

@@ -97,7 +97,6 @@ def preview_table(table: Table, whole: bool = True) -> list[Tree]:
 
 
 def counted(columns: Columns, labels: list[str]) -> list[Tree]:
-    """The number of rows of each chosen label, and the file's problems."""
     long = columns.file.table.frame[columns.mapping.text].str.len().median() > _LONG_TEXT
     counts = label_counts(columns.inspection, labels, columns.by_user)
     return [*counts, el("p.notice.info", _CUT)] if long else counts

@@ -7,8 +7,8 @@ from collections.abc import Collection, Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dpicl_ui.frame.services import Gate
 from dpicl_ui.frame.sessions import Session, State
-from dpicl_ui.frame.step_bar import Gate
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.asking import Asked
 from mechanisms.data.columns import MOST_LABELS, ColumnMapping, Inspection, LeftOut, inspect, label_set
@@ -21,7 +21,7 @@ from mechanisms.records import Dataset
 _COUNT_DELTA = 1e-6
 """Counting comes before the run's delta is chosen: a thousandth of this is the chance that a measured size is low."""
 GO_ON = "Go on without the rows that are left out"
-_LOST = "The file is no longer in memory: upload it again."
+LOST = "The file is no longer in memory: upload it again."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,12 +76,17 @@ class Columns:
         """The rows that take no part where these labels do."""
         return self.inspection.rows.left_out(labels)
 
-    def check_left_out(self, labels: Collection[str]) -> None:
-        """Refuse to go on without many rows, unless their owner says so.
+    def check(self, labels: Collection[str]) -> None:
+        """Refuse what cannot become a data set with these labels.
 
         Raises:
-            DataError: they are many.
+            DataError: the file has a problem, labels are too few, or many rows are left out, which their owner does not
+                allow.
         """
+        if self.inspection.fatal:
+            raise DataError(self.inspection.problems[-1])
+        if len(labels) < 2:
+            raise DataError("Demonstrations need at least two labels: choose them above.")
         found = self.left_out(labels)
         if found.many and not self.allow_left_out:
             raise DataError(f"{found.sentence} Tick '{GO_ON}' to go on.")
@@ -89,6 +94,11 @@ class Columns:
     @property
     def by_user(self) -> bool:
         return self.mapping.unit is not None
+
+    @property
+    def labels(self) -> list[str]:
+        """All labels of the file, in their order on the page."""
+        return sorted(self.inspection.counts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -134,7 +144,11 @@ class Confirmed:
 
 
 class DataState(State):
-    """A file, its columns, or the confirmed data set: one value, replaced in one assignment."""
+    """A file, its columns, or the confirmed data set: one value, replaced in one assignment.
+
+    Each change withdraws a confirmation, and outdates what was begun with the columns before. Without a file it raises
+    a UsageError.
+    """
 
     def __init__(self, session: Session) -> None:
         self._at: File | Columns | Confirmed | None = None
@@ -166,11 +180,7 @@ class DataState(State):
         """The words that ask a model for a text of the open file."""
         return self.file.asked if self.file else Asked()
 
-    # Each of these changes withdraws a confirmation, and outdates what was begun with the columns before. Without a
-    # file they raise a UsageError.
-
     def open(self, table: Table, asked: Asked, label_field: str, asked_of: tuple[str, str]) -> None:
-        """Replace the file by another one; see `File`."""
         with self._lock:
             self._at = File(table, asked, label_field, asked_of)
 
@@ -218,17 +228,15 @@ class DataState(State):
         """Let other labels take part."""
         with self._lock:
             if (columns := self.columns) is None:
-                raise UsageError(_LOST)
+                raise UsageError(LOST)
             self._at = columns = replace(columns, allow_left_out=False)
             return columns
 
     def withdraw(self) -> None:
-        """Withdraw a confirmation, if there is one."""
         if self.confirmed is not None:
             self.rechoose()
 
     def allow_left_out(self, allowed: bool) -> None:
-        """Go on although many rows take no part, or not."""
         with self._lock:
             if (columns := self.columns) is not None:
                 self._at = replace(columns, allow_left_out=allowed)
@@ -253,7 +261,7 @@ class DataState(State):
 
     def _opened(self) -> File:
         if (file := self.file) is None:
-            raise UsageError(_LOST)
+            raise UsageError(LOST)
         return file
 
     def names_for(self, labels: Collection[str]) -> LabelNames:

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.data.asking import AskingForm, first_words, labels_in
 from dpicl_ui.data.cards import MEASURE, UNCONFIRMED, PublicCard, SourceCard, counted, preview_table, proposed_name
-from dpicl_ui.data.columns_form import ColumnsForm, LabelChoice
 from dpicl_ui.data.draft_preview import DraftPreview
-from dpicl_ui.data.reading import STAYS, ReadingCard, Waiting
+from dpicl_ui.data.forms import (
+    AskingForm,
+    ColumnsForm,
+    LabelChoice,
+    ReadingCard,
+    first_words,
+)
 from dpicl_ui.data.state import Columns, Confirmed, DataState
-from dpicl_ui.frame.guard import PRIVATE, guarded
-from dpicl_ui.frame.inputs import taken
+from dpicl_ui.frame.guard import PRIVATE, on
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
-from dpicl_ui.frame.tree import el, notice, panel
+from dpicl_ui.frame.tree import Updates, el, notice, panel
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.asking import Asked
 from mechanisms.data.columns import ColumnMapping, guess_mapping, to_dataset
 from mechanisms.data.sizes import check_epsilon
-from mechanisms.data.sources import Example, RawFile, read_table
+from mechanisms.data.sources import Example, read_table
 from mechanisms.data.table import Table
 from mechanisms.errors import DataError, SeveralErrors, StudioError, UsageError
-
-Updates = dict[Any, Any]
 
 
 class DataStep:
@@ -39,7 +40,7 @@ class DataStep:
     def __init__(self, app: Services) -> None:
         self._app = app
         self.source = SourceCard()
-        self.reading = ReadingCard(app, Waiting, "data")
+        self.reading = ReadingCard(app, "data")
         with gr.Column(visible=False) as self.body:
             with gr.Column(elem_classes="card private"):
                 self.preview = panel(elem_id="data-preview")
@@ -68,20 +69,13 @@ class DataStep:
             source.upload, source.notice, self.body, self.preview, public.name, self.drafts.drafts,
             *self.columns.inputs, *shown, *self.reading.outputs,
         ]  # fmt: skip
-        opening = [
-            (source.upload.upload, self._upload, source.upload),
-            *((pressed.click, self._example(example), None) for pressed, example in source.examples),
-        ]
+        reading = self.reading
         self.opening = [
-            *(event(guarded(source.notice)(fn), given, self._loaded, **PRIVATE) for event, fn, given in opening),
-            self.reading.use.click(
-                guarded(self.reading.look)(self._read_so), self.reading.inputs, self._loaded, **PRIVATE
-            ),
+            on(source.upload.upload, self._upload, source.upload, self._loaded, source.notice),
+            on(reading.use.click, self._read_so, reading.inputs, self._loaded, reading.look),
         ]
-
-        def on(event: Any, handler: Callable[..., Any], inputs: Any, outputs: list[Any], where: Any) -> Any:
-            return event(guarded(where)(handler), inputs, outputs, **PRIVATE)
-
+        for pressed, example in source.examples:
+            self.opening.append(on(pressed.click, self._example(example), None, self._loaded, source.notice))
         described = [*self.columns.inputs, self.drop]
         problem, told = public.problem, [public.problem, self._app.bar.html]
         read = [on(each.input, self._inspect, described, shown, problem) for each in described]
@@ -114,10 +108,10 @@ class DataStep:
             session = self._app.session(request)
             columns = session.of(DataState).columns
             assert columns is not None
-            self._use(session, self._app.ledger(request), columns, example.path.stem, labels_in(columns))
+            self._use(session, self._app.ledger(request), columns, example.path.stem, columns.labels)
             return shown | self._app.steps(session) | {self.public.public: True}
 
-        return pressed.click(guarded(self.source.notice)(take), None, self._loaded, **PRIVATE)
+        return on(pressed.click, take, None, self._loaded, self.source.notice)
 
     # A file.
 
@@ -126,14 +120,9 @@ class DataStep:
             return {self.source.notice: []}
         session, name = self._app.session(request), proposed_name(upload)
         before = session.of(DataState).file is not None
-        try:
-            with taken(upload) as path:
-                table, shown = self.reading.opened(session, RawFile.at(path), name)
-                if table is not None:
-                    return {self.source.upload: None} | shown | self._read(session, table, name)
-        except DataError as error:
-            return {self.source.upload: None, self.source.notice: notice(f"{error} {STAYS}" if before else str(error))}
-        return shown | {self.source.upload: None, self.source.notice: notice(STAYS if before else "", "info")}
+        table, shown, said = self.reading.uploaded(session, upload, name, before)
+        read = {self.source.notice: said} if table is None else self._read(session, table, name)
+        return {self.source.upload: None} | shown | read
 
     def _read_so(self, request: gr.Request, *said: Any) -> Updates:
         session = self._app.session(request)
@@ -197,7 +186,7 @@ class DataStep:
             **offered,
             **self.choice.named(columns, labelled_by),
             **self.choice.look_alike(columns),
-            **self.words.labelled(state.asked, labels_in(columns)),
+            **self.words.labelled(state.asked, columns.labels),
             **self._told(state.asked, labels),
             self.facts: counted(columns, labels),
             self.drop: gr.Checkbox(visible=columns.inspection.duplicates > 0, value=mapping.drop_duplicates),
@@ -276,7 +265,9 @@ class DataStep:
         with if_refused():
             state.ask(self.words.read(values))
         with if_refused():
-            columns = _to_confirm(state, labels)
+            if (columns := state.columns) is None:
+                raise DataError("Choose a file and its columns first.")
+            columns.check(labels)
         with if_refused():
             if not name:
                 raise DataError("Give the data set a name: the ledger keeps what it has spent under it.")
@@ -288,6 +279,7 @@ class DataStep:
                 check_epsilon(float(count_epsilon or 0))
         if missing:
             raise missing[0] if len(missing) == 1 else SeveralErrors(map(str, missing))
+        assert columns is not None
         self._use(session, self._app.ledger(request), columns, name, labels, float(count_epsilon) if measured else None)
         return {public.problem: [], **self._app.steps(session, 2)}
 
@@ -306,20 +298,3 @@ class DataStep:
         warnings = tuple(ledger.rows.recognise(fingerprint(dataset)))
         measured = None if count_epsilon is None else state.measured_once(dataset, count_epsilon, ledger)
         state.confirm(Confirmed(columns, dataset, measured, warnings))
-
-
-def _to_confirm(state: DataState, labels: Collection[str]) -> Columns:
-    """The columns as they are read now.
-
-    Raises:
-        DataError: there are none, or a problem must be solved first.
-    """
-    columns = state.columns
-    if columns is None:
-        raise DataError("Choose a file and its columns first.")
-    if columns.inspection.fatal:
-        raise DataError(columns.inspection.problems[-1])
-    if len(labels) < 2:
-        raise DataError("Demonstrations need at least two labels: choose them above.")
-    columns.check_left_out(labels)
-    return columns

@@ -1,4 +1,8 @@
-"""Handlers: errors without private text, and the queue for the model."""
+"""Handlers: what they may let out, and their turns at the model.
+
+Gradio logs tracebacks with the exception's message, which may quote a cell. Handlers are therefore guarded: a
+`StudioError` is one clear line, and a defect is logged by its type and place alone.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +14,10 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.frame.tree import Tree, missing, notice
+from dpicl_ui.frame.tree import Tree, Updates, missing, notice
 from mechanisms.errors import SeveralErrors, StudioError, place_of
 
-# What a handler may let out: one clear line for a `StudioError`, and nothing private for a defect.
-#
-# Gradio logs tracebacks with the exception's message, which may quote a cell. Handlers are therefore guarded: a
-# defect is logged by its type and place alone.
-
-Updates = Callable[[], dict[Any, Any]]
+After = Callable[[], Updates]
 
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
 """Arguments of every handler: not part of the app's API, and no overlay over what is being read."""
@@ -32,7 +31,7 @@ ACCOUNTING: dict[str, Any] = {"concurrency_limit": 2, "concurrency_id": "calibra
 _log = logging.getLogger(__name__)
 
 
-def guarded(where: gr.HTML, after: Updates | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def guarded(where: gr.HTML, after: After | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorate a handler (function or generator) that gives `{component: value}`; errors appear in `where`.
 
     Args:
@@ -68,6 +67,20 @@ def guarded(where: gr.HTML, after: Updates | None = None) -> Callable[[Callable[
         return call
 
     return decorate
+
+
+def on(
+    event: Any,
+    handler: Callable[..., Any],
+    inputs: Any,
+    outputs: Any,
+    where: gr.HTML,
+    after: After | None = None,
+    **more: Any,
+) -> gr.events.Dependency:
+    """Listen to an event with a guarded handler; `more` are arguments of the listener, such as `MODEL`."""
+    made: gr.events.Dependency = event(guarded(where, after)(handler), inputs, outputs, **PRIVATE, **more)
+    return made
 
 
 def _told(error: Exception) -> list[Tree]:

@@ -108,7 +108,6 @@ def epsilon_slider(value: float = 1.0, name: str = "epsilon") -> gr.HTML:
 
 
 def drop(elem_id: str, height: int = 140) -> gr.File:
-    """A place for a file."""
     return gr.File(show_label=False, height=height, elem_id=elem_id, elem_classes="drop")
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -15,7 +15,7 @@ import gradio as gr
 from dpicl_ui.frame.guard import PRIVATE
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session, State
-from dpicl_ui.frame.tree import Tree, panel, progress
+from dpicl_ui.frame.tree import Tree, Updates, panel
 from mechanisms.errors import UsageError
 
 W = TypeVar("W")
@@ -29,11 +29,7 @@ class Order(Generic[W]):
     stop: threading.Event = field(default_factory=threading.Event)
 
     def check(self, words: str) -> None:
-        """Refuse to continue a stopped job.
-
-        Raises:
-            UsageError: with these words.
-        """
+        """Raise a `UsageError` with these words where the job was stopped."""
         if self.stop.is_set():
             raise UsageError(words)
 
@@ -56,7 +52,7 @@ class Jobs(State, Generic[W]):
     def refuse(self, wanted: W) -> None:
         """Raise a `UsageError` where a job is not to be accepted; called while no other one is at work."""
 
-    def order(self, wanted: W) -> Order[W]:
+    def order(self, wanted: W) -> None:
         """Ask for a job; it replaces one that was ordered and has not begun.
 
         Raises:
@@ -67,7 +63,6 @@ class Jobs(State, Generic[W]):
                 raise UsageError(self.under_way)
             self.refuse(wanted)
             self._ordered = Order(wanted)
-            return self._ordered
 
     @contextmanager
     def taken(self) -> Iterator[Order[W] | None]:
@@ -83,42 +78,26 @@ class Jobs(State, Generic[W]):
                 if self._at_work is order:
                     self._at_work = None
 
-    def stop(self) -> None:
+    def close(self) -> None:
+        """Stop the job of the tab; it ends at its next step."""
         with self._lock:
             for order in (self._ordered, self._at_work):
                 if order is not None:
                     order.stop.set()
 
-    def close(self) -> None:
-        self.stop()
 
-
-Updates = dict[Any, Any]
-_INTERVAL = 0.08
-"""Least seconds between two updates that may be left out: 12 a second. The page renders every update."""
-
-
-@dataclass(frozen=True)
 class Passing:
-    """An update that may be left out because another one follows; it is made only if it is shown."""
+    """Whether an update that another one follows is shown: 12 a second, since the page renders every one."""
 
-    make: Callable[[], Updates]
+    interval = 0.08
 
+    def __init__(self) -> None:
+        self._shown = -math.inf
 
-def reached(bar: gr.HTML, done: int, total: int, words: str) -> Passing:
-    return Passing(lambda: {bar: progress(done, total, words)})
-
-
-def paced(steps: Generator[Updates | Passing]) -> Iterator[Updates]:
-    """The updates of a job, of the passing ones so many as the page can show. Closing this iterator closes the job."""
-    shown = -math.inf
-    with closing(steps):
-        for each in steps:
-            if not isinstance(each, Passing):
-                yield each
-            elif time.monotonic() - shown > _INTERVAL:
-                shown = time.monotonic()
-                yield each.make()
+    def shown(self) -> bool:
+        if due := time.monotonic() - self._shown > self.interval:
+            self._shown = time.monotonic()
+        return due
 
 
 class JobControls(Generic[W]):
@@ -144,27 +123,20 @@ class JobControls(Generic[W]):
 
     def working(self, shown: list[Tree]) -> Updates:
         """The components when a job begins, with what stands in the place of the bar."""
-        return {
-            self.bar: shown,
-            self.start: gr.Button(interactive=False),
-            self.stop: gr.Button("Stop", interactive=True),
-        }
+        start, stop = gr.Button(interactive=False), gr.Button("Stop", interactive=True)
+        return {self.bar: shown, self.start: start, self.stop: stop}
 
     def idle(self) -> Updates:
         """The components when no job runs."""
         free = {self.start: gr.Button(interactive=True)} if self._startable else {}
         return {self.bar: [], self.stop: gr.Button("Stop", interactive=False)} | free
 
-    def reached(self, done: int, total: int, words: str) -> Passing:
-        return reached(self.bar, done, total, words)
-
-    def run(self, request: gr.Request, steps: Callable[[Order[W]], Generator[Updates | Passing]]) -> Iterator[Updates]:
+    def run(self, request: gr.Request, steps: Callable[[Order[W]], Iterator[Updates]]) -> Iterator[Updates]:
         """The updates of the job that was ordered. However this ends, another one can be ordered then."""
         with self._app.session(request).of(self._kind).taken() as order:
             if order is not None:
-                yield from paced(steps(order))
+                yield from steps(order)
 
     def halt(self, request: gr.Request) -> Any:
-        """Stop the tab's job; it ends at its next step."""
-        self._app.session(request).of(self._kind).stop()
+        self._app.session(request).of(self._kind).close()
         return gr.Button("Stopping …", interactive=False)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 import logging
 import threading
+import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dpicl_ui.frame.tree import Tree, el, notice, spinner
 from mechanisms.errors import ModelUnavailable, StudioError, UsageError
 from mechanisms.inference.models.listing import available_models
 
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
 
 AT_START = "at start"
 """What the model that the server started with is called in a list: its own name may be a path."""
+_GLANCE = 0.4
+"""Seconds between two looks at how far loading is."""
+_CHAT = "It is asked through its chat template."
+_PLAIN = "It is asked in plain text, as a base model is."
 
 _log = logging.getLogger(__name__)
 
@@ -126,10 +132,13 @@ class ModelLoader:
         finally:
             self._done.set()
 
+    def _tell(self, stage: str) -> None:
+        self.stage = stage
+
     def _try(self, name: str) -> str | None:
         """Load and measure a model; gives why that did not work."""
         self.name = name
-        self._tell("starting")
+        self.stage = "starting"
         try:
             from mechanisms.inference.models.catalogue import load_model
             from mechanisms.inference.models.needs import needs
@@ -137,7 +146,7 @@ class ModelLoader:
 
             with self.loading:
                 model = load_model(name, tell=self._tell)
-            self._tell("measuring its speed")
+            self.stage = "measuring its speed"
             self._loaded = Loaded(model, measure(model), needs(name).memory or 0)
         except StudioError as error:
             return str(error)
@@ -145,9 +154,6 @@ class ModelLoader:
             _log.exception("the model could not be loaded")
             return f"The model could not be loaded ({type(error).__name__}): see the log."
         return None
-
-    def _tell(self, stage: str) -> None:
-        self.stage = stage
 
     @property
     def speed(self) -> Speed | None:
@@ -159,7 +165,6 @@ class ModelLoader:
 
     @property
     def listed_at_start(self) -> bool:
-        """The model that the server started with has a name in the list."""
         return self._at_start in [each.name for each in available_models()]
 
     @property
@@ -170,12 +175,6 @@ class ModelLoader:
     def settled(self) -> bool:
         """Loading has ended, well or badly."""
         return self._done.is_set()
-
-    @property
-    def chat(self) -> bool:
-        """The model is asked to write through a chat template."""
-        loaded = self._loaded
-        return loaded is not None and any(loaded.model.writing_turn)
 
     @property
     def plays_reader(self) -> bool:
@@ -189,8 +188,26 @@ class ModelLoader:
         loaded = self._loaded
         return loaded.model.name if loaded else Path(self.name).name
 
+    def there(self) -> list[Tree]:
+        """The present model in words, or the progress of loading it."""
+        if not self.settled:
+            return spinner(f"Loading {self.title}: {self.stage} …")
+        if self.problem:
+            return [*notice(self.refusal or ""), *notice(f"No model is loaded. {self.problem}")]
+        back = f"{self.refusal} The model before it is back in its place." if self.refusal else ""
+        loaded = self._loaded
+        chat = loaded is not None and any(loaded.model.writing_turn)
+        return [el("p", el("strong", self.title), " is loaded. ", _CHAT if chat else _PLAIN), *notice(back)]
+
+    def changed(self, name: str) -> Iterator[list[Tree]]:
+        """Load another model (`choose`), and tell how far that is until it has ended."""
+        self.choose(name)
+        while not self.settled:
+            yield self.there()
+            time.sleep(_GLANCE)
+        yield self.there()
+
     def wait(self) -> None:
-        """Return when loading has ended, well or badly."""
         self._done.wait()
 
     def model(self) -> LanguageModel:

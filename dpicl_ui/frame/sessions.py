@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import threading
 from pathlib import Path
-from typing import Protocol, TypeVar, cast
+from typing import TypeVar, cast
 
 import gradio as gr
 
@@ -21,7 +21,7 @@ class State:
         """Take the states it follows from out of `session`."""
 
     def close(self) -> None:
-        """Stop what runs; called when the tab is closed."""
+        """The tab is closed: stop what runs."""
 
 
 S = TypeVar("S", bound=State)
@@ -41,7 +41,6 @@ class Session:
             return cast(S, self._states[kind])
 
     def close(self) -> None:
-        """Stop what runs in this tab."""
         with self._lock:
             states = list(self._states.values())
         for state in states:
@@ -69,8 +68,8 @@ class Sessions:
 # Which ledger a request is charged to: the owner's, or on a public Space one that goes with the tab.
 
 
-class Ledgers(Protocol):
-    """The ledgers of a server.
+class CuratorLedger:
+    """The installation's own ledger, which the command line uses too: whoever reaches the server is its owner.
 
     Attributes:
         footing: what the page says about whose ledger it is.
@@ -78,21 +77,6 @@ class Ledgers(Protocol):
         signed_in: somebody signed in, and may sign out.
         lasting: a ledger outlives the tab, and what is kept beside it.
     """
-
-    footing: str
-    warning: str
-    signed_in: bool
-    lasting: bool
-
-    def of(self, request: gr.Request) -> PrivacyLedger:
-        """The ledger of whoever sent a request."""
-
-    def drop(self, request: gr.Request) -> None:
-        """The tab is closed."""
-
-
-class CuratorLedger:
-    """The installation's own ledger, which the command line uses too: whoever reaches the server is its owner."""
 
     warning = ""
     lasting = True
@@ -107,7 +91,7 @@ class CuratorLedger:
         return self._ledger
 
     def drop(self, request: gr.Request) -> None:
-        """Does nothing: the ledger stays."""
+        """The tab is closed, and the ledger stays."""
 
 
 class TabLedgers:
@@ -118,8 +102,7 @@ class TabLedgers:
         "This is a public demonstration, no place for private data. The ledger lasts as long as this page: what is "
         "spent here is forgotten when you close it."
     )
-    signed_in = False
-    lasting = False
+    signed_in = lasting = False
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -138,3 +121,6 @@ class TabLedgers:
             dropped = self._tabs.pop(request.session_hash or "", None)
         if dropped:
             dropped[0].cleanup()
+
+
+Ledgers = CuratorLedger | TabLedgers

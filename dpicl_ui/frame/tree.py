@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import gradio as gr
 
@@ -18,6 +18,8 @@ from mechanisms.rounding import rounded_down, rounded_up
 # built from them, here or in the browser.
 
 Tree = str | dict[str, Any]
+Updates = dict[Any, Any]
+"""What a handler gives: components with their new values."""
 
 
 def el(kind: str, *children: Tree | None, numbers: dict[str, float] | None = None, **attributes: str) -> Tree:
@@ -56,8 +58,17 @@ def panel(*value: Tree, elem_id: str | None = None, classes: tuple[str, ...] = (
     return drawn("tree.js", list(value), elem_id=elem_id, elem_classes=["tree", *classes], visible=visible)
 
 
+def seen(yes: bool) -> bool | Literal["hidden"]:
+    """The `visible` of a component that comes and goes again soon: it stays in the page, without a face.
+
+    Gradio takes what is not visible out of the page and builds it anew later. Where one call hides it and shows it
+    within moments, the browser now and then loses the second: what must be there in the end is said once more by a
+    call of its own.
+    """
+    return True if yes else "hidden"
+
+
 def missing(lines: Sequence[str]) -> list[Tree]:
-    """All that is missing, in one notice."""
     listed = el("ul.missing", *(el("li", line) for line in lines))
     return [el("div.notice.bad", el("p", f"{len(lines)} things are missing:"), listed, role="alert")]
 
@@ -69,7 +80,6 @@ def notice(message: str, kind: str = "bad") -> list[Tree]:
 
 
 def spinner(words: str) -> list[Tree]:
-    """One line on what is being waited for."""
     return [el("p.spinner", words, role="status")]
 
 

@@ -12,8 +12,7 @@ from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
-from dpicl_ui.frame.theme import seen
-from dpicl_ui.frame.tree import Tree, el, panel, private_tag, spinner
+from dpicl_ui.frame.tree import Tree, el, panel, private_tag, seen, spinner
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.accounting import fingerprint
 from mechanisms.data.sources import EXAMPLES, read_table

@@ -12,8 +12,7 @@ import gradio as gr
 
 from dpicl_ui.frame.inputs import File, download, sink, text_of
 from dpicl_ui.frame.sessions import Session
-from dpicl_ui.frame.theme import seen
-from dpicl_ui.frame.tree import drawn
+from dpicl_ui.frame.tree import drawn, seen
 from dpicl_ui.generate.cards import other_releases, score_of_run
 from dpicl_ui.generate.charts import (
     live,
@@ -151,7 +150,6 @@ def _pieces(opening: str, released: Sequence[tuple[int, TokenReleased]]) -> list
 
 
 def _common(one: str, other: str) -> int:
-    """Length of the common prefix."""
     differing = (i for i, (mine, its) in enumerate(zip(one, other, strict=False)) if mine != its)
     return next(differing, min(len(one), len(other)))
 
@@ -175,7 +173,6 @@ class Replay:
         self.sink = sink()
 
     def under_way(self) -> dict[Any, Any]:
-        """The components when a run begins."""
         return {
             self.bar: None,
             self.save: gr.Button(visible=seen(False)),
@@ -187,15 +184,10 @@ class Replay:
         return {self.bar: replay_screen(recording), self.save: gr.Button(visible=seen(savable))}
 
     def said_again(self, session: Session) -> dict[Any, Any]:
-        """Whether the tab's last run can be saved; see `dpicl_ui.frame.theme`."""
+        """Whether the tab's last run can be saved; see `seen`."""
         return {self.save: gr.Button(visible=seen(savable(replayed(own_recording(session)))))}
 
     def saved(self, session: Session, ledger: PrivacyLedger) -> dict[Any, Any]:
-        """The tab's last run as a file, with the marks that are known by now.
-
-        Raises:
-            UsageError: there is none, it has not ended, or it is not private.
-        """
         file = File(FILE_NAME, "application/jsonl", own_run(session, ledger).encode())
         session.of(GenerateState).take()
         return {self.sink: download(session, file)}
@@ -231,9 +223,4 @@ def own_recording(session: Session) -> Sequence[RunEvent]:
 
 
 def loaded(upload: str) -> list[RunEvent]:
-    """The events in an uploaded run file.
-
-    Raises:
-        UsageError: it is none; the message says where.
-    """
     return list(from_lines(text_of(upload, LARGEST, f"a {FORMAT} file")))

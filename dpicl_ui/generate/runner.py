@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import gradio as gr
 
 from dpicl_ui.data.state import Confirmed, DataState
-from dpicl_ui.frame.guard import PRIVATE, guarded
+from dpicl_ui.frame.guard import PRIVATE, on
 from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
-from dpicl_ui.frame.tree import el, notice, panel
+from dpicl_ui.frame.tree import Updates, el, notice, panel
 from dpicl_ui.generate.replay import replayed
 from dpicl_ui.generate.state import NO_DATA, GenerateState, Made, Run
 from dpicl_ui.privacy.state import PrivacyState
@@ -63,24 +62,19 @@ class Unfinished:
             if path != journal.path:
                 self.remove(path)
 
-    def waits(self, data: Fingerprint) -> bool:
-        """Whether there is an unfinished run on exactly these data."""
-        return any(self._of(data))
-
     def read(self, data: Fingerprint) -> RunJournal:
         """The journal of the run that has not ended.
 
         Raises:
             UsageError: there is none, or it cannot be read.
         """
-        path = next(self._of(data), None)
+        path = next(self.of(data), None)
         if path is None:
             raise UsageError("There is no interrupted run on these data to resume: it has ended or was discarded.")
         return RunJournal.read(path, self._ledger)
 
     def leave(self, data: Fingerprint) -> None:
-        """Remove the journal; see `remove`."""
-        for path in self._of(data):
+        for path in self.of(data):
             self.remove(path)
 
     def remove(self, path: Path) -> None:
@@ -96,7 +90,8 @@ class Unfinished:
         except OSError as error:
             raise UsageError(f"Cannot remove '{path}': check the permissions of its folder.") from error
 
-    def _of(self, data: Fingerprint) -> Iterator[Path]:
+    def of(self, data: Fingerprint) -> Iterator[Path]:
+        """The journals of unfinished runs on exactly these data."""
         return self._folder.glob(f"{_whose(data)}-{_what(data)}-*")
 
 
@@ -130,61 +125,30 @@ class Runner:
         session: Session,
         ledger: PrivacyLedger,
         pressed: Run,
-        spec: RunSpec,
+        asked: RunSpec | RunJournal,
         curator: bool,
         unfinished: Unfinished | None = None,
     ) -> Generator[CuratorEvent]:
-        """The run's events, including a stop. Closing the iterator closes the run and settles the ledger.
+        """The run's events, including a stop; of a resumed run the replayed ones come first. The tab keeps its set.
+
+        Closing the iterator closes the run and settles the ledger.
 
         Args:
-            spec: what step 2 asks for at the press; calibrated, unless it is already.
-            unfinished: where the journal of a private run is kept; it stays if the run does not come to its end.
+            asked: what step 2 asks for at the press; or the journal of an interrupted run.
+            unfinished: where the journal of a private run is kept; it stays if the run does not come to its end on an
+                open page.
 
         Raises:
             StudioError: the run cannot begin or be resumed; the message says what to do.
         """
-        planned = session.of(PrivacyState).calibrate(spec, self._loader.speed)
-        confirmed, plan = planned.confirmed, planned.plan
-        journal = None
-        if unfinished and plan.reads_rows and not plan.not_private:
-            journal = unfinished.begin(fingerprint(confirmed.dataset))
-        yield from self._followed(session, confirmed, plan, ledger, pressed, curator, journal, unfinished)
-
-    def resume(
-        self,
-        session: Session,
-        ledger: PrivacyLedger,
-        pressed: Run,
-        journal: RunJournal,
-        curator: bool,
-        unfinished: Unfinished,
-    ) -> Generator[CuratorEvent]:
-        """The events of a resumed run; the replayed ones come first.
-
-        Raises:
-            StudioError: as `events`; or the run was begun with another model.
-        """
-        confirmed = session.of(DataState).confirmed
-        if confirmed is None or journal.begun is None:
-            raise UsageError("Confirm the data of this run in step 1, then resume it.")
-        made = journal.begun.demo_set
-        if made.model_sha256 != self._loader.model().sha256:
-            raise UsageError(f"This run was begun with the model {made.model_id}: load it in step 2, then resume it.")
-        plan = journal.plan(fingerprint(confirmed.dataset).content)
-        yield from self._followed(session, confirmed, plan, ledger, pressed, curator, journal, unfinished)
-
-    def _followed(
-        self,
-        session: Session,
-        confirmed: Confirmed,
-        plan: Plan,
-        ledger: PrivacyLedger,
-        pressed: Run,
-        curator: bool,
-        journal: RunJournal | None,
-        unfinished: Unfinished | None,
-    ) -> Generator[CuratorEvent]:
-        """A run whose set is kept in its tab; its journal is removed when it has ended on an open page."""
+        journal: RunJournal | None = None
+        if isinstance(asked, RunJournal):
+            journal, confirmed, plan = asked, *self._resumed(session, asked)
+        else:
+            planned = session.of(PrivacyState).calibrate(asked, self._loader.speed)
+            confirmed, plan = planned.confirmed, planned.plan
+            if unfinished and plan.reads_rows and not plan.not_private:
+                journal = unfinished.begin(fingerprint(confirmed.dataset))
         begun = ended = False
         if confirmed is not session.of(DataState).confirmed:
             raise UsageError("The data of step 1 has changed: look at step 2, then start again.")
@@ -211,6 +175,15 @@ class Runner:
                 if unfinished and (ended or not journal.path.exists()):  # or another run took its place
                     with suppress(StudioError):  # a run that can still be resumed is offered again
                         unfinished.remove(journal.path)
+
+    def _resumed(self, session: Session, journal: RunJournal) -> tuple[Confirmed, Plan]:
+        confirmed = session.of(DataState).confirmed
+        if confirmed is None or journal.begun is None:
+            raise UsageError("Confirm the data of this run in step 1, then resume it.")
+        made = journal.begun.demo_set
+        if made.model_sha256 != self._loader.model().sha256:
+            raise UsageError(f"This run was begun with the model {made.model_id}: load it in step 2, then resume it.")
+        return confirmed, journal.plan(fingerprint(confirmed.dataset).content)
 
     def _start(
         self, dataset: Dataset, plan: Plan, ledger: PrivacyLedger, curator: bool, journal: RunJournal | None
@@ -263,16 +236,14 @@ class CutOffCard:
         self.outputs = [self.body, self.words, self.go_on, self.leave]
 
     def wire(self, where: gr.HTML) -> None:
-        """Let the run be discarded; the result is shown in `where`."""
+        self._where = where
+        on(self.leave.click, self._leave, None, [*self.outputs, where], where)
 
-        def leave(request: gr.Request) -> dict[Any, Any]:
-            self._place(request).leave(_data(self._app.session(request)))
-            return self.shown(request) | {where: notice(_LEFT, "info")}
-
-        self.leave.click(guarded(where)(leave), None, [*self.outputs, where], **PRIVATE)
+    def _leave(self, request: gr.Request) -> Updates:
+        self._place(request).leave(_data(self._app.session(request)))
+        return self.shown(request) | {self._where: notice(_LEFT, "info")}
 
     def follow(self, *events: gr.events.Dependency) -> None:
-        """Look for a run after each of these."""
         for each in events:
             each.then(self.shown, None, self.outputs, **PRIVATE)
 
@@ -294,14 +265,12 @@ class CutOffCard:
             raise UsageError("This server keeps nothing after a page is closed, so no run can be resumed.")
         return place
 
-    def hidden(self) -> dict[Any, Any]:
-        """The components during a run."""
+    def hidden(self) -> Updates:
         return {self.body: gr.Column(visible=False)}
 
-    def shown(self, request: gr.Request) -> dict[Any, Any]:
-        """The components for the confirmed data."""
+    def shown(self, request: gr.Request) -> Updates:
         session, place = self._app.session(request), self.place(request)
-        if place is None or session.of(DataState).confirmed is None or not place.waits(data := _data(session)):
+        if place is None or session.of(DataState).confirmed is None or not any(place.of(data := _data(session))):
             return self.hidden()
         try:
             journal = place.read(data)
@@ -318,7 +287,6 @@ class CutOffCard:
 
 
 def in_words(journal: RunJournal) -> str:
-    """How far an interrupted run got, and the cost of resuming it."""
     assert journal.begun is not None
     view = replayed([journal.begun, *(journal.replayed or ())])
     if view.stage == WRITE:

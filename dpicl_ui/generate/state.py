@@ -6,8 +6,8 @@ import threading
 from dataclasses import dataclass, field
 
 from dpicl_ui.data.state import DataState
+from dpicl_ui.frame.services import Gate
 from dpicl_ui.frame.sessions import Session, State
-from dpicl_ui.frame.step_bar import Gate
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Fingerprint
 from mechanisms.demos.demo_set import DemoSet
@@ -49,19 +49,24 @@ class Made:
 class GenerateState(State):
     """State of step 3.
 
-    `written` is the last run that began to write. Its set replaces a set that was loaded in step 4. `looking` tells
-    whether the screen shows a run that needs no data: a saved one, or one from before a reload.
+    Attributes:
+        written: the last run that began to write. Its set replaces a set that was loaded in step 4.
+        looking: the screen shows a run that needs no data: a saved one, or one from before a reload.
+        presses: the number of runs begun in this tab.
+        resume: the last press was on Resume.
+        key: of the tab's finished run (`KeptRuns`); None if the browser stores none.
     """
 
-    def __init__(self, session: Session) -> None:
-        self.looking = False
-        self._taken: Made | None = None
-        self.run: Run | None = None
-        self.written: Run | None = None
-        self.made: Made | None = None
+    looking = resume = False
+    presses = 0
+    key: str | None = None
+    run: Run | None = None
+    written: Run | None = None
+    made: Made | None = None
+    _taken: Made | None = None
 
     def begin(self, before: int = 0) -> Run:
-        """Begin a new run, which a stop of another run does not affect; see `Run`."""
+        """A new run, which a stop of another run does not affect."""
         self.run = run = Run(before)
         self.looking = False
         return run
@@ -78,16 +83,13 @@ class GenerateState(State):
 
     @property
     def under_way(self) -> bool:
-        """Whether a run is under way."""
         return self.run is not None and not self.run.ended.is_set()
 
     @property
     def untaken(self) -> bool:
-        """Whether the next run would replace a set that was neither exported nor saved."""
         return self.made is not None and self.made is not self._taken
 
     def take(self) -> None:
-        """Remember that the set was exported, or its run saved."""
         self._taken = self.made
 
     def restore(self, run: Run, made: Made) -> None:
@@ -97,19 +99,17 @@ class GenerateState(State):
         self.made, self.looking = made, True
 
     def stop(self) -> None:
-        """Stop the run under way."""
         if self.run is not None:
             self.run.stop.set()
 
     def close(self) -> None:
-        """See `State.close`."""
         if self.run is not None:
             self.run.left.set()
         self.stop()
 
 
 def gate(session: Session) -> Gate:
-    """The step's state: open with a calibrated or a saved run, done when a set was written."""
+    """Open with a calibrated or a saved run, done when a set was written."""
     state = session.of(GenerateState)
     done = state.made is not None
     if state.looking:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -11,16 +11,14 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
+from dpicl_ui.frame.guard import MODEL, PRIVATE, on
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
-from dpicl_ui.frame.theme import seen
-from dpicl_ui.frame.tree import Tree, budget, drawn, el, notice, panel
-from dpicl_ui.generate.cards import finished, outcome_of_loading, outcome_of_run
+from dpicl_ui.frame.tree import Tree, Updates, budget, drawn, el, notice, panel, seen
+from dpicl_ui.generate.cards import Pace, finished, forecast, outcome_of_loading, outcome_of_run, time_card
 from dpicl_ui.generate.charts import live
-from dpicl_ui.generate.kept_runs import Presses, Reload, Replacing
+from dpicl_ui.generate.kept_runs import KeptRuns, Replacing
 from dpicl_ui.generate.own_rows import OwnRows
-from dpicl_ui.generate.pace import Pace, forecast, time_card
 from dpicl_ui.generate.replay import Replay, loaded, own_recording, replayed, savable, screens
 from dpicl_ui.generate.runner import CutOffCard, Runner
 from dpicl_ui.generate.state import NO_DATA, GenerateState, Run
@@ -77,7 +75,7 @@ class GenerateStep:
                 self.stop = gr.Button("Stop", variant="stop", elem_id="stop", interactive=False)
             self.replacing = Replacing(self._app)
             self.notice = panel(elem_id="run-notice")
-            self.reload = Reload(self._app)
+            self.kept = KeptRuns(self._app)
             self.time = panel(elem_id="run-time")
             self.stages = panel(elem_id="run-stages")
             self.openings = panel(elem_id="openings")
@@ -98,29 +96,23 @@ class GenerateStep:
             self.export, self.curator, self.replay.bar, self.replay.save, self.replay.load, self._app.bar.html,
             self.cut_off.body, self.replacing.body, *self.own_rows.outputs,
         ]  # fmt: skip
-        runs = guarded(self.notice, self._buttons)
-        once: dict[str, Any] = {"trigger_mode": "once", **MODEL, **PRIVATE}
-        pressed = self.replacing.begun.change(runs(self._pressed), {self.curator, *privacy.form}, outputs, **once)
+        form, once = {self.curator, *privacy.form}, {"trigger_mode": "once", **MODEL}
+        begun = self.replacing.begun.change
+        pressed = on(begun, self._pressed, form, outputs, self.notice, self._buttons, **once)
         self.replacing.wire(self.start, self.cut_off.go_on, self.notice)
-        self.reload.wire(self.notice, outputs, self._again)
-        self.ended = (pressed, self.reload.found)
+        self.kept.wire(self.notice, outputs, self._again)
+        self.ended = (pressed, self.kept.found)
         self.cut_off.wire(self.notice)
         self.cut_off.follow(*self.ended)
         for each in self.ended:
             each.then(self._said_again, None, [self.start, self.test, self.export, self.replay.save], **PRIVATE)
         self.stop.click(self._stop, None, self.stop, queue=False, **PRIVATE)
-        self.replay.save.click(guarded(self.notice)(self._save), None, [self.replay.sink, self.notice], **PRIVATE)
+        on(self.replay.save.click, self._save, None, [self.replay.sink, self.notice], self.notice)
         self._loaded = outputs
         self.loads(self.replay.load, self.notice)
         self.cut_off.follow(privacy.start.click(self._show_budget, None, self.budget, **PRIVATE))
         for button, step in ((self.test, 4), (self.export, 5)):
-            button.click(self._mover(step), None, self._app.bar.html, **PRIVATE)
-
-    def _mover(self, step: int) -> Any:
-        def move(request: gr.Request) -> Any:
-            return self._app.bar.value(self._app.session(request), step)
-
-        return move
+            button.click(self._app.bar_after(step), None, self._app.bar.html, **PRIVATE)
 
     def _show_budget(self, request: gr.Request) -> Any:
         return budget_of(self._app.session(request), self._app.ledger(request))
@@ -129,101 +121,79 @@ class GenerateStep:
         self._app.session(request).of(GenerateState).stop()
         return gr.Button("Stopping …", interactive=False)
 
-    def _save(self, request: gr.Request) -> dict[Any, Any]:
+    def _save(self, request: gr.Request) -> Updates:
         saved = self.replay.saved(self._app.session(request), self._app.ledger(request))
         return saved | {self.notice: notice("Saved by your browser: what was released, and nothing else.", "good")}
 
     def loads(self, button: gr.UploadButton, where: gr.HTML) -> None:
         """Show the run in an uploaded file, and move to this step; errors are shown in `where`."""
 
-        def load(upload: str | None, request: gr.Request) -> Iterator[dict[Any, Any]]:
+        def load(upload: str | None, request: gr.Request) -> Iterator[Updates]:
             if upload is None:
                 yield {button: None, where: []}
                 return
             yield {button: None, where: [el("p.spinner", "Reading the run …", role="status")]}
             yield {where: []} | self._looked_at(upload, request)
 
-        outputs = list(dict.fromkeys([*self._loaded, button, where]))
-        button.upload(guarded(where)(load), button, outputs, **PRIVATE)
+        on(button.upload, load, button, list(dict.fromkeys([*self._loaded, button, where])), where)
 
-    def _looked_at(self, upload: str, request: gr.Request) -> dict[Any, Any]:
+    def _looked_at(self, upload: str, request: gr.Request) -> Updates:
         events, session = loaded(upload), self._app.session(request)
         session.of(GenerateState).look()
         view = replayed(events)
-        return (
-            self._screens(view)
-            | self.replay.ended(events, savable=False)
-            | {
-                self.finished: finished(view),
-                self.time: [],
-                self.notice: notice(*outcome_of_loading(view)),
-                self.test: gr.Button(visible=seen(False)),
-                self.export: gr.Button(visible=seen(False)),
-                **self._app.steps(session, 3),
-                **self.replacing.hidden(),
-            }
-        )
+        return {
+            **self._screens(view),
+            **self.replay.ended(events, savable=False),
+            self.finished: finished(view),
+            self.time: [],
+            self.notice: notice(*outcome_of_loading(view)),
+            **self._leads_on(False),
+            **self._app.steps(session, 3),
+            **self.replacing.hidden(),
+        }
 
-    def _again(self, session: Session, ledger: PrivacyLedger, move: bool) -> dict[Any, Any]:
+    def _leads_on(self, made: bool) -> Updates:
+        return {each: gr.Button(visible=seen(made)) for each in (self.test, self.export)}
+
+    def _again(self, session: Session, ledger: PrivacyLedger, move: bool) -> Updates:
         """The tab's last finished run as it was at its end."""
         recording = own_recording(session)
         view = replayed(recording)
         shown = self._ended(session, ledger, view) | self.replay.ended(recording, savable(view)) | {self.time: []}
         return shown | (self._app.steps(session, 3) if move else {})
 
-    def _said_again(self, request: gr.Request) -> dict[Any, Any]:
-        """What a call just before the last one hid and showed; see `dpicl_ui.frame.theme`."""
+    def _said_again(self, request: gr.Request) -> Updates:
+        """What a call just before the last one hid and showed; see `seen`."""
         session = self._app.session(request)
         return self._next_step(session.of(GenerateState).made is not None) | self.replay.said_again(session)
 
-    def _next_step(self, made: bool) -> dict[Any, Any]:
+    def _next_step(self, made: bool) -> Updates:
         """The buttons: with a set, the primary ones are Test and Export."""
         start = (
             gr.Button("Write another set", variant="secondary") if made else gr.Button("Generate", variant="primary")
         )
-        return {self.start: start, self.test: gr.Button(visible=seen(made)), self.export: gr.Button(visible=seen(made))}
+        return {self.start: start, **self._leads_on(made)}
 
-    def _pressed(self, values: Mapping[Any, Any], request: gr.Request) -> Iterator[dict[Any, Any]]:
-        resume = self._app.session(request).of(Presses).resume
-        yield from self._go_on(request, values[self.curator]) if resume else self._run(values, request)
-
-    def _run(self, values: Mapping[Any, Any], request: gr.Request) -> Iterator[dict[Any, Any]]:
+    def _pressed(self, values: Mapping[Any, Any], request: gr.Request) -> Iterator[Updates]:
         session, ledger = self._app.session(request), self._app.ledger(request)
+        state, curator = session.of(GenerateState), values[self.curator]
         if session.of(DataState).confirmed is None:  # step 3 is open for a saved run, which stays on the screen
             raise UsageError(NO_DATA)
-        place, curator = self.cut_off.place(request), values[self.curator]
-        spec = self._privacy.spec(session, values)
-
-        def begin(run: Run) -> Generator[CuratorEvent]:
-            return self._runner.events(session, ledger, run, spec, curator, place)
-
-        run = session.of(GenerateState).begin()
-        yield from self._followed(session, ledger, run, begin, curator)
-
-    def _go_on(self, request: gr.Request, curator: bool) -> Iterator[dict[Any, Any]]:
-        session, ledger = self._app.session(request), self._app.ledger(request)
-        journal, place = self.cut_off.journal(request)
-
-        def begin(run: Run) -> Generator[CuratorEvent]:
-            return self._runner.resume(session, ledger, run, journal, curator, place)
-
-        run = session.of(GenerateState).begin(1 + len(journal.replayed or ()))
-        yield from self._followed(session, ledger, run, begin, curator)
+        journal, place = self.cut_off.journal(request) if state.resume else (None, self.cut_off.place(request))
+        asked = journal or self._privacy.spec(session, values)
+        run = state.begin(1 + len(journal.replayed or ()) if journal else 0)
+        told = self._runner.events(session, ledger, run, asked, curator, place)
+        yield from self._followed(session, ledger, run, told, curator)
 
     def _followed(
-        self,
-        session: Session,
-        ledger: PrivacyLedger,
-        run: Run,
-        begin: Callable[[Run], Generator[CuratorEvent]],
-        curator: bool,
-    ) -> Iterator[dict[Any, Any]]:
+        self, session: Session, ledger: PrivacyLedger, run: Run, told: Generator[CuratorEvent], curator: bool
+    ) -> Iterator[Updates]:
         """The screen during a run and at its end; replayed events are shown at once."""
         view, shown = RunView("waiting"), 0.0
         pace = Pace(time.monotonic(), _forecast(session, run, self._app.loader.speed))
         try:
             yield self._begun(session)
-            with closing(begin(run)) as events:
+            with closing(told) as events:
                 for event in events:
                     self._record(session, run, event)
                     view, now = fold(view, event), time.monotonic()
@@ -248,36 +218,33 @@ class GenerateStep:
         if not isinstance(event, PrivateDiagnostics | StageProgress | Drafting):
             run.recording.append(event)
         if isinstance(event, RunStarted):
-            self.reload.begun(session)
+            self.kept.drop(session)
 
-    def _left(
-        self, session: Session, ledger: PrivacyLedger, run: Run, view: RunView, took: list[Tree]
-    ) -> dict[Any, Any]:
+    def _left(self, session: Session, ledger: PrivacyLedger, run: Run, view: RunView, took: list[Tree]) -> Updates:
         """The screen after a run; one that never began leaves the earlier run on it."""
         if not run.recording and own_recording(session):
             return self._again(session, ledger, move=False) | {self.notice: notice(*outcome_of_run(view))}
-        self.reload.ended(session)
+        self.kept.keep(session)
         return self._ended(session, ledger, view) | self.replay.ended(run.recording, savable(view)) | {self.time: took}
 
-    def _begun(self, session: Session) -> dict[Any, Any]:
+    def _begun(self, session: Session) -> Updates:
         return self._screens(RunView("running" if self._app.loader.ready else "waiting")) | {
             self.notice: [],
             self.time: [],
             self.start: gr.Button(interactive=False),
             self.stop: gr.Button("Stop", interactive=True),
             self.curator: gr.Checkbox(interactive=False),
-            self.test: gr.Button(visible=seen(False)),
-            self.export: gr.Button(visible=seen(False)),
+            **self._leads_on(False),
             **self.replay.under_way(),
             **self.own_rows.before(session),
             **self.cut_off.hidden(),
             **self.replacing.hidden(),
         }
 
-    def _screens(self, view: RunView) -> dict[Any, Any]:
+    def _screens(self, view: RunView) -> Updates:
         return dict(zip(self._shows, screens(view).values(), strict=True))
 
-    def _shown(self, view: RunView, whole: bool) -> dict[Any, Any]:
+    def _shown(self, view: RunView, whole: bool) -> Updates:
         update = self._screens(view)
         if whole:
             update[self.finished] = finished(view)
@@ -285,7 +252,7 @@ class GenerateStep:
                 update[self.budget] = budget(view.budget)
         return update
 
-    def _ended(self, session: Session, ledger: PrivacyLedger, view: RunView) -> dict[Any, Any]:
+    def _ended(self, session: Session, ledger: PrivacyLedger, view: RunView) -> Updates:
         view = _with_budget(session, ledger, view)
         made = view.demo_set is not None and bool(view.demo_set.demonstrations)
         message, kind = outcome_of_run(view)
@@ -296,7 +263,7 @@ class GenerateStep:
             **self.own_rows.after(session),
         }
 
-    def _buttons(self) -> dict[Any, Any]:
+    def _buttons(self) -> Updates:
         return {
             self.start: gr.Button(interactive=True),
             self.stop: gr.Button("Stop", interactive=False),
@@ -312,7 +279,6 @@ def _forecast(session: Session, run: Run, speed: Speed | None) -> dict[str, floa
 
 
 def _with_budget(session: Session, ledger: PrivacyLedger, view: RunView) -> RunView:
-    """The view with the ledger's state as it is now."""
     confirmed = session.of(DataState).confirmed
     if confirmed is None:
         return view

@@ -28,7 +28,6 @@ def duration(seconds: float) -> str:
 
 
 def exactly(seconds: float) -> str:
-    """A duration that was measured, in words."""
     whole = max(1, round(seconds))
     if whole < 120:
         return "1 second" if whole == 1 else f"{whole} seconds"
@@ -131,7 +130,6 @@ def clarity(signal_to_noise: float) -> str:
 
 
 def outcome(planned: Planned) -> list[Tree]:
-    """The consequences of the settings."""
     plan, claim, seconds = planned.plan, planned.claim, planned.seconds
     time = "known when the model is loaded" if seconds is None else duration(seconds)
     accountants = fact(
@@ -152,7 +150,6 @@ def outcome(planned: Planned) -> list[Tree]:
 
 
 def _noise(plan: Plan) -> list[Tree]:
-    """The expected noise of each stage, from public numbers alone."""
     facts: list[Tree] = []
     stages: dict[str, Any] = plan.stages
     if OPENINGS in stages:

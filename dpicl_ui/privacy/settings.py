@@ -122,7 +122,6 @@ class ExpertSettings:
 
     @property
     def inputs(self) -> list[Any]:
-        """All components with a value."""
         return [*self.fields.values(), *(each for own in self._own.values() for each in own.values())]
 
     @property
@@ -132,7 +131,6 @@ class ExpertSettings:
 
     @property
     def settled(self) -> list[Any]:
-        """Events after which a setting has a new value."""
         return [event for each in self.inputs for event in settled(each)]
 
     def fresh(self) -> dict[Any, Any]:
@@ -166,7 +164,6 @@ class ExpertSettings:
 
 
 def settled(component: Any) -> list[Any]:
-    """Events after which a component has a new value."""
     if isinstance(component, gr.Textbox):
         return [component.blur, component.submit]
     return [component.release if isinstance(component, gr.Slider) else component.input]
@@ -180,5 +177,4 @@ def _component(each: Parameter) -> Any:
 
 
 def usual_delta(confirmed: Confirmed) -> float:
-    """The delta that is taken where none is said."""
     return suggested_delta(sum(confirmed.sizes.values()))

@@ -7,8 +7,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
 from dpicl_ui.data.state import Confirmed, DataState
+from dpicl_ui.frame.services import Gate
 from dpicl_ui.frame.sessions import Session, State
-from dpicl_ui.frame.step_bar import Gate
 from mechanisms.accounting import Claim
 from mechanisms.errors import UsageError
 from mechanisms.runs.plan import Plan, plan_for

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import gradio as gr
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.controls import control, said
-from dpicl_ui.frame.guard import ACCOUNTING, MODEL, PRIVATE, guarded
+from dpicl_ui.frame.guard import ACCOUNTING, MODEL, PRIVATE, on
 from dpicl_ui.frame.inputs import File, download, epsilon_slider, number, sink
+from dpicl_ui.frame.model_loader import AT_START
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
-from dpicl_ui.frame.tree import Tree, budget, drawn, el, notice, panel
+from dpicl_ui.frame.tree import Tree, Updates, budget, drawn, el, notice, panel, spinner
 from dpicl_ui.privacy.cards import CALIBRATING, odds, outcome, refused, stages_in_words
-from dpicl_ui.privacy.model_choice import ModelChoice
 from dpicl_ui.privacy.noise import Expectation, picture
 from dpicl_ui.privacy.settings import ExpertSettings, usual_delta
 from dpicl_ui.privacy.state import PrivacyState
@@ -24,6 +25,55 @@ from mechanisms.errors import StudioError, UsageError
 from mechanisms.inference.models.listing import available_models
 from mechanisms.runs.settings import settings
 from mechanisms.runs.spec import RunSpec
+
+_LOCKED = "The operator of this server has locked the model."
+_OWN = "Safetensors or GGUF; pickles, and code that comes with a model, are never read. A hub id is fetched once."
+
+
+class ModelChoice:
+    """Components and handlers. `loaded` fires when another model is there, or the old one again."""
+
+    loaded: gr.events.Dependency
+
+    def __init__(self, app: Services) -> None:
+        self._loader = app.loader
+        with gr.Column(elem_classes="card"):
+            panel(el("h3", "Model"), el("p.lead", "It writes and reads on this machine."))
+            self.there = panel(*self._loader.there(), elem_id="model-there")
+            if self._loader.locked:
+                panel(el("p.muted", _LOCKED))
+                return
+            with gr.Accordion("Use another model", open=False, elem_id="other-model"):
+                self._build()
+
+    def _build(self) -> None:
+        names = [(f"{each.description}{'' if each.available else ' (not installed)'}", each.name)
+                 for each in available_models()]  # fmt: skip
+        if not self._loader.listed_at_start:
+            names.insert(0, ("The model that this server started with", AT_START))
+        at_start = self._loader.name if self._loader.listed_at_start else AT_START
+        self.name = gr.Dropdown(names, value=at_start, label="Model", elem_id="model-name")
+        self.own = gr.Textbox(label="Or a folder, a GGUF file or a hub id", info=_OWN, elem_id="model-own")
+        self.notice = panel(elem_id="model-notice")
+        self.load = gr.Button("Load", size="sm", elem_id="load-model")
+        self.name.input(lambda: "", None, self.own, **PRIVATE)
+        waiting, shown = (
+            self.load.click(self._wait, None, [self.notice, self.load], **PRIVATE),
+            [self.notice, self.load],
+        )
+        shown, chosen = [self.there, *shown], [self.name, self.own]
+        free = {self.load: gr.Button(interactive=True)}
+        self.loaded = on(waiting.then, self._load, chosen, shown, self.notice, lambda: free, **MODEL)
+
+    def _wait(self) -> Updates:
+        return {self.notice: spinner("Waiting until nothing uses the model …"), self.load: gr.Button(interactive=False)}
+
+    def _load(self, listed: str, own: str) -> Iterator[Updates]:
+        for told in self._loader.changed((own or "").strip() or listed or ""):
+            yield {self.there: told, self.notice: []}
+        missed = self._loader.refusal or self._loader.problem
+        yield {self.notice: [] if missed else notice("The model is loaded.", "good")}
+
 
 NO_RUN = "No run with these settings yet: change them, or wait until they are calibrated."
 """Why nothing of the plan can be used."""
@@ -83,39 +133,28 @@ class PrivacyStep:
             self.set_cap = gr.Button("Set the cap", size="sm", elem_id="set-cap")
 
     def _wire(self) -> None:
-        self._calibration: dict[str, Any] = {
-            "fn": guarded(self.outcome)(self._recalculate),
-            "inputs": {*self.form},
-            "outputs": [
-                self.outcome, self.budget, self.stages, self.noise, self._app.bar.html, *self.expert.inputs,
-            ],
-            **ACCOUNTING,
-            **PRIVATE,
-        }  # fmt: skip
         # One calibration at a time; changes made meanwhile are calibrated once, with the last values.
         settled = [self.epsilon.release, self.shots.release, *self.expert.settled]
-        gr.on(settled, **self._calibration, trigger_mode="always_last")
-        touched: dict[str, Any] = {"inputs": {*self.form}, "outputs": [self._app.bar.html, self.odds], "queue": False}
-        gr.on(settled, self._touched, **touched, trigger_mode="always_last", **PRIVATE)
-        self._expecting: dict[str, Any] = {
-            "fn": guarded(self.outcome)(self._expect),
-            "inputs": None,
-            "outputs": [self.noise, self.outcome],
-            **MODEL,
-            **PRIVATE,
-        }
+        last: dict[str, Any] = {"trigger_mode": "always_last"}
+        self._calibrated(partial(gr.on, settled), **last)
+        gr.on(settled, self._touched, {*self.form}, [self._app.bar.html, self.odds], queue=False, **last, **PRIVATE)
         if not self._app.loader.locked:
-            self.models.loaded.then(self.timed, None, self.outcome, **PRIVATE).then(**self._expecting)
+            self._expected(self.models.loaded.then(self.timed, None, self.outcome, **PRIVATE).then)
         cap = [self.cap_epsilon, self.cap_delta]
-        self.set_cap.click(guarded(self.cap_notice)(self._set_cap), cap, [self.cap_notice, self.budget], **PRIVATE)
-        self.save.click(guarded(self.saved)(self._save), None, [self.sink, self.saved], **PRIVATE)
-        self._accepted: dict[str, Any] = {
-            "fn": guarded(self.outcome)(self._accept),
-            "inputs": None,
-            "outputs": [self.outcome, self._app.bar.html],
-            **PRIVATE,
-        }
-        self.start.click(**self._accepted)
+        on(self.set_cap.click, self._set_cap, cap, [self.cap_notice, self.budget], self.cap_notice)
+        on(self.save.click, self._save, None, [self.sink, self.saved], self.saved)
+        self._accepted(self.start.click)
+
+    def _accepted(self, event: Any) -> None:
+        on(event, self._accept, None, [self.outcome, self._app.bar.html], self.outcome)
+
+    def _expected(self, event: Any) -> None:
+        on(event, self._expect, None, [self.noise, self.outcome], self.outcome, **MODEL)
+
+    def _calibrated(self, event: Any, **more: Any) -> gr.events.Dependency:
+        app, expert = self._app, self.expert
+        shown = [self.outcome, self.budget, self.stages, self.noise, app.bar.html, *expert.inputs]
+        return on(event, self._recalculate, {*self.form}, shown, self.outcome, **ACCOUNTING, **more)
 
     def follow(self, confirmed: gr.events.Dependency, go_on: bool = False) -> None:
         """Show the settings of the data set that step 1 confirmed, then calibrate them.
@@ -125,12 +164,12 @@ class PrivacyStep:
         """
         filled_in = [self.cap_epsilon, self.cap_delta, self.cap_notice, self.odds, *self.expert.outputs]
         filled = confirmed.then(self._fill_in, {*self.form}, filled_in, **PRIVATE)
-        calibrated = filled.then(**self._calibration)
+        calibrated = self._calibrated(filled.then)
         if go_on:
-            calibrated.then(**self._accepted)
-        calibrated.then(**self._expecting)
+            self._accepted(calibrated.then)
+        self._expected(calibrated.then)
 
-    def _fill_in(self, values: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
+    def _fill_in(self, values: Mapping[Any, Any], request: gr.Request) -> Updates:
         session = self._app.session(request)
         confirmed, state = session.of(DataState).confirmed, session.of(PrivacyState)
         if confirmed is None or state.planned is not None:
@@ -159,7 +198,7 @@ class PrivacyStep:
         usual = {"epsilon": number("Epsilon", values[self.epsilon]), "delta": usual_delta(confirmed)}
         return RunSpec.of(**confirmed.settled | usual | asked)
 
-    def _odds(self, session: Session, values: Mapping[Any, Any]) -> dict[Any, Any]:
+    def _odds(self, session: Session, values: Mapping[Any, Any]) -> Updates:
         """What epsilon means; the sentence does not wait for a calibration, which tells what is wrong."""
         confirmed = session.of(DataState).confirmed
         try:
@@ -170,7 +209,7 @@ class PrivacyStep:
         target = PrivacyTarget(spec.epsilon, spec.delta)
         return {self.odds: odds(target, confirmed.dataset.by_user, confirmed.measured is None)}
 
-    def _touched(self, values: Mapping[Any, Any], request: gr.Request) -> dict[Any, Any]:
+    def _touched(self, values: Mapping[Any, Any], request: gr.Request) -> Updates:
         """Close step 3 until the new settings are calibrated, which waits for its turn."""
         session = self._app.session(request)
         state = session.of(PrivacyState)
@@ -180,49 +219,40 @@ class PrivacyStep:
             state.forget()
         return self._app.steps(session) | self._odds(session, values)
 
-    def _recalculate(self, values: Mapping[Any, Any], request: gr.Request) -> Iterator[dict[Any, Any]]:
+    def _recalculate(self, values: Mapping[Any, Any], request: gr.Request) -> Iterator[Updates]:
         session = self._app.session(request)
         yield {self.outcome: CALIBRATING}
         state = session.of(PrivacyState)
         if session.of(DataState).confirmed is None:
             return
+        spec: RunSpec | None = None
         try:
             spec = self.spec(session, values)
-        except StudioError as error:
-            state.forget()
-            yield self._refused(request, error)
-            return
-        try:
             planned = state.look(spec, self._app.loader.speed)
         except StudioError as error:
-            yield self._refused(request, error)
+            if spec is None:
+                state.forget()
+            yield {self.outcome: refused(str(error)), self.stages: [], self.noise: None, **self._spent(request)}
             return
         if planned is None:  # overtaken: what overtook it says more
             return
         yield {
             self.outcome: outcome(planned),
             self.stages: stages_in_words(planned.plan),
-            self.budget: budget_of(session, self._app.ledger(request)),
             self.noise: self._picture(session),
             **self.expert.left_open(planned.plan),
-            **self._app.steps(session),
+            **self._spent(request),
         }
 
-    def _refused(self, request: gr.Request, error: StudioError) -> dict[Any, Any]:
+    def _spent(self, request: gr.Request) -> Updates:
         session = self._app.session(request)
-        return {
-            self.outcome: refused(str(error)),
-            self.stages: [],
-            self.noise: None,
-            self.budget: budget_of(session, self._app.ledger(request)),
-            **self._app.steps(session),
-        }
+        return {self.budget: budget_of(session, self._app.ledger(request)), **self._app.steps(session)}
 
     def _picture(self, session: Session) -> dict[str, Any] | None:
         plan, expected = session.of(PrivacyState).plan, session.of(Expectation).found
         return picture(plan, expected) if plan and expected and expected.label in plan.labels else None
 
-    def _expect(self, request: gr.Request) -> dict[Any, Any]:
+    def _expect(self, request: gr.Request) -> Updates:
         """Ask the model what it expects of such texts, for the picture."""
         session = self._app.session(request)
         if (confirmed := session.of(DataState).confirmed) is None:
@@ -230,7 +260,7 @@ class PrivacyStep:
         session.of(Expectation).ask(self._app.loader.model(), confirmed.asked, confirmed.dataset.labels[0])
         return {self.noise: self._picture(session)}
 
-    def _set_cap(self, epsilon: float, delta: float, request: gr.Request) -> dict[Any, Any]:
+    def _set_cap(self, epsilon: float, delta: float, request: gr.Request) -> Updates:
         session, ledger = self._app.session(request), self._app.ledger(request)
         confirmed = session.of(DataState).confirmed
         if confirmed is None:
@@ -239,12 +269,7 @@ class PrivacyStep:
         ledger.set_cap(confirmed.dataset.name, confirmed.dataset.unit, cap)
         return {self.cap_notice: notice("The cap is set.", "good"), self.budget: budget_of(session, ledger)}
 
-    def _save(self, request: gr.Request) -> dict[Any, Any]:
-        """The settings of the planned run as a file, for the same run from the command line.
-
-        Raises:
-            UsageError: no run is planned, or the command line cannot name one of its labels.
-        """
+    def _save(self, request: gr.Request) -> Updates:
         session = self._app.session(request)
         if (planned := session.of(PrivacyState).planned) is None:
             raise UsageError(NO_RUN)
@@ -255,7 +280,7 @@ class PrivacyStep:
         file = File(_FILE, "application/yaml", text.encode())
         return {self.sink: download(session, file), self.saved: notice(_SAVED, "good")}
 
-    def _accept(self, request: gr.Request) -> dict[Any, Any]:
+    def _accept(self, request: gr.Request) -> Updates:
         session = self._app.session(request)
         if session.of(PrivacyState).planned is None:
             raise UsageError(NO_RUN)

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import hmac
 import os
+import shutil
+import signal
+import tempfile
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from starlette.middleware import Middleware
@@ -17,30 +23,7 @@ from dpicl_ui.frame.theme import SIGN_IN
 from dpicl_ui.server.doorkeeper import Bodies, Doorkeeper
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.remote_reader import RemoteReader
-from mechanisms.inference.remote import ChatServer, ServerAddress, is_loopback, key_from_environment
-
-# The remote reader that step 4 may offer. The operator chooses its address; visitors cannot.
-
-URL, MODEL = "DPICL_READER_URL", "DPICL_READER_MODEL"
-
-
-def reader_elsewhere() -> RemoteReader | None:
-    """The remote reader that DPICL_READER_URL, DPICL_READER_MODEL and the API key of the environment describe; None if
-    they are not set.
-
-    Raises:
-        UsageError: one of the two is missing, or the address or the key cannot be used.
-    """
-    url, model = (os.environ.get(name, "").strip() for name in (URL, MODEL))
-    if not url and not model:
-        return None
-    if not url or not model:
-        raise UsageError(f"A reader elsewhere needs both {URL} and {MODEL}.")
-    return RemoteReader(ChatServer(ServerAddress.of(url), model, key_from_environment()))
-
-
-# The way to serve.
+from mechanisms.inference.remote import is_loopback
 
 PASSWORD = "DPICL_PASSWORD"
 _SHORTEST = 8
@@ -115,7 +98,6 @@ def admits(password: str) -> Callable[[str, str], Awaitable[bool]]:
 
 
 def _asked_port() -> int | None:
-    """The variable PORT; None where Gradio takes 7860 or the next free port."""
     if (stated := os.environ.get("PORT")) is None:
         return None
     try:
@@ -128,3 +110,49 @@ def _checked(port: int) -> int:
     if not 0 < port < _PORTS:
         raise UsageError(f"A port is a number from 1 to {_PORTS - 1}.")
     return port
+
+
+_PREFIX = "dpicl-studio-"
+_LOCK = "alive"
+
+
+class TemporaryFolder:
+    """The folder for temporary files of this process and of Gradio, locked as long as the process lives.
+
+    Args:
+        base: the parent folder; None for the system's temporary folder.
+    """
+
+    def __init__(self, base: Path | None = None) -> None:
+        base = base or Path(tempfile.gettempdir())
+        base.mkdir(parents=True, exist_ok=True)
+        sweep(base)
+        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
+        self._lock = (self.path / _LOCK).open("wb")
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+
+    def use(self) -> None:
+        """Use the folder, and delete it when the process is terminated."""
+        tempfile.tempdir = str(self.path)
+        os.environ["GRADIO_TEMP_DIR"] = str(self.path / "gradio")
+        signal.signal(signal.SIGTERM, self._end)
+
+    def remove(self) -> None:
+        self._lock.close()
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _end(self, number: int, frame: FrameType | None) -> None:
+        self.remove()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def sweep(base: Path) -> None:
+    """Delete the folders of processes that no longer live."""
+    for folder in base.glob(f"{_PREFIX}*"):
+        try:
+            with (folder / _LOCK).open("rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            continue  # its process lives, it is being made, or it belongs to another account

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 
 from dpicl_ui.frame.tree import MANY_LABELS, Tree, count_row, el, in_words, notice
 from dpicl_ui.generate.cards import listed, verdict_of
@@ -83,7 +85,6 @@ def headline_of(tested: DemoSet | None, scored: Scored | None) -> list[Tree]:
 
 
 def subject(demo_set: DemoSet | None, loaded: bool) -> list[Tree]:
-    """The card of the tested demonstrations."""
     if demo_set is None:
         return [
             el("div.card-head", el("h3", "Nothing to test yet")),
@@ -103,7 +104,6 @@ def subject(demo_set: DemoSet | None, loaded: bool) -> list[Tree]:
 
 
 def readers(demo_set: DemoSet, model: LanguageModel) -> list[Tree]:
-    """The model that wrote a set, and the model that reads it here."""
     words = readers_in_words(demo_set, model)
     return [el("p.muted", words)] if same_reader(demo_set, model) else notice(words, "warn")
 
@@ -224,7 +224,6 @@ def _majority(cards: Sequence[Scorecard], labels: Sequence[str]) -> Tree:
 
 
 def _scores(card: Scorecard, cards: Sequence[Scorecard]) -> Tree:
-    """The main figure of each arm, with the others in smaller type."""
     reading = common_reading(cards)
     kind = _BALANCED if by_balanced_accuracy(cards) else _KINDS[reading]
     figures = {
@@ -254,7 +253,6 @@ def _accuracy_row(kind: str, accuracy: Accuracy | MeanRecall) -> Tree:
 
 
 def _score_box(named: tuple[str, str], *rows: Tree | None, own: bool = False, label: str | None = None) -> Tree:
-    """Figures under their title and a remark; `own` are those of the set under test."""
     title, remark = named
     name = el("strong", label) if label is not None else None
     head = el("div.score-name", el("strong", title), name, el("span.muted", remark))
@@ -262,7 +260,6 @@ def _score_box(named: tuple[str, str], *rows: Tree | None, own: bool = False, la
 
 
 def _score_row(kind: str, value: float, interval: tuple[float, float], words: str) -> Tree:
-    """A bar with its interval."""
     low, high = interval
     return el(
         "div.score-row",
@@ -303,3 +300,50 @@ def _by_label(card: Scorecard, labels: Sequence[str]) -> list[Tree]:
     )
     most = [el("p.muted", "Most often confused:"), el("ul.confused", *pairs)] if lost else []
     return [el("details", el("summary", "How many rows of each label are found, and what is confused"), *rows, *most)]
+
+
+_SCALE = [[0.0, "rgba(26,143,133,0.05)"], [1.0, "rgba(26,143,133,0.6)"]]
+_FONT = {"family": "system-ui, sans-serif", "color": "#7c8592", "size": 13}
+"""`studio.css` repaints the text in the colours of the light and of the dark page."""
+_AXIS: dict[str, Any] = {"type": "category", "showgrid": False, "fixedrange": True, "zeroline": False, "ticks": ""}
+_LONGEST = 18
+_NUMBERED = 12
+"""Labels up to which every cell shows its count."""
+_ROW, _LEAST_ROW, _AROUND = 44, 16, 140
+"""Pixels of a label, of one among many, and around the plot: Plotly leaves out names that would touch."""
+
+
+def confusion_figure(card: Scorecard, labels: Sequence[str]) -> go.Figure:
+    """Counts of true label (rows) by predicted label (columns), shape (labels, labels)."""
+    few = len(labels) <= _NUMBERED
+    every = {} if few else {"dtick": 1, "tickfont": {"size": _LEAST_ROW - 6}}
+    figure = go.Figure(
+        go.Heatmap(
+            z=card.confusion.tolist(),
+            x=[f"{i + 1}." for i in range(len(labels))],
+            y=[f"{i + 1}. {_short(label)}" for i, label in enumerate(labels)],
+            colorscale=_SCALE,
+            showscale=False,
+            customdata=[list(map(_short, labels))] * len(labels),
+            xgap=3 if few else 1,
+            ygap=3 if few else 1,
+            texttemplate="%{z}" if few else None,
+            hovertemplate="in truth %{y}<br>predicted %{x} %{customdata}<br>%{z} rows<extra></extra>",
+        )
+    )
+    return figure.update_layout(
+        template="none",
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font=_FONT,
+        title={"text": "Which labels are confused", "x": 0, "font": {"size": 15}},
+        margin={"l": 10, "r": 10, "t": 40, "b": 44},
+        height=_AROUND + len(labels) * (_ROW if few else _LEAST_ROW),
+        xaxis=_AXIS | every | {"title": {"text": "predicted", "standoff": 8}},
+        yaxis=_AXIS | every | {"automargin": True, "autorange": "reversed"},
+    )
+
+
+def _short(label: str) -> str:
+    # Plotly reads some tags in text: what could begin one is replaced by its look-alike.
+    return (label if len(label) <= _LONGEST else label[: _LONGEST - 1] + "…").replace("<", "‹").replace("&", "＆")

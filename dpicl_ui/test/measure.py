@@ -1,8 +1,8 @@
-"""The part of step 4 that measures on a labelled file: the set beside zero-shot and public-only."""
+"""The part of step 4 that measures on a labelled file, here or with another reader, whose key is kept nowhere."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -10,39 +10,118 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.data.reading import STAYS, ReadingCard, Waiting
+from dpicl_ui.data.forms import ReadingCard
 from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
-from dpicl_ui.frame.inputs import PrivateDropdown, drop, taken
-from dpicl_ui.frame.job import JobControls, Order, Passing, Updates
+from dpicl_ui.frame.guard import MODEL, PRIVATE, on
+from dpicl_ui.frame.inputs import PrivateDropdown, drop
+from dpicl_ui.frame.job import JobControls, Order, Passing
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
-from dpicl_ui.frame.tree import el, notice, panel, progress
-from dpicl_ui.test.another_reader import AnotherReader, reads
-from dpicl_ui.test.cards import accuracies, headline_of, readers
-from dpicl_ui.test.confusion import ConfusionPlot
+from dpicl_ui.frame.tree import Tree, Updates, el, notice, panel, progress
+from dpicl_ui.test.cards import accuracies, confusion_figure, headline_of, readers
 from dpicl_ui.test.state import Measurements, PrototypesState, Scored, TestState
 from mechanisms.accounting import fingerprint
 from mechanisms.data.headers import guess_columns
 from mechanisms.data.sizes import shared_rows, without_rows
-from mechanisms.data.sources import EXAMPLES, RawFile, formats_in_words, read_table
+from mechanisms.data.sources import EXAMPLES, formats_in_words, read_table
 from mechanisms.data.table import Table
 from mechanisms.demos.demo_set import DemoSet
-from mechanisms.errors import DataError, UsageError
-from mechanisms.evaluation.evaluate import Progress, Scorecard, evaluate
+from mechanisms.errors import UsageError
+from mechanisms.evaluation.evaluate import PUBLIC_ONLY, Progress, Scorecard, evaluate
 from mechanisms.evaluation.own_rows import spread
-from mechanisms.evaluation.reader import LocalReader
-from mechanisms.evaluation.remote_reader import RemoteReader
+from mechanisms.evaluation.reader import Arm, LocalReader
+from mechanisms.evaluation.remote_reader import RemoteReader, read_remotely_in_words, refuse_set_without_promise
+from mechanisms.inference.models.listing import available_models
+from mechanisms.inference.remote import ChatServer, ServerAddress
 from mechanisms.records import Dataset
+
+_HERE, _ADDRESS = "here", "address"
+_LEAVES = (
+    "The demonstrations and the queries (your questions, and the texts of a test file) leave this machine for that "
+    "address; private rows do not. The key goes with each request, and is kept neither here nor in a file."
+)
+_BAD_KEY = "The key holds characters that no key has: type the key alone."
+_NO_PUBLIC = " Public text would be written by another model than the set's, and is left out."
+_LOADED = "It takes the place of the model that is loaded, and writes too from then on."
+
+
+class AnotherReader:
+    """Components and the choice that they make; `inputs` are what `chosen` reads.
+
+    An address is offered on a server of one owner alone: on a public one, strangers would have it ask for them.
+    """
+
+    def __init__(self, app: Services) -> None:
+        self._app = app
+        choices = [("The model that is loaded here", _HERE)]
+        choices += [("A model behind an address", _ADDRESS)] if app.ledgers.lasting else []
+        with gr.Accordion("Another reader", open=False, elem_classes="card", elem_id="another-reader"):
+            self.who = gr.Radio(choices, value=_HERE, label="Who reads", elem_id="reader", elem_classes="presets")
+            with gr.Column(visible=False) as self.elsewhere:
+                panel(el("p.muted", _LEAVES))
+                self.address = gr.Textbox(
+                    label="Address", placeholder="https://api.example.org/v1", elem_id="reader-address"
+                )
+                self.model = gr.Textbox(label="Model, as the server calls it", elem_id="reader-model")
+                self.key = gr.Textbox(
+                    label="Key, if the server wants one",
+                    type="password",
+                    elem_id="reader-key",
+                    html_attributes=gr.InputHTMLAttributes(autocomplete="off"),
+                )
+            if not app.loader.locked:
+                self._build_local()
+        self.inputs = {self.who, self.address, self.model, self.key}
+        self.who.input(lambda who: gr.Column(visible=who == _ADDRESS), self.who, self.elsewhere, **PRIVATE)
+
+    def _build_local(self) -> None:
+        names = [(each.description, each.name) for each in available_models() if each.available]
+        with gr.Row(elem_classes="actions"):
+            self.name = gr.Dropdown(names, label="Another model of this machine", info=_LOADED, elem_id="reader-name")
+            self.load = gr.Button("Load it", size="sm", elem_id="reader-load")
+        self.there = panel(elem_id="reader-there")
+        on(self.load.click, self._load, self.name, [self.there, self.load], self.there, self._free, **MODEL)
+
+    def _free(self) -> Updates:
+        return {self.load: gr.Button(interactive=True)}
+
+    def _load(self, name: str | None) -> Iterator[Updates]:
+        yield {self.load: gr.Button(interactive=False)}
+        for told in self._app.loader.changed(name or ""):
+            yield {self.there: told}
+
+    def chosen(self, values: Mapping[Any, Any], demo_set: DemoSet) -> RemoteReader | None:
+        """The reader elsewhere, made for this press; None where the model that is loaded here reads.
+
+        Args:
+            values: of the components of `inputs`.
+
+        Raises:
+            UsageError: the set has no privacy claim, or address, model or key cannot be used.
+        """
+        if values[self.who] != _ADDRESS or not self._app.ledgers.lasting:
+            return None
+        key = (values[self.key] or "").strip()
+        if not (key.isascii() and key.isprintable()):
+            raise UsageError(_BAD_KEY)
+        address = ServerAddress.of(values[self.address] or "")
+        reader = RemoteReader(ChatServer(address, values[self.model] or "", key or None))
+        refuse_set_without_promise(demo_set)
+        return reader
+
+
+def reads(demo_set: DemoSet, reader: RemoteReader, arms: tuple[Arm, ...]) -> list[Tree]:
+    complete = not demo_set.demonstrations or any(arm.name == PUBLIC_ONLY for arm in arms)
+    return notice(read_remotely_in_words(demo_set, reader) + ("" if complete else _NO_PUBLIC), "warn")
+
 
 # Test rows that come with the app, for a set that was written from a bundled example.
 
 
 def bundled_rows_for(labels: Collection[str]) -> Path | None:
     """The bundled test file with exactly these labels, if there is one."""
-    return next(
-        (each.test for each in EXAMPLES if each.test and _labels(each.test, each.mapping.label) == set(labels)), None
-    )
+    found = (each.test for each in EXAMPLES if each.test and _labels(each.test, each.mapping.label) == set(labels))
+    return next(found, None)
 
 
 @cache
@@ -67,10 +146,6 @@ _MEASURE_AGAIN = (
 _BUNDLED = "Take the test rows of the bundled example"
 
 
-class WaitingTest(Waiting):
-    """A test file that waits for its owner's word."""
-
-
 class FileMeasurement:
     """Components and handlers; made inside the card that shows them.
 
@@ -90,57 +165,53 @@ class FileMeasurement:
                     self.text = PrivateDropdown(label="Text", elem_id="test-text")
                     self.label = PrivateDropdown(label="Label", elem_id="test-label")
                 self.limit = gr.Slider(10, 1000, 100, step=10, label="Test rows, at most", elem_id="limit")
-        self.reading = ReadingCard(app, WaitingTest, "test")
+        self.reading = ReadingCard(app, "test")
         self.test_notice = panel(elem_id="test-notice")
         self.job = JobControls(app, Measurements, "Measure", ("measure", "cancel-test", "test-progress"))
         self.scores = panel(elem_id="scores")
         self.readers = panel(elem_id="readers")
-        self.confusion = ConfusionPlot(app)
+        self.confusion = gr.Plot(show_label=False, visible=False, elem_id="confusion", elem_classes="chart")
         self._wire()
 
     def _wire(self) -> None:
-        opened = [self.test_file, self.test_notice, self.text, self.label, *self.reading.outputs]
-        self.test_file.upload(guarded(self.test_notice)(self._open_test), self.test_file, opened, **PRIVATE)
-        self.bundled.click(guarded(self.test_notice)(self._take_bundled), None, opened, **PRIVATE)
-        read_so = guarded(self.reading.look)(self._read_so)
-        self.reading.use.click(read_so, self.reading.inputs, opened, **PRIVATE)
-        measured = self.job.start.click(
-            guarded(self.test_notice, self.job.idle)(self._measure),
-            {self.text, self.label, self.limit, *self._reader.inputs},
-            [self.test_notice, *self.about_the_set, *self.job.outputs],
-            **MODEL,
-            **PRIVATE,
-        )
-        self._app.bar.follow(self._app.sessions, measured)
+        opened, reading = [self.test_file, self.test_notice, self.text, self.label, *self.reading.outputs], self.reading
+        on(self.test_file.upload, self._open_test, self.test_file, opened, self.test_notice)
+        on(self.bundled.click, self._take_bundled, None, opened, self.test_notice)
+        on(reading.use.click, self._read_so, reading.inputs, opened, reading.look)
+        typed = {self.text, self.label, self.limit, *self._reader.inputs}
+        shown = [self.test_notice, *self.about_the_set, *self.job.outputs]
+        measured = on(self.job.start.click, self._measure, typed, shown, self.test_notice, self.job.idle, **MODEL)
         # Of two values that a handler yields within moments the browser may draw the last alone.
-        measured.then(self.confusion.drawn, None, self.confusion.plot, **PRIVATE)
+        measured.then(self._app.bar_after(), None, self._app.bar.html, **PRIVATE)
+        measured.then(self._confused, None, self.confusion, **PRIVATE)
 
-    def _open_test(self, upload: str | None, request: gr.Request) -> dict[Any, Any]:
+    def _confused(self, request: gr.Request) -> Any:
+        scored = self._app.session(request).of(TestState).scored
+        if scored is None or not scored.complete:
+            return gr.skip()
+        return gr.Plot(confusion_figure(scored.cards[-1], scored.of.labels), visible=True)
+
+    def _open_test(self, upload: str | None, request: gr.Request) -> Updates:
         if upload is None:
             return {self.test_notice: []}
         session = self._app.session(request)
         before = session.of(TestState).table is not None
-        try:
-            with taken(upload) as path:
-                table, shown = self.reading.opened(session, RawFile.at(path), path.name)
-        except DataError as error:
-            return {self.test_file: None, self.test_notice: notice(f"{error} {STAYS}" if before else str(error))}
-        if table is None:
-            return shown | {self.test_file: None, self.test_notice: notice(STAYS if before else "", "info")}
-        return shown | self._opened(table, session)
+        table, shown, said = self.reading.uploaded(session, upload, "", before)
+        opened = {self.test_notice: said} if table is None else self._opened(table, session)
+        return {self.test_file: None} | shown | opened
 
-    def _read_so(self, request: gr.Request, *said: Any) -> dict[Any, Any]:
+    def _read_so(self, request: gr.Request, *said: Any) -> Updates:
         session = self._app.session(request)
         table, _, shown = self.reading.again(session, *said)
         return shown if table is None else shown | self._opened(table, session)
 
-    def _take_bundled(self, request: gr.Request) -> dict[Any, Any]:
+    def _take_bundled(self, request: gr.Request) -> Updates:
         session = self._app.session(request)
         tested = session.of(TestState).tested
         path = bundled_rows_for(tested.labels) if tested else None
         return self._opened(read_table(path), session) if path else {self.test_notice: []}
 
-    def _opened(self, table: Table, session: Session) -> dict[Any, Any]:
+    def _opened(self, table: Table, session: Session) -> Updates:
         state = session.of(TestState)
         state.table = table
         text, label = guess_columns(table, state.tested.labels if state.tested else ())
@@ -153,7 +224,7 @@ class FileMeasurement:
             self.label: gr.Dropdown(choices=table.columns, value=label or None),
         }
 
-    def _measure(self, values: Mapping[Any, Any], request: gr.Request) -> Iterator[dict[Any, Any]]:
+    def _measure(self, values: Mapping[Any, Any], request: gr.Request) -> Iterator[Updates]:
         session = self._app.session(request)
         state = session.of(TestState)
         tested = state.classifying
@@ -182,18 +253,16 @@ class FileMeasurement:
         own = fingerprint(confirmed.dataset) if confirmed else None
         return shared_rows(test, self._app.ledger(request), own)
 
-    def _measured(
-        self, state: TestState, order: Order[Scored], elsewhere: RemoteReader | None
-    ) -> Generator[Updates | Passing]:
-        scored, model = order.wanted, self._app.loader.model()
+    def _measured(self, state: TestState, order: Order[Scored], elsewhere: RemoteReader | None) -> Iterator[Updates]:
+        scored, model, passing = order.wanted, self._app.loader.model(), Passing()
         demo_set = scored.of
         arms = state.arms(demo_set, model, elsewhere is not None)
         said = reads(demo_set, elsewhere, arms) if elsewhere else readers(demo_set, model)
         yield {self.job.bar: progress(0, 1, "Asking the model …"), self.readers: said}
         for result in evaluate(elsewhere or LocalReader(model), demo_set.template, demo_set.labels, arms, scored.rows):
             match result:
-                case Progress(done, total):
-                    yield self.job.reached(done, total, f"{done} of {total} answers")
+                case Progress(done, total) if passing.shown():
+                    yield {self.job.bar: progress(done, total, f"{done} of {total} answers")}
                 case Scorecard():
                     scored = state.show(replace(scored, cards=(*scored.cards, result)))
                     yield self._figures(scored)
@@ -205,7 +274,7 @@ class FileMeasurement:
         shown = accuracies(scored.cards, scored.prototypes, scored.of.labels)
         return {self.scores: shown, self._headline: headline_of(scored.of, scored)}
 
-    def add_prototypes(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
+    def add_prototypes(self, request: gr.Request) -> Iterator[Updates]:
         """Show class prototypes that were released beside the figures that are there, on the same rows.
 
         Raises:
@@ -224,14 +293,13 @@ class FileMeasurement:
     @property
     def about_the_set(self) -> list[Any]:
         """The components of `emptied`."""
-        return [self.scores, self.readers, self.confusion.plot, self._headline, self.bundled]
+        return [self.scores, self.readers, self.confusion, self._headline, self.bundled]
 
-    def emptied(self, tested: DemoSet | None = None) -> dict[Any, Any]:
-        """The components without figures, for another set."""
+    def emptied(self, tested: DemoSet | None = None) -> Updates:
         return {
             self.scores: [],
             self.readers: [],
-            self.confusion.plot: gr.Plot(visible=False),
+            self.confusion: gr.Plot(visible=False),
             self._headline: headline_of(tested, None),
             self.bundled: gr.Button(visible=bool(tested and bundled_rows_for(tested.labels))),
         }

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
 import gradio as gr
 
 from dpicl_ui.data.state import Confirmed, DataState
-from dpicl_ui.frame.guard import ACCOUNTING, MODEL, PRIVATE, guarded
+from dpicl_ui.frame.guard import ACCOUNTING, MODEL, PRIVATE, guarded, on
 from dpicl_ui.frame.inputs import number
-from dpicl_ui.frame.job import JobControls, Order, Passing, Updates
+from dpicl_ui.frame.job import JobControls, Order, Passing
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
-from dpicl_ui.frame.tree import Tree, budget, el, notice, panel, spinner
+from dpicl_ui.frame.tree import Tree, Updates, budget, el, notice, panel, progress, spinner
 from dpicl_ui.test.measure import FileMeasurement
 from dpicl_ui.test.state import PrototypesState, TestState, Wanted
 from mechanisms.accounting import BudgetSnapshot, Claim, PrivacyLedger, PrivacyTarget, Usage
@@ -37,7 +37,6 @@ _NO_ROOM = "The cap does not allow it: choose a smaller epsilon."
 
 
 def price(unit: str, claimed: Claim, after: Usage, now: BudgetSnapshot) -> list[Tree]:
-    """The cost of a release, and the budget after it."""
     cost = f"epsilon {rounded_up(claimed.epsilon, 3)} at delta {claimed.delta:g} for {unit_in_words(unit)}"
     then = f"The budget then stands at {rounded_up(after.epsilon, 3)} of {now.cap.epsilon:g}." if after.allowed else ""
     once = "charged once, before any row is read, and spent even if it is stopped."
@@ -50,7 +49,6 @@ def price(unit: str, claimed: Claim, after: Usage, now: BudgetSnapshot) -> list[
 
 
 def paid(released: ClassPrototypes, now: BudgetSnapshot) -> list[Tree]:
-    """The card of a release that was made."""
     claimed = released.claim
     cost = f"Released with epsilon {rounded_up(claimed.epsilon, 3)} at delta {claimed.delta:g}."
     kept = "Kept while this page is open, and not paid for again; it stands beside the other figures above."
@@ -72,11 +70,7 @@ _TRY = "Try it"
 class PrototypesOffer:
     """Components and handlers; made inside the card that shows them, after the measurement that shows the figures."""
 
-    def __init__(
-        self,
-        app: Services,
-        measurement: FileMeasurement,
-    ) -> None:
+    def __init__(self, app: Services, measurement: FileMeasurement) -> None:
         self._app, self._measurement = app, measurement
         panel(el("p.muted", _ABOUT))
         self.epsilon = gr.Number(
@@ -99,21 +93,15 @@ class PrototypesOffer:
         }
         gr.on([self._app.bar.html.change, self.epsilon.blur, self.epsilon.submit], **self._look_up)
         measured, shown = self._measurement, [self.notice, *self.job.outputs]
-        ordered = self.job.start.click(guarded(self.notice)(self._order), self.epsilon, shown, **PRIVATE)
-        ended = ordered.then(
-            guarded(self.notice, self.job.idle)(self._release), None, shown, **MODEL, **PRIVATE,
-        ).then(
-            guarded(measured.test_notice)(measured.add_prototypes), None,
-            [measured.test_notice, *measured.about_the_set], **MODEL, **PRIVATE,
-        )  # fmt: skip
-        self.follow(ended)
+        ordered = on(self.job.start.click, self._order, self.epsilon, shown, self.notice)
+        released = on(ordered.then, self._release, None, shown, self.notice, self.job.idle, **MODEL)
+        shown = [measured.test_notice, *measured.about_the_set]
+        self.follow(on(released.then, measured.add_prototypes, None, shown, measured.test_notice, **MODEL))
 
     def follow(self, ended: gr.events.Dependency) -> None:
-        """Update the budget after events that may spend of it."""
         ended.then(**self._look_up)
 
-    def _look(self, epsilon: Any, request: gr.Request) -> dict[Any, Any]:
-        """The cost of a release, or the release that was made."""
+    def _look(self, epsilon: Any, request: gr.Request) -> Updates:
         session, ledger = self._app.session(request), self._app.ledger(request)
         confirmed, state = session.of(DataState).confirmed, session.of(PrototypesState)
         if confirmed is None:
@@ -130,13 +118,9 @@ class PrototypesOffer:
             return {self.cost: notice(str(error)), self.job.start: gr.Button(_TRY, interactive=False)}
         words = f"{_TRY} for epsilon {rounded_up(claimed.epsilon, 3)}"
         free = after.allowed and not state.busy
-        return {
-            self.cost: price(unit, claimed, after, now),
-            self.job.start: gr.Button(words, interactive=free),
-        }
+        return {self.cost: price(unit, claimed, after, now), self.job.start: gr.Button(words, interactive=free)}
 
-    def _order(self, epsilon: Any, request: gr.Request) -> dict[Any, Any]:
-        """Order a release on the present data set; nothing is charged yet."""
+    def _order(self, epsilon: Any, request: gr.Request) -> Updates:
         session = self._app.session(request)
         confirmed, test = session.of(DataState).confirmed, session.of(TestState)
         if confirmed is None:
@@ -149,14 +133,14 @@ class PrototypesOffer:
         session.of(PrototypesState).order(Wanted(confirmed, _request(confirmed, epsilon)))
         return {self.notice: [], **self.job.working([])}
 
-    def _release(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
+    def _release(self, request: gr.Request) -> Iterator[Updates]:
         """Charge the ledger, read the rows, and release; closing the tab stops it."""
         session, ledger = self._app.session(request), self._app.ledger(request)
         yield from self.job.run(request, lambda order: self._reading(session, order, ledger))
 
-    def _reading(self, session: Session, order: Order[Wanted], ledger: PrivacyLedger) -> Generator[Updates | Passing]:
+    def _reading(self, session: Session, order: Order[Wanted], ledger: PrivacyLedger) -> Iterator[Updates]:
         yield {self.job.bar: spinner("Waiting for the embedding model …")}
-        wanted, embedder = order.wanted, self._app.embedder.embedder()
+        wanted, embedder, passing = order.wanted, self._app.embedder.embedder(), Passing()
         order.check(_NOT_BEGUN)
         if wanted.confirmed is not session.of(DataState).confirmed:
             raise UsageError(_CHANGED)
@@ -165,8 +149,9 @@ class PrototypesOffer:
                 match event:
                     case Progress(done, total):
                         order.check(_STOPPED)
-                        share = done / total if total else 1.0
-                        yield self.job.reached(done, total, f"{share:.0%} of the rows read")
+                        if passing.shown():
+                            share = done / total if total else 1.0
+                            yield {self.job.bar: progress(done, total, f"{share:.0%} of the rows read")}
                     case ClassPrototypes():
                         session.of(PrototypesState).keep(wanted, event)
         yield {self.notice: notice("The class prototypes are released.", "good")}

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from dpicl_ui.data.state import Confirmed, DataState
 from dpicl_ui.frame.job import Jobs
+from dpicl_ui.frame.services import Gate
 from dpicl_ui.frame.sessions import Session, State
-from dpicl_ui.frame.step_bar import Gate
 from dpicl_ui.generate.state import GenerateState, Run
 from mechanisms.accounting import fingerprint
 from mechanisms.data.columns import ColumnMapping, LeftOut, breakdown, to_dataset, understood
@@ -120,7 +120,6 @@ class TestState(State):
 
     @property
     def scored(self) -> Scored | None:
-        """Figures of the tested set."""
         scored = self._scored
         return scored if scored is not None and scored.of is self.tested else None
 
@@ -146,11 +145,9 @@ class TestState(State):
         return self._public[key]
 
     def load(self, demo_set: DemoSet) -> None:
-        """Make a set from a file the tested one."""
         self._loaded = demo_set, self._generate.written
 
     def show(self, scored: Scored) -> Scored:
-        """Replace the figures by others, or by a version with more of them."""
         self._scored = scored
         return scored
 
@@ -190,7 +187,6 @@ class PrototypesState(Jobs[Wanted]):
 
     @property
     def released(self) -> ClassPrototypes | None:
-        """The prototypes of the confirmed data set."""
         confirmed = self._data.confirmed
         return self._released.get(_key(confirmed.dataset)) if confirmed else None
 

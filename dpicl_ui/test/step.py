@@ -7,26 +7,24 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
+from dpicl_ui.frame.guard import MODEL, PRIVATE, on
 from dpicl_ui.frame.inputs import drop, text_of
 from dpicl_ui.frame.services import Services
-from dpicl_ui.frame.tree import Tree, el, notice, panel, spinner
+from dpicl_ui.frame.tree import Tree, Updates, el, notice, panel, spinner
 from dpicl_ui.generate.cards import score_card
-from dpicl_ui.test.another_reader import AnotherReader, reads
 from dpicl_ui.test.cards import answers, named_arm, readers, subject
-from dpicl_ui.test.measure import FileMeasurement
+from dpicl_ui.test.measure import AnotherReader, FileMeasurement, reads
 from dpicl_ui.test.prototypes import PrototypesOffer
 from dpicl_ui.test.state import LARGEST_DEMO_SET, TestState, origin, verified
 from mechanisms.demos.demo_set import loads
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.reader import Classifier, Prediction
-from mechanisms.evaluation.remote_reader import RemoteReader
 
 
 class EvaluationStep:
     """Components and handlers of step 4."""
 
-    def __init__(self, app: Services, elsewhere: RemoteReader | None = None) -> None:
+    def __init__(self, app: Services) -> None:
         self._app = app
         with app.bar.panel(4):
             with gr.Row(elem_classes="split"):
@@ -51,40 +49,24 @@ class EvaluationStep:
             with gr.Column(elem_classes="card public"):
                 self.score = panel(elem_id="set-score")
             measuring = gr.Column(elem_classes="card")
-            self.reader = AnotherReader(app, elsewhere)
+            self.reader = AnotherReader(app)
             with measuring:
                 self.measurement = FileMeasurement(app, self.reader, self.headline)
             title = "Try it without a language model"
             with gr.Accordion(title, open=False, elem_classes="card", elem_id="prototypes"):
                 self.prototypes = PrototypesOffer(app, self.measurement)
-        self._wire()
-
-    @property
-    def _about_the_set(self) -> list[Any]:
-        return [self.score, self.subject, self.answer, *self.measurement.about_the_set]
-
-    def _wire(self) -> None:
-        self.load.upload(
-            guarded(self.load_notice)(self._load),
-            self.load,
-            [self.load, self.load_notice, *self._about_the_set, self._app.bar.html],
-            **PRIVATE,
-        )
-        gr.on(
-            [self.ask.click, self.query.submit],
-            guarded(self.answer, lambda: {self.ask: gr.Button(interactive=True)})(self._ask),
-            {self.query, *self.reader.inputs},
-            [self.answer, self.ask],
-            **MODEL,
-            **PRIVATE,
-        )
+        self._about_the_set = [self.score, self.subject, self.answer, *self.measurement.about_the_set]
+        shown = [self.load, self.load_notice, *self._about_the_set, app.bar.html]
+        on(self.load.upload, self._load, self.load, shown, self.load_notice)
+        asking, shown = {self.query, *self.reader.inputs}, [self.answer, self.ask]
+        for asked in (self.ask.click, self.query.submit):
+            on(asked, self._ask, asking, shown, self.answer, lambda: {self.ask: gr.Button(interactive=True)}, **MODEL)
 
     def follow(self, ended: gr.events.Dependency) -> None:
-        """Show a run's set when it has ended."""
         ended.then(self._show_set, None, self._about_the_set, **PRIVATE)
         self.prototypes.follow(ended)
 
-    def _show_set(self, request: gr.Request) -> dict[Any, Any]:
+    def _show_set(self, request: gr.Request) -> Updates:
         state = self._app.session(request).of(TestState)
         tested, loaded = state.tested, state.loaded is not None
         return {
@@ -94,7 +76,7 @@ class EvaluationStep:
             **self.measurement.emptied(tested),
         }
 
-    def _load(self, upload: str | None, request: gr.Request) -> Iterator[dict[Any, Any]]:
+    def _load(self, upload: str | None, request: gr.Request) -> Iterator[Updates]:
         if upload is None:
             return
         text = text_of(upload, LARGEST_DEMO_SET, "a demo set")
@@ -105,7 +87,7 @@ class EvaluationStep:
         session.of(TestState).load(demo_set)
         yield {self.load_notice: said, **self._show_set(request), **self._app.steps(session)}
 
-    def _ask(self, values: Mapping[Any, Any], request: gr.Request) -> Iterator[dict[Any, Any]]:
+    def _ask(self, values: Mapping[Any, Any], request: gr.Request) -> Iterator[Updates]:
         query = values[self.query] or ""
         if not query.strip():
             raise UsageError("Type a text first.")

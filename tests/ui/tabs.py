@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
+import gradio as gr
 import pandas as pd
 
 from dpicl_ui.data.state import Confirmed, DataState
 from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
-from dpicl_ui.frame.services import Services
-from dpicl_ui.frame.sessions import Session, Sessions
-from dpicl_ui.frame.step_bar import StepBar
+from dpicl_ui.frame.services import Services, StepBar
+from dpicl_ui.frame.sessions import CuratorLedger, Session, Sessions
 from dpicl_ui.generate.state import GenerateState, Made
 from dpicl_ui.page import PLACES
 from dpicl_ui.privacy.state import Planned, PrivacyState
-from mechanisms.accounting import fingerprint
+from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.asking import Asked
 from mechanisms.data.columns import ColumnMapping
 from mechanisms.data.sizes import MeasuredSizes
@@ -25,13 +28,28 @@ from mechanisms.demos.demo_set import DemoSet
 from mechanisms.records import Dataset
 from mechanisms.runs.spec import RunSpec
 
+M = TypeVar("M")
 
-def services(
-    sessions: Sessions, ledgers: Any, loader: Any = None, embedder: Any = None, bar: StepBar | None = None
-) -> Services:
-    """What a step needs, without a model unless one is given; made inside a page."""
+
+def in_page(make: Callable[[], M]) -> M:
+    """What is made inside a page. In a loop: Blocks made outside of one open one of their own and never close it."""
+
+    async def built() -> M:
+        with gr.Blocks():
+            return make()
+
+    return asyncio.run(built())
+
+
+def services(ledgers: Any = None, loader: Any = None, embedder: Any = None, sessions: Any = None) -> Services:
+    """What a step needs, without a model or a ledger unless one is given; made inside a page."""
     loader = loader or ModelLoader("none")
-    return Services(sessions, ledgers, loader, embedder or EmbedderLoader(loader), bar or StepBar(PLACES))
+    return Services(sessions or Sessions(), ledgers, loader, embedder or EmbedderLoader(loader), StepBar(PLACES))
+
+
+def owned(folder: Path) -> Services:
+    """The same on a server of one owner, with a ledger in this folder."""
+    return services(CuratorLedger(PrivacyLedger(folder)))
 
 
 def lend(part: Any, **others: Any) -> None:

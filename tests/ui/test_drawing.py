@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,20 +18,16 @@ from playwright.sync_api import sync_playwright
 from dpicl_ui.data.cards import counted, label_counts, preview_table
 from dpicl_ui.export import certificate
 from dpicl_ui.frame.sessions import Session
-from dpicl_ui.frame.tree import budget
 from dpicl_ui.generate.cards import MANY, finished, listed
-from dpicl_ui.privacy.cards import duration
-from dpicl_ui.test.cards import accuracies, subject
-from dpicl_ui.test.confusion import confusion_figure
+from dpicl_ui.test.cards import confusion_figure, subject
 from mechanisms.data.columns import Breakdown, Inspection
 from mechanisms.data.table import Table
-from mechanisms.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy, Scorecard
+from mechanisms.evaluation.evaluate import PRIVATE, Accuracy, Scorecard
 from mechanisms.records import Dataset, Demonstration, Record
-from mechanisms.rounding import percent_up
 from mechanisms.runs.events import DemoCompleted
 from mechanisms.runs.view import RunView
 from tests.conftest import ROOT
-from tests.ui.generate.recording import HOSTILE, demo_set, snapshot
+from tests.ui.generate.recording import HOSTILE, demo_set
 from tests.ui.tabs import confirm
 from tests.ui.trees import tags, text_of
 from tests.ui.visit import ARGUMENTS, CHROMIUM
@@ -135,13 +130,6 @@ def test_hostile_cells_stay_text():
     assert "img" not in tags(shown)
 
 
-def test_labels_with_few_rows_are_pointed_out():
-    inspection = Inspection({"a": 200, "b": 3}, ("A problem.",), False, 0, Breakdown({}, {}))
-    shown = text_of(label_counts(inspection, ["a", "b"]))
-    assert shown.count("few rows") == 1
-    assert "A problem." in shown
-
-
 def test_many_small_labels_are_counted_and_not_said_one_by_one():
     counts = {f"label {i}": 10 if i < 20 else 50 for i in range(40)}
     shown = text_of(label_counts(Inspection(counts, (), False, 0, Breakdown({}, {})), list(counts)))
@@ -164,22 +152,6 @@ def test_the_certificate_says_what_is_claimed_and_on_what_it_rests():
     assert f"claimed by {claim.accountant}; second accountant, {claim.check_accountant}" in shown
 
 
-def test_the_certificate_of_a_recipe_lists_its_stages_and_what_they_share():
-    made = demo_set(kind="both")
-    shown = text_of(certificate(made))
-    shares = made.certificate.parameters["shares"]
-    for words in ("recipe both", "each row is read by one of these for good", "noise_multiplier", "rates: ("):
-        assert words in shown
-    for share in shares.values():
-        assert f"{percent_up(share)} of the rows" in shown
-    assert HOSTILE.capitalize() in text_of(certificate(replace(made, stages=(replace(made.stages[0], name=HOSTILE),))))
-
-
-def test_the_budget_warns_of_a_run_that_does_not_fit():
-    assert "may refuse" in text_of(budget(snapshot(8.0), planned=5.0))
-    assert "may refuse" not in text_of(budget(snapshot(1.0), planned=5.0))
-
-
 @pytest.mark.parametrize(("count", "folded"), [(12, False), (77, True)])
 @pytest.mark.parametrize("phase", ["running", "stopped"])
 def test_many_demonstrations_are_unfolded_on_demand(phase, count, folded):
@@ -191,14 +163,6 @@ def test_many_demonstrations_are_unfolded_on_demand(phase, count, folded):
     assert "details" in tags(subject(made, False))
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(2, "5 seconds"), (44, "45 seconds"), (70, "a minute"), (130, "3 minutes"), (400, "7 minutes"), (9000, "hours")],
-)
-def test_durations_in_words(seconds, words):
-    assert words in duration(seconds)
-
-
 def scorecard(name: str, corrected: Accuracy | None = None) -> Scorecard:
     return Scorecard(name, Accuracy(3, 10), Accuracy(7, 10), corrected, np.array([[4, 1], [2, 3]]))
 
@@ -208,21 +172,3 @@ def test_the_confusion_matrix_holds_every_count_and_no_markup():
     assert figure["data"][0]["z"] == [[4, 1], [2, 3]]
     assert not any("<" in name for name in figure["data"][0]["y"])
     assert figure["data"][0]["texttemplate"] == "%{z}"
-
-
-def test_every_one_of_many_labels_has_its_row_and_its_name():
-    labels = [f"label number {i}" for i in range(80)]
-    card = replace(scorecard(PRIVATE), confusion=np.arange(6400).reshape(80, 80))
-    figure = confusion_figure(card, labels).to_plotly_json()
-    layout, [heatmap] = figure["layout"], figure["data"]
-    assert heatmap["z"] == card.confusion.tolist()
-    assert len(set(heatmap["y"])) == len(set(heatmap["x"])) == 80
-    assert layout["xaxis"]["dtick"] == layout["yaxis"]["dtick"] == 1, "plotly leaves out names"
-    inner = layout["height"] - layout["margin"]["t"] - layout["margin"]["b"]
-    assert inner / 80 > layout["yaxis"]["tickfont"]["size"]
-
-
-def test_accuracies_carry_their_intervals():
-    shown = text_of(accuracies([scorecard(ZERO_SHOT), scorecard(PRIVATE)]))
-    assert "70%  (39% to 90%)" in shown
-    assert "30%  (10% to 61%)" in shown

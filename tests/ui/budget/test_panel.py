@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import functools
 import io
@@ -11,7 +10,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import gradio as gr
 import pytest
 
 from dpicl_ui import budget
@@ -24,7 +22,7 @@ from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed, Gaussian
 from mechanisms.rounding import rounded_up
 from tests.ui.privacy.test_form import DATASET
-from tests.ui.tabs import confirm, downloaded, planned, services
+from tests.ui.tabs import confirm, downloaded, in_page, planned, services
 from tests.ui.trees import text_of
 
 EVENT = Composed("label", (("a", (Gaussian(4.0),)), ("b", (Gaussian(5.0),))))
@@ -35,12 +33,8 @@ SESSIONS = Sessions()
 def built() -> BudgetPanel:
     """The page; each request brings its ledger along."""
 
-    async def blocks() -> BudgetPanel:
-        with gr.Blocks():
-            ledgers: Any = SimpleNamespace(of=lambda request: request.ledger)
-            return BudgetPanel(services(SESSIONS, ledgers))
-
-    return asyncio.run(blocks())
+    ledgers = SimpleNamespace(of=lambda request: request.ledger)
+    return in_page(lambda: BudgetPanel(services(ledgers, sessions=SESSIONS)))
 
 
 class Place:
@@ -143,15 +137,6 @@ def test_the_file_holds_every_run_and_the_page_the_newest(place: Place, monkeypa
     rows = list(csv.DictReader(io.StringIO(place.saved())))
     assert [row["run"] for row in rows] == [f"run {number}." for number in range(5)]
     assert {row["data_set"] for row in rows} == {"'=1+1"}
-
-
-def test_it_opens_with_the_data_set_of_step_1_and_shows_another_where_it_is_chosen(place: Place):
-    place.spend("a")
-    place.spend("b")
-    confirm(place.session, DATASET)
-    for open_or_look, wanted, found in ((place.step._open, "b", "d"), (place.step._look, "b", "b")):
-        shown = open_or_look(json.dumps([wanted, "record"]), place.request)
-        assert json.loads(shown[place.step.chosen].value)[0] == found
 
 
 def test_a_later_cap_is_called_a_new_promise(place: Place):

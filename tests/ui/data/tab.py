@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-
-import gradio as gr
 
 from dpicl_ui.data.cards import DECLARE
 from dpicl_ui.data.state import DataState
@@ -16,7 +13,7 @@ from dpicl_ui.data.step import DataStep
 from dpicl_ui.frame.sessions import CuratorLedger, Sessions
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.asking import Asked
-from tests.ui.tabs import services
+from tests.ui.tabs import in_page, services
 
 TAB: Any = SimpleNamespace(username=None, session_hash="tab")
 NO_USER = "(every row stands for itself)"
@@ -27,12 +24,9 @@ class Tab:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.sessions, self.ledger = folder, Sessions(), PrivacyLedger(folder / "home")
-        self.step = asyncio.run(self._built())
+        ledgers = CuratorLedger(self.ledger)
+        self.step = in_page(lambda: DataStep(services(ledgers, sessions=self.sessions)))
         self.page: dict[Any, Any] = {}
-
-    async def _built(self) -> DataStep:
-        with gr.Blocks():
-            return DataStep(services(self.sessions, CuratorLedger(self.ledger)))
 
     @property
     def state(self) -> DataState:

@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 
 from dpicl_ui.data.draft_preview import DraftPreview, Preview
-from dpicl_ui.frame.guard import guarded
-from mechanisms.asking import LONGEST
 from mechanisms.data.headers import suggested_names
 from mechanisms.data.sources import EXAMPLES
-from mechanisms.errors import SeveralErrors, UsageError
+from mechanisms.errors import SeveralErrors
 from mechanisms.runs.drafts import Drafts
 from mechanisms.runs.spec import RunSpec
 from tests.toy_model import ToyModel
@@ -34,11 +32,6 @@ def test_columns_that_say_something_propose_words(tab: Tab):
     assert (tab.asked.kind, tab.asked.relation) == ("review", "that is")
     tab.confirm()
     assert tab.state.confirmed is not None
-
-
-def test_columns_that_say_nothing_leave_the_neutral_words(tab: Tab):
-    tab.upload("text", "label", "other")
-    assert (tab.asked.kind, tab.asked.relation, tab.state.file.label_field) == ("text", "about", "Label")
 
 
 def test_a_hostile_column_is_no_proposal(tab: Tab):
@@ -70,19 +63,6 @@ def test_the_sentence_is_shown_for_the_first_label_as_the_model_will_be_asked(ta
     own = tab.say(sentence="Send {label}!")
     assert "Send pain!" in text_of(own[tab.step.words.said])
     assert tab.step._choose(["y"], TAB)[tab.step.words.said] != own[tab.step.words.said]
-
-
-def test_each_label_has_a_line_and_only_words_of_its_own_are_kept(tab: Tab):
-    tab.upload("message", "topic", "other")
-    assert tab.values()[tab.step.words.words] == "x = x\ny = y"
-    tab.say(words="x = a broken lamp\n\ny = y")
-    assert tab.asked.words == {"x": "a broken lamp"}
-    with pytest.raises(UsageError, match="no label 'z'"):
-        tab.say(words="z = zoo")
-    with pytest.raises(UsageError, match="no equals sign"):
-        tab.say(words="a broken lamp")
-    with pytest.raises(UsageError, match="named twice"):
-        tab.say(words="x = a\nx = b")
 
 
 def test_other_columns_propose_anew_and_a_user_column_does_not(tab: Tab):
@@ -129,18 +109,6 @@ def test_what_is_confirmed_has_the_words_on_the_screen_and_none_of_labels_that_t
     assert (settled.text_field, settled.label_field, settled.sizes) == ("Patient letter", "Label", "counted")
 
 
-@pytest.mark.parametrize("said", [{"kind": ""}, {"kind": None}, {"relation": " "}, {"writer": "x" * (LONGEST + 1)}])
-def test_unusable_words_confirm_nothing(tab: Tab, said):
-    tab.upload("text", "label", "other")
-    tab.confirm()
-    with pytest.raises(UsageError):
-        tab.say(**said)
-    assert tab.state.confirmed is None
-    with pytest.raises(UsageError):
-        tab.confirm(**said)
-    assert tab.state.confirmed is None
-
-
 # The last button.
 
 
@@ -156,26 +124,6 @@ def test_all_that_is_missing_is_told_at_once(tab: Tab):
     assert tab.state.confirmed is None
     tab.confirm()
     assert tab.state.confirmed is not None
-
-
-def test_one_notice_lists_all_that_is_missing(tab: Tab, monkeypatch):
-    tab.upload("text", "label", "other")
-    place = tab.step.public.problem
-    confirm = guarded(place)(tab.step._confirm)
-    monkeypatch.setattr(tab.step, "_confirm", confirm)
-    [shown] = tab.confirm(name="", public=False)[place]
-    assert shown["attributes"]["role"] == "alert"
-    assert len(shown["children"][1]["children"]) == 2
-    assert "2 things are missing" in text_of(shown)
-
-
-def test_measured_sizes_are_paid_for_by_the_button_and_stand_in_the_spec(tab: Tab):
-    tab.upload("text", "label", "other")
-    tab.confirm(sizes="measure", epsilon=0.25)
-    confirmed = tab.state.confirmed
-    assert tab.ledger.snapshot("rows", confirmed.dataset.unit).epsilon == pytest.approx(0.25)
-    assert confirmed.sizes == confirmed.measured.sizes
-    assert RunSpec.of(**confirmed.settled).count_epsilon == 0.25
 
 
 # Drafts of the words.
@@ -257,18 +205,6 @@ def test_who_leaves_the_step_ends_the_preview_and_finds_it_anew(tab: Tab, previe
     assert HOSTILE in text_of(written(previews))
 
 
-def test_words_that_do_not_stand_still_are_waited_for(tab: Tab, previews, monkeypatch):
-    kinds = iter(["ticket", "letter"])
-
-    def pause(seconds: float) -> None:
-        if (kind := next(kinds, None)) is not None:
-            tab.say(kind=kind)
-
-    monkeypatch.setattr("dpicl_ui.data.draft_preview.time.sleep", pause)
-    settle(previews, "x", "y")
-    assert tab.sessions.of(TAB).of(Preview).wanted.asked.kind == "letter"
-
-
 def test_labels_that_change_while_older_ones_are_waited_for_are_the_ones_that_count(tab: Tab, previews, monkeypatch):
     newer = iter([("x",)])
 
@@ -279,21 +215,3 @@ def test_labels_that_change_while_older_ones_are_waited_for_are_the_ones_that_co
     monkeypatch.setattr("dpicl_ui.data.draft_preview.time.sleep", pause)
     assert settle(previews, "x", "y") == {"__type__": "update"}
     assert tab.sessions.of(TAB).of(Preview).wanted.labels == ("x",)
-
-
-def test_who_types_is_told_what_is_wrong_when_the_field_is_left_and_not_before(tab: Tab):
-    tab.upload("message", "topic", "other")
-    shown = tab.step._typed(tab.values(words="x"), TAB)
-    assert tab.step.public.problem not in shown
-    assert tab.step._typed(tab.values(writer="a fan"), TAB)[tab.step.public.problem] == []
-    assert tab.asked.writer == "a fan"
-    with pytest.raises(UsageError, match="no equals sign"):
-        tab.say(words="x")
-
-
-def test_the_preview_writes_with_a_real_model_and_gate(tab: Tab, monkeypatch):
-    monkeypatch.setattr("dpicl_ui.data.draft_preview._QUIET", 0.0)
-    tab.upload("message", "topic", "other")
-    lend(tab.step.drafts, loader=SimpleNamespace(model=ToyModel))
-    settle(tab.step.drafts, "x", "y")
-    assert "x" in text_of(written(tab.step.drafts))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -60,14 +59,6 @@ def test_names_stand_in_everything_after_and_a_test_file_is_read_by_them(tab):
     assert tab.state.confirmed is None
 
 
-def test_a_name_that_another_label_has_changes_nothing(tab):
-    upload(tab, 3)
-    before = tab.state.columns
-    with pytest.raises(UsageError, match="name is also another label"):
-        name_labels(tab, "label_000 = label_001")
-    assert tab.state.columns is before
-
-
 def test_names_are_proposed_open_and_in_use_where_labels_are_written_for_programs(tab):
     shown = upload(tab, 2)
     assert shown[tab.step.choice._naming].open
@@ -75,19 +66,6 @@ def test_names_are_proposed_open_and_in_use_where_labels_are_written_for_program
     assert "in use already" in shown[tab.step.choice.names].info
     assert shown[tab.step.labels].value == ["Label 000", "Label 001"]
     assert set(tab.state.columns.inspection.counts) == {"Label 000", "Label 001"}
-
-
-def test_what_was_typed_for_labels_stays_until_another_column_has_them(tab):
-    rows = "".join(f"a rather long text {i},{'xy'[i % 2]},in_{'zw'[i % 2]}\n" for i in range(40))
-    tab.step._upload(tab.file("rows.csv", f"text,label,other\n{rows}"), TAB)
-    shown = name_labels(tab, "x = Ex")
-    assert tab.step.choice.names not in shown
-    shown = tab.inspect("text", "label", "other")
-    assert tab.step.choice.names not in shown
-    assert shown[tab.step.labels].value == ["Ex", "y"]
-    shown = tab.inspect("text", "other")
-    assert shown[tab.step.choice.names].value == "in_w = In w\nin_z = In z"
-    assert shown[tab.step.labels].value == ["In w", "In z"]
 
 
 def test_a_label_that_takes_no_part_is_named_nowhere(tab):
@@ -125,21 +103,6 @@ def test_a_data_set_is_counted_and_charged_once(tmp_path: Path):
     state.withdraw()
     assert state.measured_once(DATASET, 0.5, ledger) is first
     assert spent(ledger) == pytest.approx(0.1)
-
-
-def test_another_choice_of_labels_is_another_count(tmp_path: Path):
-    state, ledger = Session().of(DataState), PrivacyLedger(tmp_path)
-    first = state.measured_once(DATASET, 0.1, ledger)
-    other = state.measured_once(replace(DATASET, labels=("b",)), 0.1, ledger)
-    assert (set(first.sizes), set(other.sizes)) == ({"a", "b"}, {"b"})
-
-
-@pytest.mark.parametrize("epsilon", [None, 0, -1.0, float("nan")])
-def test_counting_wants_an_epsilon(tmp_path: Path, epsilon):
-    ledger = PrivacyLedger(tmp_path)
-    with pytest.raises(UsageError, match="epsilon for counting"):
-        Session().of(DataState).measured_once(DATASET, epsilon, ledger)
-    assert spent(ledger) == 0
 
 
 def test_a_run_on_measured_sizes_claims_the_measurement_and_is_charged_without_it():

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import io
-import json
 from pathlib import Path
 from typing import Any
 
 import openpyxl
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from dpicl_ui.data.reading import STAYS, Waiting
+from dpicl_ui.data.forms import STAYS, Waiting
 from dpicl_ui.frame.guard import guarded
 from mechanisms.errors import DataError, SeveralErrors, UsageError
 from mechanisms.runs.settings import settings
@@ -95,16 +92,7 @@ def test_a_first_line_that_looks_like_a_row_is_asked_about_with_a_look_at_the_ro
     assert tab.state.file.table.columns == ["1", "2"]
     assert tab.shown_rows[0] == [SECRET, "card"]
     assert (tab.asked.kind, tab.state.file.label_field) == ("text", "Label")
-    assert tab.sessions.of(TAB).of(Waiting).raw is None
-
-
-def test_a_header_after_all_names_columns_and_no_prompt(tab: Letters):
-    tab.bring(f"{SECRET},card\n{letters(header='')}")
-    tab.read_so("names")
-    assert tab.state.file.table.columns == [SECRET, "card"]
-    assert (tab.asked.kind, tab.state.file.label_field) == ("text", "Label")
-    tab.step._allow(True, TAB)
-    tab.confirm(["card", "loan"])
+    assert tab.sessions.of(TAB).of(Waiting).files == {}
 
 
 @pytest.mark.parametrize("encoding", TEXTS)
@@ -120,16 +108,6 @@ def test_an_encoding_is_proposed_with_a_look_and_may_be_another_one(tab: Letters
     assert tab.state.file.table.reading.encoding == encoding
 
 
-def test_questions_come_one_after_the_other_and_answers_are_kept(tab: Letters):
-    raw = "".join(f"申请贷款需要什么材料 {i};{'ab'[i % 2]}\n" for i in range(30)).encode("gb18030")
-    shown, reading = tab.bring(raw), tab.step.reading
-    shown = tab.read_so(encoding="gb18030")
-    assert shown[reading.card].visible
-    assert (shown[reading.encoding].value, shown[reading.separator].value) == ("gb18030", ";")
-    tab.read_so("row", "gb18030", ";")
-    assert tab.shown_rows[0] == ["申请贷款需要什么材料 0", "a"]
-
-
 def test_sheets_are_chosen(tab: Letters):
     rows = [line.split(",") for line in letters().splitlines()]
     shown, reading = tab.bring(workbook(One=rows[:9], Two=rows), "letters.xlsx"), tab.step.reading
@@ -141,13 +119,6 @@ def test_sheets_are_chosen(tab: Letters):
     tab.bring(workbook(Readme=[("About",)], Data=rows), "letters.xlsx")
     tab.read_so(sheet="Data")
     assert len(tab.shown_rows) == 40
-
-
-def test_a_title_is_skipped(tab: Letters):
-    shown, reading = tab.bring("Letters of 2026\n\n" + letters()), tab.step.reading
-    assert shown[reading.skip].value == "2"
-    tab.read_so(skip="2")
-    assert tab.state.file.table.columns == ["text", "label"]
 
 
 @pytest.mark.parametrize(
@@ -223,27 +194,7 @@ def test_labels_that_look_alike_are_read_as_one_at_a_click(tab: Letters):
     assert "merge-labels: true" in settings_text(tab)
 
 
-def test_the_names_of_classes_are_proposed_and_rows_without_one_are_counted(tab: Letters):
-    features = {"label": {"names": ["card", "loan"], "_type": "ClassLabel"}}
-    labels = [(-1, 0, 1)[i % 3] for i in range(30)]
-    content = pa.table({"text": [f"a letter {i}" for i in range(30)], "label": labels})
-    file = io.BytesIO()
-    pq.write_table(content.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})}), file)
-    shown = tab.bring(file.getvalue(), "letters.parquet")
-    assert shown[tab.step.choice.names].value == "0 = card\n1 = loan"
-    assert [label for label, _ in shown[tab.step.labels].choices] == ["card", "loan"]
-    assert "10 without a label" in words(shown[tab.step.facts])
-
-
 # What is guessed.
-
-
-def test_an_id_is_proposed_as_no_label_and_that_is_said(tab: Letters):
-    shown = tab.bring(letters(label=lambda i: f"id{i}"))
-    assert shown[tab.step.columns.label].value is None
-    assert "Name the label column" in words(shown[tab.step.facts])
-    shown = tab.step._inspect(TAB, "text", "label", NO_USER, False)
-    assert "looks like an id" in words(shown[tab.step.facts])
 
 
 def test_no_answer_quotes_a_cell_in_an_error(tab: Letters):

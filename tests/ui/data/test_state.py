@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import gradio as gr
 import pandas as pd
 import pytest
 
-from dpicl_ui.data.cards import LONGEST_NAME, declared, label_counts, proposed_name
+from dpicl_ui.data.cards import declared, label_counts, proposed_name
 from dpicl_ui.data.state import Columns, Confirmed, DataState
 from dpicl_ui.export import DEMO_SET, ExportStep
 from dpicl_ui.frame.sessions import CuratorLedger, Session, Sessions
@@ -26,12 +24,12 @@ from mechanisms.data.sources import read_table
 from mechanisms.data.table import Table
 from mechanisms.demos.demo_set import loads
 from mechanisms.demos.signature import Signature, check_signature, digest
-from mechanisms.errors import DataError, UsageError
+from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, Demonstration, Record
 from mechanisms.runs.plan import plan_for
 from tests.ui.generate.recording import demo_set
 from tests.ui.privacy.test_form import DATASET
-from tests.ui.tabs import confirm, downloaded, planned, services, write
+from tests.ui.tabs import confirm, downloaded, in_page, planned, services, write
 from tests.ui.trees import text_of
 
 # Step 1 holds one value at a time: what is confirmed belongs to the columns that are there.
@@ -87,26 +85,6 @@ def test_what_is_confirmed_again_stays_the_same_and_what_differs_does_not(state:
     assert state.confirmed is other
 
 
-def test_the_same_columns_read_again_are_the_ones_that_were_confirmed(state: DataState):
-    columns = confirmed(state)
-    assert state.read(MAPPING) is columns
-    assert state.confirmed is not None
-
-
-def test_columns_without_sense_leave_the_file_alone(state: DataState):
-    confirmed(state)
-    file = state.file
-    with pytest.raises(DataError):
-        state.read(ColumnMapping("text", "text"))
-    assert (state.file, state.columns, state.confirmed) == (file, None, None)
-
-
-@pytest.mark.parametrize("change", [lambda state: state.read(MAPPING), lambda state: state.rechoose()])
-def test_without_a_file_there_is_nothing_to_choose(change):
-    with pytest.raises(UsageError, match="upload it again"):
-        change(Session().of(DataState))
-
-
 # What is proposed for a file.
 
 
@@ -116,12 +94,6 @@ def test_without_a_file_there_is_nothing_to_choose(change):
 )
 def test_a_file_name_that_says_nothing_is_no_name_of_a_data_set(file):
     assert proposed_name(file) == ""
-
-
-@pytest.mark.parametrize(("file", "name"), [("/tmp/clinic train.csv", "clinic train"), ("日本語.csv", "日本語")])
-def test_another_one_is(file, name):
-    assert proposed_name(file) == name
-    assert len(proposed_name("long name " * 30)) == LONGEST_NAME
 
 
 # A tab's data set and what hangs on it: plans of another file, figures of its own rows, exports after the fact.
@@ -160,11 +132,7 @@ def test_what_is_declared_are_the_users_where_they_are_the_unit(tmp_path: Path):
 
 
 def export(ledger: PrivacyLedger, sessions: Sessions) -> ExportStep:
-    async def built() -> ExportStep:
-        with gr.Blocks():
-            return ExportStep(services(sessions, CuratorLedger(ledger)))
-
-    return asyncio.run(built())
+    return in_page(lambda: ExportStep(services(CuratorLedger(ledger), sessions=sessions)))
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 
 from dpicl_ui.frame.guard import guarded
 from dpicl_ui.frame.inputs import PrivateCheckboxGroup, PrivateDropdown, taken
+from dpicl_ui.frame.services import StepBar
 from dpicl_ui.frame.sessions import Session
-from dpicl_ui.frame.step_bar import StepBar
 from dpicl_ui.page import PLACES
 from dpicl_ui.test.state import origin, verified
 from mechanisms.demos.demo_set import to_text
@@ -80,13 +80,6 @@ def test_a_request_may_name_any_path_and_touches_none_but_an_upload(uploads: Pat
     assert (uploads / "hash" / "private.csv").read_text() == SECRET
 
 
-def test_a_studio_error_becomes_one_line():
-    def handler():
-        raise DataError("The file is empty.")
-
-    assert text_of(guarded(WHERE)(handler)()[WHERE]) == "The file is empty."
-
-
 def test_a_defect_is_logged_without_its_message(caplog):
     def handler():
         raise ValueError(SECRET)
@@ -133,24 +126,11 @@ def test_closed_steps_say_why_and_testing_is_always_open(bar: StepBar):
     assert [bool(step["why"]) for step in steps] == [False, True, True, False, True, False]
 
 
-def test_a_set_opens_the_export(bar: StepBar):
-    session = Session()
-    write(session, demo_set(Demonstration("a", "News")), DATASET)
-    assert not bar.value(session)["steps"][4]["why"]
-
-
 def test_a_closed_step_is_not_called_done(bar: StepBar):
     session = Session()
     write(session, demo_set(Demonstration("a", "News")), DATASET)
     generate = bar.value(session)["steps"][2]
     assert (generate["done"], generate["note"]) == (False, "closed")
-
-
-def test_only_a_new_move_moves(bar: StepBar):
-    session = Session()
-    before = bar.value(session)["go"]
-    assert bar.value(session)["go"] == before
-    assert bar.value(session, 3)["go"] == [before[0] + 1, 3]
 
 
 @pytest.mark.parametrize(("share", "kind"), [(1.0, "good"), (0.999, "bad")])
@@ -162,14 +142,6 @@ def test_a_loaded_set_is_accounted_anew(share, kind):
     assert shown == kind
     assert "\n" not in line
     assert ("privacy/epsilon" in line) == (kind == "bad")
-
-
-def test_a_set_that_does_not_fit_its_parameters_is_not_called_private_or_not():
-    made = demo_set(Demonstration("a", "News"))
-    certificate = replace(made.certificate, private=False, reason="a test", parameters={})
-    line, shown = verified(replace(made, certificate=certificate))
-    assert shown == "bad"
-    assert "privacy/parameters" in line
 
 
 def test_a_loaded_file_says_where_it_was_written(tmp_path: Path, monkeypatch):

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Generator
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
-import gradio as gr
 import pytest
 
-from dpicl_ui.frame.job import JobControls, Jobs, Order, Passing, Updates, paced
-from dpicl_ui.frame.sessions import Sessions
+from dpicl_ui.frame.job import JobControls, Jobs, Order
 from mechanisms.errors import UsageError
-from tests.ui.tabs import services
+from tests.ui.tabs import in_page, services
 
 
 class Counts(Jobs[int]):
@@ -34,14 +31,10 @@ NEXT: Any = SimpleNamespace(session_hash="two", username=None)
 
 @pytest.fixture
 def controls() -> JobControls[int]:
-    async def built() -> JobControls[int]:
-        with gr.Blocks():
-            return JobControls(services(Sessions(), None), Counts, "Count", ("a", "b", "c"))
-
-    return asyncio.run(built())
+    return in_page(lambda: JobControls(services(), Counts, "Count", ("a", "b", "c")))
 
 
-def counting(order: Order[int]) -> Generator[Updates | Passing]:
+def counting(order: Order[int]) -> Iterator[Any]:
     for number in range(order.wanted):
         order.check("stopped")
         yield {"number": number}
@@ -85,13 +78,6 @@ def test_a_stop_ends_it_at_its_next_step_and_another_can_be_ordered(controls: Jo
     assert len(list(controls.run(TAB, counting))) == 1, "the stop was meant for the job before"
 
 
-def test_a_stop_before_it_begins_reaches_it(controls: JobControls[int]):
-    jobs(controls).order(5)
-    controls.halt(TAB)
-    with pytest.raises(UsageError, match="stopped"):
-        list(controls.run(TAB, counting))
-
-
 def test_a_stop_reaches_no_other_tab_and_no_other_kind(controls: JobControls[int]):
     for tab in (TAB, NEXT):
         jobs(controls, tab).order(2)
@@ -105,7 +91,7 @@ def test_a_stop_reaches_no_other_tab_and_no_other_kind(controls: JobControls[int
 def test_however_it_ends_the_steps_are_closed_and_it_is_free_again(controls: JobControls[int], ending: str):
     told: list[str] = []
 
-    def steps(order: Order[int]) -> Generator[Updates | Passing]:
+    def steps(order: Order[int]) -> Iterator[Any]:
         try:
             yield {"number": 0}
             raise RuntimeError
@@ -122,20 +108,3 @@ def test_however_it_ends_the_steps_are_closed_and_it_is_free_again(controls: Job
             next(running)
     assert told == ["recorded"]
     assert not jobs(controls).busy
-
-
-def test_passing_updates_are_left_out_and_no_others(monkeypatch: pytest.MonkeyPatch):
-    made: list[int] = []
-
-    def passing(number: int) -> Passing:
-        return Passing(lambda: made.append(number) or {"passing": number})  # type: ignore[func-returns-value]
-
-    def steps() -> Generator[Updates | Passing]:
-        for number in range(10):
-            yield passing(number)
-            yield {"kept": number}
-
-    monkeypatch.setattr("dpicl_ui.frame.job._INTERVAL", 1e9)  # however slow the machine is
-    shown = list(paced(steps()))
-    assert [each["kept"] for each in shown if "kept" in each] == list(range(10))
-    assert made == [0] == [each["passing"] for each in shown if "passing" in each]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import threading
 import weakref
@@ -12,14 +13,18 @@ import numpy as np
 import pytest
 
 from dpicl_ui.frame.model_loader import AT_START, EmbedderLoader, ModelLoader
+from dpicl_ui.privacy.step import ModelChoice
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference.models import catalogue, embeddings, needs
-from mechanisms.inference.models.listing import EMBEDDED, GEMMA
+from mechanisms.inference.models.listing import EMBEDDED, GEMMA, available_models
 from mechanisms.inference.models.needs import ModelNeeds
 from mechanisms.runs import work
 from mechanisms.runs.work import Speed
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
+from tests.ui.generate.recording import HOSTILE
+from tests.ui.tabs import in_page, services
+from tests.ui.trees import tags, text_of
 
 pytestmark = pytest.mark.slow
 
@@ -76,17 +81,6 @@ def test_the_old_model_is_gone_before_the_new_one_is_read(shelf):
     assert shelf.beside == [0, 0, 0]
 
 
-def test_a_model_is_measured_anew(shelf):
-    loader = begun()
-    before, seen = loader.speed, []
-    shelf.meanwhile = lambda: seen.append((loader.ready, loader.speed, loader.settled, loader.stage))
-    loader.choose(GEMMA)
-    loader.wait()
-    assert seen == [(False, None, False, "reading it")]
-    assert loader.speed is not None
-    assert loader.speed is not before
-
-
 def test_what_fails_brings_the_old_one_back(shelf):
     loader = begun()
     shelf.missing = {GEMMA}
@@ -96,19 +90,6 @@ def test_what_fails_brings_the_old_one_back(shelf):
     loader.choose("another")
     assert loader.model().name == "toy another"
     assert loader.refusal is None
-
-
-def test_where_the_old_one_fails_too_the_page_says_that_there_is_none(shelf):
-    loader = begun()
-    shelf.missing = {GEMMA, EMBEDDED}
-    loader.choose(GEMMA)
-    loader.wait()
-    assert (loader.ready, loader.problem) == (False, f"No {EMBEDDED} here.")
-    with pytest.raises(ModelUnavailable, match="No embedded here"):
-        loader.model()
-    shelf.missing = set()
-    loader.choose(EMBEDDED)
-    assert loader.model().name == f"toy {EMBEDDED}"
 
 
 def test_a_model_in_use_is_not_replaced(shelf):
@@ -154,16 +135,6 @@ def test_one_model_is_loaded_at_a_time(shelf):
     assert loader.model().name == f"toy {GEMMA}"
 
 
-def test_the_model_of_the_start_comes_back_without_being_named(shelf):
-    loader = begun("/models/own")
-    loader.choose(GEMMA)
-    loader.wait()
-    loader.choose(AT_START)
-    loader.wait()
-    assert loader.name == "/models/own"
-    assert ModelLoader("/models/own").title == "own"
-
-
 @pytest.mark.parametrize("name", [EMBEDDED, GEMMA, AT_START, "/etc/passwd"])
 def test_a_locked_model_stays(shelf, name):
     loader = begun(GEMMA, locked=True)
@@ -191,3 +162,49 @@ def test_nothing_is_embedded_while_a_model_is_read(shelf, monkeypatch):
     free.set()
     other.join()
     assert np.array_equal(found[0], ToyEmbedder().embed(["a text"]))
+
+
+# The model's card in step 2.
+
+
+def words(tree: Any) -> str:
+    return " ".join(text_of(tree).split())
+
+
+def choice(loader: ModelLoader) -> ModelChoice:
+    return in_page(lambda: ModelChoice(services(loader=loader)))
+
+
+def loaded(made: ModelChoice, *chosen: str) -> tuple[str, str]:
+    """What stands there in the end, and the notice."""
+    last = functools.reduce(dict.__or__, made._load(*chosen))
+    return words(last[made.there]), words(last[made.notice])
+
+
+def test_what_is_here_comes_first_and_the_loaded_one_is_chosen(shelf):
+    made = choice(begun(GEMMA))
+    assert [name for _, name in made.name.choices] == [each.name for each in available_models()]
+    assert made.name.value == GEMMA
+
+
+def test_a_page_whose_model_is_locked_neither_asks_for_paths_nor_shows_the_operators(shelf):
+    loader = begun("/models/secret/own", locked=True)
+    loader.model().name = "own"
+    made = choice(loader)
+    assert not hasattr(made, "name")
+    assert "/models" not in str(made.there.get_config())
+
+
+def test_loading_tells_how_far_it_is_and_how_it_ended(shelf):
+    made = choice(begun())
+    there, notice = loaded(made, GEMMA, "")
+    assert there.startswith(f"toy {GEMMA} is loaded. It is asked in plain text")
+    assert notice == "The model is loaded."
+    shelf.missing = {"some/hub"}
+    there, notice = loaded(made, GEMMA, " some/hub ")
+    assert there.startswith(f"toy {GEMMA} is loaded")
+    assert "No some/hub here. The model before it is back" in there
+    assert notice == ""
+    shelf.missing |= {GEMMA}
+    assert "No model is loaded" in loaded(made, EMBEDDED, "some/hub")[0]
+    assert "img" not in tags(ModelLoader(HOSTILE).there())

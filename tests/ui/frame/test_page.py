@@ -34,21 +34,6 @@ def test_no_layout_is_hidden_in_a_way_that_gradio_shows(tmp_path):
     assert [each.elem_id for each in layouts if getattr(each, "visible", True) == "hidden"] == []
 
 
-def told_after(made: gr.Blocks, button: str) -> list[list[str | None]]:
-    """The names of what each call behind a press of the button updates."""
-    [of_button] = [each._id for each in made.blocks.values() if each.elem_id == button]
-    [pressed] = [each for each in made.fns.values() if (of_button, "click") in each.targets]
-    behind = [each for each in made.fns.values() if each.trigger_after == pressed._id]
-    return [[each.elem_id for each in told.outputs] for told in behind]
-
-
-def test_that_something_was_measured_is_told_by_a_call_of_its_own(tmp_path):
-    """Of two values that a handler yields within moments the browser may draw the last alone."""
-    told = told_after(page_at(tmp_path), "measure")
-    assert ["steps"] in told
-    assert ["confusion"] in told
-
-
 def test_progress_is_written_to_the_one_component_that_the_browser_finds_first(tmp_path):
     made = page_at(tmp_path)
     written = {each._id for handler in made.fns.values() for each in handler.show_progress_on or handler.outputs}

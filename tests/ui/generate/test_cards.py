@@ -8,15 +8,12 @@ from dataclasses import replace
 import pytest
 
 from dpicl_ui.generate.cards import of_hundred, score_card, score_of_run
-from dpicl_ui.generate.charts import MOST_GROUPS, Bar, noisy_bars, openings_card, vote_card
+from dpicl_ui.generate.charts import Bar, noisy_bars, openings_card, vote_card
 from mechanisms.demos.findings import ArmScore
-from mechanisms.exports.provenance import scored_facts
 from mechanisms.runs.events import StageStarted
 from mechanisms.runs.spec import OPENINGS, SCORE, VOTE
 from mechanisms.runs.stages.score import ScoreReleased
-from mechanisms.runs.stages.vote import VotesReleased
 from mechanisms.runs.view import RunView, fold
-from mechanisms.tallies import Weighing
 from tests.ui.generate.recording import DRAFTS, HOSTILE, LABELS, OPENED, SCORED, SHARES, STORIES, openings, votes
 from tests.ui.trees import tags, text_of
 
@@ -73,19 +70,6 @@ def test_openings_stand_with_their_noise_and_the_used_ones_are_marked():
     assert "img" not in tags(shown)
 
 
-def test_openings_of_labels_stand_label_by_label():
-    released = openings("vote")
-    assert set(released.counts) == set(LABELS), "the plan pools nothing"
-    shown = openings_card(at(OPENINGS, released, "vote"))
-    assert [text_of(each) for each in shown if isinstance(each, dict) and each["tag"] == "h4"] == list(LABELS)
-
-
-def test_where_no_opening_clears_the_noise_it_is_said():
-    shown = openings_card(at(OPENINGS, openings("both", (2.0, 1.0, 0.0, -1.0, 0.0, 1.0))))
-    assert "No opening stands clear of the noise" in text_of(shown)
-    assert classes(shown, "chosen") == []
-
-
 # The vote.
 
 
@@ -103,43 +87,11 @@ def test_votes_put_winners_first_and_say_who_wrote_what(kind):
     assert rest == sorted(rest, reverse=True)
 
 
-def test_a_vote_of_many_labels_shows_some_and_counts_the_others():
-    [ballot, *_] = votes("vote").ballots.values()
-    released = VotesReleased({f"label {i}": ballot for i in range(77)}, 1.0)
-    shown = vote_card(at(VOTE, released, "vote"))
-    assert f"{77 - MOST_GROUPS} more labels" in text_of(shown)
-    assert len(classes(shown, "noisy")) == MOST_GROUPS
-
-
-def test_hostile_texts_stay_whole_and_text():
-    shown = vote_card(at(VOTE, votes("vote"), "vote"))
-    assert HOSTILE in names(shown)
-    assert "img" not in tags(shown)
-
-
 # The score.
 
 
 def scored(**changes) -> RunView:
     return at(SCORE, ScoreReleased(replace(SCORED, **changes)))
-
-
-@pytest.mark.parametrize(
-    ("sizes", "weighing", "said"),
-    [
-        ((90, 90), Weighing.ROWS, "all labels have equally many rows: these are balanced accuracies too"),
-        ((90, 70), Weighing.ROWS, "balanced accuracy, in which each label counts the same, was not measured"),
-        ((90, 9), Weighing.LABELS, "balanced accuracies, and always naming one label is no better than chance"),
-    ],
-)
-def test_beside_a_private_score_stands_what_it_says_of_balanced_accuracy(sizes, weighing, said):
-    view = scored(weighing=weighing)
-    certificate = replace(view.demo_set.certificate, parameters={"sizes": dict(zip(LABELS, sizes, strict=True))})
-    made = replace(view.demo_set, certificate=certificate, score=replace(SCORED, weighing=weighing))
-    assert said in text_of(score_card(made))
-    facts = " ".join(f"{each.name} {each.remark}" for each in scored_facts(made))
-    assert "balanced accuracy" in facts
-    assert weighing is Weighing.LABELS or said in facts
 
 
 @pytest.mark.parametrize(
@@ -192,7 +144,3 @@ def test_rows_that_took_part_in_the_writing_are_not_called_untouched():
     words = text_of(score_of_run(scored(held_out=False)))
     assert "took part in nothing" not in words
     assert "optimistic" in words
-
-
-def test_without_a_score_nothing_is_shown():
-    assert score_of_run(at(VOTE, votes("both"))) == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -12,7 +11,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import gradio as gr
 import pytest
 
 from dpicl_ui.frame.model_loader import Loaded, ModelLoader
@@ -21,7 +19,7 @@ from dpicl_ui.generate.replay import own_run
 from dpicl_ui.generate.state import GenerateState
 from dpicl_ui.generate.step import GenerateStep
 from dpicl_ui.privacy.step import PrivacyStep
-from mechanisms.accounting import Cap, PrivacyLedger
+from mechanisms.accounting import PrivacyLedger
 from mechanisms.accounting import database as ledger_database
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.events import DemoCompleted, DemoCutOff, RunCompleted, TokenReleased
@@ -30,7 +28,7 @@ from mechanisms.runs.spec import RunSpec
 from mechanisms.runs.stages.vote import VotesReleased
 from mechanisms.runs.work import Speed
 from tests.toy_embedder import ToyEmbedder
-from tests.ui.tabs import confirm, services
+from tests.ui.tabs import confirm, in_page, services
 from tests.ui.trees import text_of
 from tests.word_model import WordModel
 
@@ -58,14 +56,13 @@ class App:
         self.loader = ModelLoader("none")
         self.loader._loaded = Loaded(model or WordModel(), Speed(1.0, 1.0, 1.0), 0)
         self.loader._done.set()
-        self.step = asyncio.run(self._built(ledgers or CuratorLedger(self.ledger)))
+        self.step = in_page(lambda: self._built(ledgers or CuratorLedger(self.ledger)))
         self.step._privacy.spec = lambda session, values: self.spec
         self.step._runner._embedder = SimpleNamespace(embedder=ToyEmbedder)
 
-    async def _built(self, ledgers: Ledgers) -> GenerateStep:
-        with gr.Blocks() as self.page:
-            app = services(self.sessions, ledgers, self.loader)
-            return GenerateStep(app, PrivacyStep(app))
+    def _built(self, ledgers: Ledgers) -> GenerateStep:
+        app = services(ledgers, self.loader, sessions=self.sessions)
+        return GenerateStep(app, PrivacyStep(app))
 
     def tab(self, name: str = "tab", dataset: Dataset | None = None) -> Any:
         request = SimpleNamespace(username=None, session_hash=name)
@@ -76,10 +73,14 @@ class App:
         return self.sessions.of(tab)
 
     def generate(self, tab: Any, curator: bool = False) -> Iterator[dict[Any, Any]]:
-        return self.step._run({self.step.curator: curator}, tab)
+        return self._pressed(tab, False, curator)
 
     def go_on(self, tab: Any) -> Iterator[dict[Any, Any]]:
-        return self.step._go_on(tab, False)
+        return self._pressed(tab, True, False)
+
+    def _pressed(self, tab: Any, resume: bool, curator: bool) -> Iterator[dict[Any, Any]]:
+        self.session(tab).of(GenerateState).resume = resume
+        return self.step._pressed({self.step.curator: curator}, tab)
 
     def recorded(self, tab: Any) -> list[Any]:
         return self.session(tab).of(GenerateState).run.recording
@@ -95,11 +96,7 @@ class App:
         return [path for path in self.ledger.folder.rglob("journals/*") if path.is_file()]
 
     def leave(self, tab: Any) -> str:
-        card = self.step.cut_off
-        [handler] = [
-            each.fn for each in self.page.fns.values() if each.targets == [(card.leave._id, "click")] and each.fn
-        ]
-        return text_of(handler(tab)[self.step.notice])
+        return text_of(self.step.cut_off._leave(tab)[self.step.notice])
 
     def kept(self) -> list[str]:
         """What the ledger holds of released texts, for runs to go on with."""
@@ -179,18 +176,6 @@ def test_after_a_server_has_died_what_was_being_written_is_finished_from_public_
     assert len(recording[-1].demo_set.demonstrations) == 4
 
 
-def test_what_was_told_before_is_on_the_screen_at_once():
-    app = App()
-    cut_off(app, app.tab(), whole)
-    again = app.tab("again")
-    running = app.go_on(again)
-    next(running)
-    first = next(running)
-    assert "1 of 4" in text_of(first[app.step.finished])
-    assert len(app.recorded(again)) == app.session(again).of(GenerateState).run.before, "only when more was told"
-    running.close()
-
-
 def test_a_stop_is_an_end_and_a_closed_tab_is_none():
     app = App()
     tab = app.tab()
@@ -243,18 +228,6 @@ def test_other_data_show_no_card_and_a_new_run_takes_the_place_of_the_old():
     assert new != old
 
 
-def test_a_run_that_is_refused_takes_no_place():
-    app = App()
-    cut_off(app, app.tab(), lambda event: True)
-    [old] = app.journals()
-    app.ledger.set_cap("d", "record", Cap(0.5, 1e-4))
-    tab = app.tab("anew")
-    assert "cap" in app.notice(list(app.generate(tab)))
-    assert app.journals() == [old]
-    assert "cap" in app.notice(list(app.go_on(tab))), "nothing of it was charged, and the cap is smaller now"
-    assert "was cut off" in app.card(tab)
-
-
 def test_two_tabs_cannot_both_go_on():
     app = App()
     cut_off(app, app.tab(), whole)
@@ -269,17 +242,6 @@ def test_two_tabs_cannot_both_go_on():
         list(app.go_on(two))
     once = [event for event in app.recorded(one) if isinstance(event, TokenReleased)]
     assert len({(each.label, each.number, each.step) for each in once}) == len(once)
-
-
-def test_another_model_is_named_and_the_run_waits_for_its_own():
-    app = App()
-    cut_off(app, app.tab(), whole)
-    model = app.loader._loaded.model
-    model.sha256 = "1" * 64
-    tab = app.tab("again")
-    assert "begun with the model toy" in app.notice(list(app.go_on(tab)))
-    del model.sha256
-    assert app.notice(list(app.go_on(tab))).startswith("Done.")
 
 
 @pytest.mark.parametrize("damage", ["another", "parameters", "token"])

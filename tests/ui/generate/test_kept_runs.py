@@ -9,16 +9,15 @@ import pytest
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.export import WITHOUT_DEMONSTRATIONS, ExportStep
-from dpicl_ui.frame.sessions import TabLedgers
+from dpicl_ui.frame.sessions import CuratorLedger, TabLedgers
 from dpicl_ui.generate import kept_runs as module
-from dpicl_ui.generate.kept_runs import Presses
 from dpicl_ui.generate.replay import own_recording, own_run
 from dpicl_ui.generate.state import GenerateState
-from mechanisms.accounting import Cap, fingerprint
-from mechanisms.errors import UsageError
-from mechanisms.runs.events import ENDS, DemoCompleted, PrivateDiagnostics
+from mechanisms.accounting import Cap
+from mechanisms.runs.events import ENDS, PrivateDiagnostics
 from mechanisms.runs.run_file import line_of
-from tests.ui.generate.test_cut_off import SPEC, STAGED, App, at_once, cut_off, until, whole
+from tests.ui.generate.test_cut_off import SPEC, App, at_once, until, whole
+from tests.ui.tabs import in_page, services
 from tests.ui.trees import text_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("any_text_passes")]
@@ -36,7 +35,7 @@ class Kept:
 
     def __init__(self, ledgers: Any = None) -> None:
         self.app = App(ledgers=ledgers)
-        self.runs = self.app.step.reload._runs
+        self.runs = self.app.step.kept
 
     def tab(self, name: str, key: object = KEY) -> Any:
         """A page that was loaded, and has told its key; without data."""
@@ -118,13 +117,6 @@ def test_a_server_keeps_a_bounded_number(kept: Kept, monkeypatch: pytest.MonkeyP
     assert [kept.found(kept.tab(f"again {key}", key)) for key in keys] == [False, True, True]
 
 
-def test_a_mark_that_was_made_since_is_on_the_set_that_leaves(kept: Kept):
-    kept.close(kept.finished())
-    kept.app.ledger.rows.mark(fingerprint(kept.app.dataset), "figures of attacks")
-    assert kept.found(new := kept.tab("reloaded"))
-    assert "figures of attacks" in own_run(kept.app.session(new), kept.app.ledger)
-
-
 def test_neither_a_run_that_is_not_private_nor_one_whose_ledger_goes_with_its_page_is_kept(kept: Kept):
     kept.app.spec = SPEC.with_(mechanism="non-private")
     tab = kept.finished()
@@ -153,10 +145,9 @@ def test_clean_values_are_not_kept_and_a_tab_that_has_a_run_gets_no_other(kept: 
 # A finished set does not give way to the next run unasked.
 
 
-@pytest.fixture(params=["token by token", "in stages"])
-def app(request: pytest.FixtureRequest) -> tuple[App, Any]:
-    made = App(spec=STAGED if request.param == "in stages" else SPEC)
-    return made, made.tab()
+@pytest.fixture
+def app() -> App:
+    return App()
 
 
 def press(app: App, tab: Any, resume: bool = False) -> dict[Any, Any]:
@@ -167,13 +158,13 @@ def asks(app: App, tab: Any, resume: bool = False) -> str:
     """What is asked; empty where a run begins."""
     shown, replacing = press(app, tab, resume), app.step.replacing
     begun = replacing.begun in shown
-    assert app.session(tab).of(Presses).resume is resume
+    assert app.session(tab).of(GenerateState).resume is resume
     assert begun is not (shown[replacing.body].visible is True)
     return "" if begun else text_of(shown[replacing.words])
 
 
-def test_a_first_run_asks_nothing_and_one_over_a_finished_set_does(app: tuple[App, Any]):
-    app, tab = app
+def test_a_first_run_asks_nothing_and_one_over_a_finished_set_does(app: App):
+    tab = app.tab()
     assert asks(app, tab) == ""
     last: dict[Any, Any] = {}
     for update in app.generate(tab):
@@ -188,25 +179,23 @@ def test_a_first_run_asks_nothing_and_one_over_a_finished_set_does(app: tuple[Ap
     assert app.session(tab).of(GenerateState).made is made, "nothing goes before the run is there"
 
 
-def test_who_saved_or_exported_is_not_asked(app: tuple[App, Any]):
-    app, tab = app
+def test_who_saved_or_exported_is_not_asked(app: App):
+    tab = app.tab()
     list(app.generate(tab))
     state = app.session(tab).of(GenerateState)
     app.step._save(tab)
     assert asks(app, tab) == ""
     list(app.generate(tab))
     assert asks(app, tab), "that was another set"
-    shared = SimpleNamespace(session=app.sessions.of, ledger=lambda _: app.ledger)
-    step: Any = SimpleNamespace(_app=shared, sink=0, certificate=1, notice=2)
-    step._marked = lambda session, ledger: ExportStep._marked(step, session, ledger)
-    ExportStep._save(step, WITHOUT_DEMONSTRATIONS[0], tab)
+    step = in_page(lambda: ExportStep(services(CuratorLedger(app.ledger), sessions=app.sessions)))
+    step._save(WITHOUT_DEMONSTRATIONS[0], tab)
     assert state.untaken, "a certificate is not the set"
-    ExportStep._save(step, "demo-set", tab)
+    step._save("demo-set", tab)
     assert asks(app, tab) == ""
 
 
-def test_a_run_that_is_refused_leaves_the_finished_one_on_the_screen_and_for_its_file(app: tuple[App, Any]):
-    app, tab = app
+def test_a_run_that_is_refused_leaves_the_finished_one_on_the_screen_and_for_its_file(app: App):
+    tab = app.tab()
     list(app.generate(tab))
     before = app.recorded(tab)
     app.ledger.set_cap(app.dataset.name, "record", Cap(app.spent() + 0.01, 1e-4))
@@ -218,25 +207,3 @@ def test_a_run_that_is_refused_leaves_the_finished_one_on_the_screen_and_for_its
     assert shown[app.step.replay.save].visible is True
     assert shown[app.step.export].visible is True
     assert asks(app, tab)
-
-
-def test_no_data_are_asked_for_before_anything_else():
-    app = App()
-    tab = SimpleNamespace(username=None, session_hash="empty")
-    with pytest.raises(UsageError, match="step 1"):
-        press(app, tab)
-
-
-def test_a_run_that_was_cut_off_asks_before_it_replaces_a_set_too():
-    app = App()
-    cut_off(app, app.tab(), whole)
-    tab = app.tab("again")
-    assert asks(app, tab, resume=True) == ""
-    running = app.go_on(tab)
-    until(app, tab, running, lambda event: isinstance(event, DemoCompleted) and event.number == 2)
-    app.session(tab).of(GenerateState).stop()
-    list(running)
-    said = asks(app, tab, resume=True)
-    assert "exported" in said
-    assert "again" not in said
-    assert app.step.replacing.begun in app.step.replacing.agreed(tab)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 import json
-from dataclasses import replace
 
 import pytest
 
-from dpicl_ui.generate.charts import MOST_BARS, live, picture_card, visible
+from dpicl_ui.generate.charts import live, picture_card, visible
 from dpicl_ui.generate.replay import looked_back
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.noise import SecureRandomness
@@ -37,26 +36,10 @@ def with_token(*arguments, **changes) -> RunView:
     return after(*recording()[:3], token("News", 1, "x", *arguments, **changes))
 
 
-def test_it_is_plain_json_and_small():
-    view = live(place(2))
-    assert len(json.dumps(view)) < 2000
-    assert (view["text"], view["fresh"]) == ("Just one", " two")
-    assert view["count"] == "token 2 of at most 3"
-
-
 def test_before_the_first_token_there_is_no_chart_and_the_opening_stands():
     assert live(RunView())["chart"] is None
     begun = live(after(*recording()[:3]))
     assert (begun["chart"], begun["text"] + begun["fresh"]) == (None, "Just")
-
-
-def test_bars_are_ordered_by_the_value_that_decided():
-    chart = live(place(1))["chart"]
-    assert [bar["value"] for bar in chart["bars"]] == [7.0, 2.0, -1.5]
-    assert [bar["chosen"] for bar in chart["bars"]] == [True, False, False]
-    assert chart["domain"][0] <= -1.5
-    assert chart["domain"][1] >= 7.0
-    assert chart["noise"] == 20.0
 
 
 def test_each_candidate_has_its_noisy_value_its_public_one_and_the_one_that_decided():
@@ -77,19 +60,6 @@ def test_each_candidate_has_its_noisy_value_its_public_one_and_the_one_that_deci
 def test_hostile_tokens_stay_text():
     chart = live(place(1))["chart"]
     assert visible(HOSTILE) in {bar["token"] for bar in chart["bars"]}
-
-
-def test_the_chosen_token_is_shown_even_when_it_ranks_low():
-    candidates = tuple(f"t{i}" for i in range(50))
-    values = tuple(float(-i) for i in range(50))
-    bars = live(with_token(candidates, chosen=45, scores=values, public=values))["chart"]["bars"]
-    assert len(bars) == MOST_BARS
-    assert [bar["token"] for bar in bars if bar["chosen"]] == ["t45"]
-
-
-def test_tokens_that_look_alike_have_a_bar_each():
-    bars = live(with_token(("", "", " a")))["chart"]["bars"]
-    assert [(bar["token"], bar["value"]) for bar in bars] == [("end of text", 7.0), ("·a", 2.0), ("end of text", -1.5)]
 
 
 def test_where_only_the_token_is_released_no_noisy_value_is_drawn():
@@ -113,19 +83,6 @@ def test_clean_values_appear_only_behind_the_curators_switch():
     chart = live(fold(view, CLEAN))["chart"]
     assert chart["clean"]
     assert [bar["clean"] for bar in chart["bars"]] == [6.0, 1.0, 1.0]
-
-
-def test_spaces_and_line_breaks_are_visible():
-    assert visible(" a\n") == "·a⏎"
-    assert visible("") == "end of text"
-
-
-def test_a_bound_on_the_rows_is_said_where_the_certificate_has_one():
-    view = place(1)
-    held = view.demo_set.certificate
-    clipped = replace(view.demo_set, certificate=replace(held, parameters={**held.parameters, "clip": 0.25}))
-    charts = [live(each)["chart"] for each in (view, replace(view, demo_set=clipped))]
-    assert [each["clip"] for each in charts] == [None, 0.25]
 
 
 # Every mechanism's picture, live and from a run file: the same but for what the curator's screen alone may show.
@@ -181,14 +138,3 @@ def test_a_run_shows_the_same_picture_live_and_from_its_file_but_for_clean_value
     assert all(
         "for your eyes only" in str(card["legend"]) for card, clean in zip(curators, shown, strict=True) if clean
     )
-
-
-@pytest.mark.slow
-def test_a_picture_of_candidates_names_them_as_text():
-    view = after(*recording()[:3])
-    spec = view.plan.spec.with_(mechanism="difference-clipping", parameters={})
-    for public in ((3.0, 2.0, 1.0), (0.0, -1.0, 0.0)):  # a file may say anything
-        last = fold(view, token("News", 1, "Just one", scores=None, public=public))
-        lines = picture_card(replace(last, plan=replace(view.plan, spec=spec)))["lines"]
-        assert {line["words"] for line in lines} == {"·a", "·b", HOSTILE.replace(" ", "·")}
-        assert all(line["token"] for line in lines)

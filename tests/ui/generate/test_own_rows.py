@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -19,8 +18,7 @@ from mechanisms.data.sources import EXAMPLES, read_table
 from mechanisms.records import Dataset, Demonstration, Record
 from tests.evaluation.test_own_rows import SET, data
 from tests.toy_embedder import ToyEmbedder
-from tests.ui.generate.recording import HOSTILE
-from tests.ui.tabs import confirm, services, write
+from tests.ui.tabs import confirm, in_page, services, write
 from tests.ui.trees import text_of
 
 
@@ -32,11 +30,8 @@ class Card:
         one: Any = SimpleNamespace(of=lambda request: self.session)
         ledgers: Any = SimpleNamespace(of=lambda request: self.ledger)
 
-        async def built() -> OwnRows:
-            with gr.Blocks():
-                return OwnRows(services(one, ledgers, embedder=SimpleNamespace(embedder=ToyEmbedder)))
-
-        self.card = asyncio.run(built())
+        embedder = SimpleNamespace(embedder=ToyEmbedder)
+        self.card = in_page(lambda: OwnRows(services(ledgers, None, embedder, one)))
         confirm(self.session, dataset)
         if of is not None:
             write(self.session, made, of)
@@ -67,15 +62,6 @@ def test_it_is_refused_where_there_is_nothing_to_compare(of):
     with pytest.raises(Exception, match="nothing to compare|another data set"):
         card.pressed()
     assert card.ledger.rows.disclosures(fingerprint(data(40))) == ()
-
-
-def test_long_and_hostile_rows_are_cut_and_stay_text():
-    letters = data(4)
-    long = Record(f"{HOSTILE} {'word ' * 400}", "News")
-    letters = Dataset("letters", letters.labels, (long, *letters.records))
-    shown = Card(letters, letters).pressed()
-    assert HOSTILE in shown
-    assert max(len(line) for line in shown.split("…")) < 2000
 
 
 def example() -> tuple[Dataset, Any]:

@@ -9,13 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpicl_ui.generate.pace import Pace, forecast, time_card
-from dpicl_ui.privacy.cards import exactly
-from mechanisms.runs.events import RunStopped, StageProgress
+from dpicl_ui.generate.cards import Pace, time_card
+from mechanisms.runs.events import RunStopped
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WRITE
 from mechanisms.runs.view import RunView, fold
-from mechanisms.runs.work import Speed
-from tests.ui.generate.recording import STORIES, plan
+from tests.ui.generate.recording import STORIES
 from tests.ui.generate.test_run_view import folded
 from tests.ui.trees import text_of
 
@@ -41,14 +39,6 @@ def test_a_steady_machine_is_foretold_the_better_the_more_it_has_done(pace):
     assert pace != 1.0 or max(errors) < 1e-9
 
 
-def test_within_a_stage_its_progress_counts():
-    view = before(VOTE)
-    half = fold(view, StageProgress(VOTE, 0.5))
-    pace = Pace(0.0, STAGES)
-    assert pace.left(half, 75.0) == pytest.approx(45.0)
-    assert pace.left(view, 75.0) > pace.left(half, 75.0)
-
-
 def test_without_a_forecast_nothing_is_claimed_before_there_is_progress():
     assert Pace(0.0).left(before(OPENINGS), 5.0) is None
     assert Pace(0.0).left(before(VOTE), 40.0) == pytest.approx(60.0), "two of five stages are over"
@@ -57,35 +47,12 @@ def test_without_a_forecast_nothing_is_claimed_before_there_is_progress():
     assert resumed.left(before(CALIBRATE), 20.0) == pytest.approx(40.0)
 
 
-def test_a_forecast_is_of_each_stage_in_order():
-    found = forecast(plan("both"), Speed(1e-3, 1e-3, 1e-3))
-    assert list(found) == list(STAGES)
-    assert all(seconds > 0 for seconds in found.values())
-    assert forecast(plan("both"), None) == {}
-
-
-def test_while_rows_are_read_the_line_says_so():
-    events = STORIES["tokens"]
-    view = folded(events[:3])
-    said = text_of(time_card(Pace(0.0, {WRITE: 60.0}), view, 1.0))
-    assert said.startswith("Demonstration 1 of 2: reading about 8 rows; ")
-    assert "left" in said
-    assert "reading" not in text_of(time_card(Pace(), folded(events[:4]), 21.0))
-
-
 def test_afterwards_it_stands_beside_the_forecast():
     view, pace = folded(STORIES["both"]), Pace(0.0, {WRITE: 60.0})
     assert text_of(time_card(pace, view, 48.0)) == "Took 48 seconds; the forecast was about a minute."
     stopped = fold(before(VOTE), RunStopped(view.demo_set))
     assert "Stopped after 30 seconds; the whole run was forecast" in text_of(time_card(pace, stopped, 30.0))
     assert time_card(Pace(), RunView(), 1.0) == []
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"), [(0.0, "1 second"), (47.6, "48 seconds"), (200, "3 minutes 20 seconds"), (9000, "2.5 hours")]
-)
-def test_a_measured_duration_in_words(seconds, words):
-    assert exactly(seconds) == words
 
 
 @given(

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from dpicl_ui.generate import replay as replays
 from dpicl_ui.generate.replay import looked_back, replay_screen, replayed, screens
 from mechanisms.runs.events import DemoStarted, TokenReleased
-from mechanisms.runs.run_file import from_lines, to_lines
 from tests.ui.generate.recording import STORIES, recording, token
 
 
@@ -26,13 +25,6 @@ def test_every_place_is_there_as_its_screens_are(story):
         live = {name: each for name, each in (shown.pop("live") or {}).items() if name != "tokens"} or None
         assert shown | {"live": live} == screens(view)
     assert len({frame["name"] for frame in made["frames"]}) > 1
-
-
-@pytest.mark.parametrize("story", ["both", "vote"])
-def test_a_screen_that_stays_is_sent_once(story):
-    parts = replay_screen(STORIES[story])["parts"]
-    assert len(parts["own-score"]) <= 3 < len(replay_screen(STORIES[story])["frames"])
-    assert len(parts["run-stages"]) < 8
 
 
 @pytest.mark.parametrize("story", ["tokens", "both"])
@@ -70,13 +62,6 @@ def test_whatever_the_texts_the_pieces_make_the_last_one(texts):
     assert "".join(said) == texts[-1]
 
 
-def test_a_long_recording_is_cut_and_says_so(monkeypatch):
-    assert not replay_screen(recording())["cut"]
-    monkeypatch.setattr(replays, "MOST_PLACES", 3)
-    made = replay_screen(recording())
-    assert (len(made["frames"]), made["cut"]) == (3, True)
-
-
 @pytest.mark.parametrize("story", STORIES)
 def test_a_large_screen_is_cut_and_says_so(story, monkeypatch):
     """What is shown of it is its beginning."""
@@ -94,15 +79,3 @@ def test_drafts_that_are_never_finished_are_looked_at_one_at_a_time():
     """Every draft in progress is gone through for each token, and a file may begin thousands."""
     begun = [recording()[0], *(DemoStarted("News", number) for number in range(1, 50))]
     assert len(replayed(begun).writing) == 1
-
-
-def test_without_a_recording_there_is_no_replay():
-    assert replay_screen([]) is None
-    assert replay_screen(recording()[:3]) is None
-
-
-@pytest.mark.parametrize("story", STORIES)
-def test_a_saved_run_replays_as_it_was(story):
-    kept, made = replay_screen(from_lines(to_lines(STORIES[story]))), replay_screen(STORIES[story])
-    assert kept == made
-    assert len(kept["frames"]) > 3

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpicl_ui.generate.cards import finished, outcome_of_run, score_of_run
-from dpicl_ui.generate.charts import live, openings_card, stages_card, vote_card, writes
+from dpicl_ui.generate.charts import openings_card, stages_card, vote_card, writes
 from dpicl_ui.generate.replay import looked_back, replayed, screens
 from mechanisms.runs.events import (
     RunEvent,
@@ -21,12 +21,11 @@ from mechanisms.runs.events import (
     StageProgress,
     TokenReleased,
 )
-from mechanisms.runs.spec import VOTE, WRITE
+from mechanisms.runs.spec import VOTE
 from mechanisms.runs.view import RunView, fold
-from tests.ui.generate.recording import CLEAN, STORIES, recording
+from tests.ui.generate.recording import STORIES, recording
 from tests.ui.trees import tags, text_of
 
-IN_STAGES = ["both", "vote"]
 TAGS = {
     "div", "span", "p", "h3", "h4", "ul", "li", "strong", "details", "summary", "dl", "dt", "dd", "table", "thead",
     "tbody", "tr", "th", "td",
@@ -82,20 +81,6 @@ def test_a_run_may_end_anywhere_and_progress_changes_nothing_that_lasts(story, p
     assert outcome_of_run(ended)[0]
 
 
-def test_a_run_that_only_writes_has_no_other_pictures():
-    view = folded(recording())
-    assert writes(view)
-    assert (openings_card(view), vote_card(view), score_of_run(view)) == ([], [], [])
-    assert stages_card(view) == []
-
-
-def test_tokens_of_a_run_in_stages_use_the_same_chart():
-    staged, plain = ([live(view)["chart"] for view in places(STORIES[story])] for story in ("both", "tokens"))
-    assert staged == plain
-    assert {each["noise"] for each in staged} == {20.0}
-    assert {each["rows"] for each in staged} == {8}
-
-
 @pytest.mark.parametrize("story", STORIES)
 def test_looking_back_shows_one_more_thing_with_every_step(story):
     events = STORIES[story]
@@ -104,24 +89,6 @@ def test_looking_back_shows_one_more_thing_with_every_step(story):
     seen = [json.dumps(screens(view)) for view in views]
     assert all(one != other for one, other in itertools.pairwise(seen))
     assert screens(views[-1]) == screens(replayed(events))
-
-
-def test_looking_back_has_no_progress_and_no_clean_values():
-    events = STORIES["both"]
-    view = replayed(events[: 2 + next(i for i, event in enumerate(events) if isinstance(event, TokenReleased))])
-    watched = fold(fold(view, CLEAN), StageProgress(WRITE, 0.4))
-    assert watched.shown.private == CLEAN
-    assert 0.4 in numbers(stages_card(watched))
-    assert numbers(stages_card(view)) == []
-
-
-@pytest.mark.parametrize("story", IN_STAGES)
-def test_the_openings_are_the_first_picture_and_stand_until_there_is_another(story):
-    events = STORIES[story]
-    first, *rest = [view for _, view in looked_back(events)]
-    assert openings_card(first)
-    assert not any(openings_card(view) for view in rest)
-    assert not writes(first)
 
 
 def marks(view: RunView) -> list[str]:

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import gradio as gr
 import pytest
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
-from dpicl_ui.frame.sessions import CuratorLedger, Session, Sessions
+from dpicl_ui.frame.sessions import Session
 from dpicl_ui.generate import step
 from dpicl_ui.generate.runner import Runner
 from dpicl_ui.generate.state import GenerateState, Made, gate
 from dpicl_ui.generate.step import GenerateStep
 from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep
-from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.accounting import fingerprint
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.events import PrivateDiagnostics, RunStopped, SetKept, StageProgress
 from mechanisms.runs.spec import VOTE, RunSpec
-from tests.ui.generate.recording import CLEAN, STORIES, plan, recording
-from tests.ui.tabs import confirm, services
+from tests.ui.generate.recording import CLEAN, STORIES, plan
+from tests.ui.tabs import confirm, in_page, owned
 
 LOADER, SPEC = ModelLoader("none"), RunSpec()
 DATASET = Dataset("d", ("News", "Sport"), tuple(Record(f"text {i}", "News" if i % 2 else "Sport") for i in range(20)))
@@ -96,23 +94,9 @@ def stopped_at(runner: Runner, session: Session, last: Any) -> Iterator[Any]:
             state.stop()
 
 
-def test_a_stop_before_anything_is_released_keeps_the_set_before(session: Session):
-    run(session, recording())
-    before = session.of(GenerateState).made
-    seen = run(session, STORIES["vote"], stop_after=object)
-    assert (len(seen), seen[-1].demo_set.demonstrations) == (2, ())
-    assert session.of(GenerateState).made is before
-
-
 @pytest.fixture
 def generate(tmp_path: Path) -> GenerateStep:
-    async def built() -> GenerateStep:
-        # Blocks made outside an event loop open one of their own and never close it.
-        with gr.Blocks():
-            app = services(Sessions(), CuratorLedger(PrivacyLedger(tmp_path)), LOADER)
-            return GenerateStep(app, PrivacyStep(app))
-
-    return asyncio.run(built())
+    return in_page(lambda: GenerateStep(app := owned(tmp_path), PrivacyStep(app)))
 
 
 def watched() -> Iterator[Any]:
@@ -134,7 +118,7 @@ def test_what_only_the_curator_sees_is_never_recorded(
     monkeypatch.setattr(PrivacyStep, "spec", lambda *_: SPEC)
     monkeypatch.setattr(step, "_INTERVAL", 0.0)
     request: Any = SimpleNamespace(session_hash="tab", username=None)
-    updates = list(generate._run({generate.curator: True}, request))
+    updates = list(generate._pressed({generate.curator: True}, request))
     assert session.of(GenerateState).run.recording == STORIES["both"]
     assert "0.123" in str([update.get(generate.stages) for update in updates])
     looked = updates[-1][generate.replay.bar]

@@ -11,15 +11,14 @@ import gradio as gr
 import pytest
 
 from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.sessions import CuratorLedger, Session, Sessions
+from dpicl_ui.frame.sessions import CuratorLedger, Session
 from dpicl_ui.generate.state import GenerateState
 from dpicl_ui.generate.step import GenerateStep
 from dpicl_ui.page import build
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.runs.view import RunView
 from tests.ui.generate.recording import recording
-from tests.ui.tabs import services
+from tests.ui.tabs import in_page, owned
 from tests.ui.trees import text_of
 
 # What stands beside a run that has just begun.
@@ -27,18 +26,7 @@ from tests.ui.trees import text_of
 
 @pytest.fixture
 def step(tmp_path: Path) -> GenerateStep:
-    async def built() -> GenerateStep:
-        with gr.Blocks():
-            app = services(Sessions(), CuratorLedger(PrivacyLedger(tmp_path)))
-            return GenerateStep(app, PrivacyStep(app))
-
-    return asyncio.run(built())
-
-
-def test_no_button_leads_to_an_older_set_while_one_is_written(step: GenerateStep):
-    begun = step._begun(Session())
-    assert begun[step.test].visible == "hidden"
-    assert begun[step.export].visible == "hidden"
+    return in_page(lambda: GenerateStep(app := owned(tmp_path), PrivacyStep(app)))
 
 
 def test_a_press_is_answered_at_once_and_the_run_it_begins_waits_in_the_models_queue(tmp_path: Path):
@@ -53,14 +41,6 @@ def test_a_press_is_answered_at_once_and_the_run_it_begins_waits_in_the_models_q
     runs = [each for each in page.fns.values() if begins & set(each.targets)]
     assert [(each.queue, each.concurrency_id, each.trigger_mode) for each in runs] == [(True, "model", "once")]
     assert max(len(each.inputs) for each in runs) > 10
-
-
-def test_the_budget_stays_on_the_page_until_a_run_is_charged(step: GenerateStep, tmp_path: Path):
-    drafting = RunView("waiting")
-    assert step.budget not in step._begun(Session())
-    assert step.budget not in step._shown(drafting, whole=True)
-    snapshot = PrivacyLedger(tmp_path).snapshot("a", "record")
-    assert step._shown(RunView("running", budget=snapshot), whole=True)[step.budget]
 
 
 class Pressed:

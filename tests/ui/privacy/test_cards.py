@@ -12,8 +12,7 @@ from dpicl_ui.frame.sessions import Session
 from dpicl_ui.privacy.cards import clarity, odds, outcome, roughly, stages_in_words
 from dpicl_ui.privacy.settings import CHOICES
 from dpicl_ui.privacy.state import Planned
-from mechanisms.accounting import PrivacyTarget, best_guess, fingerprint
-from mechanisms.data.sizes import MeasuredSizes
+from mechanisms.accounting import PrivacyTarget, best_guess
 from mechanisms.records import Dataset
 from mechanisms.rounding import rounded_up
 from mechanisms.runs.plan import Plan, plan_for
@@ -67,12 +66,6 @@ def test_where_epsilon_is_shared_all_rows_are_asked_and_the_score_is_not_called_
     assert "nothing else" in text_of(stages_in_words(plan()))
 
 
-def test_users_are_no_rows():
-    words = text_of(stages_in_words(plan(by_user=True)))
-    assert "users at most" in words
-    assert "rows" not in words
-
-
 def test_the_outcome_tells_the_promise_the_noise_and_the_time():
     made = planned(recipe=Recipe.BOTH)
     words = text_of(outcome(made))
@@ -84,48 +77,6 @@ def test_the_outcome_tells_the_promise_the_noise_and_the_time():
     assert all(warning in words for warning in made.plan.warnings())
     assert "known when the model is loaded" in words
     assert "about 5 seconds" in text_of(outcome(replace(made, speed=Speed(0, 0, 0))))
-
-
-def test_a_run_that_only_writes_tells_its_noise():
-    made = planned(recipe=Recipe.TOKENS)
-    words = text_of(outcome(made))
-    assert f"{made.plan.mechanism.noise_multiplier:.4g}" in words
-    assert "votes" not in words
-    assert "secret key" not in text_of(stages_in_words(made.plan))
-
-
-@pytest.mark.parametrize("sizes", [(100, 100), (100, 900)])
-def test_a_span_of_votes_has_two_ends(sizes):
-    made = planned(sizes=dict(zip(LABELS, sizes, strict=True)), weighing="rows")
-    [least, *most] = re.search(r"on average: ([\d,.]+)(?: to ([\d,.]+))?", text_of(outcome(made))).groups()
-    assert most != [least]
-    assert (most == [None]) == (sizes == (100, 100))
-
-
-def test_measured_sizes_are_told_with_what_they_cost():
-    session = Session()
-    measured = MeasuredSizes({"a": 70, "b": 80}, 0.25, 1e-9, fingerprint(DATASET).content)
-    confirmed = confirm(session, DATASET, measured)
-    spec = RunSpec.of(**confirmed.settled, recipe=Recipe.VOTE)
-    made = plan_for(spec, DATASET, measured).calibrated()
-    words = text_of(outcome(Planned(confirmed, spec, made, made.claim())))
-    assert "a: 70, b: 80" in words
-    assert "0.25 of the epsilon" in words
-    by_roles = plan_for(spec.with_(split=Split.ROLES), DATASET, measured)
-    assert "rows at most" in text_of(stages_in_words(by_roles))
-
-
-def test_hostile_labels_stay_text():
-    def strings(tree):
-        if isinstance(tree, str):
-            yield tree
-        else:
-            for child in tree["children"]:
-                yield from strings(child)
-
-    shown = outcome(planned(20, labels=("a", HOSTILE), recipe=Recipe.BOTH))
-    assert all("attributes" not in tree or HOSTILE not in tree["attributes"].values() for tree in shown)
-    assert any("units" in each or "votes" in each for tree in shown for each in strings(tree))
 
 
 @pytest.mark.parametrize(("name", "values"), [("recipe", Recipe), ("split", Split), ("scheme", Scheme)])
@@ -148,11 +99,6 @@ def share(target: PrivacyTarget, by_user: bool = False) -> float:
 def test_what_is_said_bounds_the_best_guess_closely(epsilon: float, delta: float):
     right = best_guess(epsilon, delta)
     assert right <= share(PrivacyTarget(epsilon, delta)) <= right + 0.0011
-
-
-def test_known_odds():
-    assert share(PrivacyTarget(1.0, 1e-12)) == 0.732  # e / (1 + e) = .73106
-    assert share(PrivacyTarget(100.0, 0.5)) == 1.0
 
 
 def test_for_users_it_speaks_of_all_their_rows():

@@ -69,11 +69,6 @@ def test_the_picture_knows_less_noise_at_more_epsilon_and_needs_no_calibration_f
     assert shown[0]["noise"][1] == [0.3, other.stages[OPENINGS].tally.deviation]
 
 
-@pytest.mark.parametrize(("recipe", "groups"), [("tokens", 1), ("vote", 1), ("both", 2)])
-def test_only_stages_of_the_run_are_drawn(recipe, groups):
-    assert len(picture(plan(recipe=recipe), OF)["groups"]) == groups
-
-
 def test_step_2_draws_it_once_the_model_was_asked_and_asks_it_once(step: PrivacyStep, monkeypatch):
     session, model = step._app.session(TAB), SpeakingModel()
     confirm(session, DATASET)

@@ -17,10 +17,8 @@ from dpicl_ui.privacy import state as privacy_state
 from dpicl_ui.privacy.state import PrivacyState, gate
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms import api
-from mechanisms.accounting import fingerprint
 from mechanisms.asking import Asked
 from mechanisms.data.columns import ColumnMapping
-from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.data.sources import read_table
 from mechanisms.errors import UsageError
 from mechanisms.runs.plan import plan_for
@@ -70,16 +68,6 @@ def test_without_a_confirmed_data_set_there_is_no_plan(session: Session):
     assert gate(session).why
     with pytest.raises(UsageError, match="step 1"):
         state.calibrate(FIRST, None)
-
-
-def test_confirming_the_same_rows_again_calibrates_again(session: Session):
-    state = session.of(PrivacyState)
-    first = state.calibrate(FIRST, None)
-    again = confirm(session, DATASET)
-    assert state.planned is None
-    second = state.calibrate(FIRST, None)
-    assert second is not first
-    assert second.confirmed is again
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -144,38 +132,6 @@ def test_what_was_overtaken_while_it_waited_is_not_calibrated_for_the_screen(
     assert state.look(FIRST, None) is None
     assert state.planned is not None
     assert state.planned.spec is LATER
-
-
-def test_settings_that_cannot_be_used_leave_no_plan(session: Session):
-    state = session.of(PrivacyState)
-    state.calibrate(FIRST, None)
-    with pytest.raises(UsageError, match="closed with subsets"):
-        state.calibrate(FIRST.with_(mechanism="blended-logits", per_subset=2), None)
-    assert state.planned is None
-    assert not gate(session).done
-
-
-def test_durations_follow_the_models(session: Session):
-    state = session.of(PrivacyState)
-    assert state.calibrate(VOTE, None).seconds is None
-    first = state.time(SPEED)
-    assert first is state.planned
-    assert first.seconds == pytest.approx(sum(SPEED.seconds(stage.work()) for stage in first.plan.stages.values()))
-    assert state.time(SPEED) is None
-    twice = state.time(Speed(2 * SPEED.position, 2 * SPEED.token, SPEED.text))
-    embedded = Speed(0, 0, SPEED.text)
-    of_texts = sum(embedded.seconds(stage.work()) for stage in first.plan.stages.values())
-    assert twice.seconds == pytest.approx(2 * first.seconds - of_texts), "the embedding model stays the same"
-    assert state.time(None).seconds is None, "while another one is loaded"
-    assert state.calibrate(VOTE, SPEED).seconds == first.seconds
-
-
-def test_counting_is_charged_once(session: Session):
-    measured = MeasuredSizes({"a": 70, "b": 80}, 0.25, 1e-9, fingerprint(DATASET).content)
-    confirmed = confirm(session, DATASET, measured)
-    made = session.of(PrivacyState).calibrate(RunSpec.of(**confirmed.settled, recipe=Recipe.VOTE), None)
-    assert made.claim.epsilon == pytest.approx(1.0)
-    assert made.charge == pytest.approx(0.75)
 
 
 # The app and Python plan the same run where nobody says otherwise; the command line and Python share one function.

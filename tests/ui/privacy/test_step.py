@@ -10,14 +10,12 @@ import pytest
 from dpicl_ui.data.state import DataState
 from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import NO_RUN, PrivacyStep, budget_of
-from mechanisms.accounting import PrivacyTarget
 from mechanisms.errors import UsageError
 from mechanisms.runs.plan import suggested_delta
 from mechanisms.runs.spec import Recipe
-from mechanisms.runs.work import Speed
 from tests.ui.data.tab import TAB
 from tests.ui.privacy.test_form import DATASET, values
-from tests.ui.tabs import confirm, downloaded, lend
+from tests.ui.tabs import confirm, downloaded
 from tests.ui.trees import text_of
 
 
@@ -93,11 +91,6 @@ def test_settings_that_were_touched_leave_no_plan_before_they_are_calibrated(ste
     assert session.of(PrivacyState).plan is None
 
 
-def test_without_a_data_set_nothing_is_planned(step: PrivacyStep):
-    assert len(list(step._recalculate(values(step), TAB))) == 1
-    assert step._app.session(TAB).of(PrivacyState).plan is None
-
-
 def test_other_data_have_settings_of_their_own_and_the_same_data_keep_them(step: PrivacyStep, session):
     fields = step.expert.fields
     first = step._fill_in(values(step), TAB)
@@ -111,23 +104,6 @@ def test_other_data_have_settings_of_their_own_and_the_same_data_keep_them(step:
     assert {each for each in step.form if each in fresh} == {*step.expert.inputs}
     assert all(fresh[each] == each.value for each in step.expert.inputs)
     assert fresh[step.expert._groups["gaussian"]].visible
-
-
-def test_the_card_gets_its_time_when_the_model_is_there(step: PrivacyStep, session):
-    assert "known when the model" in text_of(recalculated(step)[step.outcome])
-    lend(step, loader=type("Loader", (), {"speed": Speed(0, 0, 0)}))
-    assert "about 5 seconds" in text_of(step.timed(TAB))
-    assert step.timed(TAB) == {"__type__": "update"}, "nothing has changed"
-
-
-def test_the_odds_follow_epsilon_and_the_usual_delta_where_none_is_said(step: PrivacyStep, session, monkeypatch):
-    seen: list[PrivacyTarget] = []
-    monkeypatch.setattr("dpicl_ui.privacy.step.odds", lambda target, *rest: seen.append(target) or [])
-    step._touched(values(step, epsilon=2.0), TAB)
-    step._touched(values(step, epsilon=2.0, delta="1e-3"), TAB)
-    step._fill_in(values(step), TAB)
-    assert step._touched(values(step, epsilon=None), TAB)[step.odds] == []
-    assert [(each.epsilon, each.delta) for each in seen] == [(2.0, suggested_delta(60)), (2.0, 1e-3), (1.0, 1e-5)]
 
 
 def test_the_settings_of_a_planned_run_are_a_file_without_the_place_of_its_model(step: PrivacyStep, session):

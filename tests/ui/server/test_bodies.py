@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 
-import gradio as gr
 import gradio.route_utils
 import pytest
 from starlette.applications import Starlette
@@ -15,7 +14,7 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from dpicl_ui.frame.internals import TidyParser, replace_in_gradio, told
+from dpicl_ui.frame.internals import TidyParser, replace_in_gradio
 from dpicl_ui.server.doorkeeper import MOST_ASKED, Bodies, Doorkeeper
 
 JOIN = "/gradio_api/queue/join"
@@ -90,12 +89,3 @@ def test_a_defect_is_one_line_without_its_message(caplog):
     assert "ValueError at" in record.getMessage()
     assert "private cell" not in caplog.text
     assert json.dumps(record.exc_text) == "null"
-
-
-def test_a_sender_is_told_in_one_sentence_what_gradio_does_not_tell():
-    for error in (ValueError("a private cell"), KeyError(3)):
-        said = told(error, False)["error"]
-        assert len(said.splitlines()) == 1
-        assert "private" not in said
-    assert told(gr.Error("Choose a file."), False)["error"] == "Choose a file."
-    assert told(None, False)["error"] is None

@@ -16,7 +16,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from dpicl_ui.frame.sessions import Sessions, TabLedgers
-from dpicl_ui.server.serving import MODEL, URL, WAIT, admits, reader_elsewhere, serving
+from dpicl_ui.server.serving import WAIT, admits, serving
 from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.errors import UsageError
 from tests.ui.visit import ROOT
@@ -50,20 +50,6 @@ def test_without_a_password_no_other_address_is_served(monkeypatch, host):
     monkeypatch.setenv("HOST", host)
     with pytest.raises(UsageError, match="set DPICL_PASSWORD"):
         serving()
-
-
-@pytest.mark.parametrize(("port", "stated"), [(0, "7"), (-1, "7"), (65536, "7"), (None, "0"), (None, "x")])
-def test_what_is_no_port_is_refused(monkeypatch, port, stated):
-    monkeypatch.setenv("PORT", stated)
-    with pytest.raises(UsageError, match="from 1 to 65535|PORT must be a number"):
-        serving(port=port)
-
-
-@pytest.mark.parametrize(("port", "stated", "taken"), [(8000, "7", 8000), (None, "7", 7), (None, None, None)])
-def test_where_no_port_was_asked_for_gradio_takes_the_next_free_one(monkeypatch, port, stated, taken):
-    if stated:
-        monkeypatch.setenv("PORT", stated)
-    assert serving(port=port).arguments["server_port"] == taken
 
 
 @pytest.mark.slow
@@ -216,32 +202,3 @@ def test_the_owner_chooses_any_model_unless_it_is_locked_and_strangers_none(monk
     assert serving().locked
     monkeypatch.setenv("DPICL_PASSWORD", PASSWORD)
     assert serving().locked is locked
-
-
-# A reader elsewhere: who starts the server decides whether there is one.
-
-
-@pytest.mark.parametrize(
-    ("url", "model", "why"),
-    [
-        ("https://h.example", "", "needs both"),
-        ("", "small", "needs both"),
-        ("http://h.example", "small", "must begin with https"),
-    ],
-)
-def test_half_a_reader_or_an_open_line_is_refused(monkeypatch, url, model, why):
-    monkeypatch.setenv(URL, url)
-    monkeypatch.setenv(MODEL, model)
-    with pytest.raises(UsageError, match=why):
-        reader_elsewhere()
-
-
-def test_there_is_none_unless_both_are_said(monkeypatch):
-    for name in (URL, MODEL):
-        monkeypatch.delenv(name, raising=False)
-    assert reader_elsewhere() is None
-    monkeypatch.setenv(URL, "https://h.example/v1")
-    monkeypatch.setenv(MODEL, "small")
-    reader = reader_elsewhere()
-    assert reader is not None
-    assert reader.name == "small at h.example"

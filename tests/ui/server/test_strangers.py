@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,24 +142,6 @@ def test_nobody_is_given_the_key_of_whoever_signed_in(served: Served):
     tokens = set(served.ada.cookies.values())
     for path in ("/", "/config", "/gradio_api/info", "/gradio_api/user"):
         assert not any(token in served.ada.get(path).text for token in tokens), path
-
-
-def test_an_upload_that_breaks_off_leaves_nothing(served: Served):
-    before = {path for path in (served.folder / "temp").rglob("*") if path.is_file()}
-    cookie = "; ".join(f"{name}={value}" for name, value in served.ada.cookies.items())
-    head = f"POST /gradio_api/upload HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\nCookie: {cookie}\r\n"
-    kind = "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 999999\r\n\r\n"
-    part = '--b\r\nContent-Disposition: form-data; name="files"; filename="y.csv"\r\n\r\n' + SECRET * 1000
-    with socket.create_connection(("127.0.0.1", served.port)) as line:
-        line.sendall((head + kind + part).encode())
-    assert served.ada.get("/gradio_api/user").json() == NAME
-    left = {path for path in (served.folder / "temp").rglob("*") if path.is_file()} - before
-    until = time.monotonic() + PATIENCE
-    while left and time.monotonic() < until:
-        served.ada.get("/gradio_api/user")
-        left = {path for path in left if path.exists()}
-    assert left == set()
-    assert "Traceback" not in (served.folder / "log").read_text()
 
 
 def test_the_log_holds_nothing_of_what_was_sent(served: Served):

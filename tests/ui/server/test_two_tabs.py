@@ -1,7 +1,8 @@
-"""Two tabs and one model: the second run waits; a tab that is closed leaves nothing private behind, and a run that a
-reload cut off goes on.
+"""Tabs on small phones: a second run waits; a closed tab leaves nothing private behind; a run that a reload cut off
+goes on; a finished one is neither lost by a reload nor replaced unasked, and is copied, with its cost at the side.
 
-The server runs in this process, with a toy for a model, so that what it remembers can be looked at.
+The server runs in this process, with a toy for a model, so that what it remembers can be looked at. All visit it in one
+browser, one after the other.
 """
 
 from __future__ import annotations
@@ -25,22 +26,24 @@ from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.model_loader import Loaded, ModelLoader
 from dpicl_ui.frame.sessions import CuratorLedger, Sessions
 from dpicl_ui.frame.theme import look
+from dpicl_ui.generate.kept_runs import KeptRuns
 from dpicl_ui.page import build
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.runs import decoding
 from mechanisms.runs.gate import Gate
 from mechanisms.runs.work import Speed
-from tests.toy_model import ToyModel
+from tests.ui.accessible import findings
 from tests.ui.test_browser import messages, write_csv
-from tests.ui.visit import ARGUMENTS, CHROMIUM, SLOW, Journey, free_port, plan_by_token, press, watch
+from tests.ui.visit import ARGUMENTS, CHROMIUM, SLOW, Journey, free_port, plan_by_token, press, step, watch
+from tests.word_model import WordModel
 
 pytestmark = pytest.mark.slow
 CANARY = "canary 5f0c8e1b7d2a4c66"
 LOST = "My invoice is lost."
-ROOT = "document.documentElement"
+WIDER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+KEPT = "kept"
 
 
-class Paused(ToyModel):
+class Paused(WordModel):
     """Goes on when it may; stops for that before a session."""
 
     def __init__(self) -> None:
@@ -63,11 +66,16 @@ class Visit:
     folder: Path
     journey: Journey
     said: dict[str, str] = field(default_factory=dict)
-    overflow: int = 0
+    wide: list[int] = field(default_factory=list)
+    found: list[str] = field(default_factory=list)
     open_tabs: list[int] = field(default_factory=list)
     held: list[bool] = field(default_factory=list)
     texts: list[int] = field(default_factory=list)
     journals: list[Path] | None = None
+    buttons: dict[str, list[str]] = field(default_factory=dict)
+    runs: list[int] = field(default_factory=list)
+    restored: list[bool] = field(default_factory=list)
+    beside: list[bool] = field(default_factory=list)
 
 
 @pytest.fixture(scope="module")
@@ -80,18 +88,25 @@ def visit(tmp_path_factory: pytest.TempPathFactory) -> Visit:
         (folder / "temp").mkdir()
         patch.setattr(tempfile, "tempdir", None)
         patch.setattr(Gate, "reason", lambda gate, text: None)  # a toy writes no texts
-        patch.setattr(decoding, "whole_sentences", lambda text: text)
-        sessions, model = Sessions(), Paused()
+        sessions, model, restore = Sessions(), Paused(), KeptRuns.restore
+
+        def noted(*arguments: Any) -> bool:
+            visited.restored.append(restore(*arguments))
+            return visited.restored[-1]
+
+        patch.setattr(KeptRuns, "restore", noted)
         patch.setattr(page_module, "Sessions", lambda: sessions)
         browser = playwright.chromium.launch(executable_path=CHROMIUM if CHROMIUM.exists() else None, args=ARGUMENTS)
         with served(folder, model) as port:
             go(browser, port, visited, sessions, model)
-        browser.close()
+            visited.restored.clear()
+            reload_at_the_end(browser, port, visited)
+            browser.close()  # a page that is open when the server goes says so
     return visited
 
 
 @contextmanager
-def served(folder: Path, model: ToyModel) -> Iterator[int]:
+def served(folder: Path, model: WordModel) -> Iterator[int]:
     loader = ModelLoader("none")
     loader._loaded = Loaded(model, Speed(1.0, 1.0, 1.0), 0)
     loader._done.set()
@@ -105,15 +120,23 @@ def served(folder: Path, model: ToyModel) -> Iterator[int]:
 
 
 @contextmanager
-def tab(browser: Browser, port: int, visited: Visit, name: str) -> Iterator[Page]:
-    """A tab in a browser of its own, ready to generate a short run."""
+def opened(browser: Browser, port: int, visited: Visit) -> Iterator[Page]:
+    """A tab in a browser profile of its own."""
     context = browser.new_context(viewport={"width": 390, "height": 844})
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = context.new_page()
     watch(page, visited.journey, port)
     page.goto(f"http://127.0.0.1:{port}/")
-    choose(page, visited, name)
     yield page
     context.close()
+
+
+@contextmanager
+def tab(browser: Browser, port: int, visited: Visit, name: str) -> Iterator[Page]:
+    """A tab that is ready to generate a short run."""
+    with opened(browser, port, visited) as page:
+        choose(page, visited, name)
+        yield page
 
 
 def choose(page: Page, visited: Visit, name: str) -> None:
@@ -132,7 +155,7 @@ def go(browser: Browser, port: int, visited: Visit, sessions: Sessions, model: P
             two.click("#generate")
             two.wait_for_selector("#run-notice .spinner", timeout=SLOW)
             visited.said["second"] = two.inner_text("#run-notice")
-            visited.overflow = two.evaluate(f"{ROOT}.scrollWidth - {ROOT}.clientWidth")
+            visited.wide.append(two.evaluate(WIDER))
             model.free.set()
             for name, page in (("first", one), ("second", two)):
                 page.wait_for_selector("#run-notice .notice", timeout=SLOW)
@@ -212,11 +235,119 @@ def texts_with(words: str) -> int:
     return found
 
 
+def reload_at_the_end(browser: Browser, port: int, seen: Visit) -> None:
+    with tab(browser, port, seen, KEPT) as page:
+        reload_and_replace(page, seen, lambda: opened(browser, port, seen))
+
+
+def reload_and_replace(page: Page, seen: Visit, another: Any) -> None:
+    page.click("#generate")
+    page.wait_for_selector("#go-export", timeout=SLOW)
+    looked(page, seen, "done")
+    console = [*seen.journey.console]
+    page.reload()
+    page.wait_for_selector("#step-3.current")
+    page.wait_for_selector("#replay .replay-range")
+    page.wait_for_selector("#go-export")
+    seen.journey.console[:] = console  # a page that is left says that its connections end
+    looked(page, seen, "reloaded")
+    with another() as other:  # with a key of its own
+        answered(other, seen, 3)
+        seen.said["elsewhere"] = other.inner_text("#steps")
+    step(page, 5)
+    page.wait_for_selector("#certificate .guarantee, #certificate dl, #certificate p")
+    seen.said["certificate"] = page.inner_text("#certificate")
+    for name in ("prompt", "openai", "transformers"):
+        page.click(f"#use-{name} button")
+        page.wait_for_function(
+            "shown => navigator.clipboard.readText().then((copied) => copied === shown)",
+            arg=page.input_value(f"#use-{name} textarea"),
+        )
+        seen.said[f"copied {name}"] = page.evaluate("navigator.clipboard.readText()")
+    budget(page, seen)
+    step(page, 3)
+    page.click("#generate")
+    page.wait_for_selector("#run-notice .notice.bad")
+    seen.said["without data"] = page.inner_text("#run-notice")
+    step(page, 1)
+    choose(page, seen, KEPT)
+    replace(page, seen)
+
+
+def looked(page: Page, seen: Visit, name: str) -> None:
+    page.wait_for_selector("#generate:has-text('Write another set')")
+    seen.said[name] = page.inner_text("#run-notice")
+    seen.said[f"{name}: texts"] = page.inner_text("#finished .demos")
+    seen.buttons[name] = [
+        page.get_attribute(f"#{each}", "class") or "" for each in ("generate", "go-test", "go-export")
+    ]
+    seen.wide.append(page.evaluate(WIDER))
+    seen.found += findings(page)
+    seen.said["storage"] = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
+
+
+def budget(page: Page, seen: Visit) -> None:
+    """Opened beside a step, from top to bottom, and closed by a key."""
+    page.click("#steps .stepper.beside")
+    page.wait_for_selector("#budget-runs tbody tr")
+    seen.said["budget"] = page.inner_text("#step-6")
+    top, bottom = (f"document.querySelector('{each}').getBoundingClientRect()" for each in ("#step-6", "#steps nav"))
+    for scrolled in (0, 400):
+        page.evaluate(f"scrollTo(0, {scrolled})")
+        page.wait_for_function(f"{top}.top >= {bottom}.bottom")
+    page.evaluate("scrollTo(0, 0)")
+    seen.beside = [page.locator(f"#step-{number}").is_visible() for number in (5, 6)]
+    seen.wide.append(page.evaluate(WIDER))
+    seen.found += findings(page)
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#step-6", state="hidden")
+    seen.beside.append(page.evaluate("document.activeElement.matches('.stepper.beside')"))
+
+
+def replace(page: Page, seen: Visit) -> None:
+    ledger = PrivacyLedger(seen.folder / "home")
+    page.click("#generate")
+    page.wait_for_selector("#replacing-words .notice")
+    seen.said["asked"] = page.inner_text("#replacing-words")
+    looked(page, seen, "asked: screen")
+    page.click("#keep-set")
+    page.wait_for_selector("#replace-set", state="hidden")
+    seen.runs.append(len(ledger.history(KEPT)))
+    page.click("#generate")
+    page.wait_for_selector("#replace-set")
+    page.click("#replace-set")
+    ended(page, ledger, seen.runs[-1])
+    looked(page, seen, "replaced")
+    seen.runs.append(len(ledger.history(KEPT)))
+    with page.expect_download():
+        page.click("#save-run")
+    page.click("#generate")  # nothing is asked any more, and a toy's run may be over before anybody looks
+    ended(page, ledger, seen.runs[-1])
+    seen.runs.append(len(ledger.history(KEPT)))
+
+
+def ended(page: Page, ledger: PrivacyLedger, before: int) -> None:
+    """Wait for the end of one more run than `before`; a toy's may be over before the page has shown that it runs."""
+    until = time.monotonic() + SLOW / 1000
+    while len(runs := ledger.history(KEPT)) == before or runs[-1]["status"] == "running":
+        assert time.monotonic() < until, "no further run has come to its end"
+        page.wait_for_timeout(100)
+    page.wait_for_selector("#generate:enabled", timeout=SLOW)
+    page.wait_for_selector("#go-export", timeout=SLOW)
+
+
+def answered(page: Page, seen: Visit, pages: int) -> None:
+    """Wait until so many pages have asked for a run."""
+    until = time.monotonic() + SLOW / 1000
+    while len(seen.restored) < pages:
+        assert time.monotonic() < until, "a page was opened, and did not ask for its run"
+        page.wait_for_timeout(100)
+
+
 def test_the_second_waits_and_its_run_ends(visit: Visit):
     assert visit.said["second"] == "Waiting for the model …"
     assert visit.said["first run"].startswith("Done.")
     assert visit.said["second run"].startswith("Done.")
-    assert visit.overflow == 0
 
 
 def test_nothing_that_is_said_holds_a_row(visit: Visit):
@@ -256,3 +387,49 @@ def test_no_file_of_the_server_holds_a_row(visit: Visit):
 def test_nothing_fails_and_no_other_host_is_asked(visit: Visit):
     assert visit.journey.console == []
     assert visit.journey.foreign == []
+
+
+def test_a_reload_shows_the_run_and_its_set_again_and_neither_data_nor_rows(visit: Visit):
+    assert visit.said["done"].startswith("Done.")
+    assert "loaded anew" in visit.said["reloaded"]
+    assert visit.said["reloaded: texts"] == visit.said["done: texts"]
+    assert "epsilon" in visit.said["certificate"]
+    assert "step 1" in visit.said["without data"]
+
+
+def test_the_prompt_and_the_code_are_copied_with_the_set_in_them(visit: Visit):
+    first = visit.said["done: texts"].split("\n")[1]
+    assert "from openai import OpenAI" in visit.said["copied openai"]
+    assert "from transformers import pipeline" in visit.said["copied transformers"]
+    assert all(first in visit.said[f"copied {name}"] for name in ("prompt", "openai", "transformers"))
+
+
+def test_the_budget_opens_at_the_side_of_a_step(visit: Visit):
+    assert visit.beside == [True, True, True]
+    assert "Download as CSV" in visit.said["budget"]
+    assert "All runs then" in visit.said["budget"]
+
+
+def test_another_tab_gets_nothing(visit: Visit):
+    assert visit.restored == [False, True, False]
+    assert "done" not in visit.said["elsewhere"].lower()
+
+
+def test_after_a_run_the_next_step_comes_first(visit: Visit):
+    for name in ("done", "reloaded", "replaced"):
+        start, test, export = visit.buttons[name]
+        assert "secondary" in start
+        assert "primary" in test
+        assert "primary" in export
+
+
+def test_a_second_press_asks_and_only_who_agrees_pays_again(visit: Visit):
+    assert "neither exported nor saved" in visit.said["asked"]
+    assert "costs its epsilon again" in visit.said["asked"]
+    assert visit.said["asked: screen: texts"] == visit.said["done: texts"]
+    assert visit.runs == [1, 2, 3]
+
+
+def test_it_is_there_for_everybody_and_no_wider_than_a_phone(visit: Visit):
+    assert visit.wide == [0] * len(visit.wide)
+    assert visit.found == []

@@ -20,7 +20,7 @@ from starlette.middleware import Middleware
 from dpicl_ui.frame.internals import TidyParser
 from dpicl_ui.server import doorkeeper
 from dpicl_ui.server.doorkeeper import Doorkeeper
-from dpicl_ui.server.temporary import sweep
+from dpicl_ui.server.serving import sweep
 from tests.ui.visit import ROOT
 
 SECRET = b"Mr Quillfeather of 12 Orchard Lane"
@@ -140,12 +140,6 @@ def test_what_is_no_upload_is_not_kept(app: App, parts: list[bytes], status: int
     assert left(app) == []
 
 
-def test_a_file_beside_one_of_another_field_arrives_alone(app: App):
-    status, _ = ask(app, [OTHER + b"\r\n" + HEAD % b"y.csv" + b"y", END])
-    assert status == 200
-    assert [path.read_bytes() for path in left(app)] == [b"y"]
-
-
 def test_a_request_that_says_how_large_it_is_is_not_read_at_all(app: App):
     assert ask(app, [], **{"content-length": str(LARGEST * 2)})[0] == 413
     assert left(app) == []
@@ -171,7 +165,7 @@ def test_other_requests_have_a_size_too_whoever_asks(app: App, path: str, kind: 
 LIVING = """
 import sys, tempfile, time
 from pathlib import Path
-from dpicl_ui.server.temporary import TemporaryFolder
+from dpicl_ui.server.serving import TemporaryFolder
 folder = TemporaryFolder(Path(sys.argv[1]))
 folder.use()
 tempfile.NamedTemporaryFile(delete=False).write(b"a private cell")

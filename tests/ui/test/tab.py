@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-
-import gradio as gr
 
 from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.frame.tree import Tree
@@ -17,11 +14,10 @@ from dpicl_ui.test.step import EvaluationStep
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.data.sources import read_table
 from mechanisms.demos.demo_set import DemoSet
-from mechanisms.evaluation.remote_reader import RemoteReader
 from mechanisms.records import Dataset, Demonstration, Record
 from tests.toy_embedder import ToyEmbedder
 from tests.ui.generate.recording import demo_set
-from tests.ui.tabs import confirm, services, write
+from tests.ui.tabs import confirm, in_page, services, write
 from tests.ui.trees import text_of
 from tests.word_model import WordModel
 
@@ -54,16 +50,12 @@ LOADER: Any = SimpleNamespace(model=WordModel, locked=True)
 
 
 @functools.cache
-def built(reader: RemoteReader | None = None, lasting: bool = True) -> EvaluationStep:
+def built(lasting: bool = True) -> EvaluationStep:
     """The step; each request brings its ledger along."""
 
-    async def blocks() -> EvaluationStep:
-        with gr.Blocks():
-            ledgers: Any = SimpleNamespace(of=lambda request: request.ledger, lasting=lasting)
-            embedder: Any = SimpleNamespace(embedder=lambda: EMBEDDER)
-            return EvaluationStep(services(SESSIONS, ledgers, LOADER, embedder), reader)
-
-    return asyncio.run(blocks())
+    ledgers = SimpleNamespace(of=lambda request: request.ledger, lasting=lasting)
+    embedder = SimpleNamespace(embedder=lambda: EMBEDDER)
+    return in_page(lambda: EvaluationStep(services(ledgers, LOADER, embedder, SESSIONS)))
 
 
 class Tab:

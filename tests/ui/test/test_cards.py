@@ -11,14 +11,12 @@ from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import Tree
 from dpicl_ui.generate.cards import score_card
 from dpicl_ui.generate.state import GenerateState
-from dpicl_ui.test.cards import accuracies, answers, headline_of, readers, subject
+from dpicl_ui.test.cards import accuracies, answers, headline_of
 from dpicl_ui.test.state import Scored, TestState, gate
 from mechanisms.demos.findings import ArmScore, Score
-from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, Scorecard
 from mechanisms.evaluation.reader import Prediction
 from mechanisms.records import Demonstration
-from tests.toy_model import ToyModel
 from tests.ui.generate.recording import HOSTILE, demo_set
 from tests.ui.tabs import write
 from tests.ui.test.tab import LETTERS, bars
@@ -47,14 +45,6 @@ def test_the_measured_prior_is_the_headline_where_all_arms_have_one():
     assert "commonest label" in naming
     assert all("measured prior" in each and "calibrated 70%" in each and "raw 30%" in each for each in arms)
     assert "90%  (59% to 99%)" in arms[1]
-
-
-def test_arms_are_read_alike_where_one_of_them_has_no_prior():
-    shown = accuracies([scorecard(PUBLIC_ONLY), scorecard(PRIVATE, Accuracy(9, 10))])
-    assert bars(shown) == [0.7, 0.7, 0.5]
-    public, own, _ = arms_of(shown)
-    assert "measured prior" not in public + own
-    assert "prior 90%" in own
 
 
 def test_one_sentence_says_what_the_set_is_better_than_and_the_list_whose_gain_that_is():
@@ -102,69 +92,11 @@ def test_a_set_that_names_one_label_every_time_is_not_praised():
     assert "no more labels" not in text_of(accuracies([better], labels=("News", "Sport")))
 
 
-def test_bars_show_the_figure_that_the_sentence_compares():
-    confusion = np.array([[87, 1, 2], [3, 2, 0], [5, 0, 0]])
-    alone = Scorecard(ZERO_SHOT, Accuracy(89, 100), None, None, confusion)
-    shown = accuracies([alone, replace(alone, name=PRIVATE)])
-    assert "By balanced accuracy" in headline(alone, replace(alone, name=PRIVATE))
-    mean = (87 / 90 + 2 / 5) / 3
-    assert bars(shown) == pytest.approx([mean, mean, 1 / 3])
-    assert "raw 89%" in text_of(shown)
-    assert "of all rows 90%" in text_of(shown)
-
-
-def test_the_pairs_that_most_rows_are_lost_between_are_said_in_words():
-    labels = [f"label {i}" for i in range(80)]
-    counts = 9 * np.eye(80, dtype=np.int64)
-    counts[3, 7], counts[7, 3], counts[0, 79] = 5, 1, 4
-    shown = text_of(accuracies([replace(scorecard(PRIVATE), confusion=counts)], labels=labels))
-    pairs = ("label 3  read as  label 7 : 5 rows", "label 0  read as  label 79 : 4", ": 1 row")
-    places = [shown.index(pair) for pair in pairs]
-    assert places == sorted(places)
-    assert shown.count("read as") == 3
-    right = replace(scorecard(PRIVATE), confusion=9 * np.eye(80, dtype=np.int64))
-    assert "read as" not in text_of(accuracies([right], labels=labels))
-
-
-def test_a_private_score_needs_no_test_file_and_says_what_it_does_not_know():
-    shown = text_of(score_card(replace(SET, score=SCORE)))
-    assert "71 to 78 of 100 of your own rows" in shown
-    assert "took part in nothing" in shown
-    wide = replace(SCORE, arms={"demonstrations": ArmScore(0.7, (0.55, 0.8))}, held_out=False)
-    shown = text_of(score_card(replace(SET, score=wide), loaded=True))
-    assert "Too few rows" in shown
-    assert "may have taken part in what was written" in shown
-    assert "cannot be checked" in shown
-    assert "your" not in shown
-    assert score_card(SET) == score_card(None) == []
-
-
 def test_an_arm_of_a_file_is_hostile_text():
     strange = Score({HOSTILE: ArmScore(0.5, (0.4, 0.6))}, held_out=True)
     shown = score_card(replace(SET, score=strange), loaded=True)
     assert HOSTILE in text_of(shown)
     assert "img" not in tags(shown)
-
-
-def test_a_set_of_before_without_demonstrations_is_told_as_that():
-    none = replace(demo_set(), choice=NONE)
-    shown = text_of(subject(none, loaded=True))
-    assert "A set without demonstrations" in shown
-    assert "measured prior" not in shown
-    assert "measured prior" in text_of(subject(replace(none, prior={"News": 0.1, "Sport": -0.1}), loaded=True))
-    assert "without demonstrations" not in text_of(subject(SET, loaded=False))
-
-
-def test_another_reader_is_a_warning_in_plain_text():
-    own, other = ToyModel(), ToyModel()
-    other.name, other.sha256 = HOSTILE, "1" * 64
-    made = replace(SET, prior={"News": 0.1, "Sport": -0.1})
-    [read] = readers(made, own)
-    assert "Written with toy, and read by it" in text_of(read)
-    [warned] = readers(made, other)
-    assert "warn" in warned["class"]
-    assert f"read here by {HOSTILE}: the prior was measured" in text_of(warned)
-    assert "img" not in tags(warned)
 
 
 # Which set is under test, and whose figures are on the screen.
@@ -200,14 +132,6 @@ def test_figures_belong_to_the_set_they_were_measured_on(session: Session):
     state.load(LOADED)
     assert state.scored is None
     assert not gate(session).done
-
-
-def test_a_set_without_demonstrations_has_an_arm_only_where_that_was_chosen(session: Session):
-    state, empty = session.of(TestState), demo_set()
-    with pytest.raises(UsageError, match="nothing to test"):
-        state.arms(empty, WordModel())
-    [arm] = state.arms(replace(empty, choice=NONE), WordModel())
-    assert arm.name == ZERO_SHOT
 
 
 def test_public_demonstrations_are_written_once_for_a_set(session: Session):

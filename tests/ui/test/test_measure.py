@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from dpicl_ui.data.reading import STAYS
+from dpicl_ui.data.forms import STAYS
 from dpicl_ui.test.measure import bundled_rows_for
 from mechanisms.data.sources import EXAMPLES, read_table
-from mechanisms.errors import DataError, UsageError
+from mechanisms.errors import UsageError
 from tests.ui.test.tab import Tab
 from tests.ui.trees import text_of
 
@@ -49,15 +49,6 @@ def test_a_refused_or_unclear_file_says_that_the_first_one_stays(tab: Tab):
         assert tab.state.table is before
 
 
-@pytest.mark.parametrize(
-    ("text", "label", "said"),
-    [(None, "label", "Name the text column"), ("text", None, "Name the label column")],
-)
-def test_a_column_that_is_not_chosen_is_asked_for(tab: Tab, text, label, said: str):
-    with pytest.raises(DataError, match=said):
-        tab.measure(text=text, label=label)
-
-
 def test_a_file_with_none_of_the_labels_says_so_before_anything_is_written(tab: Tab):
     tab.bring(["one,Rain", "two,Snow"])
     with pytest.raises(UsageError, match="one of the set's labels"):
@@ -74,12 +65,6 @@ def test_a_stop_keeps_what_was_measured(tab: Tab):
     assert not tab.scored.complete
 
 
-def test_few_of_many_rows_are_spread_over_a_sorted_file(tab: Tab):
-    tab.bring([f"text {i},{'News' if i < 50 else 'Sport'}" for i in range(100)])
-    tab.measure(limit=10)
-    assert [row.label for row in tab.scored.rows].count("News") == 5
-
-
 # Bundled test rows are offered for the sets that they can test, and for no other.
 
 
@@ -91,9 +76,3 @@ def test_the_example_finds_its_own_rows_which_are_none_that_wrote(example):
     others = read_table(path).frame
     assert set(others[mapping.label]) == set(rows[mapping.label])
     assert not set(others[mapping.text]) & set(rows[mapping.text])
-
-
-def test_other_labels_are_offered_nothing():
-    labels = set(read_table(EXAMPLES[0].path).frame[EXAMPLES[0].mapping.label])
-    assert bundled_rows_for([*labels, "another"]) is None
-    assert bundled_rows_for(sorted(labels)[1:]) is None

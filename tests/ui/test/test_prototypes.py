@@ -10,15 +10,13 @@ from typing import Any
 import pytest
 
 from dpicl_ui.frame.sessions import Session
-from dpicl_ui.test.cards import PROTOTYPES, accuracies
+from dpicl_ui.test.cards import PROTOTYPES
 from dpicl_ui.test.state import PrototypesState
 from mechanisms.accounting import Cap
 from mechanisms.errors import BudgetRefused, UsageError
-from mechanisms.evaluation.evaluate import PRIVATE, ZERO_SHOT, Accuracy
 from mechanisms.records import Dataset, Record
 from tests.ui.tabs import confirm
 from tests.ui.test.tab import EMBEDDER, LABELS, LETTERS, SESSIONS, SET, Tab, rows
-from tests.ui.test_drawing import scorecard
 from tests.ui.trees import text_of
 
 NAME = PROTOTYPES[0]
@@ -80,11 +78,6 @@ def test_their_figure_stands_beside_the_others_on_the_same_rows(tab: Tab, before
     assert NAME in shown
 
 
-def test_without_a_release_nothing_of_it_stands_in_the_list(tab: Tab):
-    assert NAME not in text_of(tab.measure()[tab.measurement.scores])
-    assert EMBEDDER.count == 0
-
-
 def test_over_the_cap_nothing_is_read_or_spent(tab: Tab):
     tab.ledger.set_cap("letters", "record", Cap(0.4, 1e-4))
     words, free = tab.price()
@@ -144,36 +137,12 @@ def test_what_ends_it_while_rows_are_read_releases_nothing_and_stays_spent(tab: 
     assert tab.spent == (1, pytest.approx(0.5, rel=0.01))
 
 
-def test_a_failure_stays_spent_and_can_be_tried_again(tab: Tab, monkeypatch: pytest.MonkeyPatch):
-    def broken(texts: Any) -> Any:
-        raise RuntimeError("out of memory")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(EMBEDDER, "embed", broken)
-        with pytest.raises(RuntimeError):
-            tab.release()
-    assert tab.spent[0] == 1
-    assert (tab.prototypes.released, tab.prototypes.busy) == (None, False)
-    tab.release()
-    assert tab.prototypes.released is not None
-
-
 def test_data_that_changed_after_the_button_was_pressed_is_not_charged(tab: Tab):
     tab.offer._order(0.5, tab.request)
     confirm(tab.session, Dataset("others", LABELS, rows(40)))
     with pytest.raises(UsageError, match="has changed. Nothing was charged"):
         list(tab.offer._release(tab.request))
     assert tab.ledger.snapshot("others", "record").runs == tab.spent[0] == 0
-
-
-def test_two_presses_are_one_release(tab: Tab):
-    tab.offer._order(0.5, tab.request)
-    running = begun(tab)
-    with pytest.raises(UsageError, match="wait for them"):
-        tab.offer._order(0.5, tab.request)
-    list(running)
-    assert list(tab.offer._release(tab.request)) == []
-    assert tab.spent[0] == 1
 
 
 def test_for_users_one_row_each_counts_and_the_price_is_theirs(tmp_path: Path):
@@ -199,18 +168,3 @@ def test_rows_that_turn_out_to_be_private_get_no_further_figure(tab: Tab):
     with pytest.raises(UsageError, match="measure again"):
         list(tab.measurement.add_prototypes(tab.request))
     assert tab.scored.prototypes is None
-
-
-@pytest.mark.parametrize(
-    ("correct", "of", "said"),
-    [
-        (990, 1000, "do better than this model."),
-        (8, 10, "look better than this model, but intervals overlap"),
-        (300, 1000, ""),
-    ],
-)
-def test_the_list_says_that_prototypes_do_better(correct: int, of: int, said: str):
-    shown = text_of(accuracies([scorecard(ZERO_SHOT), scorecard(PRIVATE)], Accuracy(correct, of)))
-    assert (f"For labels alone, class prototypes {said}" in shown) is bool(said)
-    better = replace(scorecard(ZERO_SHOT), calibrated=Accuracy(999, 1000))
-    assert ("these demonstrations" in text_of(accuracies([better, scorecard(PRIVATE)], Accuracy(990, 1000)))) is True
