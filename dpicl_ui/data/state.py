@@ -17,6 +17,7 @@ from mechanisms.data.sizes import MeasuredSizes, measure_sizes
 from mechanisms.data.table import Table
 from mechanisms.errors import DataError, UsageError
 from mechanisms.records import Dataset
+from mechanisms.runs.plan import suggested_delta
 
 _COUNT_DELTA = 1e-6
 """Counting comes before the run's delta is chosen: a thousandth of this is the chance that a measured size is low."""
@@ -126,6 +127,11 @@ class Confirmed:
     def sizes(self) -> dict[str, int]:
         """The public size of each label: as measured, or the true one, which was declared public."""
         return dict(self.measured.sizes if self.measured else self.dataset.counted_sizes())
+
+    @property
+    def usual_delta(self) -> float:
+        """The delta that is taken where none is said; of public sizes."""
+        return suggested_delta(sum(self.sizes.values()))
 
     @property
     def asked(self) -> Asked:

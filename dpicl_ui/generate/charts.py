@@ -14,7 +14,7 @@ from mechanisms.runs.stages.openings import OpeningsReleased
 from mechanisms.runs.stages.vote import Ballot, VotesReleased
 from mechanisms.runs.view import RunView, Writing
 from mechanisms.sampling import SamplingPlan
-from mechanisms.steps.mechanism import Line, Picture
+from mechanisms.steps.mechanism import Picture
 
 # The stages in a row, and what is being asked of the data now.
 
@@ -27,10 +27,8 @@ def stages_card(view: RunView) -> list[Tree]:
     at = view.stages.index(view.stage) if view.stage in view.stages else -1
     past = len(view.stages) if view.phase == "completed" else at
     marks = ("done" if i < past else "current" if i == at and running else "later" for i in range(len(view.stages)))
-    known = stages_by_place()
-    row = el(
-        "ul.stages", *(el(f"li.stage.{mark}", known[each].title) for each, mark in zip(view.stages, marks, strict=True))
-    )
+    titles = (stages_by_place()[each].title for each in view.stages)
+    row = el("ul.stages", *(el(f"li.stage.{mark}", title) for title, mark in zip(titles, marks, strict=True)))
     return [*([row] if len(view.stages) > 1 else []), *(_under_way(view) if running else [])]
 
 
@@ -72,11 +70,12 @@ def live(view: RunView) -> dict[str, Any]:
     """
     shown = view.shown
     token, text, before = (shown.token, shown.text, shown.before) if shown else (None, "", "")
-    before = before if text.startswith(before) else ""
+    before, sampling = before if text.startswith(before) else "", _sampling(view)
+    most = f" of at most {sampling.tokens}" if sampling else ""
     return {
         "phase": view.phase,
         "where": _where(view),
-        "count": _count(view, token) if token else "",
+        "count": f"token {token.step}{most}{', free' if token.free else ''}" if token else "",
         "progress": round(view.progress, 3),
         "sentence": _sentence(token).format(unit=view.unit) if token else "",
         "text": before,
@@ -105,12 +104,6 @@ def _which(view: RunView, writing: Writing) -> str:
     return f", number {writing.number} of {shots}" if shots > 1 else ""
 
 
-def _count(view: RunView, token: TokenReleased) -> str:
-    sampling = _sampling(view)
-    most = f" of at most {sampling.tokens}" if sampling else ""
-    return f"token {token.step}{most}{', free' if token.free else ''}"
-
-
 def _where(view: RunView) -> str:
     if view.phase == "waiting":
         return drafting_in_words(view) or "Waiting for the model …"
@@ -136,9 +129,7 @@ def reading(view: RunView) -> str:
     if sampling is None or certificate is None or WHETHER_SHOWN not in certificate.public_inputs:
         return "reading the prompt"
     expected = sampling.expected_sample
-    if certificate.by_user:
-        return f"reading the rows of about {expected} users"
-    return f"reading about {expected} rows"
+    return f"reading the rows of about {expected} users" if certificate.by_user else f"reading about {expected} rows"
 
 
 def visible(token: str) -> str:
@@ -228,7 +219,9 @@ def picture_card(view: RunView) -> dict[str, Any] | None:
 
 def _drawn(picture: Picture, writing: Writing) -> dict[str, Any]:
     private = writing.private.clipped if writing.private else None
-    clean = [_clean(each, private) for each in picture.lines]
+    candidates = [each.candidate for each in picture.lines]
+    clean = [None if private is None or each is None else [side[each] for side in private] for each in candidates]
+    names = [visible(each) for each in writing.token.candidates] if writing.token else []
     places = [0.0, picture.upto, *(at for pair in clean if pair for at in pair)]
     places += [at for line in picture.lines for at in (*line.marks, *(end for span in line.spans for end in span))]
     axis = Axis.of(places)
@@ -240,7 +233,7 @@ def _drawn(picture: Picture, writing: Writing) -> dict[str, Any]:
         "zero": axis.share(0.0),
         "lines": [
             {
-                "words": _words(line, writing),
+                "words": names[line.candidate] if names and line.candidate is not None else line.words,
                 "token": line.candidate is not None,
                 "note": line.note,
                 "pale": line.pale,
@@ -251,19 +244,6 @@ def _drawn(picture: Picture, writing: Writing) -> dict[str, Any]:
             for line, pair in zip(picture.lines, clean, strict=True)
         ],
     }
-
-
-def _words(line: Line, writing: Writing) -> str:
-    if line.candidate is None or writing.token is None:
-        return line.words
-    return visible(writing.token.candidates[line.candidate])
-
-
-def _clean(line: Line, private: tuple[tuple[float, ...], tuple[float, ...]] | None) -> tuple[float, float] | None:
-    if private is None or line.candidate is None:
-        return None
-    before, after = private
-    return before[line.candidate], after[line.candidate]
 
 
 # Noisy counts as bars, each with the noise to either side of it: openings and votes.
@@ -329,9 +309,6 @@ def _head(title: str) -> Tree:
 def _more(groups: int) -> list[Tree]:
     hidden = groups - MOST_GROUPS
     return [el("p.muted", f"{hidden} more labels are in the saved run.")] if hidden > 0 else []
-
-
-# Which picture stands on the screen: the newest of openings, tokens and votes.
 
 
 def writes(view: RunView) -> bool:

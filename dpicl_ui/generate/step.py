@@ -115,7 +115,7 @@ class GenerateStep:
             button.click(self._app.bar_after(step), None, self._app.bar.html, **PRIVATE)
 
     def _show_budget(self, request: gr.Request) -> Any:
-        return budget_of(self._app.session(request), self._app.ledger(request))
+        return budget_of(self._app, request)
 
     def _stop(self, request: gr.Request) -> Any:
         self._app.session(request).of(GenerateState).stop()

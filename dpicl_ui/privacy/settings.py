@@ -7,14 +7,13 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.data.state import Confirmed
 from dpicl_ui.frame.controls import control, described, in_field, said
 from dpicl_ui.frame.guard import PRIVATE
 from dpicl_ui.frame.inputs import number
 from dpicl_ui.frame.tree import el, panel
 from mechanisms.data.headers import field_name
 from mechanisms.discovery import Parameter, parameters
-from mechanisms.runs.plan import Plan, suggested_delta
+from mechanisms.runs.plan import Plan
 from mechanisms.runs.spec import FLAGGED, Group, Recipe, RunSpec, Split
 from mechanisms.sampling import Scheme
 from mechanisms.steps import (
@@ -174,7 +173,3 @@ def _component(each: Parameter) -> Any:
     if isinstance(each.default, bool):
         return gr.Checkbox(each.default, **words)
     return gr.Textbox("", placeholder=f"{each.default:g}", **words)
-
-
-def usual_delta(confirmed: Confirmed) -> float:
-    return suggested_delta(sum(confirmed.sizes.values()))

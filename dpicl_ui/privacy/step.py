@@ -18,9 +18,9 @@ from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import Tree, Updates, budget, drawn, el, notice, panel, spinner
 from dpicl_ui.privacy.cards import CALIBRATING, odds, outcome, refused, stages_in_words
 from dpicl_ui.privacy.noise import Expectation, picture
-from dpicl_ui.privacy.settings import ExpertSettings, usual_delta
+from dpicl_ui.privacy.settings import ExpertSettings
 from dpicl_ui.privacy.state import PrivacyState
-from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget
+from mechanisms.accounting import Cap, PrivacyTarget
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.inference.models.listing import available_models
 from mechanisms.runs.settings import settings
@@ -195,7 +195,7 @@ class PrivacyStep:
         if confirmed is None:
             raise UsageError("Choose a data set in step 1 first.")
         asked = said({"shots": values[self.shots]}) | self.expert.asked(values)
-        usual = {"epsilon": number("Epsilon", values[self.epsilon]), "delta": usual_delta(confirmed)}
+        usual = {"epsilon": number("Epsilon", values[self.epsilon]), "delta": confirmed.usual_delta}
         return RunSpec.of(**confirmed.settled | usual | asked)
 
     def _odds(self, session: Session, values: Mapping[Any, Any]) -> Updates:
@@ -245,8 +245,7 @@ class PrivacyStep:
         }
 
     def _spent(self, request: gr.Request) -> Updates:
-        session = self._app.session(request)
-        return {self.budget: budget_of(session, self._app.ledger(request)), **self._app.steps(session)}
+        return {self.budget: budget_of(self._app, request), **self._app.steps(self._app.session(request))}
 
     def _picture(self, session: Session) -> dict[str, Any] | None:
         plan, expected = session.of(PrivacyState).plan, session.of(Expectation).found
@@ -261,13 +260,12 @@ class PrivacyStep:
         return {self.noise: self._picture(session)}
 
     def _set_cap(self, epsilon: float, delta: float, request: gr.Request) -> Updates:
-        session, ledger = self._app.session(request), self._app.ledger(request)
-        confirmed = session.of(DataState).confirmed
+        confirmed = self._app.session(request).of(DataState).confirmed
         if confirmed is None:
             raise UsageError("Choose a data set in step 1 first.")
         cap = Cap(float(epsilon or 0), float(delta or 0))
-        ledger.set_cap(confirmed.dataset.name, confirmed.dataset.unit, cap)
-        return {self.cap_notice: notice("The cap is set.", "good"), self.budget: budget_of(session, ledger)}
+        self._app.ledger(request).set_cap(confirmed.dataset.name, confirmed.dataset.unit, cap)
+        return {self.cap_notice: notice("The cap is set.", "good"), self.budget: budget_of(self._app, request)}
 
     def _save(self, request: gr.Request) -> Updates:
         session = self._app.session(request)
@@ -292,8 +290,9 @@ class PrivacyStep:
         return outcome(planned) if planned else gr.skip()
 
 
-def budget_of(session: Session, ledger: PrivacyLedger) -> list[Tree]:
+def budget_of(app: Services, request: gr.Request) -> list[Tree]:
     """The ledger's state of the confirmed data set, with what the planned run would add."""
+    session, ledger = app.session(request), app.ledger(request)
     confirmed, planned = session.of(DataState).confirmed, session.of(PrivacyState).planned
     if confirmed is None:
         return []

@@ -23,7 +23,6 @@ from mechanisms.evaluation.evaluate import Progress
 from mechanisms.evaluation.prototypes import ClassPrototypes, PrototypesRequest, release_prototypes
 from mechanisms.records import RECORD, unit_in_words
 from mechanisms.rounding import rounded_up
-from mechanisms.runs.plan import suggested_delta
 
 # What the card of class prototypes says: what they are, what they cost, and that they are paid for.
 
@@ -159,5 +158,5 @@ class PrototypesOffer:
 
 def _request(confirmed: Confirmed, epsilon: Any) -> PrototypesRequest:
     """A release at a delta that follows from the data set's public sizes."""
-    target = PrivacyTarget(number("Epsilon", epsilon), suggested_delta(sum(confirmed.sizes.values())))
+    target = PrivacyTarget(number("Epsilon", epsilon), confirmed.usual_delta)
     return PrototypesRequest(target, len(confirmed.sizes))

@@ -352,9 +352,7 @@ def run_all_stages(page: Page, seen: Journey) -> None:
     openings = page.wait_for_function("() => document.querySelector('#openings').innerText.trim()", timeout=SLOW)
     seen.shown["openings"] = openings.json_value()
     page.wait_for_selector("#run-notice .notice", timeout=3 * SLOW)
-    for name, place in (
-        ("all stages", "#run-notice"), ("votes", "#votes"), ("score", "#own-score"),
-    ):  # fmt: skip
+    for name, place in (("all stages", "#run-notice"), ("votes", "#votes"), ("score", "#own-score")):
         seen.shown[name] = page.inner_text(place)
     look(page, seen, "all stages")
     step(page, 5)
@@ -364,12 +362,9 @@ def run_all_stages(page: Page, seen: Journey) -> None:
 # What it left.
 
 
-def test_a_closed_step_says_why(journey: Journey):
-    assert "step 1" in journey.shown["closed step"]
-
-
-def test_the_first_page_plays_a_run_that_can_be_held(journey: Journey):
+def test_the_first_page_plays_a_run_that_can_be_held_and_a_closed_step_says_why(journey: Journey):
     assert journey.shown["stands still"] == "True"
+    assert "step 1" in journey.shown["closed step"]
 
 
 def test_a_first_line_that_looks_like_a_row_is_asked_about_and_shown_both_ways(journey: Journey):
@@ -377,9 +372,6 @@ def test_a_first_line_that_looks_like_a_row_is_asked_about_and_shown_both_ways(j
     assert journey.canary not in journey.shown["question"]
     assert journey.canary in journey.shown["as header"]
     assert "61 rows" in journey.shown["preview"]
-
-
-def test_the_curator_sees_the_file_and_must_confirm_what_becomes_public(journey: Journey):
     assert journey.canary in journey.shown["preview"]
     assert HOSTILE in journey.shown["preview"]
     assert journey.hacked is None
@@ -392,11 +384,8 @@ def test_the_browsers_own_translator_is_told_to_stay_away_and_the_page_is_englis
     assert journey.shown["language"] == "en"
 
 
-def test_drafts_come_beside_the_words_by_themselves(journey: Journey):
+def test_drafts_come_by_themselves_and_the_picture_of_the_noise_moves_before_the_slider_is_let_go(journey: Journey):
     assert all(label in journey.shown["drafts"] for label in LABELS)
-
-
-def test_the_picture_of_the_noise_moves_with_the_slider_before_it_is_let_go(journey: Journey):
     low, high = (float(journey.shown[f"noise {key}"].rpartition("±")[2]) for key in ("Home", "End"))
     assert low > 10 * high
 
@@ -453,9 +442,6 @@ def test_an_export_is_loaded_checked_and_answers(journey: Journey):
     assert "Zero-shot" in journey.shown["answer"]
     assert any(label in journey.shown["answer"] for label in LABELS)
     assert "16 test rows" in journey.shown["scores"]
-
-
-def test_rows_that_were_written_from_are_not_measured(journey: Journey):
     assert "Private data sets have every row" in journey.shown["shared"]
 
 
@@ -480,9 +466,6 @@ def test_every_stage_says_what_it_asks_and_leaves_its_picture(journey: Journey):
     assert "stand clear of the noise" in journey.shown["openings"] or "No opening" in journey.shown["openings"]
     assert all(label in journey.shown["votes"] for label in ("card", "loan"))
     assert "own rows" in journey.shown["score"]
-
-
-def test_the_run_of_all_stages_ends_with_a_set_that_holds_and_was_charged(journey: Journey):
     made = loads((journey.folder / "second.json").read_text(encoding="utf-8"))
     assert journey.shown["all stages"].startswith("Done.")
     assert [stage.name for stage in made.stages] == ["openings", "write", "vote", "calibrate", "score"]
@@ -507,8 +490,7 @@ def test_the_canary_is_nowhere_but_on_the_screen(journey: Journey):
 
 
 def test_uploads_leave_no_file(journey: Journey):
-    left = [path.name for path in journey.files("temp") if path.suffix in (".csv", ".json") and path.stat().st_size]
-    assert left == []
+    assert not [each for each in journey.files("temp") if each.suffix in (".csv", ".json") and each.stat().st_size]
 
 
 def test_nothing_is_asked_of_other_hosts_and_the_console_is_clean(journey: Journey):
@@ -519,7 +501,4 @@ def test_nothing_is_asked_of_other_hosts_and_the_console_is_clean(journey: Journ
 
 def test_every_step_is_there_for_those_who_do_not_see_it_and_for_keys(journey: Journey):
     assert journey.inaccessible == []
-
-
-def test_no_step_is_wider_than_a_small_phone(journey: Journey):
     assert journey.overflow == dict.fromkeys(journey.overflow, 0)

@@ -39,7 +39,7 @@ MARKUP = re.compile(
 )
 TEMPLATES = {
     """f'<h2>{self._places[number - 1].title}</h2><p class="gate-why"></p>'""": "the titles of the steps are the app's",
-    "_TEMPLATE.replace('NAME', name)": "so are the names of its sliders",
+    "_TEMPLATE": "the slider of epsilon",
 }
 """Templates that are not the empty element, as they stand in the source, and why no text of a user is in them."""
 ATTRIBUTE = re.compile(r"setAttribute\(\s*([^,]+),")

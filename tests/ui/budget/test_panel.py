@@ -17,7 +17,6 @@ from dpicl_ui.budget import BudgetPanel, gate
 from dpicl_ui.frame.sessions import Session, Sessions
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Fingerprint, PrivacyLedger, claim
-from mechanisms.accounting.account import lines
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed, Gaussian
 from mechanisms.rounding import rounded_up
@@ -89,23 +88,6 @@ def test_each_of_two_data_sets_has_its_own_runs(place: Place):
     assert "column 'pupil'" in place.words(school, place.step.standing)
     spent = place.ledger.snapshot("clinic", "record").epsilon
     assert f"{rounded_up(spent, 3)} spent" in place.words(clinic, place.step.standing)
-
-
-def test_the_words_under_a_figure_say_how_it_was_found_and_are_true(place: Place):
-    """A sum is called a sum, and what is none is not."""
-    place.spend("clinic")
-    for _ in range(11):
-        place.spend("clinic", what="more")
-    account = place.ledger.account("clinic", "record")
-    told = list[str]()
-    for line in lines(account):
-        before = sum(each.epsilon for each in account.runs[: 1 + account.runs.index(line.run)])
-        words = budget._bound(line.after)
-        told.append(words)
-        assert (words == "the sum of the claims") is (line.after.epsilon == pytest.approx(before))
-        assert words in place.words(place.look(), place.step.runs)
-    assert set(told) == {"the sum of the claims", "by the Renyi filter, not the sum"}
-    assert "It is not the sum" not in place.words(place.look(), place.step.runs)
 
 
 def test_the_planned_run_stands_beside_what_is_spent_of_its_own_data_set_alone(place: Place):

@@ -65,26 +65,6 @@ def test_the_sentence_is_shown_for_the_first_label_as_the_model_will_be_asked(ta
     assert tab.step._choose(["y"], TAB)[tab.step.words.said] != own[tab.step.words.said]
 
 
-def test_other_columns_propose_anew_and_a_user_column_does_not(tab: Tab):
-    tab.upload("text", "label", "topic")
-    tab.say(kind="letter", writer="a fan")
-    tab.inspect("text", "label", "topic")
-    assert tab.asked.kind == "letter"
-    tab.inspect("text", "topic")
-    assert (tab.asked.kind, tab.asked.writer, tab.state.file.label_field) == ("text", "a fan", "Topic")
-    assert tab.values()[tab.step.words.kind] == "text"
-
-
-@pytest.mark.parametrize("said", [{"kind": "review"}, {"writer": "a patient"}, {"words": "x = joy"}])
-def test_other_words_take_back_what_was_confirmed(tab: Tab, said):
-    tab.upload("text", "label", "other")
-    tab.confirm()
-    columns = tab.state.columns
-    tab.say(**said)
-    assert tab.state.confirmed is None
-    assert tab.state.columns is not columns
-
-
 def test_words_that_are_the_same_leave_what_was_confirmed(tab: Tab):
     """A browser sends them again whenever somebody walks over their fields by keys."""
     tab.upload("message", "topic", "other")

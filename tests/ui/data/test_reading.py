@@ -11,7 +11,7 @@ import pytest
 
 from dpicl_ui.data.forms import STAYS, Waiting
 from dpicl_ui.frame.guard import guarded
-from mechanisms.errors import DataError, SeveralErrors, UsageError
+from mechanisms.errors import DataError, SeveralErrors
 from mechanisms.runs.settings import settings
 from tests.ui.data.tab import NO_USER, TAB, Tab
 from tests.ui.tabs import planned
@@ -119,21 +119,6 @@ def test_sheets_are_chosen(tab: Letters):
     tab.bring(workbook(Readme=[("About",)], Data=rows), "letters.xlsx")
     tab.read_so(sheet="Data")
     assert len(tab.shown_rows) == 40
-
-
-@pytest.mark.parametrize(
-    ("said", "message"),
-    [
-        (("names", "no such", "", None, "0"), "no encoding"),
-        (("names", "", "", None, "x"), "whole number|needs a number"),
-    ],
-)
-def test_an_answer_that_cannot_be_used_is_refused_and_the_file_waits_on(tab: Letters, said, message):
-    tab.bring(f"{SECRET},card\n{letters(header='')}")
-    with pytest.raises(UsageError, match=message):
-        tab.read_so(*said)
-    tab.read_so("row")
-    assert len(tab.shown_rows) == 41
 
 
 def test_a_file_that_is_refused_or_asked_about_says_that_the_first_one_stays(tab: Letters):

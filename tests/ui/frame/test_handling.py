@@ -14,9 +14,7 @@ from dpicl_ui.frame.inputs import PrivateCheckboxGroup, PrivateDropdown, taken
 from dpicl_ui.frame.services import StepBar
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.page import PLACES
-from dpicl_ui.test.state import origin, verified
-from mechanisms.demos.demo_set import to_text
-from mechanisms.demos.signature import signed
+from dpicl_ui.test.state import verified
 from mechanisms.errors import DataError
 from mechanisms.records import Demonstration
 from tests.ui.generate.recording import demo_set
@@ -142,16 +140,6 @@ def test_a_loaded_set_is_accounted_anew(share, kind):
     assert shown == kind
     assert "\n" not in line
     assert ("privacy/epsilon" in line) == (kind == "bad")
-
-
-def test_a_loaded_file_says_where_it_was_written(tmp_path: Path, monkeypatch):
-    made = demo_set(Demonstration("a", "News"))
-    text = to_text(signed(made))
-    assert origin(text) == ("Written by this installation and unchanged.", "good")
-    assert origin(text.replace("Classify each", "Sort each")) == ("Changed since this installation wrote it.", "bad")
-    assert origin(made.dumps()) == ("Without a signature.", "info")
-    monkeypatch.setenv("DPICL_HOME", str(tmp_path / "elsewhere"))
-    assert origin(text)[0].startswith("Written elsewhere")
 
 
 @pytest.mark.parametrize("made", [PrivateDropdown, PrivateCheckboxGroup])

@@ -81,9 +81,11 @@ def test_a_stop_ends_it_at_its_next_step_and_another_can_be_ordered(controls: Jo
 def test_a_stop_reaches_no_other_tab_and_no_other_kind(controls: JobControls[int]):
     for tab in (TAB, NEXT):
         jobs(controls, tab).order(2)
-    other = controls._app.session(TAB).of(OtherCounts).order(2)
+    others = controls._app.session(TAB).of(OtherCounts)
+    others.order(2)
     controls.halt(TAB)
-    assert not other.stop.is_set()
+    with others.taken() as other:
+        assert not other.stop.is_set()
     assert len(list(controls.run(NEXT, counting))) == 2
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gc
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -27,8 +26,6 @@ from tests.ui.tabs import in_page, services
 from tests.ui.trees import tags, text_of
 
 pytestmark = pytest.mark.slow
-
-GB = 10**9
 
 
 class Shelf:
@@ -103,26 +100,6 @@ def test_a_model_in_use_is_not_replaced(shelf):
     del held
     loader.choose(GEMMA)
     assert loader.model().name == f"toy {GEMMA}"
-
-
-def test_what_cannot_fit_is_refused_while_the_old_model_stays(shelf, monkeypatch):
-    sizes = {EMBEDDED: 2 * GB, GEMMA: 5 * GB}
-    monkeypatch.setattr(needs, "needs", lambda name: Sized(sizes[name]))
-    loader = begun()
-    held = weakref.ref(loader.model())
-    monkeypatch.setattr(needs, "available_memory", lambda: 3 * GB - 1)
-    with pytest.raises(ModelUnavailable, match="choose a smaller one"):
-        loader.choose(GEMMA)
-    gc.collect()
-    assert loader.model() is held()
-    monkeypatch.setattr(needs, "available_memory", lambda: 3 * GB)  # with what the old one leaves
-    loader.choose(GEMMA)
-    assert loader.model().name == f"toy {GEMMA}"
-
-
-class Sized:
-    def __init__(self, memory: int) -> None:
-        self.memory = memory
 
 
 def test_one_model_is_loaded_at_a_time(shelf):

@@ -126,3 +126,20 @@ def test_what_only_the_curator_sees_is_never_recorded(
     charts = [each["chart"] for each in looked["parts"]["live"] if each]
     assert charts
     assert all(bar["clean"] is None for chart in charts for bar in chart["bars"])
+
+
+def test_a_stop_reaches_the_run_under_way_and_no_other():
+    state = Session().of(GenerateState)
+    state.stop()  # before there is one
+    first = state.begin()
+    state.stop()
+    second = state.begin()
+    assert first.stop.is_set()
+    assert not second.stop.is_set()
+
+
+def test_a_closed_tab_stops_its_run():
+    session = Session()
+    run = session.of(GenerateState).begin()
+    session.close()
+    assert run.stop.is_set()

@@ -10,12 +10,10 @@ import pytest
 from dpicl_ui.frame.controls import control, said
 from dpicl_ui.privacy.settings import asked_parameters, private_mechanisms, transforms
 from dpicl_ui.privacy.step import PrivacyStep
-from mechanisms.accounting import fingerprint
-from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, Record
-from mechanisms.runs.plan import plan_for, suggested_delta
+from mechanisms.runs.plan import suggested_delta
 from mechanisms.runs.spec import Recipe, RunSpec
 from mechanisms.steps import mechanism_names
 from tests.ui.data.tab import TAB
@@ -102,17 +100,6 @@ def test_the_form_as_it_is_at_first_leaves_all_open_that_follows_from_the_sizes(
 def test_what_is_set_is_asked_for(step: PrivacyStep, name, typed, meant):
     confirm(step._app.session(TAB), DATASET)
     assert getattr(spec(step, **{name: typed}), name) == meant
-
-
-def test_measured_sizes_are_claimed_and_may_have_used_up_epsilon(step: PrivacyStep):
-    measured = MeasuredSizes({"a": 3000, "b": 4000}, 0.25, 1e-9, fingerprint(DATASET).content)
-    confirmed = confirm(step._app.session(TAB), DATASET, measured)
-    asked = spec(step)
-    assert (asked.sizes, asked.count_epsilon) == (None, 0.25)
-    plan = plan_for(asked, DATASET, confirmed.measured)
-    assert (plan.sizes, plan.whole) == (measured.sizes, 0.75)
-    with pytest.raises(UsageError, match="all of epsilon"):
-        spec(step, epsilon=0.25)
 
 
 # Mechanisms and transforms bring their own parameters.

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -112,26 +110,6 @@ def test_two_handlers_calibrate_the_same_settings_once(session: Session, monkeyp
         assert entered.wait(10)
         assert pool.submit(state.look, FIRST, None).result() is run.result()
     assert not second.is_set()
-
-
-def test_what_was_overtaken_while_it_waited_is_not_calibrated_for_the_screen(
-    session: Session, monkeypatch: pytest.MonkeyPatch
-):
-    state = session.of(PrivacyState)
-
-    @contextmanager
-    def waiting() -> Iterator[None]:
-        monkeypatch.setattr(state, "_calibrating", nullcontext())
-        later = state.look(LATER, None)
-        assert later is not None
-        assert later is state.planned
-        monkeypatch.setattr(privacy_state, "plan_for", lambda *_: pytest.fail("calibrated in vain"))
-        yield
-
-    monkeypatch.setattr(state, "_calibrating", waiting())
-    assert state.look(FIRST, None) is None
-    assert state.planned is not None
-    assert state.planned.spec is LATER
 
 
 # The app and Python plan the same run where nobody says otherwise; the command line and Python share one function.

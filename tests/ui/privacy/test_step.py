@@ -39,7 +39,7 @@ def test_a_run_is_planned_and_told(step: PrivacyStep, session):
     assert "vote for the one" in text_of(shown[step.stages])
     assert planned.plan.guarantee in text_of(shown[step.outcome])
     assert "this run" in text_of(shown[step.budget])
-    assert "allows" in text_of(budget_of(session, step._app.ledger(TAB)))
+    assert "allows" in text_of(budget_of(step._app, TAB))
 
 
 def test_what_is_left_open_stands_in_grey(step: PrivacyStep, session):

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dpicl_ui.frame.sessions import Session
 from dpicl_ui.test.cards import PROTOTYPES
-from dpicl_ui.test.state import PrototypesState
-from mechanisms.accounting import Cap
-from mechanisms.errors import BudgetRefused, UsageError
+from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, Record
 from tests.ui.tabs import confirm
 from tests.ui.test.tab import EMBEDDER, LABELS, LETTERS, SESSIONS, SET, Tab, rows
@@ -52,19 +48,6 @@ def test_they_are_paid_for_once_and_kept(tab: Tab):
     assert tab.spent == (1, epsilon)
 
 
-def test_other_data_or_another_tab_has_none(tab: Tab):
-    tab.release()
-    confirm(tab.session, Dataset("letters", LABELS, LETTERS.records[1:]))
-    assert tab.prototypes.released is None
-    then = re.search(r"then stands at (\S+) of 10", tab.price()[0])
-    assert then is not None
-    tab.release()
-    assert float(then[1]) == pytest.approx(tab.spent[1], rel=0.01)  # the bounds of two runs are no plain sum
-    other = Session()
-    confirm(other, LETTERS)
-    assert other.of(PrototypesState).released is None
-
-
 @pytest.mark.parametrize("before", [True, False])
 def test_their_figure_stands_beside_the_others_on_the_same_rows(tab: Tab, before: bool):
     first, second = (tab.release, tab.measure) if before else (tab.measure, tab.release)
@@ -76,18 +59,6 @@ def test_their_figure_stands_beside_the_others_on_the_same_rows(tab: Tab, before
     assert found.value > 0.7
     assert "Your demonstrations" in shown
     assert NAME in shown
-
-
-def test_over_the_cap_nothing_is_read_or_spent(tab: Tab):
-    tab.ledger.set_cap("letters", "record", Cap(0.4, 1e-4))
-    words, free = tab.price()
-    assert "cap does not allow" in words
-    assert not free
-    with pytest.raises(BudgetRefused):
-        tab.release()
-    assert (tab.spent[0], EMBEDDER.count, tab.prototypes.busy) == (0, 0, False)
-    tab.release(0.3)
-    assert tab.spent[0] == 1
 
 
 def test_what_would_be_wasted_is_not_charged(tab: Tab):
