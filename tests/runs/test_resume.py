@@ -32,14 +32,13 @@ from mechanisms.runs.events import (
     StageStarted,
     TokenReleased,
 )
-from mechanisms.runs.gate import Gate
-from mechanisms.runs.journal import RunJournal, _Seals
 from mechanisms.runs.plan import plan_for
 from mechanisms.runs.run import run
-from mechanisms.runs.run_file import from_lines, line_of
+from mechanisms.runs.run_file import RunJournal, _Seals, from_lines, line_of
 from mechanisms.runs.stages.vote import VotesReleased
+from mechanisms.runs.stages.write import Writer
+from mechanisms.runs.text import Gate
 from mechanisms.runs.verification import verify
-from mechanisms.runs.writing import Writing
 from tests.runs.running import CAP, KINDS, Embedding, Reading, asked_for, data, ledger, rows, spec
 
 FILE = "run.dpicl.jsonl"
@@ -352,7 +351,7 @@ def test_what_the_gate_refuses_is_refused_wherever_the_run_was_cut_off(told, tmp
 
     monkeypatch.setattr(Gate, "reason", reason)
     cut_off("alone", tmp_path / FILE, lambda event: isinstance(event, told))
-    monkeypatch.setattr(Writing, "_written", lambda *arguments: iter(()))  # nothing but what was told stands
+    monkeypatch.setattr(Writer, "_written", lambda *arguments: iter(()))  # nothing but what was told stands
     monkeypatch.setattr("mechanisms.runs.run._filled", lambda state: iter(()))
     again: list[RunEvent] = []
     with closing(journal_at(tmp_path / FILE)) as journal, pytest.raises(UsageError, match="Nothing of this run"):
