@@ -147,7 +147,7 @@ def test_a_run_that_is_too_long_for_a_run_file_is_gone_on_with_all_the_same(tmp_
     with pytest.raises(TooLong, match="too long for a run file"):
         resumed("alone", tmp_path / FILE)
     paid, whole = charges(), (tmp_path / FILE).read_bytes()
-    assert PrivacyLedger().newest(run_file.key_of(whole.decode().split("\n")[0])) == ""  # it is in the file
+    assert PrivacyLedger().newest(run_file.key_in(whole.decode().split("\n")[0])) == ""  # it is in the file
     with closing(journal_at(tmp_path / FILE)) as journal:  # nothing is lost: it tells the same once more
         again = list(begun("alone", journal))
     assert len(again[-1].demo_set.demonstrations) == 4
@@ -311,7 +311,7 @@ def test_a_file_that_tells_more_than_the_ledger_let_out_is_refused(tmp_path):
     with pytest.raises(UsageError, match="not the one that was written"):
         journal_at(tmp_path / FILE)
     lines = whole.split("\n")[:-1]
-    sealed = _Seals(run_file.key_of(lines[0])).sealed(len(lines), line)
+    sealed = _Seals(run_file.key_in(lines[0])).sealed(len(lines), line)
     (tmp_path / FILE).write_text(whole + sealed)  # even by somebody who has the installation's key
     with closing(journal_at(tmp_path / FILE)) as journal, pytest.raises(UsageError, match="does not know"):
         list(begun("alone", journal))
