@@ -40,10 +40,9 @@ from mechanisms.noise import Randomness
 from mechanisms.queries import Retrieval, query_mechanism_class
 from mechanisms.records import Dataset, default_template
 from mechanisms.runs.events import CuratorEvent, RunCompleted, SetKept
-from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.plan import Plan, plan_for
-from mechanisms.runs.resume import Journal
 from mechanisms.runs.run import run as run_events
+from mechanisms.runs.run_file import RunJournal
 from mechanisms.runs.score import ScoredSet, ScoreFound, ScoreRequest, of_demo_set, read_set, score_set
 from mechanisms.runs.spec import VOTE, RunSpec
 from mechanisms.runs.verification import Verification, verify
@@ -158,7 +157,7 @@ def run(
     keep: Keep,
     *,
     randomness: Randomness | None = None,
-    journal: Journal | None = None,
+    journal: RunJournal | None = None,
     embedder: Embedder | None = None,
 ) -> Generator[CuratorEvent, None, None]:
     """The events of a run, whose set is kept however the run ends.

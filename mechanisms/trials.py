@@ -28,7 +28,7 @@ from mechanisms.inference import LanguageModel
 from mechanisms.inference.models import default_model, load_model
 from mechanisms.inference.models.listing import listed_as
 from mechanisms.records import Dataset
-from mechanisms.runs.public_demonstrations import public_demonstrations
+from mechanisms.runs.drafts import public_demonstrations
 
 Reader = LanguageModel | RemoteReader
 """What reads public demonstrations: a model of this machine, or one behind an address."""

@@ -80,7 +80,7 @@ def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def any_text_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     """The gate refuses nothing: what a toy model writes is no text."""
-    from mechanisms.runs.gate import Gate
+    from mechanisms.runs.text import Gate
 
     monkeypatch.setattr(Gate, "reason", lambda gate, text: None)
 

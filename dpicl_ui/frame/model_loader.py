@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mechanisms.inference import Embedder, LanguageModel
-    from mechanisms.runs.work import Speed
+    from mechanisms.runs.stage import Speed
 
 # torch and transformers take seconds to import: here they are imported in functions, where they are first needed.
 
@@ -133,7 +133,7 @@ class ModelLoader:
         try:
             from mechanisms.inference.models.catalogue import load_model
             from mechanisms.inference.models.needs import needs
-            from mechanisms.runs.work import measure
+            from mechanisms.runs.stage import measure
 
             with self.loading:
                 model = load_model(name, tell=self._tell)
@@ -236,7 +236,7 @@ class EmbedderLoader:
         with self._lock:
             if self._embedder is None:
                 from mechanisms.inference.models.embeddings import load_embedder
-                from mechanisms.runs.work import measure_embedder
+                from mechanisms.runs.stage import measure_embedder
 
                 with self._loader.loading:
                     embedder = load_embedder()

@@ -9,8 +9,8 @@ from dpicl_ui.frame.tree import Tree, el
 from dpicl_ui.generate.charts import reading
 from dpicl_ui.privacy.cards import duration, exactly
 from mechanisms.runs.plan import Plan
+from mechanisms.runs.stage import Speed
 from mechanisms.runs.view import RunView
-from mechanisms.runs.work import Speed
 
 _BELIEVED = 0.5
 """This share of the forecast is added to the time that passed and to the forecast of what is done before their ratio

@@ -22,7 +22,7 @@ from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.inference.models.listing import available_models
-from mechanisms.runs.settings import settings
+from mechanisms.runs.plan import settings
 from mechanisms.runs.spec import RunSpec
 
 NO_RUN = "No run with these settings yet: change them, or wait until they are calibrated."

@@ -24,12 +24,10 @@ from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.language_model import Tokens
 from mechanisms.noise import SecureRandomness
 from mechanisms.records import RECORD, Record
-from mechanisms.runs.defaults import completed
 from mechanisms.runs.events import TokenReleased
-from mechanisms.runs.lockstep import write_together
 from mechanisms.runs.plan import Plan
-from mechanisms.runs.spec import WRITE, Recipe, RunSpec
-from mechanisms.runs.writer import DemonstrationWriter
+from mechanisms.runs.spec import WRITE, Recipe, RunSpec, completed
+from mechanisms.runs.writing import DemonstrationWriter, write_together
 from mechanisms.sampling import Scheme
 
 

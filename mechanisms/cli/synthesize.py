@@ -26,9 +26,8 @@ from mechanisms.inference.models.listing import default_name
 from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset
 from mechanisms.runs.events import RunCompleted
-from mechanisms.runs.journal import RunJournal
-from mechanisms.runs.plan import Plan, plan_for
-from mechanisms.runs.settings import solved_flag
+from mechanisms.runs.plan import Plan, plan_for, solved_flag
+from mechanisms.runs.run_file import RunJournal
 from mechanisms.runs.spec import VOTE, RunSpec
 
 _SLACK = 1e-6

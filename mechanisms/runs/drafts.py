@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from mechanisms.asking import Asked
+from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import Embedder, LanguageModel, WritingPrompt
-from mechanisms.noise import Floats, Integers, Randomness
-from mechanisms.runs.gate import Gate
-from mechanisms.runs.text import cleaned, normalised_text, quotes
+from mechanisms.noise import Floats, Integers, Randomness, SecureRandomness
+from mechanisms.records import Demonstration
+from mechanisms.runs.spec import DRAFTS_A_WINNER, FEWEST_DRAFTS, RunSpec
+from mechanisms.runs.text import Gate, cleaned, normalised_text, quotes
 
 TOP_P = 0.92
 TEMPERATURE = 0.65
@@ -242,3 +245,65 @@ def sample(logits: Floats, randomness: Randomness) -> tuple[Integers, Floats]:
     place = (kept < aim).sum(axis=1)[:, None]
     drawn = np.take_along_axis(order, place, 1)[:, 0].astype(np.int64)
     return drawn, np.log(np.take_along_axis(each, place, 1) / whole)[:, 0].astype(np.float64)
+
+
+def public_demonstrations(
+    demo_set: DemoSet, model: LanguageModel, randomness: Randomness | None = None
+) -> tuple[Demonstration, ...]:
+    """Public demonstrations for the same task, as many as `demo_set`'s: those that it was compared with, if it was.
+
+    Args:
+        randomness: the operating system's; a seeded one where the same set is wanted again: nothing private is drawn.
+    """
+    if demo_set.baselines and demo_set.baselines.public_only:
+        return demo_set.baselines.public_only.demonstrations
+    return written_publicly(
+        demo_set.demonstrations, demo_set.labels, asked_of(demo_set), model, draft_tokens_of(demo_set), randomness
+    )
+
+
+def asked_of(demo_set: DemoSet) -> Asked:
+    """How the model was asked to write a set; of a file that does not say so, what its prompt calls a text."""
+    return demo_set.asked or Asked(kind=demo_set.template.text.lower())
+
+
+def draft_tokens_of(demo_set: DemoSet) -> int:
+    """The most tokens of a draft of the run that wrote a set."""
+    stated = demo_set.certificate.parameters.get("draft_tokens")  # of a run that only writes, a file may say anything
+    usual: int = RunSpec.model_fields["draft_tokens"].default
+    return stated if type(stated) is int and stated > 0 else usual
+
+
+def written_publicly(
+    like: Sequence[Demonstration],
+    labels: tuple[str, ...],
+    asked: Asked,
+    model: LanguageModel,
+    tokens: int,
+    randomness: Randomness | None = None,
+) -> tuple[Demonstration, ...]:
+    """The likeliest of a few drafts, as many of each label as there are in `like`, as a run without any row keeps them.
+
+    Raises:
+        UsageError: the model writes no usable drafts.
+    """
+    randomness = randomness or SecureRandomness()
+    wanted = Counter(each.label for each in like)
+    gate = gate_of(model, asked, labels[0], randomness)
+    written: dict[str, tuple[str, ...]] = {}
+    for label in labels:
+        count = max(FEWEST_DRAFTS, DRAFTS_A_WINNER * wanted[label])
+        taken = [text for texts in written.values() for text in texts]
+        written[label] = write_drafts(model, Drafts(asked, label, labels, count, tokens, {}), gate, randomness, taken)
+    return interleaved({label: written[label][: wanted[label]] for label in labels}, labels)
+
+
+def interleaved(texts: Mapping[str, Sequence[str]], labels: Sequence[str]) -> tuple[Demonstration, ...]:
+    """Demonstrations with the labels taking turns: a small model answers with whatever stands last in a block."""
+    most = max(len(texts[label]) for label in labels)
+    return tuple(
+        Demonstration(texts[label][number], label)
+        for number in range(most)
+        for label in labels
+        if number < len(texts[label])
+    )

@@ -30,12 +30,14 @@ Whole = Annotated[int, Field(ge=1, le=1_000_000)]
 Texts = Annotated[tuple[Text, ...], Field(min_length=1, max_length=MOST)]
 Numbers = Annotated[tuple[Number, ...], Field(min_length=1, max_length=MOST)]
 
+Key = tuple[str, int]
+"""The label and the number of a demonstration that is written token by token."""
 LINE = ConfigDict(extra="forbid", allow_inf_nan=False)
 """Of every event that a file may hold."""
 
 
 class Release:
-    """The base of events that a stage defines in its own file, and of those of single demonstrations."""
+    """The base of the events that a stage defines in its own file."""
 
     def lines(self) -> tuple[str, ...]:
         """The event in words, one line each."""
@@ -236,16 +238,13 @@ class RunFailed:
     message: str
 
 
-WritingEvent = DemoStarted | TokenReleased | DemoCompleted | DemoRefused | DemoCutOff | PrivateDiagnostics
-"""The events of demonstrations that are written token by token."""
+OfDemonstration = DemoStarted | TokenReleased | DemoCompleted | DemoRefused | DemoCutOff
+"""The public events of demonstrations that are written token by token."""
+WritingEvent = OfDemonstration | PrivateDiagnostics
 RunEvent = (
     RunStarted
     | StageStarted
-    | DemoStarted
-    | TokenReleased
-    | DemoCompleted
-    | DemoRefused
-    | DemoCutOff
+    | OfDemonstration
     | Release
     | SetsCompared
     | SetKept
@@ -258,3 +257,9 @@ CuratorEvent = RunEvent | Drafting | StageProgress | PrivateDiagnostics
 """The events for the curator's own screen; a recording begins with `RunStarted`."""
 ENDS = RunCompleted | RunStopped
 """The last events of a run that can be saved."""
+
+
+def key_of(event: OfDemonstration) -> Key:
+    """The demonstration that an event is about."""
+    label = event.demonstration.label if isinstance(event, DemoCompleted) else event.label
+    return label, event.number

@@ -39,9 +39,9 @@ from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Floats, Randomness, SecureRandomness
 from mechanisms.privacy_events import Composed, PrivacyEvent
 from mechanisms.records import Dataset, Demonstration, PromptTemplate
+from mechanisms.runs.drafts import asked_of, draft_tokens_of, written_publicly
 from mechanisms.runs.judging import Reader, of_units, right
 from mechanisms.runs.plan import FILE_FORMAT, LABEL_SET
-from mechanisms.runs.public_demonstrations import asked_of, draft_tokens_of, written_publicly
 from mechanisms.runs.run import TEST_SEED, divided, earlier_runs
 from mechanisms.runs.spec import SCORE, VOTE, RunSpec, Split
 from mechanisms.tallies import Prototypes, Weighing, weights

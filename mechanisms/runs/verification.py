@@ -14,8 +14,7 @@ from mechanisms.demos.demo_set import MEASURED_SIZES, Certificate, DemoSet
 from mechanisms.demos.findings import DEMONSTRATIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, Score, StageRecord
 from mechanisms.errors import StudioError
 from mechanisms.privacy_events import Approximate, Composed
-from mechanisms.runs.certificate import WHERE, implied, plan_of
-from mechanisms.runs.older import CHOOSE
+from mechanisms.runs.certificate import CHOOSE, WHERE, implied, plan_of
 from mechanisms.runs.plan import DECLARED_COUNTS, DECLARED_SIZES, DECLARED_USERS, LABEL_SET, Plan
 from mechanisms.runs.spec import CALIBRATE, SCORE, WRITE
 

@@ -15,8 +15,7 @@ from mechanisms.demos.demo_set import loads
 from mechanisms.demos.signature import Signature, check_signature, signed
 from mechanisms.errors import UsageError
 from mechanisms.exports.export_format import Released, format_named
-from mechanisms.runs.certificate import plan_of
-from mechanisms.runs.older import CHOOSE, OlderPlan
+from mechanisms.runs.certificate import CHOOSE, OlderPlan, plan_of
 from mechanisms.runs.verification import verify
 from mechanisms.steps import mechanism_names
 from mechanisms.steps.noisy_vector import AS_RELEASED

@@ -16,8 +16,7 @@ from mechanisms.demos.demo_set import loads
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.runs import run_file
 from mechanisms.runs.events import DemoCompleted, TokenReleased
-from mechanisms.runs.journal import RunJournal
-from mechanisms.runs.run_file import from_lines, to_lines
+from mechanisms.runs.run_file import RunJournal, from_lines, to_lines
 from tests.cli.command import BANK, check_refusal, run
 from tests.runs.running import KINDS, file_of, recorded
 

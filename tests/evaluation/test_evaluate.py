@@ -23,7 +23,7 @@ from mechanisms.evaluation.evaluate import (
 )
 from mechanisms.evaluation.reader import Arm, Classifier, LocalReader, as_read_by, readers_in_words, without_corrections
 from mechanisms.records import Demonstration, PromptTemplate, Record
-from mechanisms.runs.public_demonstrations import public_demonstrations
+from mechanisms.runs.drafts import public_demonstrations
 from tests.exports.sets import demo_set
 from tests.toy_model import ToyModel
 

@@ -104,7 +104,7 @@ TOKENS = [
         "units are seated at 1.2 times the rate that is charged",
         f"{_TOKENS}[gaussian-per-demonstration-rows]",
         (
-            "mechanisms.runs.writer",
+            _WRITING,
             "sampling.rate(self._plan.sizes[self.label])",
             "min(1.0, 1.2 * sampling.rate(self._plan.sizes[self.label]))",
         ),
@@ -113,14 +113,14 @@ TOKENS = [
     lie(
         "every second demonstration is free",
         f"{_TOKENS}[gaussian-per-demonstration-rows]",
-        (_WRITE, "            if run is not None:\n", "            if run is not None and number == 1:\n"),
+        (_WRITE, "if run is not None:\n", "if run is not None and writer.key[1] == 1:\n"),
         worst=True,
     ),
     lie(
         "a run has half of the samples that it draws",
         f"{_TOKENS}[gaussian-per-demonstration-rows]",
         (_PLAN, "return (Repeat(self.draws_per_label, event(steps, rate)),)", "return (event(steps, rate),)"),
-        (_WRITE, "            if run is not None:\n", "            if run is not None and number == 1:\n"),
+        (_WRITE, "if run is not None:\n", "if run is not None and writer.key[1] == 1:\n"),
         worst=True,
     ),
     lie(
@@ -135,14 +135,14 @@ TOKENS = [
     lie(
         "a demonstration is charged after its first token",
         f"{_TOKENS}[gaussian-per-demonstration-rows]",
-        (_WRITING, "                    charge(*writer.key)\n", ""),
+        (_WRITE, "if run is not None:\n", "if run is None:\n"),
         (
-            _WRITING,
-            "                yield from write_together(group, self._plan, self._model)\n",
-            "                for event in write_together(group, self._plan, self._model):\n"
+            _WRITE,
+            "                yield from write_together(group, self._plan, state.model)\n",
+            "                for event in write_together(group, self._plan, state.model):\n"
             "                    yield event\n"
             "                    if isinstance(event, TokenReleased) and event.step == 1:\n"
-            "                        charge(*_key(event))\n",
+            "                        run.charge(*self._stage.charge_of(*key_of(event)), part_of(key_of(event)))\n",
         ),
         worst=True,
     ),
@@ -243,18 +243,18 @@ TOKENS = [
         "whether a text is refused follows from how many rows there are",
         f"{_TOKENS}[gaussian-per-demonstration-rows]",
         (
-            _WRITING,
-            "        if reason := judge(text) if text else NO_SENTENCE:\n",
-            "        if reason := NO_SENTENCE if _ROWS[-1] % 2 else None:\n",
+            _WRITE,
+            "if reason := self._state.gate.reason(text) if text else NO_SENTENCE:\n",
+            "if reason := NO_SENTENCE if _ROWS[-1] % 2 else None:\n",
         ),
         (
-            _WRITING,
-            "        self._dataset, self._plan, self._model = dataset, plan, model\n",
-            "        self._dataset, self._plan, self._model = dataset, plan, model\n"
-            "        _ROWS.append(len(dataset.records))\n",
+            _WRITE,
+            "        self._stage, self._state, self._plan = stage, state, stage.plan\n",
+            "        self._stage, self._state, self._plan = stage, state, stage.plan\n"
+            "        _ROWS.append(len(state.parts[WRITE].records))\n",
         ),
         (
-            _WRITING,
+            _WRITE,
             'NO_SENTENCE = "it has no whole sentence"\n',
             'NO_SENTENCE = "it has no whole sentence"\n_ROWS = []\n',
         ),
@@ -465,7 +465,7 @@ COMBINED = [
         "seats inside a role are drawn at a rate that the role's share has raised twice",
         f"{_STAGES}[tokens-per-demonstration-roles-rows-by rows-measured]",
         (
-            "mechanisms.runs.writer",
+            _WRITING,
             "sampling.rate(self._plan.sizes[self.label])",
             "min(1.0, sampling.rate(self._plan.sizes[self.label]) / sampling.share)",
         ),
@@ -643,9 +643,9 @@ RESUMED = [
         "what is left of a run that was cut off is forgotten",
         f"{_RESUMED}[4-one by one-per-demonstration]",
         (
-            _WRITING,
-            "for group in groups(writers, self._plan, self._model):",
-            "for group in groups([], self._plan, self._model):",
+            _WRITE,
+            "for group in groups(writers, self._plan, state.model):",
+            "for group in groups([], self._plan, state.model):",
         ),
         worst=True,
     ),
@@ -674,7 +674,7 @@ RESUMED = [
     lie(
         "what was let out before the run was cut off may be drawn again",
         f"{_RESUMED}[8-one by one-per-demonstration]",
-        (_WRITING, "left = [key for key in self._keys if part_of(key) not in seen]", "left = list(self._keys)"),
+        (_WRITE, "left = [key for key in self._keys if part_of(key) not in seen]", "left = list(self._keys)"),
         worst=True,
     ),
     lie(

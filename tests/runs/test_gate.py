@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.data.sources import EXAMPLES, read_table
-from mechanisms.runs.gate import Gate
+from mechanisms.runs.text import Gate
 
 GIBBERISH = (
     "Adadavadafetamazdazdahiladabutanam,",

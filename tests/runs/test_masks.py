@@ -12,7 +12,7 @@ from mechanisms.errors import ModelUnavailable
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Record
 from mechanisms.runs.events import DemoCompleted, TokenReleased
-from mechanisms.runs.writer import DemonstrationWriter
+from mechanisms.runs.writing import DemonstrationWriter
 from tests.runs.neighbours import Spelling
 from tests.runs.running import alone, begun, data, planned, rows
 from tests.toy_model import VOCABULARY, ToyModel

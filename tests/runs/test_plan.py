@@ -13,11 +13,21 @@ from mechanisms.errors import UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Composed
 from mechanisms.records import RECORD
-from mechanisms.runs.defaults import MOST_CORRECTED_LABELS, completed
 from mechanisms.runs.plan import Plan
-from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WRITE, Recipe, RunSpec, Split
+from mechanisms.runs.spec import (
+    CALIBRATE,
+    MOST_CORRECTED_LABELS,
+    OPENINGS,
+    SCORE,
+    VOTE,
+    WRITE,
+    Recipe,
+    RunSpec,
+    Split,
+    completed,
+)
+from mechanisms.runs.stage import Speed, Work, measure
 from mechanisms.runs.stages.score import Score
-from mechanisms.runs.work import Speed, Work, measure
 from mechanisms.tallies import Weighing
 from tests.toy_model import ToyModel
 

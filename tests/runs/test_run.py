@@ -91,7 +91,7 @@ def test_each_stage_takes_time_and_says_what_it_asks(split):
         assert any(vars(stage.work()).values())
         assert stage.task().endswith(".")
         assert "{unit}" not in stage.question.format(unit="row")
-        assert stage.dearest()
+        assert stage.events
 
 
 # What is charged, told and read.

@@ -13,18 +13,14 @@ from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, Record
 from mechanisms.runs import spec as spec_module
-from mechanisms.runs.defaults import (
+from mechanisms.runs.plan import DECLARED_COUNTS, DECLARED_SIZES, Plan, plan_for, public_plan
+from mechanisms.runs.spec import (
+    CALIBRATE,
     FEWEST_DRAFTS,
     MOST_CORRECTED_LABELS,
     MOST_DRAFTS,
     MOST_PROMPTED,
     MOST_WRITTEN_LABELS,
-    completed,
-    fewest_for_roles,
-)
-from mechanisms.runs.plan import DECLARED_COUNTS, DECLARED_SIZES, Plan, plan_for, public_plan
-from mechanisms.runs.spec import (
-    CALIBRATE,
     OPENINGS,
     SCORE,
     SETTINGS,
@@ -35,6 +31,8 @@ from mechanisms.runs.spec import (
     Recipe,
     RunSpec,
     Split,
+    completed,
+    fewest_for_roles,
 )
 from mechanisms.runs.stages import stages_by_place
 from mechanisms.sampling import Scheme

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mechanisms.asking import Asked
-from mechanisms.runs.gate import Gate
-from mechanisms.runs.text import cleaned
+from mechanisms.runs.text import Gate, cleaned
 
 ASKED = Asked(kind="article", writer="a reporter")
 LABELS = ("World", "Sports")

@@ -20,11 +20,10 @@ from mechanisms.runs.events import (
     SetKept,
     TokenReleased,
 )
-from mechanisms.runs.gate import Gate
 from mechanisms.runs.plan import Plan, plan_for, public_plan
 from mechanisms.runs.run import run
-from mechanisms.runs.writer import DemonstrationWriter
-from mechanisms.runs.writing import NO_SENTENCE
+from mechanisms.runs.stages.write import NO_SENTENCE, DemonstrationWriter
+from mechanisms.runs.text import Gate
 from mechanisms.sampling import SamplingPlan, Scheme
 from tests.runs.running import LABELS, NOISE, Reading, alone, begun, data, ledger, planned, rows
 from tests.toy_model import VOCABULARY, ToyModel

@@ -16,8 +16,8 @@ from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference.models import catalogue, embeddings, needs
 from mechanisms.inference.models.listing import EMBEDDED, GEMMA
 from mechanisms.inference.models.needs import ModelNeeds
-from mechanisms.runs import work
-from mechanisms.runs.work import Speed
+from mechanisms.runs import stage as run_stage
+from mechanisms.runs.stage import Speed
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 
@@ -53,7 +53,7 @@ class Shelf:
 def shelf(monkeypatch) -> Iterator[Shelf]:
     held = Shelf()
     monkeypatch.setattr(catalogue, "load_model", held.load)
-    monkeypatch.setattr(work, "measure", lambda model: Speed(1e-4, 1e-4, 1e-3))
+    monkeypatch.setattr(run_stage, "measure", lambda model: Speed(1e-4, 1e-4, 1e-3))
     monkeypatch.setattr(needs, "needs", lambda name: ModelNeeds(1000, on_disk=True))
     return held
 

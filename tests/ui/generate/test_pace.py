@@ -13,8 +13,8 @@ from dpicl_ui.generate.pace import Pace, forecast, time_card
 from dpicl_ui.privacy.cards import exactly
 from mechanisms.runs.events import RunStopped, StageProgress
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WRITE
+from mechanisms.runs.stage import Speed
 from mechanisms.runs.view import RunView, fold
-from mechanisms.runs.work import Speed
 from tests.ui.generate.recording import STORIES, plan
 from tests.ui.generate.test_run_view import folded
 from tests.ui.trees import text_of

@@ -16,7 +16,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from dpicl_ui.generate.kept_runs import KeptRuns
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.runs.gate import Gate
+from mechanisms.runs.text import Gate
 from tests.ui.accessible import findings
 from tests.ui.server.test_two_tabs import CANARY, Visit, choose, served
 from tests.ui.visit import ARGUMENTS, CHROMIUM, SLOW, Journey, step, watch

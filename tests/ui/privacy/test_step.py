@@ -14,7 +14,7 @@ from mechanisms.accounting import PrivacyTarget
 from mechanisms.errors import UsageError
 from mechanisms.runs.plan import suggested_delta
 from mechanisms.runs.spec import Recipe
-from mechanisms.runs.work import Speed
+from mechanisms.runs.stage import Speed
 from tests.ui.data.tab import TAB
 from tests.ui.privacy.test_form import DATASET, values
 from tests.ui.tabs import confirm, downloaded, lend

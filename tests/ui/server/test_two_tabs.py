@@ -27,9 +27,9 @@ from dpicl_ui.frame.sessions import CuratorLedger, Sessions
 from dpicl_ui.frame.theme import look
 from dpicl_ui.page import build
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.runs import decoding
-from mechanisms.runs.gate import Gate
-from mechanisms.runs.work import Speed
+from mechanisms.runs import writing
+from mechanisms.runs.stage import Speed
+from mechanisms.runs.text import Gate
 from tests.toy_model import ToyModel
 from tests.ui.test_browser import messages, write_csv
 from tests.ui.visit import ARGUMENTS, CHROMIUM, SLOW, Journey, free_port, plan_by_token, press, watch
@@ -80,7 +80,7 @@ def visit(tmp_path_factory: pytest.TempPathFactory) -> Visit:
         (folder / "temp").mkdir()
         patch.setattr(tempfile, "tempdir", None)
         patch.setattr(Gate, "reason", lambda gate, text: None)  # a toy writes no texts
-        patch.setattr(decoding, "whole_sentences", lambda text: text)
+        patch.setattr(writing, "whole_sentences", lambda text: text)
         sessions, model = Sessions(), Paused()
         patch.setattr(page_module, "Sessions", lambda: sessions)
         browser = playwright.chromium.launch(executable_path=CHROMIUM if CHROMIUM.exists() else None, args=ARGUMENTS)
