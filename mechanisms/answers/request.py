@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from mechanisms.accounting import Claim, PrivacyTarget, calibrate_noise, claim
-from mechanisms.accounting.zcdp import largest_rho
+from mechanisms.accounting.rdp import largest_rho
 from mechanisms.data.sizes import WHETHER_SHOWN
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
