@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
-from mechanisms.answers.request import AnswerRequest
-from mechanisms.answers.session import AnswerSession, ask_all, open_session
+from mechanisms.answers import AnswerRequest, AnswerSession, ask_all, open_session
 from mechanisms.data.columns import ColumnMapping, checked_dataset
 from mechanisms.data.label_names import LabelNames
 from mechanisms.data.sizes import MeasuredSizes, disclosures_at_the_end, measure_sizes

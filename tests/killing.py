@@ -21,8 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget, claim
-from mechanisms.answers.request import AnswerRequest
-from mechanisms.answers.session import open_session
+from mechanisms.answers import AnswerRequest, open_session
 from mechanisms.errors import StudioError
 from mechanisms.privacy_events import Composed, from_json
 from mechanisms.queries import Retrieval, query_mechanism_class

@@ -7,13 +7,14 @@ from typing import Any
 
 from mechanisms import api, confidence
 from mechanisms.accounting import PrivacyTarget
-from mechanisms.answers.request import AnswerRequest, odds_in_words
-from mechanisms.answers.session import (
+from mechanisms.answers import (
     AnswerReleased,
+    AnswerRequest,
     AnswerSession,
     AnswersOpened,
     AnswersScored,
     answer_in_words,
+    odds_in_words,
     reservation_in_words,
 )
 from mechanisms.cli.options import add_parameter_options, described, given

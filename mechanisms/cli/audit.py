@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 
-from mechanisms.audit.mechanism import CONFIDENCE, audit_mechanism
+from mechanisms.audit import CONFIDENCE, audit_mechanism
 from mechanisms.cli.output import add_json, progress, show
 from mechanisms.steps import mechanism_names
 

@@ -25,7 +25,6 @@ COMMANDS = {
     "score": ("score", "a private accuracy of a set of demonstrations, on rows of a file"),
     "answer": ("answer", "private answers to questions, paid for one by one"),
     "audit": ("audit", "many draws of one step on neighbours, against what it claims"),
-    "bench": ("bench", "time the engine beside plain loops and the machine's ceiling"),
     "ledger": ("ledger", "what data sets have spent, and their caps"),
     "models": ("models", "list the models that can be used here, or prepare one"),
 }

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mechanisms.answers.request import WHETHER_RESERVED
+from mechanisms.answers import WHETHER_RESERVED
 from mechanisms.data.sizes import WHETHER_SHOWN
 from mechanisms.runs.plan import FILE_FORMAT, LABEL_SET
 from tests.cli.command import BANK, check_refusal, run

@@ -218,22 +218,6 @@ def test_an_audit_reports_what_it_can_prove(capsys):
     assert report["epsilon_claimed"] == pytest.approx(1)
 
 
-def test_a_plan_ranks_options_within_the_budget(capsys):
-    line = "plan --size 2000 --tokens 4 --prompt-tokens 40 --epsilon 1 --delta 1e-5 --mechanism noisy-max --json"
-    code, out, err = run(capsys, f"{line} --max-prompt-tokens 400")
-    options = json.loads(out)["options"]
-    assert code == 0
-    signals = [option["signal_to_noise"] for option in options]
-    assert signals == sorted(signals, reverse=True)
-    assert all(option["prompt_tokens"] <= 400 for option in options)
-    assert options[0]["efficient"]
-    assert len(err.splitlines()) == len(options)  # told as they are found
-    check_refusal(capsys, f"{line} --max-prompt-tokens 1", 2, "No plan fits")
-    check_refusal(
-        capsys, line.replace("noisy-max", "public --max-prompt-tokens 400"), 2, "Nothing to plan for 'public'"
-    )
-
-
 def test_nothing_is_charged_where_the_run_could_not_follow(capsys):
     line = f"synthesize {BANK} {COLUMNS} --labels Cards,Fraud --delta 1e-5 --subsets 6 --tokens 4 --epsilon 1"
     for rest in ("--count-epsilon 2", "--count-epsilon 0.1 --model no/such-folder/here", "--sizes counted --out /no/x"):

@@ -32,7 +32,7 @@ _JUDGING = "mechanisms.runs.judging"
 _VOTE = "mechanisms.runs.stages.vote"
 _SCORE = "mechanisms.runs.stages.score"
 _CALIBRATE = "mechanisms.runs.stages.calibrate"
-_SESSION = "mechanisms.answers.session"
+_SESSION = "mechanisms.answers"
 
 _FALSE_TALLY = """
 from dataclasses import dataclass
@@ -739,7 +739,7 @@ ANSWERS = [
         "all questions cost what one does",
         f"{_ANSWERS}[knn-votes-poisson-16-rows]",
         (
-            "mechanisms.answers.request",
+            _SESSION,
             "events = (Repeat(self.queries, Poisson(self.rate, Gaussian(self.mechanism.dominating_noise))),)",
             "events = (Poisson(self.rate, Gaussian(self.mechanism.dominating_noise)),)",
         ),
@@ -769,7 +769,7 @@ ANSWERS = [
     ),
     lie(
         "a session answers whoever has spent what",
-        "tests/answers/test_session.py::test_answers_are_never_refused_where_units_are_spent",
+        "tests/test_answers.py::test_answers_are_never_refused_where_units_are_spent",
         (
             _SESSION,
             "        rows = nearest_by_shard(",
@@ -781,7 +781,7 @@ ANSWERS = [
         "a user is one unit in answers",
         f"{_ANSWERS}[knn-votes-poisson-16-users]",
         (
-            "mechanisms.answers.request",
+            _SESSION,
             'identity = ("user", record.unit or "") if by_user else',
             'identity = ("user", record.unit or "") if not record else',
         ),

@@ -1,38 +1,265 @@
-"""Private answers to single questions: near units are charged first, the shards answer, and noise is added."""
+"""Private answers to single questions: near units are charged first, the shards answer, and noise is added.
+
+An `AnswerRequest` is fixed before any row is read; `open_session` reserves what all questions may cost.
+"""
 
 from __future__ import annotations
 
+import json
 import operator
 import re
 import string
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from itertools import takewhile
-from typing import Protocol
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr
 
 from mechanisms.accounting import (
     Claim,
     IndividualFilter,
     PrivacyLedger,
+    PrivacyTarget,
     Reservation,
+    calibrate_noise,
+    claim,
     fingerprint,
     reserve,
 )
-from mechanisms.answers.request import AnswerRequest, SearchableUnits
-from mechanisms.data.sizes import SEEDED
+from mechanisms.accounting.zcdp import largest_rho
+from mechanisms.data.sizes import SEEDED, WHETHER_SHOWN
+from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import Accuracy
 from mechanisms.evaluation.reader import CONTENT_FREE
+from mechanisms.files import keyed_digest, secret_key
 from mechanisms.inference import Embedder, LanguageModel, Session, scores_of
 from mechanisms.inference.prompts import ShardPrompt, first_tokens
 from mechanisms.noise import Integers, Randomness, SecureRandomness
-from mechanisms.queries import QueryRelease, Retrieval, nearest_by_shard, presence_histogram, whole_vote
-from mechanisms.records import Dataset, Record, person
+from mechanisms.privacy_events import ZCDP, Approximate, Composed, Gaussian, Poisson, PrivacyEvent, Repeat
+from mechanisms.queries import QueryMechanism, Retrieval, nearest_by_shard, presence_histogram, whole_vote
+from mechanisms.queries.retrieval import similarities
+from mechanisms.records import Dataset, PromptTemplate, Record, person
 from mechanisms.rounding import rounded_up
-from mechanisms.sampling import seat_in_subsets
+from mechanisms.runs.plan import FILE_FORMAT, LABEL_SET
+from mechanisms.sampling import copy_numbers, seat_in_subsets
+
+WHETHER_RESERVED = "whether the file is the one reserved for"
+"""Whether a reservation can be continued depends on the rows, so that it is named among the public inputs."""
+_TOO_SELDOM = "Fewer questions, a larger epsilon or more groups raise that; demonstrations are charged only once."
+_FAILURE_SHARE = 0.5
+"""The part of delta that covers tests that pass wrongly, for mechanisms with a test."""
+
+_RANGES = (
+    ("queries", 1, 1_000_000),
+    ("shards", 1, 1000),
+    ("neighbours", 1, 64),
+    ("max_record_tokens", 1, 1024),
+    ("max_query_tokens", 1, 1024),
+    ("answer_tokens", 1, 256),
+)
+
+
+@dataclass(frozen=True)
+class AnswerRequest:
+    """Public configuration of a session of questions.
+
+    Attributes:
+        template: the prompt template of questions.
+        mechanism: turns the shards' answers into a release; `calibrated` sets its noise.
+        target: epsilon and delta of all answers together.
+        queries: Q, answers that every unit can take part in; with Poisson samples the answers in all.
+        labels: public label set, in order; empty for open answers.
+        by_user: the unit is all records of one user.
+        retrieval: how a shard's examples are found.
+        threshold: the least similarity with which a unit takes part, and pays; a question may set its own.
+        shards, neighbours: S groups of units, which answer separately, and the number of examples of each.
+        rate: probability that a unit is drawn for a question; for Poisson samples only.
+        max_record_tokens, max_query_tokens, answer_tokens: public caps on an example's text, on its open answer and the
+            answer to write, and on the question.
+    """
+
+    template: PromptTemplate
+    mechanism: QueryMechanism
+    target: PrivacyTarget
+    queries: int
+    labels: tuple[str, ...] = ()
+    by_user: bool = False
+    retrieval: Retrieval = Retrieval.THRESHOLD
+    threshold: float = 0.3
+    shards: int = 10
+    neighbours: int = 4
+    rate: float | None = None
+    max_record_tokens: int = 64
+    max_query_tokens: int = 96
+    answer_tokens: int = 16
+
+    def __post_init__(self) -> None:
+        for name, low, high in _RANGES:
+            if not low <= getattr(self, name) <= high:
+                raise UsageError(f"{name.replace('_', ' ')} must lie between {low} and {high}.")
+        if not -1 <= self.threshold <= 1:
+            raise UsageError("The threshold is a cosine similarity: choose one between -1 and 1.")
+        if self.mechanism.open_answers and (self.labels or self.retrieval is Retrieval.LABELS_ONLY):
+            raise UsageError(f"'{self.mechanism.name}' writes open answers: leave out labels and labels-only.")
+        if not self.mechanism.open_answers and len(self.labels) < 2:
+            raise UsageError(f"'{self.mechanism.name}' answers with a label: give at least two public labels.")
+        if (self.retrieval is Retrieval.POISSON) != (self.rate is not None):
+            raise UsageError("Poisson samples need a public rate, and nothing else does.")
+        if self.rate is not None and not 0 < self.rate <= 1:
+            raise UsageError("The rate must lie in (0, 1].")
+
+    @property
+    def rho(self) -> float | None:
+        """zCDP of one answer for a unit that takes part; None for Poisson samples, whose cost is not given in rho."""
+        return self.mechanism.rho if self.rate is None else None
+
+    @property
+    def event(self) -> Composed:
+        """The largest cost of all answers to a unit.
+
+        With a threshold a unit takes part in at most Q answers, each with a zCDP bound. With Poisson samples it takes
+        part in every answer, a sampled Gaussian.
+        """
+        events: tuple[PrivacyEvent, ...] = (ZCDP(self.queries * self.mechanism.rho),)
+        if self.rate is not None:
+            events = (Repeat(self.queries, Poisson(self.rate, Gaussian(self.mechanism.dominating_noise))),)
+        failure = self.queries * self.mechanism.delta
+        return Composed("dataset", (("all", events + ((Approximate(failure),) if failure else ())),))
+
+    @property
+    def public_inputs(self) -> tuple[str, ...]:
+        """Further public inputs of the claim besides the parameters, in the words of a certificate."""
+        return (*((LABEL_SET,) if self.labels else ()), FILE_FORMAT, WHETHER_SHOWN, WHETHER_RESERVED)
+
+    def claim(self) -> Claim:
+        """The claim for all answers together."""
+        return claim(self.event, self.target.delta)
+
+    def calibrated(self) -> AnswerRequest:
+        """The request with the least noise that meets the target."""
+        failure = _FAILURE_SHARE * self.target.delta if self.mechanism.may_fail else 0.0
+        if self.rate is None:
+            rho = largest_rho(self.target.epsilon, self.target.delta - failure)
+            return self._at(rho, failure)
+        noise = calibrate_noise(lambda noise: self._at(self.queries / noise**2, failure).event, self.target)
+        return self._at(self.queries / noise**2, failure)
+
+    def _at(self, rho: float, failure: float) -> AnswerRequest:
+        """The request with noise such that Q answers cost `rho` and fail with probability `failure` together."""
+        return replace(self, mechanism=self.mechanism.calibrate(rho / self.queries, failure / self.queries))
+
+    def terms(self) -> str:
+        """The terms of a reservation as canonical text, which must not change while it is continued."""
+        terms = {
+            "mechanism": self.mechanism.name,
+            **{each.flag: getattr(self.mechanism, each.name) for each in parameters(self.mechanism)},
+            "epsilon": self.target.epsilon,
+            "delta": self.target.delta,
+            "queries": self.queries,
+            "labels": self.labels,
+            "retrieval": self.retrieval.value,
+            "shards": self.shards,
+            "neighbours": self.neighbours,
+            "rate": self.rate,
+            "event": self.event.to_json(),
+        }
+        return json.dumps(terms, sort_keys=True)
+
+
+# How often a clear majority of the shards wins in spite of the noise: a closed form of public values.
+
+GOOD = 0.9
+"""The probability with which a clear majority should win."""
+_SHARE = Fraction(7, 10)
+"""The share of shards that agree in a clear majority."""
+_REACH, _POINTS = 9.0, 2001
+"""Integration range in standard deviations to either side, and number of points; errors stay below 1e-9."""
+
+
+def clear_majority(shards: int) -> tuple[int, int]:
+    """The votes of two labels where about 7 of 10 shards vote for the first one, and all others for the second."""
+    leading = max(shards // 2 + 1, round(_SHARE * shards))
+    return leading, shards - leading
+
+
+def chance_of_first(votes: Sequence[float], noise: float) -> float:
+    """Probability that the first entry is the largest after independent Gaussian noise of deviation `noise` on each."""
+    at = np.linspace(-_REACH, _REACH, _POINTS)
+    margins = (votes[0] - np.asarray(votes[1:], dtype=float)) / noise
+    below = np.exp(log_ndtr(at[:, None] + margins).sum(axis=1))
+    weights = np.exp(-(at**2) / 2)
+    return float((weights * below).sum() / weights.sum())
+
+
+def odds_in_words(request: AnswerRequest) -> str:
+    """How often a clear majority wins under a calibrated request, and what to change where that is seldom.
+
+    Empty for open answers.
+    """
+    if request.mechanism.open_answers:
+        return ""
+    leading, other = clear_majority(request.shards)
+    chance = chance_of_first([leading, other, *[0] * (len(request.labels) - 2)], request.mechanism.deviation)
+    agreed = f"{leading} of {request.shards} groups vote for one label{f' and {other} for another' if other else ''}"
+    said = (
+        f"If {agreed}, the noise lets that label win in {int(100 * chance)} of 100 questions (a guess among "
+        f"{len(request.labels)} labels: {100 / len(request.labels):.0f})."
+    )
+    return said if chance >= GOOD else f"{said} {_TOO_SELDOM}"
+
+
+# Searchable units: their ids, their shards, and their similarities to a question.
+
+
+class SearchableUnits:
+    """The units that can answer and their vectors, in the order of their keyed digests; private."""
+
+    def __init__(self, dataset: Dataset, request: AnswerRequest, embedder: Embedder) -> None:
+        records = [record for record in dataset.records if not request.labels or record.label in request.labels]
+        units = _by_digest(records, dataset.by_user)
+        self.digests = tuple(sorted(units))
+        self.shard = np.array([int(digest[:16], 16) % request.shards for digest in self.digests], dtype=np.int64)
+        self._records = [record for digest in self.digests for record in units[digest]]
+        sizes = [len(units[digest]) for digest in self.digests]
+        self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        searched = bool(self._records) and request.retrieval is not Retrieval.POISSON
+        self._vectors = embedder.embed([record.text for record in self._records]) if searched else None
+
+    def __len__(self) -> int:
+        return len(self.digests)
+
+    def similarities(self, query: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Similarities to a question's vector: of every unit (its nearest record's), and of every record."""
+        if self._vectors is None:
+            return np.empty(0, dtype=np.float32), np.empty(0, dtype=np.float32)
+        by_record = similarities(self._vectors, query)
+        return np.maximum.reduceat(by_record, self._starts[:-1]), by_record
+
+    def first_record(self, unit: int) -> Record:
+        return self._records[int(self._starts[unit])]
+
+    def examples(self, units: Iterable[int], by_record: NDArray[np.float32]) -> list[Record]:
+        """The record of each unit nearest to the question."""
+        bounds = [(int(self._starts[unit]), int(self._starts[unit + 1])) for unit in units]
+        return [self._records[first + int(by_record[first:end].argmax())] for first, end in bounds]
+
+
+def _by_digest(records: Sequence[Record], by_user: bool) -> dict[str, list[Record]]:
+    """The units by a keyed digest of their identity: the user id, or the row's content and its copy number."""
+    key = secret_key()
+    units: dict[str, list[Record]] = {}
+    copies = copy_numbers((record.text, record.label) for record in records)
+    for record, copy in zip(records, copies, strict=True):
+        identity = ("user", record.unit or "") if by_user else ("record", record.text, record.label, str(copy))
+        units.setdefault(keyed_digest(("answer", *identity), key), []).append(record)
+    return units
+
 
 # What a session tells; all of it may be released.
 
@@ -153,12 +380,6 @@ class ShardAnswers:
     zero_shot: str
 
 
-class Respondent(Protocol):
-    """Computes all shards' answers to a question from their examples."""
-
-    def answer(self, examples: Examples, query: str) -> ShardAnswers: ...
-
-
 class LabelRespondent:
     """Each shard votes for the label whose probability the question raises most, given the shard's examples.
 
@@ -239,12 +460,12 @@ class TextRespondent:
         words = first_tokens(self._model, ", ".join(keywords), _KEYWORD_TOKENS)
         return [*self._model.encode(before), *words, *self._model.encode(after)]
 
-    def final(self, keywords: Sequence[str], query: str) -> str:
-        """The answer from released keywords and the question alone, which is post-processing."""
-        row = [*self._given(keywords), *self._prompt.row((), query)]
-        tokens = self._request.answer_tokens
-        [text] = greedy(self._model, self._model.open(self._prompt.prefix, [row], len(row), tokens), tokens)
-        return self._model.decode(text).strip()
+    def final(self, tokens: Sequence[int], query: str) -> tuple[tuple[str, ...], str]:
+        """Released tokens as words, and an answer from these and the question alone, which is post-processing."""
+        keywords = keyword_texts(self._model, tokens)
+        row, room = [*self._given(keywords), *self._prompt.row((), query)], self._request.answer_tokens
+        [text] = greedy(self._model, self._model.open(self._prompt.prefix, [row], len(row), room), room)
+        return keywords, self._model.decode(text).strip()
 
 
 def greedy(model: LanguageModel, session: Session, tokens: int) -> list[list[int]]:
@@ -285,6 +506,10 @@ def _prompt(model: LanguageModel, request: AnswerRequest, label_tokens: int) -> 
     )
 
 
+Respondent = LabelRespondent | NeighbourLabels | TextRespondent
+"""Computes all shards' answers to a question from their examples."""
+
+
 # The session.
 
 
@@ -312,7 +537,14 @@ def open_session(
     if dataset.by_user != request.by_user or (request.labels and dataset.labels != request.labels):
         raise UsageError("The data set and the request must agree on the labels and on the privacy unit.")
     randomness = randomness or SecureRandomness()
-    respondent = _respondent(model, request)
+    if request.retrieval is Retrieval.LABELS_ONLY:
+        respondent: Respondent = NeighbourLabels(request)
+    elif model is None:
+        raise UsageError("This retrieval needs a language model: give one, or choose labels-only.")
+    else:
+        respondent = (
+            TextRespondent(model, request) if request.mechanism.open_answers else LabelRespondent(model, request)
+        )
     marked = "" if randomness.private else " with a test seed"
     wanted = Reservation(
         data=fingerprint(dataset),
@@ -345,15 +577,7 @@ def open_session(
         notes=notes,
         disclosures=disclosures,
     )
-    return AnswerSession(opened, units, embedder, respondent, model, paid, randomness)
-
-
-def _respondent(model: LanguageModel | None, request: AnswerRequest) -> Respondent:
-    if request.retrieval is Retrieval.LABELS_ONLY:
-        return NeighbourLabels(request)
-    if model is None:
-        raise UsageError("This retrieval needs a language model: give one, or choose labels-only.")
-    return TextRespondent(model, request) if request.mechanism.open_answers else LabelRespondent(model, request)
+    return AnswerSession(opened, units, embedder, respondent, paid, randomness)
 
 
 class AnswerSession:
@@ -369,13 +593,11 @@ class AnswerSession:
         units: SearchableUnits,
         embedder: Embedder,
         respondent: Respondent,
-        model: LanguageModel | None,
         paid: IndividualFilter,
         randomness: Randomness,
     ) -> None:
         self.opened, self._request = opened, opened.request
-        self._units, self._embedder = units, embedder
-        self._respondent, self._model = respondent, model
+        self._units, self._embedder, self._respondent = units, embedder, respondent
         self._paid, self._randomness = paid, randomness
 
     def ask(self, text: str, threshold: float | None = None) -> AnswerReleased:
@@ -389,37 +611,16 @@ class AnswerSession:
             UsageError: the question is empty, or the threshold is no cosine similarity.
             BudgetRefused: with Poisson samples, if all answers have been given.
         """
-        threshold = self._request.threshold if threshold is None else threshold
+        request = self._request
+        threshold = request.threshold if threshold is None else threshold
         if not text.strip():
             raise UsageError("The question is empty: write one.")
         if not -1 <= threshold <= 1:
             raise UsageError("The threshold is a cosine similarity: choose one between -1 and 1.")
-        sampled = self._request.retrieval is Retrieval.POISSON
+        sampled = request.retrieval is Retrieval.POISSON
         examples = self._sampled() if sampled else self._nearest(text, threshold)
         shards = self._respondent.answer(examples, text)
-        release = self._request.mechanism.release(shards.histogram, self._randomness)
-        return self._released(text, threshold, shards, release)
-
-    def _nearest(self, text: str, threshold: float) -> list[list[Record]]:
-        """Charge every active unit at or above the threshold; each shard's nearest records among these units."""
-        units, request = self._units, self._request
-        [query] = self._embedder.embed([text])
-        similarities = units.similarities(query)
-        near = np.nonzero(similarities.by_unit >= threshold)[0]
-        payers = near[self._paid.charge(units.digests[unit] for unit in near)]
-        rows = nearest_by_shard(similarities.by_unit, units.shard, payers, request.shards, request.neighbours)
-        return [units.examples(row, similarities) for row in rows]
-
-    def _sampled(self) -> list[list[Record]]:
-        """Charge every unit, then draw the units that join, and a shard for each."""
-        request, units = self._request, self._units
-        self._paid.charge_everybody()
-        sampled = self._randomness.poisson_sample(len(units), request.rate or 0.0)
-        rows = seat_in_subsets(sampled, request.shards, self._randomness).rows
-        return [[units.first_record(unit) for unit in row[: request.neighbours]] for row in rows]
-
-    def _released(self, text: str, threshold: float, shards: ShardAnswers, release: QueryRelease) -> AnswerReleased:
-        request = self._request
+        release = request.mechanism.release(shards.histogram, self._randomness)
         answer, abstained = shards.zero_shot, None
         keywords: tuple[str, ...] = ()
         if release.chosen is None:
@@ -427,9 +628,8 @@ class AnswerSession:
                 "The shards' answers do not agree on enough words for a private answer: this is the model's own "
                 "answer, without any data."
             )
-        elif isinstance(self._respondent, TextRespondent) and self._model is not None:
-            keywords = keyword_texts(self._model, release.chosen)
-            answer = self._respondent.final(keywords, text)
+        elif isinstance(self._respondent, TextRespondent):
+            keywords, answer = self._respondent.final(release.chosen, text)
         else:
             answer = request.labels[release.chosen[0]]
         return AnswerReleased(
@@ -440,12 +640,30 @@ class AnswerSession:
             votes=None if release.scores is None else tuple(release.scores.tolist()),
             keywords=keywords,
             abstained=abstained,
-            threshold=None if request.retrieval is Retrieval.POISSON else threshold,
+            threshold=None if sampled else threshold,
             rho=request.rho,
             delta=request.mechanism.delta,
             asked=self._paid.asked,
             queries=request.queries,
         )
+
+    def _nearest(self, text: str, threshold: float) -> list[list[Record]]:
+        """Charge every active unit at or above the threshold; each shard's nearest records among these units."""
+        units, request = self._units, self._request
+        [query] = self._embedder.embed([text])
+        by_unit, by_record = units.similarities(query)
+        near = np.nonzero(by_unit >= threshold)[0]
+        payers = near[self._paid.charge(units.digests[unit] for unit in near)]
+        rows = nearest_by_shard(by_unit, units.shard, payers, request.shards, request.neighbours)
+        return [units.examples(row, by_record) for row in rows]
+
+    def _sampled(self) -> list[list[Record]]:
+        """Charge every unit, then draw the units that join, and a shard for each."""
+        request, units = self._request, self._units
+        self._paid.charge_everybody()
+        sampled = self._randomness.poisson_sample(len(units), request.rate or 0.0)
+        rows = seat_in_subsets(sampled, request.shards, self._randomness).rows
+        return [[units.first_record(unit) for unit in row[: request.neighbours]] for row in rows]
 
 
 # A session on a test file: the private answers beside the model's own.

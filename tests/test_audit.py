@@ -7,15 +7,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from mechanisms import audit
 from mechanisms.accounting import PrivacyTarget, claim
-from mechanisms.audit import mechanism as audit
-from mechanisms.audit.mechanism import (
-    Neighbours,
-    audit_mechanism,
-    audit_steps,
-    lower_bound,
-    worst_case_pair,
-)
+from mechanisms.audit import Neighbours, audit_mechanism, audit_steps, lower_bound, worst_case_pair
 from mechanisms.errors import UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Composed

@@ -1,4 +1,4 @@
-"""A session of questions from end to end, on a toy model: who pays, what changes, what survives a crash."""
+"""Private answers to questions on a toy model: what they cost, who pays, what changes, what survives a crash."""
 
 from __future__ import annotations
 
@@ -11,22 +11,127 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget
-from mechanisms.answers.request import AnswerRequest, SearchableUnits
-from mechanisms.answers.session import (
+from mechanisms.answers import (
+    GOOD,
+    AnswerRequest,
+    LabelRespondent,
     NeighbourLabels,
+    SearchableUnits,
     answer_in_words,
     exact_match,
+    greedy,
+    odds_in_words,
     open_session,
     reservation_in_words,
 )
 from mechanisms.errors import BudgetRefused, ReservedOtherwise, UsageError
 from mechanisms.noise import SeededRandomness
-from mechanisms.queries import Retrieval, nearest_by_shard, query_mechanism_class
+from mechanisms.queries import Retrieval, nearest_by_shard, query_mechanism_class, query_mechanism_names
 from mechanisms.queries.keywords import Keywords
 from mechanisms.queries.retrieval import on_grid
 from mechanisms.records import Dataset, PromptTemplate, Record
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
+
+# What it costs, and what does not go together.
+
+
+def make(mechanism="knn-votes", epsilon=2.0, queries=5, **changes) -> AnswerRequest:
+    chosen = query_mechanism_class(mechanism)()
+    labels = () if chosen.open_answers else ("a", "b")
+    values = {"labels": labels} | changes
+    return AnswerRequest(PromptTemplate("", "T", "L"), chosen, PrivacyTarget(epsilon, 1e-5), queries, **values)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rate", "epsilon"), [(None, 0.5), (None, 8.0), (0.05, 2.0), (1.0, 1.0)])
+@pytest.mark.parametrize("mechanism", query_mechanism_names())
+def test_calibration_uses_the_target_up_and_never_exceeds_it(mechanism, rate, epsilon):
+    retrieval = Retrieval.THRESHOLD if rate is None else Retrieval.POISSON
+    claimed = make(mechanism, epsilon, retrieval=retrieval, rate=rate).calibrated().claim()
+    assert 0.97 * epsilon <= claimed.epsilon <= epsilon
+    assert claimed.delta == 1e-5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mechanism", query_mechanism_names())
+def test_more_questions_and_less_epsilon_mean_more_noise(mechanism):
+    usual = make(mechanism).calibrated().mechanism.noise
+    assert make(mechanism, queries=20).calibrated().mechanism.noise == pytest.approx(2 * usual)
+    assert make(mechanism, epsilon=1.0).calibrated().mechanism.noise > usual
+
+
+@pytest.mark.slow
+def test_sampling_at_a_low_rate_needs_less_noise():
+    rates = (1.0, 0.2, 0.05)
+    noise = [make(retrieval=Retrieval.POISSON, rate=q).calibrated().mechanism.noise for q in rates]
+    assert noise == sorted(noise, reverse=True)
+
+
+@pytest.mark.slow
+def test_terms_tell_reservations_apart():
+    requests = [
+        make(),
+        make(epsilon=3.0),
+        make(queries=6),
+        make(shards=5),
+        make(neighbours=1),
+        make(labels=("a", "c")),
+        make(retrieval=Retrieval.LABELS_ONLY),
+        make(retrieval=Retrieval.POISSON, rate=0.5),
+        make(retrieval=Retrieval.POISSON, rate=0.25),
+        make("keywords"),
+    ]
+    terms = [each.terms() for each in requests]
+    assert all(one != other for one, other in itertools.combinations(terms, 2))
+    assert make(threshold=0.9).terms() == terms[0]  # a question may set its own
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"queries": 0}, "queries"),
+        ({"shards": 0}, "shards"),
+        ({"neighbours": 99}, "neighbours"),
+        ({"threshold": 1.5}, "cosine"),
+        ({"labels": ("a",)}, "two public labels"),
+        ({"labels": ()}, "two public labels"),
+        ({"rate": 0.5}, "Poisson"),
+        ({"retrieval": Retrieval.POISSON}, "Poisson"),
+        ({"retrieval": Retrieval.POISSON, "rate": 1.5}, "rate"),
+        ({"mechanism": "keywords", "labels": ("a", "b")}, "open answers"),
+        ({"mechanism": "keywords", "retrieval": Retrieval.LABELS_ONLY}, "open answers"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(changes, word):
+    with pytest.raises(UsageError, match=word):
+        make(**changes)
+
+
+@pytest.mark.slow
+def test_where_the_accountants_have_a_gap_more_noise_is_taken():
+    """At the least noise for three questions they cannot bound epsilon; a little above it they can."""
+    request = make(epsilon=8.0, queries=3, retrieval=Retrieval.POISSON, rate=0.1)
+    assert 4.0 < request.calibrated().claim().epsilon <= 8.0
+
+
+# What is said of an answer's noise before it is paid for.
+
+
+@pytest.mark.parametrize(("epsilon", "queries", "chance"), [(4.0, 5, 78), (8.0, 1, 99)])
+def test_poor_terms_are_named_with_what_to_change_and_good_ones_get_no_advice(epsilon, queries, chance):
+    said = odds_in_words(make(epsilon=epsilon, queries=queries).calibrated())
+    assert "7 of 10 groups" in said
+    assert f"{chance} of 100" in said
+    assert ("Fewer questions" in said) == (chance < 100 * GOOD)
+
+
+def test_answers_in_words_have_no_labels_to_count():
+    assert odds_in_words(make("keywords").calibrated()) == ""
+
+
+# A session from end to end.
 
 TEMPLATE = PromptTemplate("Classify.", "T", "L")
 LABELS = ("a", "b", "c")
@@ -146,10 +251,10 @@ def test_the_counterexample_stays_under_its_claim(queries):
 def retrieved_pay(records, asked, repeats):
     """The published rule on the code that answers: who is retrieved pays once and is gone, and all others stay."""
     units = SearchableUnits(Dataset("d", LABELS, tuple(records)), asked, Ranked())
-    similar, left, votes = units.similarities(Ranked().embed(["0"])[0]), np.arange(len(records)), []
+    (by_unit, by_record), left, votes = units.similarities(Ranked().embed(["0"])[0]), np.arange(len(records)), []
     for _ in range(repeats):
-        [row] = nearest_by_shard(similar.by_unit, units.shard, left, asked.shards, asked.neighbours)
-        votes.append(NeighbourLabels(asked).answer([units.examples(row, similar)], "0").histogram)
+        [row] = nearest_by_shard(by_unit, units.shard, left, asked.shards, asked.neighbours)
+        votes.append(NeighbourLabels(asked).answer([units.examples(row, by_record)], "0").histogram)
         left = np.setdiff1d(left, row)
     return votes
 
@@ -326,3 +431,94 @@ def test_bad_questions_cost_nothing(text, threshold, word):
     with pytest.raises(UsageError, match=word):
         answering.ask(text, threshold)
     assert payments(answering.opened.name) == {}
+
+
+# What shards answer, from their own examples alone.
+
+VOTES = [name for name in query_mechanism_names() if not query_mechanism_class(name).open_answers]
+PAIR = ("apple", "beta")  # " apple" and " beta" differ in their second token
+SHARDS = [[Record(f"text {shard} {i}", PAIR[(shard + i) % 2]) for i in range(2)] for shard in range(30)]
+SHARDS[7] = []
+
+
+class Biased(ToyModel):
+    """Says one token far too often, whatever it is asked."""
+
+    def open(self, prefix, rows, length, room):
+        session = super().open(prefix, rows, length, room)
+        plain = session._row
+        session._row = lambda tokens: plain(tokens) + 30.0 * (np.arange(128) == ord("b"))
+        return session
+
+
+def votes(model, examples, mechanism="knn-votes", query="which one?"):
+    request = AnswerRequest(
+        TEMPLATE,
+        query_mechanism_class(mechanism)(),
+        PrivacyTarget(1.0, 1e-5),
+        5,
+        labels=PAIR,
+        max_record_tokens=12,
+        max_query_tokens=20,
+    )
+    return LabelRespondent(model, request).answer(examples, query).histogram
+
+
+def test_a_constant_preference_of_the_model_does_not_decide():
+    assert votes(Biased(0.5), SHARDS).all()
+
+
+def only(place, examples):
+    """All shards empty but one."""
+    return [shard if i == place else [] for i, shard in enumerate(examples)]
+
+
+@pytest.mark.parametrize("mechanism", VOTES)
+def test_a_shards_vote_is_its_own_and_the_shape_is_public(mechanism):
+    model = ToyModel()
+    before = votes(model, SHARDS, mechanism)
+    shapes = list(model.opened)
+    moved = []
+    for place in (3, 7):  # the second had no examples
+        changed = [*SHARDS]
+        changed[place] = [Record("another", PAIR[0])]
+        moved.append(votes(model, changed, mechanism) - before)
+        alone, was = (votes(model, only(place, each), mechanism) for each in (changed, SHARDS))
+        assert (moved[-1] == alone - was).all()
+    assert model.opened == shapes * 7
+    assert mechanism == "knn-votes" or np.any(moved)
+
+
+@pytest.mark.parametrize("mechanism", VOTES)
+def test_a_shard_whose_numbers_are_not_finite_votes_as_without_data(mechanism):
+    class Broken(ToyModel):
+        """Has no numbers for what mentions a word."""
+
+        def open(self, prefix, rows, length, room):
+            session = super().open(prefix, rows, length, room)
+            plain = session._row
+            session._row = lambda tokens: plain(tokens) * (np.nan if b"poison" in bytes(tokens) else 1.0)
+            return session
+
+    poisoned = only(3, [[Record("poison", PAIR[0])]] * 30)
+    empty = [[]] * 30
+    assert (votes(Broken(), poisoned, mechanism) == votes(Broken(), empty, mechanism)).all()
+    assert (
+        mechanism == "knn-votes"
+        or (votes(ToyModel(), poisoned, mechanism) != votes(ToyModel(), empty, mechanism)).any()
+    )
+
+
+def test_an_answer_is_never_empty_and_ends_at_the_first_stop():
+    class Quiet(ToyModel):
+        """Wants to stop at once, and again after the second token."""
+
+        def open(self, prefix, rows, length, room):
+            opened = super().open(prefix, rows, length, room)
+            start = len(opened.rows[0])
+            opened._row = lambda tokens: np.eye(128)[10] * 3 + np.eye(128)[65] * (2 + 2 * (len(tokens) == start + 1))
+            return opened
+
+    quiet = Quiet()
+    assert greedy(quiet, quiet.open([1], [[2], [3]], 1, 5), 5) == [[65, 65]] * 2
+    assert greedy(quiet, quiet.open([1], [[2]], 1, 1), 1) == [[65]]
