@@ -31,7 +31,7 @@ from mechanisms.accounting import (
     fingerprint,
     reserve,
 )
-from mechanisms.accounting.zcdp import largest_rho
+from mechanisms.accounting.rdp import largest_rho
 from mechanisms.data.sizes import SEEDED, WHETHER_SHOWN
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError

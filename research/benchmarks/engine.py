@@ -35,12 +35,10 @@ from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.listing import default_name
 from mechanisms.noise import SecureRandomness
 from mechanisms.records import RECORD, Record
-from mechanisms.runs.defaults import completed
 from mechanisms.runs.events import TokenReleased
-from mechanisms.runs.lockstep import write_together
 from mechanisms.runs.plan import Plan
-from mechanisms.runs.spec import WRITE, Recipe, RunSpec
-from mechanisms.runs.writer import DemonstrationWriter
+from mechanisms.runs.spec import WRITE, Recipe, RunSpec, completed
+from mechanisms.runs.writing import DemonstrationWriter, write_together
 from mechanisms.sampling import Scheme
 
 TOKENS = 100

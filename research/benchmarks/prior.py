@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mechanisms import api
 from mechanisms.records import Dataset
-from mechanisms.runs.gate import Gate
+from mechanisms.runs.text import Gate
 from research.benchmarks.worth import TASKS, Bench
 from research.lines import Line, cell, done, keep, lines, markdown, run_and_table
 from research.runs import texts_written

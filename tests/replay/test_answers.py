@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget
 from mechanisms import answers
+from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget
 from mechanisms.answers import AnswerRequest, SearchableUnits
 from mechanisms.evaluation.reader import CONTENT_FREE
 from mechanisms.queries import Retrieval, query_mechanism_class, query_mechanism_names
