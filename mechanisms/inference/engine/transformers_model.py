@@ -120,7 +120,7 @@ def best_device() -> torch.device:
 
 
 def best_dtype(device: torch.device) -> torch.dtype:
-    """bfloat16 where the hardware multiplies it faster than float32 (docs/engine.md), float32 elsewhere.
+    """bfloat16 where the hardware multiplies it faster than float32 (research/docs/engine.md), float32 elsewhere.
 
     Intel's processors with bfloat16 instructions but without tiles (AMX) multiply faster in float32; AMD's and ARM's
     do not.

@@ -166,7 +166,7 @@ def load_model(
     model, tokenizer = _read(name, source)
     refuse_by_config(model.config)
     sha256 = _digest(source, model) if gguf is None else remembered_digest(gguf)
-    # The embedded model learns more from examples in plain text than in its chat template (docs/engine.md).
+    # The embedded model learns more from examples in plain text than in its chat template (research/docs/engine.md).
     chat = name != EMBEDDED
     loaded = TransformersModel(label, sha256, model.to(device), tokenizer, chat=chat)
     if following is not None:
