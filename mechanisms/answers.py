@@ -42,7 +42,7 @@ from mechanisms.inference import Embedder, LanguageModel, Session, scores_of
 from mechanisms.inference.prompts import ShardPrompt, first_tokens
 from mechanisms.noise import Integers, Randomness, SecureRandomness
 from mechanisms.privacy_events import ZCDP, Approximate, Composed, Gaussian, Poisson, PrivacyEvent, Repeat
-from mechanisms.queries import QueryMechanism, Retrieval, nearest_by_shard, presence_histogram, whole_vote
+from mechanisms.queries import QueryMechanism, Retrieval, nearest_by_shard, presence_histogram
 from mechanisms.queries.retrieval import similarities
 from mechanisms.records import Dataset, PromptTemplate, Record, person
 from mechanisms.rounding import rounded_up
@@ -397,20 +397,21 @@ class LabelRespondent:
         model.check(prompt.prefix, 2 * request.shards, prompt.length, self._room)
 
     def answer(self, examples: Examples, query: str) -> ShardAnswers:
-        labels, mechanism, prompt = self._request.labels, self._request.mechanism, self._prompt
-        [public] = self._votes([()], query, prompt.public_length, whole_vote(0, len(labels), mechanism.parts))
+        labels, prompt = self._request.labels, self._prompt
+        [public] = self._votes([()], query, prompt.public_length, 0)
         votes = self._votes(examples, query, prompt.length, public)
         votes = [vote if shard else public for vote, shard in zip(votes, examples, strict=True)]
-        return ShardAnswers(np.sum(votes, axis=0), labels[int(public.argmax())])
+        return ShardAnswers(np.bincount(votes, minlength=len(labels)), labels[public])
 
-    def _votes(self, examples: Examples, query: str, length: int, otherwise: Integers) -> list[Integers]:
-        prompt, mechanism = self._prompt, self._request.mechanism
+    def _votes(self, examples: Examples, query: str, length: int, otherwise: int) -> list[int]:
+        """The position of each shard's label, `otherwise` where its numbers are not finite."""
+        prompt = self._prompt
         rows = [prompt.row(shard[::-1], asked) for asked in (query, CONTENT_FREE[0]) for shard in examples]
         session = self._model.open(prompt.prefix, rows, length, self._room)
         scores = scores_of(session, self._labels)
         with np.errstate(invalid="ignore"):
             gained = scores[: len(examples)] - scores[len(examples) :]
-        return [mechanism.vote(row) if np.isfinite(row).all() else otherwise for row in gained]
+        return [int(row.argmax()) if np.isfinite(row).all() else otherwise for row in gained]
 
 
 class NeighbourLabels:
@@ -420,12 +421,11 @@ class NeighbourLabels:
     """
 
     def __init__(self, request: AnswerRequest) -> None:
-        self._labels, self._parts = request.labels, request.mechanism.parts
+        self._labels = request.labels
 
     def answer(self, examples: Examples, query: str) -> ShardAnswers:
-        chosen = (self._vote(place, shard) for place, shard in enumerate(examples))
-        votes = [whole_vote(label, len(self._labels), self._parts) for label in chosen]
-        return ShardAnswers(np.sum(votes, axis=0), "")
+        votes = [self._vote(place, shard) for place, shard in enumerate(examples)]
+        return ShardAnswers(np.bincount(votes, minlength=len(self._labels)), "")
 
     def _vote(self, place: int, shard: Sequence[Record]) -> int:
         if not shard:

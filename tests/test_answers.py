@@ -149,7 +149,7 @@ class Overheard:
         return getattr(self._mechanism, name)
 
     def release(self, histogram, randomness):
-        self.votes.append(histogram / self._mechanism.parts)
+        self.votes.append(histogram)
         return self._mechanism.release(histogram, randomness)
 
 
@@ -294,7 +294,7 @@ class Failing(Listening):
         return super().open(prefix, rows, length, room)
 
 
-@pytest.mark.parametrize("mechanism", ["knn-votes", "soft-votes", "keywords"])
+@pytest.mark.parametrize("mechanism", ["knn-votes", "keywords"])
 def test_a_crash_loses_the_answer_and_never_the_charge(mechanism):
     records, model = [Record(f"p {word}", "a") for word in "qrst"], Failing()
     asked = request(mechanism, queries=2, threshold=0.0)
@@ -313,7 +313,7 @@ def test_a_crash_loses_the_answer_and_never_the_charge(mechanism):
     assert again.ask("p").asked == 4
 
 
-@pytest.mark.parametrize("mechanism", ["knn-votes", "soft-votes", Keywords(fewest_keywords=1, most_keywords=3)])
+@pytest.mark.parametrize("mechanism", ["knn-votes", Keywords(fewest_keywords=1, most_keywords=3)])
 def test_shapes_given_to_the_model_are_public(mechanism):
     asked = request(mechanism, threshold=0.0)
     shapes = []
@@ -335,12 +335,11 @@ def test_what_the_model_may_refuse_is_asked_before_anything_is_reserved(mechanis
         assert any(rows <= r and length <= n and length + room <= n + m for r, n, m in model.checked)
 
 
-@pytest.mark.parametrize("mechanism", ["knn-votes", "soft-votes"])
 @given(records=RECORDS, query=WORDS, place=st.integers(0, 24))
 @BOUNDED
-def test_one_unit_changes_one_shard_answer_of_the_model(mechanism, records, query, place):
+def test_one_unit_changes_one_shard_answer_of_the_model(records, query, place):
     place %= len(records)
-    asked = request(mechanism, threshold=0.0)
+    asked = request(threshold=0.0)
     whole, fewer = session(records, asked), session(records[:place] + records[place + 1 :], asked)
     whole.ask(query)
     fewer.ask(query)

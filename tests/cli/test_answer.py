@@ -116,15 +116,6 @@ def test_open_answers_for_users(capsys, small):
     assert report["abstained"] in (0, 1)
 
 
-def test_divided_votes_are_other_terms(capsys, small):
-    line = f"answer {small} colour? {DUMMY} --epsilon 4 --mechanism soft-votes"
-    code, out, err = run(capsys, f"{line} --sharpness 2")
-    assert code == 0, err
-    assert set(json.loads(out)["votes"]) == {"u0", "u1"}
-    check_refusal(capsys, f"{line} --sharpness 3", 2, "reserve anew")
-    check_refusal(capsys, f"answer {small} colour? {DUMMY} --epsilon 4 --sharpness 2", 2, "--sharpness")
-
-
 def test_a_test_seed_marks_the_answer(capsys, small):
     code, out, _ = run(capsys, f"answer {small} colour? {DUMMY} --epsilon 4 --test-seed 3")
     assert code == 0
