@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from mechanisms import api, trials
+from mechanisms import api
 from mechanisms.inference.remote import KEY_VARIABLE
 from mechanisms.records import Demonstration
 from tests.chat_server import Reply, query_of, serving
@@ -34,9 +34,8 @@ def files(tmp_path, monkeypatch, any_text_passes):
     """Files of a set and of test rows, a key, and a home of one's own."""
     monkeypatch.setenv("DPICL_HOME", str(tmp_path / "home"))
     monkeypatch.setenv(KEY_VARIABLE, KEY)
-    monkeypatch.setattr(trials, "listed_as", lambda label: "toy" if label == "toy" else None)
-    monkeypatch.setattr(trials, "load_model", lambda name: Speaking())
-    monkeypatch.setattr(api, "load_model", None)  # nothing here asks for it
+    monkeypatch.setattr(api, "listed_as", lambda label: "toy" if label == "toy" else None)
+    monkeypatch.setattr(api, "load_model", lambda name: Speaking())
     lines = [f"text {i},{'Sport' if i % 3 else 'News'}" for i in range(20)]
     (tmp_path / "test.csv").write_text("\n".join(["text,label", *lines]))
     (tmp_path / "set.json").write_text(SET.dumps())
@@ -100,7 +99,7 @@ def test_public_text_is_left_out_with_its_reason_where_its_writer_is_not_here(fi
     for missing in ({"listed_as": lambda label: None}, {"load_model": lambda name: Namesake()}):
         with monkeypatch.context() as patched:
             for name, value in missing.items():
-                patched.setattr(trials, name, value)
+                patched.setattr(api, name, value)
             with serving(right_of) as server:
                 line = f"evaluate {files}/set.json --test {files}/test.csv --limit 6 --json {asked_of(server)}"
                 report = json.loads(run(capsys, line)[1])

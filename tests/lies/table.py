@@ -782,7 +782,7 @@ ANSWERS = [
         f"{_ANSWERS}[knn-votes-poisson-16-users]",
         (
             _SESSION,
-            'identity = ("user", record.unit or "") if by_user else',
+            'identity = ("user", record.unit or "") if dataset.by_user else',
             'identity = ("user", record.unit or "") if not record else',
         ),
     ),
