@@ -26,7 +26,7 @@ COMMANDS = {
     "answer": ("answer", "private answers to questions, paid for one by one"),
     "audit": ("account", "many draws of one step on neighbours, against what it claims"),
     "ledger": ("ledger", "what data sets have spent, and their caps"),
-    "models": ("ledger", "list the models that can be used here, or prepare one"),
+    "models": ("models", "list the models that can be used here, or prepare one"),
 }
 """Each command's module, which is imported on first use, and its line in the list of commands."""
 
