@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.mutating import GOOD, REFUSED, TARGETS, TooLong, at_most, outcomes
+from tests.mutating import GOOD, REFUSED, TARGETS, outcomes
 
 pytestmark = pytest.mark.slow
 
@@ -15,13 +15,3 @@ def test_a_mutated_file_is_read_or_refused_in_one_line(kind):
     assert set(found) <= set(GOOD), found
     if kind != "json lines":  # of which each line is read by itself, so that hardly a mutation spoils the file
         assert found[REFUSED] > 5  # the mutations reach what readers look at
-
-
-def forever() -> None:
-    while True:
-        pass
-
-
-def test_a_reader_that_does_not_end_is_stopped():
-    with pytest.raises(TooLong), at_most(0.05):  # wherever the signal finds it
-        forever()

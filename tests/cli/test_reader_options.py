@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import threading
 from dataclasses import replace
 
 import pytest
@@ -64,14 +61,6 @@ def test_a_query_is_answered_elsewhere_and_says_so_before_it_is_sent(files, caps
     assert "neither contextual calibration nor a prior" in err
     assert [each in asked.prompt for each in ("Text: one\nLabel: News", "Text: hello")] == [True, True]
     assert seen_nowhere(files, out, err, asked.body)
-
-
-def test_an_answer_without_a_label_is_none(files, capsys):
-    with serving(lambda asked: Reply(f"I know your key, {KEY}")) as server:
-        code, out, err = run(capsys, f"query {files}/set.json hello --json {asked_of(server)}")
-    assert (code, json.loads(out)["label"]) == (0, None)
-    assert "names no label" in err
-    assert seen_nowhere(files, out, err)
 
 
 def test_evaluate_has_the_raw_reading_of_every_arm(files, capsys):
@@ -142,22 +131,3 @@ def test_a_refused_key_is_one_line_without_it(files, capsys):
 def test_whatever_reads_private_rows_refuses_a_reader_elsewhere_in_one_line(capsys, command):
     for option in ("--reader-url=https://h", "--reader-model s"):
         check_refusal(capsys, f"{command} {option}", 2, f"unrecognized arguments: {option}")
-
-
-def test_ctrl_c_ends_a_request_that_is_under_way(files, capsys):
-    done = threading.Event()
-
-    def rule(asked):
-        os.kill(os.getpid(), signal.SIGINT)
-        done.wait(30)
-        return Reply("late")
-
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
-    try:
-        with serving(rule) as server:
-            code, out, err = run(capsys, f"query {files}/set.json hello {asked_of(server)}")
-            done.set()
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert (code, out) == (130, "")
-    assert "stopped" in err.splitlines()[-1]
