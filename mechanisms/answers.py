@@ -70,13 +70,10 @@ class AnswerRequest:
     """Public configuration of a session of questions.
 
     Attributes:
-        template: the prompt template of questions.
         mechanism: turns the shards' answers into a release; `calibrated` sets its noise.
         target: epsilon and delta of all answers together.
         queries: Q, answers that every unit can take part in; with Poisson samples the answers in all.
         labels: public label set, in order; empty for open answers.
-        by_user: the unit is all records of one user.
-        retrieval: how a shard's examples are found.
         threshold: the least similarity with which a unit takes part, and pays; a question may set its own.
         shards, neighbours: S groups of units, which answer separately, and the number of examples of each.
         rate: probability that a unit is drawn for a question; for Poisson samples only.
@@ -218,11 +215,19 @@ def odds_in_words(request: AnswerRequest) -> str:
 
 
 class SearchableUnits:
-    """The units that can answer and their vectors, in the order of their keyed digests; private."""
+    """The units that can answer and their vectors, in the order of their keyed digests; private.
+
+    A digest is of a unit's identity: the user id, or the row's content and its copy number.
+    """
 
     def __init__(self, dataset: Dataset, request: AnswerRequest, embedder: Embedder) -> None:
         records = [record for record in dataset.records if not request.labels or record.label in request.labels]
-        units = _by_digest(records, dataset.by_user)
+        key, units = secret_key(), dict[str, list[Record]]()
+        copies = copy_numbers((record.text, record.label) for record in records)
+        for record, copy in zip(records, copies, strict=True):
+            by_row = ("record", record.text, record.label, str(copy))
+            identity = ("user", record.unit or "") if dataset.by_user else by_row
+            units.setdefault(keyed_digest(("answer", *identity), key), []).append(record)
         self.digests = tuple(sorted(units))
         self.shard = np.array([int(digest[:16], 16) % request.shards for digest in self.digests], dtype=np.int64)
         self._records = [record for digest in self.digests for record in units[digest]]
@@ -250,17 +255,6 @@ class SearchableUnits:
         return [self._records[first + int(by_record[first:end].argmax())] for first, end in bounds]
 
 
-def _by_digest(records: Sequence[Record], by_user: bool) -> dict[str, list[Record]]:
-    """The units by a keyed digest of their identity: the user id, or the row's content and its copy number."""
-    key = secret_key()
-    units: dict[str, list[Record]] = {}
-    copies = copy_numbers((record.text, record.label) for record in records)
-    for record, copy in zip(records, copies, strict=True):
-        identity = ("user", record.unit or "") if by_user else ("record", record.text, record.label, str(copy))
-        units.setdefault(keyed_digest(("answer", *identity), key), []).append(record)
-    return units
-
-
 # What a session tells; all of it may be released.
 
 
@@ -269,9 +263,6 @@ class AnswersOpened:
     """A session is open: the cost of all its questions is in the ledger.
 
     Attributes:
-        name, unit: the data set's name in the ledger, and its privacy unit.
-        request: the terms.
-        claim: the most that the reservation costs a unit.
         asked: answers given under this reservation before.
         continued: whether an earlier reservation is used, without a new charge.
         private: False with a test seed.
@@ -296,8 +287,7 @@ class AnswerReleased:
     """The answer to one question.
 
     Attributes:
-        query: the question, public.
-        answer: the label or the text that answers it.
+        answer: a label or a text.
         zero_shot: the model's answer without any data; empty without a model.
         labels: the public label set, in the order of `votes`; empty for open answers.
         votes: the noisy histogram, in votes of shards; None for open answers.
@@ -461,8 +451,12 @@ class TextRespondent:
         return [*self._model.encode(before), *words, *self._model.encode(after)]
 
     def final(self, tokens: Sequence[int], query: str) -> tuple[tuple[str, ...], str]:
-        """Released tokens as words, and an answer from these and the question alone, which is post-processing."""
-        keywords = keyword_texts(self._model, tokens)
+        """Released tokens as words, and an answer from these and the question alone, which is post-processing.
+
+        Words stand in order of token id; tokens without text are left out.
+        """
+        texts = (self._model.decode([token]).strip() for token in tokens)
+        keywords = tuple(dict.fromkeys(text for text in texts if text))
         row, room = [*self._given(keywords), *self._prompt.row((), query)], self._request.answer_tokens
         [text] = greedy(self._model, self._model.open(self._prompt.prefix, [row], len(row), room), room)
         return keywords, self._model.decode(text).strip()
@@ -487,12 +481,6 @@ def greedy(model: LanguageModel, session: Session, tokens: int) -> list[list[int
         if step < tokens:
             session.advance(chosen)
     return [list(takewhile(lambda token: token not in model.stop_tokens, row)) for row in written]
-
-
-def keyword_texts(model: LanguageModel, tokens: Sequence[int]) -> tuple[str, ...]:
-    """Released tokens as words, in order of token id; tokens without text are left out."""
-    texts = (model.decode([token]).strip() for token in tokens)
-    return tuple(dict.fromkeys(text for text in texts if text))
 
 
 def _prompt(model: LanguageModel, request: AnswerRequest, label_tokens: int) -> ShardPrompt:
@@ -580,25 +568,16 @@ def open_session(
     return AnswerSession(opened, units, embedder, respondent, paid, randomness)
 
 
+@dataclass(frozen=True, repr=False)
 class AnswerSession:
-    """Answers questions inside one reservation; for one thread at a time, though several sessions may share it.
+    """Answers questions inside one reservation; for one thread at a time, though several sessions may share it."""
 
-    Attributes:
-        opened: what was reserved.
-    """
-
-    def __init__(
-        self,
-        opened: AnswersOpened,
-        units: SearchableUnits,
-        embedder: Embedder,
-        respondent: Respondent,
-        paid: IndividualFilter,
-        randomness: Randomness,
-    ) -> None:
-        self.opened, self._request = opened, opened.request
-        self._units, self._embedder, self._respondent = units, embedder, respondent
-        self._paid, self._randomness = paid, randomness
+    opened: AnswersOpened
+    _units: SearchableUnits
+    _embedder: Embedder
+    _respondent: Respondent
+    _paid: IndividualFilter
+    _randomness: Randomness
 
     def ask(self, text: str, threshold: float | None = None) -> AnswerReleased:
         """Answer one question. Every unit that takes part is charged, on disk, before the shards answer.
@@ -611,7 +590,7 @@ class AnswerSession:
             UsageError: the question is empty, or the threshold is no cosine similarity.
             BudgetRefused: with Poisson samples, if all answers have been given.
         """
-        request = self._request
+        request = self.opened.request
         threshold = request.threshold if threshold is None else threshold
         if not text.strip():
             raise UsageError("The question is empty: write one.")
@@ -649,7 +628,7 @@ class AnswerSession:
 
     def _nearest(self, text: str, threshold: float) -> list[list[Record]]:
         """Charge every active unit at or above the threshold; each shard's nearest records among these units."""
-        units, request = self._units, self._request
+        units, request = self._units, self.opened.request
         [query] = self._embedder.embed([text])
         by_unit, by_record = units.similarities(query)
         near = np.nonzero(by_unit >= threshold)[0]
@@ -659,7 +638,7 @@ class AnswerSession:
 
     def _sampled(self) -> list[list[Record]]:
         """Charge every unit, then draw the units that join, and a shard for each."""
-        request, units = self._request, self._units
+        request, units = self.opened.request, self._units
         self._paid.charge_everybody()
         sampled = self._randomness.poisson_sample(len(units), request.rate or 0.0)
         rows = seat_in_subsets(sampled, request.shards, self._randomness).rows

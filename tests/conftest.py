@@ -93,8 +93,7 @@ def toy_models(monkeypatch: pytest.MonkeyPatch, any_text_passes: None) -> None:
 
     monkeypatch.setattr("mechanisms.cli.synthesize.opened", lambda name, engine: nullcontext(SpeakingModel()))
     monkeypatch.setattr("mechanisms.api.load_model", lambda name: SpeakingModel())
-    for module in ("api", "trials"):
-        monkeypatch.setattr(f"mechanisms.{module}.default_model", SpeakingModel)
+    monkeypatch.setattr("mechanisms.api.default_model", SpeakingModel)
     for module in ("api", "cli.synthesize"):
         monkeypatch.setattr(f"mechanisms.{module}.load_embedder", ToyEmbedder)
 

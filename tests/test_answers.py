@@ -17,12 +17,10 @@ from mechanisms.answers import (
     LabelRespondent,
     NeighbourLabels,
     SearchableUnits,
-    answer_in_words,
     exact_match,
     greedy,
     odds_in_words,
     open_session,
-    reservation_in_words,
 )
 from mechanisms.errors import BudgetRefused, ReservedOtherwise, UsageError
 from mechanisms.noise import SeededRandomness
@@ -51,21 +49,6 @@ def test_calibration_uses_the_target_up_and_never_exceeds_it(mechanism, rate, ep
     claimed = make(mechanism, epsilon, retrieval=retrieval, rate=rate).calibrated().claim()
     assert 0.97 * epsilon <= claimed.epsilon <= epsilon
     assert claimed.delta == 1e-5
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mechanism", query_mechanism_names())
-def test_more_questions_and_less_epsilon_mean_more_noise(mechanism):
-    usual = make(mechanism).calibrated().mechanism.noise
-    assert make(mechanism, queries=20).calibrated().mechanism.noise == pytest.approx(2 * usual)
-    assert make(mechanism, epsilon=1.0).calibrated().mechanism.noise > usual
-
-
-@pytest.mark.slow
-def test_sampling_at_a_low_rate_needs_less_noise():
-    rates = (1.0, 0.2, 0.05)
-    noise = [make(retrieval=Retrieval.POISSON, rate=q).calibrated().mechanism.noise for q in rates]
-    assert noise == sorted(noise, reverse=True)
 
 
 @pytest.mark.slow
@@ -125,10 +108,6 @@ def test_poor_terms_are_named_with_what_to_change_and_good_ones_get_no_advice(ep
     assert "7 of 10 groups" in said
     assert f"{chance} of 100" in said
     assert ("Fewer questions" in said) == (chance < 100 * GOOD)
-
-
-def test_answers_in_words_have_no_labels_to_count():
-    assert odds_in_words(make("keywords").calibrated()) == ""
 
 
 # A session from end to end.
@@ -335,19 +314,6 @@ def test_what_the_model_may_refuse_is_asked_before_anything_is_reserved(mechanis
         assert any(rows <= r and length <= n and length + room <= n + m for r, n, m in model.checked)
 
 
-@given(records=RECORDS, query=WORDS, place=st.integers(0, 24))
-@BOUNDED
-def test_one_unit_changes_one_shard_answer_of_the_model(records, query, place):
-    place %= len(records)
-    asked = request(threshold=0.0)
-    whole, fewer = session(records, asked), session(records[:place] + records[place + 1 :], asked)
-    whole.ask(query)
-    fewer.ask(query)
-    moved = np.subtract(*asked.mechanism.votes)
-    assert np.abs(moved).sum() <= 2
-    assert np.linalg.norm(moved) <= asked.mechanism.noise * np.sqrt(2 * asked.mechanism.rho) * (1 + 1e-9)
-
-
 def test_answers_are_never_refused_where_units_are_spent():
     records = [Record(f"p {word}", "b") for word in "qrstuvw"]
     asked, model = request(queries=1, threshold=0.0), Listening()
@@ -417,13 +383,6 @@ def test_exact_match_ignores_case_articles_punctuation_and_spaces():
     assert not exact_match("Tower", "Eiffel Tower")
 
 
-def test_what_it_says_to_the_data_owner():
-    answering = session([Record("p q", "a")], request(retrieval=Retrieval.LABELS_ONLY, queries=2))
-    assert "once for all questions" in reservation_in_words(answering.opened)
-    assert "1 more" in answer_in_words(answering.opened, answering.ask("p"))
-    assert "private" in answer_in_words(answering.opened, answering.ask("p"))
-
-
 @pytest.mark.parametrize(("text", "threshold", "word"), [(" ", None, "empty"), ("p", 2.0, "cosine")])
 def test_bad_questions_cost_nothing(text, threshold, word):
     answering = session([Record("p q", "a")])
@@ -440,16 +399,6 @@ SHARDS = [[Record(f"text {shard} {i}", PAIR[(shard + i) % 2]) for i in range(2)]
 SHARDS[7] = []
 
 
-class Biased(ToyModel):
-    """Says one token far too often, whatever it is asked."""
-
-    def open(self, prefix, rows, length, room):
-        session = super().open(prefix, rows, length, room)
-        plain = session._row
-        session._row = lambda tokens: plain(tokens) + 30.0 * (np.arange(128) == ord("b"))
-        return session
-
-
 def votes(model, examples, mechanism="knn-votes", query="which one?"):
     request = AnswerRequest(
         TEMPLATE,
@@ -461,10 +410,6 @@ def votes(model, examples, mechanism="knn-votes", query="which one?"):
         max_query_tokens=20,
     )
     return LabelRespondent(model, request).answer(examples, query).histogram
-
-
-def test_a_constant_preference_of_the_model_does_not_decide():
-    assert votes(Biased(0.5), SHARDS).all()
 
 
 def only(place, examples):

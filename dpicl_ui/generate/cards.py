@@ -11,8 +11,7 @@ from dpicl_ui.frame.tree import Tree, el, fact, notice
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.findings import DEMONSTRATIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, ArmScore, Score
 from mechanisms.evaluation.evaluate import verdict_of_score
-from mechanisms.exports.facts_label import label_of_facts
-from mechanisms.exports.provenance import balanced_in_words
+from mechanisms.exports.facts_label import balanced_in_words, label_of_facts
 from mechanisms.records import Demonstration
 from mechanisms.rounding import rounded_up
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE

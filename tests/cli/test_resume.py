@@ -210,7 +210,7 @@ def test_it_tells_every_token_and_every_stage_in_order(kind: str, saved: Path, c
     tokens = [event for event in recorded(kind) if isinstance(event, TokenReleased)]
     assert said.count("beside it") == len(tokens)
     stages = [str(each.stage) for each in recorded(kind) if type(each).__name__ == "StageStarted"]
-    assert [line.removeprefix("Stage: ") for line in said.splitlines() if line.startswith("Stage: ")] == stages
+    assert [line.removeprefix("stage ") for line in said.splitlines() if line.startswith("stage ")] == stages
     assert all(each.isprintable() for each in said.replace("\n", ""))
 
 

@@ -42,7 +42,7 @@ OTHER = {
     "epsilon": 2.5, "delta": 1e-7, "sizes": {"Yes": 700, "2020-01-01": 900}, "count_epsilon": 0.25,
     "kind": "note", "writer": "a nurse", "reader": "a doctor", "relation": "that says",
     "label_words": {"Yes": "agreement, or so"}, "sentence": "Write of {label}: 100% true.",
-    "instruction": "Sort: the notes.", "text_field": "Note", "label_field": "Answer", "shots": 3,
+    "instruction": "Sort:\x85the\u2028\rno\ufefftes.", "text_field": "Note", "label_field": "Answer", "shots": 3,
     "recipe": "both", "split": "epsilon", "shares": {"write": 0.5, "vote": 0.25}, "score": False,
     "drafts": 9, "draft_tokens": 30, "weighing": "labels",
     "mechanism": "adadpsyn", "transform": "pta", "parameters": {"alpha": 2.0}, "written": 2, "scheme": "per-token",
@@ -175,13 +175,6 @@ def test_the_file_of_a_plan_gives_the_plan_again(file, said, by_user, drop, meas
 
 def plan_of(file: Path, **said: object) -> Plan:
     return plan_for(RunSpec.of(**{"sizes": "counted", "recipe": "tokens"} | said), dataset_of(file, mapping_of()))
-
-
-@pytest.mark.parametrize("odd", ["\x85", "\u2028", "\r", "\ufeff"])
-def test_what_yaml_takes_for_another_line_break_comes_back_as_it_was(file, odd):
-    plan = plan_of(file, instruction=f"one{odd}two", label_field=f"a{odd}b")
-    again, _ = from_command_line(run_plan.settings(plan, mapping_of(), "my notes"), file)
-    assert same(again, plan)
 
 
 @pytest.mark.slow
@@ -346,12 +339,3 @@ def test_every_owner_has_a_group_and_every_meaning_is_told(command, users, capsy
             assert f"{prefix}{each.help} ({each.citation})" in told[title]
             assert f"--{flag}" in told[title]
     assert "PARAMETER_" not in "".join(told.values())
-
-
-def test_a_shared_flag_does_not_tell_one_mechanism_what_holds_for_another(capsys, monkeypatch):
-    shared = sections("calibrate", capsys, monkeypatch)["parameters of several mechanisms"]
-    [temperature] = re.findall(r"--temperature X (.*?)(?= --|$)", shared)
-    own = re.split(r"(?:^| )([a-z-]+): ", temperature)
-    meanings = dict(zip(own[1::2], own[2::2], strict=True))
-    assert "the more private" in meanings["blended-logits"]
-    assert "the more private" not in meanings["gaussian"] + meanings["svt-public"]

@@ -10,7 +10,7 @@ import pytest
 from dpicl_ui.generate.cards import of_hundred, score_card, score_of_run
 from dpicl_ui.generate.charts import MOST_GROUPS, Bar, noisy_bars, openings_card, vote_card
 from mechanisms.demos.findings import ArmScore
-from mechanisms.exports.provenance import scored_facts
+from mechanisms.exports.facts_label import label_of_facts
 from mechanisms.runs.events import StageStarted
 from mechanisms.runs.spec import OPENINGS, SCORE, VOTE
 from mechanisms.runs.stages.score import ScoreReleased
@@ -137,9 +137,7 @@ def test_beside_a_private_score_stands_what_it_says_of_balanced_accuracy(sizes, 
     certificate = replace(view.demo_set.certificate, parameters={"sizes": dict(zip(LABELS, sizes, strict=True))})
     made = replace(view.demo_set, certificate=certificate, score=replace(SCORED, weighing=weighing))
     assert said in text_of(score_card(made))
-    facts = " ".join(f"{each.name} {each.remark}" for each in scored_facts(made))
-    assert "balanced accuracy" in facts
-    assert weighing is Weighing.LABELS or said in facts
+    assert said in " ".join(each.remark for each in label_of_facts(made)[2].facts)
 
 
 @pytest.mark.parametrize(
