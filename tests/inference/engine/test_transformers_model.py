@@ -16,7 +16,8 @@ from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM, Mi
 from mechanisms.asking import Asked
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import QueryPrompt, WritingPrompt
-from mechanisms.inference.engine.transformers_model import TransformersModel, best_device, best_dtype
+from mechanisms.inference.engine.device import best_device, best_dtype
+from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.models.catalogue import converted, refuse_by_config, refuse_by_test
 from mechanisms.inference.models.listing import gguf_in_wheel
 from mechanisms.records import PromptTemplate
