@@ -46,7 +46,7 @@ LONGEST_FIELD_NAME = 40
 
 
 def suggested_names(text_column: str, label_column: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Suggested field names of text and label, the best first; "Text" and "Label" where a column's name suggests none."""
+    """Suggested names of the fields, the best first; "Text" and "Label" where a column's name suggests none."""
     return _suggested(text_column, "Text", TEXTS), _suggested(label_column, "Label", LABELS)
 
 
@@ -113,9 +113,9 @@ def guess_columns(table: Table, labels: Collection[str] = ()) -> tuple[str, str]
     """Guess the text column and the label column; "" where no column can hold any.
 
     The text column has a name that ends with one of `_TEXT_WORDS`, or else the longest cells. The label column holds
-    the most of the known `labels`; without any, it has a name from `_LABEL_WORDS` and at least two values, or else the fewest
-    distinct values. Neither has nested cells. A column of ids, by its name or with nearly all values different, is no
-    label column.
+    the most of the known `labels`; without any, it has a name from `_LABEL_WORDS` and at least two values, or else the
+    fewest distinct values. Neither has nested cells. A column of ids, by its name or with nearly all values different,
+    is no label column.
     """
     head = table.frame.head(_SEEN)
     plain = [name for name in table.columns if not is_nested(head[name])]
