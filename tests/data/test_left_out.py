@@ -132,14 +132,6 @@ def test_labels_are_told_apart_that_a_reader_tells_apart():
         to_dataset(table([("a text", "SPAM")]), MERGED, "d", ("spam", "Spam"))
 
 
-def test_merged_labels_have_the_names_of_those_they_are_read_as():
-    mapping = ColumnMapping("text", "label", label_names=(("spam", "Unwanted"),), merge_labels=True)
-    rows = [("a text", label) for label in ("spam", "SPAM", "Ham ")]
-    labels = ("Unwanted", "ham")
-    merged = to_dataset(table(rows), mapping, "d", labels)
-    assert [each.label for each in merged.records] == ["Unwanted", "Unwanted", "ham"]
-
-
 def test_without_a_label_set_the_most_frequent_spelling_stands_for_all():
     rows = [("a text", label) for label in ("Spam", "spam", "spam", "SPAM", "ham")]
     assert label_set(table(rows), MERGED) == ["ham", "spam"]
