@@ -213,7 +213,6 @@ class DeviceRoom:
         return (size for size in range(min(self.in_a_pass(computed), rows), 0, -1) if rows % size == 0)
 
     def slices(self, rows: int, computed: int) -> int:
-        """Rows of one forward pass over a chunk."""
         return next(self.sizes(rows, computed))
 
     def rows_at_once(self, computed: int, held: int) -> int:
@@ -224,11 +223,6 @@ class DeviceRoom:
         return self.free * (_SHARE_OF_A_CHUNK - 1) // _SHARE_OF_A_CHUNK // (held * self.cache_bytes)
 
     def check(self, rows: int, held: int) -> None:
-        """Refuse a batch that cannot fit.
-
-        Raises:
-            UsageError: its keys and values are larger than the device's free memory.
-        """
         if rows > self._holdable(held):
             needed = rows * held * self.cache_bytes / 2**30
             raise UsageError(
@@ -252,11 +246,7 @@ _T = TypeVar("_T")
 
 @contextmanager
 def report_out_of_memory() -> Iterator[None]:
-    """Turn an out-of-memory error into one line.
-
-    Raises:
-        ModelUnavailable: memory ran out.
-    """
+    """Turn an out-of-memory error into a `ModelUnavailable` of one line."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:

@@ -43,11 +43,7 @@ from mechanisms.inference.models.listing import (
 
 
 def converted(gguf: Path) -> Path:
-    """A folder with the model of a GGUF file, dequantised to bfloat16; made on first use (about 20 s).
-
-    Raises:
-        ModelUnavailable: transformers cannot read the file, or the cache has no room for the model.
-    """
+    """A folder with the model of a GGUF file, dequantised to bfloat16; made on first use (about 20 s)."""
     folder = conversion_of(gguf)
     if converted_before(folder):
         return folder
@@ -94,11 +90,7 @@ _EXPERT_FIELDS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_n
 
 
 def refuse_by_config(config: Any) -> None:
-    """Check a transformers config for what lets one row of a batch change another.
-
-    Raises:
-        ModelUnavailable: mixture of experts (rows compete for capacity), or positions that depend on the batch.
-    """
+    """Refuse mixtures of experts, whose rows compete for capacity, and positions that depend on the batch."""
     text = config.get_text_config()
     if any((getattr(text, field, None) or 0) > 1 for field in _EXPERT_FIELDS):
         raise ModelUnavailable(
@@ -113,11 +105,7 @@ def refuse_by_config(config: Any) -> None:
 
 
 def refuse_by_test(model: LanguageModel) -> None:
-    """Run one row among different others, in another place, and compare bits.
-
-    Raises:
-        ModelUnavailable: the row's logits differ.
-    """
+    """Run one row among different others, in another place, and refuse the model if bits differ."""
     words = (model.encode("one row must not touch another one ") * 8)[:32]
     row, short, full = words[:9], words[:1], words
     seen = []
@@ -165,11 +153,7 @@ class ModelNeeds:
 
 
 def needs(name: str) -> ModelNeeds:
-    """What a model needs, by the name that `load_model` takes.
-
-    Raises:
-        ModelUnavailable: a listed model that is not installed, a file or folder with no weights that may be read.
-    """
+    """What a model needs, by the name that `load_model` takes."""
     _, source = located(name)
     if isinstance(source, str):
         try:
@@ -194,14 +178,10 @@ def available_memory() -> int:
 
 
 def refuse_too_large(name: str, freed: int = 0) -> ModelNeeds:
-    """What a model needs; refuses one that does not fit.
+    """What a model needs; refuses one whose weights alone do not fit. A model of unknown size passes.
 
     Args:
-        name: what `load_model` takes; a model of unknown size passes.
         freed: bytes that will be free once the present model is gone.
-
-    Raises:
-        ModelUnavailable: its weights alone are larger than the free memory; or see `needs`.
     """
     found, free = needs(name), available_memory() + freed
     needed = found.memory

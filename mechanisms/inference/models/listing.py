@@ -37,11 +37,7 @@ _MAGIC = b"GGUF"
 
 @contextmanager
 def kept_in(cache: Path) -> Iterator[None]:
-    """Turn an error of the cache into one line.
-
-    Raises:
-        ModelUnavailable: the cache cannot be written.
-    """
+    """Turn an error of the cache into one line."""
     try:
         yield
     except (OSError, SafetensorError) as error:
@@ -51,7 +47,6 @@ def kept_in(cache: Path) -> Iterator[None]:
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -73,11 +68,7 @@ def remembered_digest(gguf: Path) -> str:
 
 
 def conversion_of(gguf: Path) -> Path:
-    """The folder in the cache that a GGUF file is converted into; there once that was done.
-
-    Raises:
-        ModelUnavailable: it is no GGUF file; another one is not read beyond its first bytes.
-    """
+    """The folder in the cache that a GGUF file is converted into; another file is refused by its first bytes."""
     try:
         with gguf.open("rb") as file:
             is_gguf = file.read(len(_MAGIC)) == _MAGIC
@@ -94,11 +85,6 @@ def converted_before(folder: Path) -> bool:
 
 
 def parameters_in_gguf(gguf: Path) -> int:
-    """How many numbers a GGUF file's tensors have.
-
-    Raises:
-        ModelUnavailable: it is damaged.
-    """
     try:
         return sum(int(tensor.n_elements) for tensor in GGUFReader(gguf).tensors)
     except (OSError, ValueError, KeyError, IndexError) as error:
@@ -106,11 +92,7 @@ def parameters_in_gguf(gguf: Path) -> int:
 
 
 def parameters_in_folder(folder: Path) -> int:
-    """How many numbers a folder's safetensors files hold.
-
-    Raises:
-        ModelUnavailable: there is none, or a damaged one. Other weight files (pickles) are never read.
-    """
+    """How many numbers a folder's safetensors files hold. Other weight files (pickles) are never read."""
     files = sorted(folder.glob("*.safetensors"))
     if not files:
         raise ModelUnavailable(f"The folder '{folder.name}' holds no .safetensors file: other weights are not read.")
@@ -138,14 +120,7 @@ def default_name() -> str:
 
 @dataclass(frozen=True)
 class ModelListing:
-    """A model that can be named here.
-
-    Attributes:
-        name: as `--model` takes it.
-        description: in a few words, whether it was trained to chat among them.
-        parameters: how many numbers it has.
-        available: its weights are on this machine.
-    """
+    """A model that `--model` can name; `available` if its weights are on this machine."""
 
     name: str
     description: str
@@ -177,5 +152,4 @@ def listed_as(label: str) -> str | None:
 
 
 def gguf_in_wheel() -> Path | None:
-    """The embedded model's weights."""
     return next(iter(files_in_wheel(EMBEDDED_WHEEL, ".gguf")), None)
