@@ -39,7 +39,7 @@ settings.load_profile("any-machine")
 
 LONGEST = (
     "tests/test_readme.py", "tests/lies", "tests/ui/test_browser.py", "tests/ui/server/test_two_tabs.py",
-    "tests/inference/ray", "tests/cli/test_cli.py",
+    "tests/inference/test_cluster.py", "tests/cli/test_cli.py",
     "tests/inference/engine", "tests/replay", "tests/certificates",
 )  # fmt: skip
 """What takes minutes comes first, so that at the end no process waits long for another one."""

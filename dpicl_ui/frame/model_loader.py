@@ -87,7 +87,7 @@ class ModelLoader:
         with self._beginning:
             if not self.settled:
                 raise UsageError("A model is being loaded: wait until it is there.")
-            from mechanisms.inference.models.needs import refuse_too_large
+            from mechanisms.inference.models.catalogue import refuse_too_large
 
             refuse_too_large(name, freed=self._loaded.memory if self._loaded else 0)
             self.stage = "making room"
@@ -103,7 +103,7 @@ class ModelLoader:
         """Let go of the model. Whoever else holds it would keep it in memory beside the next one."""
         if self._loaded is None:
             return
-        from mechanisms.inference.engine.memory import release_freed_memory
+        from mechanisms.inference.engine.device import release_freed_memory
 
         speed, memory, alive = self._loaded.speed, self._loaded.memory, weakref.ref(self._loaded.model)
         self._loaded = None
@@ -131,8 +131,7 @@ class ModelLoader:
         self.name = name
         self._tell("starting")
         try:
-            from mechanisms.inference.models.catalogue import load_model
-            from mechanisms.inference.models.needs import needs
+            from mechanisms.inference.models.catalogue import load_model, needs
             from mechanisms.runs.stage import measure
 
             with self.loading:

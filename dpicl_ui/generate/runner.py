@@ -201,7 +201,7 @@ class Runner:
         finally:
             events.close()
             # torch takes seconds to import: not before the page is served.
-            from mechanisms.inference.engine.memory import release_freed_memory
+            from mechanisms.inference.engine.device import release_freed_memory
 
             release_freed_memory()  # rows were in it
             if journal is not None:

@@ -1,6 +1,6 @@
 """Private answers on public research data: neighbours against Poisson samples (Koskela et al. 2025).
 
-    python -m research.benchmarks.answers DATA trec agnews squad [--model gemma-3-270m]
+    python -m research.benchmarks.answers DATA trec agnews squad [--model gemma-3-270m.gguf]
 
 DATA holds trec/, agnews/, squad/ with train.csv (taken as private) and test.csv. Prints the tables of
 research/docs/answers.md, in about 40 minutes for one model on 2 idle cores. Threshold and answers a row are chosen on

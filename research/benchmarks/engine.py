@@ -26,9 +26,8 @@ from mechanisms.accounting import Claim, Fingerprint, PrivacyLedger, PrivacyTarg
 from mechanisms.data.headers import guess_columns
 from mechanisms.data.sources import EXAMPLES, read_table
 from mechanisms.inference import WritingPrompt
-from mechanisms.inference.engine import attention
-from mechanisms.inference.engine.forward import padded
-from mechanisms.inference.engine.threads import fixed_thread_count
+from mechanisms.inference.engine.device import fixed_threads
+from mechanisms.inference.engine.forward import ATTENTION, padded
 from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.language_model import Tokens
 from mechanisms.inference.models.catalogue import load_model
@@ -61,7 +60,7 @@ class PlainLoop:
             with torch.inference_mode():
                 yield
         finally:
-            self._model.set_attn_implementation(attention.NAME)
+            self._model.set_attn_implementation(ATTENTION)
 
     def batched(self, prompts: Sequence[Tokens]) -> float:
         """One token of every prompt, in one batch with padding on the left; last logits only."""
@@ -257,7 +256,7 @@ def main() -> None:
     table = read_table(options.texts)
     text, _ = guess_columns(table)
     texts = [cell for cell in table.frame[text] if cell.strip()]
-    model = load_model(options.model, fixed_thread_count())  # what is timed takes turns
+    model = load_model(options.model, fixed_threads())  # what is timed takes turns
     assert isinstance(model, TransformersModel)
     plain = PlainLoop(model)
     per_demonstration(model, plain, texts, 6 if options.quick else TOKENS)

@@ -13,9 +13,9 @@ import pytest
 
 from dpicl_ui.frame.model_loader import AT_START, EmbedderLoader, ModelLoader
 from mechanisms.errors import ModelUnavailable, UsageError
-from mechanisms.inference.models import catalogue, embeddings, needs
-from mechanisms.inference.models.listing import EMBEDDED, GEMMA
-from mechanisms.inference.models.needs import ModelNeeds
+from mechanisms.inference.models import catalogue, embeddings
+from mechanisms.inference.models.catalogue import ModelNeeds
+from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.runs import stage as run_stage
 from mechanisms.runs.stage import Speed
 from tests.toy_embedder import ToyEmbedder
@@ -24,6 +24,7 @@ from tests.toy_model import ToyModel
 pytestmark = pytest.mark.slow
 
 GB = 10**9
+OTHER = "other/model"
 
 
 class Shelf:
@@ -54,7 +55,7 @@ def shelf(monkeypatch) -> Iterator[Shelf]:
     held = Shelf()
     monkeypatch.setattr(catalogue, "load_model", held.load)
     monkeypatch.setattr(run_stage, "measure", lambda model: Speed(1e-4, 1e-4, 1e-3))
-    monkeypatch.setattr(needs, "needs", lambda name: ModelNeeds(1000, on_disk=True))
+    monkeypatch.setattr(catalogue, "needs", lambda name: ModelNeeds(1000, on_disk=True))
     return held
 
 
@@ -68,11 +69,11 @@ def begun(name: str = EMBEDDED, locked: bool = False) -> ModelLoader:
 def test_the_old_model_is_gone_before_the_new_one_is_read(shelf):
     loader = begun()
     assert loader.title == f"toy {EMBEDDED}"
-    for name in ("a/hub-id", GEMMA):
+    for name in ("a/hub-id", OTHER):
         loader.choose(name)
         loader.wait()
         assert (loader.name, loader.title, loader.problem, loader.refusal) == (name, f"toy {name}", None, None)
-    assert shelf.asked == [EMBEDDED, "a/hub-id", GEMMA]
+    assert shelf.asked == [EMBEDDED, "a/hub-id", OTHER]
     assert shelf.beside == [0, 0, 0]
 
 
@@ -80,7 +81,7 @@ def test_a_model_is_measured_anew(shelf):
     loader = begun()
     before, seen = loader.speed, []
     shelf.meanwhile = lambda: seen.append((loader.ready, loader.speed, loader.settled, loader.stage))
-    loader.choose(GEMMA)
+    loader.choose(OTHER)
     loader.wait()
     assert seen == [(False, None, False, "reading it")]
     assert loader.speed is not None
@@ -89,10 +90,10 @@ def test_a_model_is_measured_anew(shelf):
 
 def test_what_fails_brings_the_old_one_back(shelf):
     loader = begun()
-    shelf.missing = {GEMMA}
-    loader.choose(GEMMA)
+    shelf.missing = {OTHER}
+    loader.choose(OTHER)
     assert loader.model().name == f"toy {EMBEDDED}"
-    assert (loader.name, loader.problem, loader.refusal) == (EMBEDDED, None, f"No {GEMMA} here.")
+    assert (loader.name, loader.problem, loader.refusal) == (EMBEDDED, None, f"No {OTHER} here.")
     loader.choose("another")
     assert loader.model().name == "toy another"
     assert loader.refusal is None
@@ -100,8 +101,8 @@ def test_what_fails_brings_the_old_one_back(shelf):
 
 def test_where_the_old_one_fails_too_the_page_says_that_there_is_none(shelf):
     loader = begun()
-    shelf.missing = {GEMMA, EMBEDDED}
-    loader.choose(GEMMA)
+    shelf.missing = {OTHER, EMBEDDED}
+    loader.choose(OTHER)
     loader.wait()
     assert (loader.ready, loader.problem) == (False, f"No {EMBEDDED} here.")
     with pytest.raises(ModelUnavailable, match="No embedded here"):
@@ -115,28 +116,28 @@ def test_a_model_in_use_is_not_replaced(shelf):
     loader = begun()
     held = loader.model()
     with pytest.raises(UsageError, match="still in use"):
-        loader.choose(GEMMA)
+        loader.choose(OTHER)
     assert loader.model() is held
     assert loader.speed is not None
     assert shelf.asked == [EMBEDDED]
     del held
-    loader.choose(GEMMA)
-    assert loader.model().name == f"toy {GEMMA}"
+    loader.choose(OTHER)
+    assert loader.model().name == f"toy {OTHER}"
 
 
 def test_what_cannot_fit_is_refused_while_the_old_model_stays(shelf, monkeypatch):
-    sizes = {EMBEDDED: 2 * GB, GEMMA: 5 * GB}
-    monkeypatch.setattr(needs, "needs", lambda name: Sized(sizes[name]))
+    sizes = {EMBEDDED: 2 * GB, OTHER: 5 * GB}
+    monkeypatch.setattr(catalogue, "needs", lambda name: Sized(sizes[name]))
     loader = begun()
     held = weakref.ref(loader.model())
-    monkeypatch.setattr(needs, "available_memory", lambda: 3 * GB - 1)
+    monkeypatch.setattr(catalogue, "available_memory", lambda: 3 * GB - 1)
     with pytest.raises(ModelUnavailable, match="choose a smaller one"):
-        loader.choose(GEMMA)
+        loader.choose(OTHER)
     gc.collect()
     assert loader.model() is held()
-    monkeypatch.setattr(needs, "available_memory", lambda: 3 * GB)  # with what the old one leaves
-    loader.choose(GEMMA)
-    assert loader.model().name == f"toy {GEMMA}"
+    monkeypatch.setattr(catalogue, "available_memory", lambda: 3 * GB)  # with what the old one leaves
+    loader.choose(OTHER)
+    assert loader.model().name == f"toy {OTHER}"
 
 
 class Sized:
@@ -147,16 +148,16 @@ class Sized:
 def test_one_model_is_loaded_at_a_time(shelf):
     loader, free = begun(), threading.Event()
     shelf.meanwhile = free.wait
-    loader.choose(GEMMA)
+    loader.choose(OTHER)
     with pytest.raises(UsageError, match="being loaded"):
         loader.choose(EMBEDDED)
     free.set()
-    assert loader.model().name == f"toy {GEMMA}"
+    assert loader.model().name == f"toy {OTHER}"
 
 
 def test_the_model_of_the_start_comes_back_without_being_named(shelf):
     loader = begun("/models/own")
-    loader.choose(GEMMA)
+    loader.choose(OTHER)
     loader.wait()
     loader.choose(AT_START)
     loader.wait()
@@ -164,12 +165,12 @@ def test_the_model_of_the_start_comes_back_without_being_named(shelf):
     assert ModelLoader("/models/own").title == "own"
 
 
-@pytest.mark.parametrize("name", [EMBEDDED, GEMMA, AT_START, "/etc/passwd"])
+@pytest.mark.parametrize("name", [EMBEDDED, OTHER, AT_START, "/etc/passwd"])
 def test_a_locked_model_stays(shelf, name):
-    loader = begun(GEMMA, locked=True)
+    loader = begun(OTHER, locked=True)
     with pytest.raises(UsageError, match="locked"):
         loader.choose(name)
-    assert shelf.asked == [GEMMA]
+    assert shelf.asked == [OTHER]
 
 
 def test_nothing_is_embedded_while_a_model_is_read(shelf, monkeypatch):
@@ -182,7 +183,7 @@ def test_nothing_is_embedded_while_a_model_is_read(shelf, monkeypatch):
         free.wait()
 
     shelf.meanwhile = read
-    loader.choose(GEMMA)
+    loader.choose(OTHER)
     reading.wait()
     other = threading.Thread(target=lambda: found.append(embedder.embed(["a text"])))
     other.start()

@@ -12,10 +12,10 @@ from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.privacy.model_choice import ModelChoice, there
 from mechanisms.errors import ModelUnavailable
-from mechanisms.inference.models import needs
-from mechanisms.inference.models.listing import EMBEDDED, GEMMA, available_models
-from mechanisms.inference.models.needs import ModelNeeds
-from tests.ui.frame.test_model_loader import begun, shelf  # noqa: F401
+from mechanisms.inference.models import catalogue
+from mechanisms.inference.models.catalogue import ModelNeeds
+from mechanisms.inference.models.listing import EMBEDDED, available_models
+from tests.ui.frame.test_model_loader import OTHER, begun, shelf  # noqa: F401
 from tests.ui.generate.recording import HOSTILE
 from tests.ui.tabs import services
 from tests.ui.test_drawing import tags
@@ -35,9 +35,9 @@ def words(tree: Any) -> str:
 
 
 def test_what_is_here_comes_first_and_the_loaded_one_is_chosen(shelf):  # noqa: F811
-    made = choice(begun(GEMMA))
+    made = choice(begun())
     assert [name for _, name in made.name.choices] == [each.name for each in available_models()]
-    assert made.name.value == GEMMA
+    assert made.name.value == EMBEDDED
     assert made.own.visible
 
 
@@ -51,15 +51,15 @@ def test_a_page_whose_model_is_locked_neither_asks_for_paths_nor_shows_the_opera
 
 def test_loading_tells_how_far_it_is_and_how_it_ended(shelf):  # noqa: F811
     made = choice(begun())
-    *_, last = made._load(GEMMA, "")
-    assert words(last[made.there]).startswith(f"toy {GEMMA} is loaded")
+    *_, last = made._load(OTHER, "")
+    assert words(last[made.there]).startswith(f"toy {OTHER} is loaded")
     assert "The model is loaded" in text_of(last[made.notice])
     shelf.missing = {"some/hub"}
-    *_, last = made._load(GEMMA, " some/hub ")
-    assert words(last[made.there]).startswith(f"toy {GEMMA} is loaded")
+    *_, last = made._load(OTHER, " some/hub ")
+    assert words(last[made.there]).startswith(f"toy {OTHER} is loaded")
     assert "No some/hub here. The model before it is back" in text_of(last[made.there])
     assert last[made.notice] == []
-    shelf.missing |= {GEMMA}
+    shelf.missing |= {OTHER}
     *_, last = made._load(EMBEDDED, "some/hub")
     assert "No model is loaded" in text_of(last[made.there])
 
@@ -71,7 +71,7 @@ def test_an_unloadable_choice_leaves_everything_as_it_is(shelf, monkeypatch):  #
     def missing(name: str) -> ModelNeeds:
         raise ModelUnavailable(f"Nothing at {name}.")
 
-    monkeypatch.setattr(needs, "needs", missing)
+    monkeypatch.setattr(catalogue, "needs", missing)
     [shown] = guarded(made.notice, lambda: {made.load: None})(made._load)(EMBEDDED, HOSTILE)
     assert HOSTILE in text_of(shown[made.notice])
     assert "img" not in tags(shown[made.notice])

