@@ -64,7 +64,6 @@ class Plan:
 
     Attributes:
         spec: with nothing left open; the mechanism's noise among its parameters, once the plan is calibrated.
-        labels: the label set, in order.
         sizes: declared upper bound of the units of each label.
         unit: the privacy unit, see `mechanisms.records.privacy_unit`.
         content: keyed digest of the data set that the run is planned for; the run refuses every other one.
@@ -131,12 +130,8 @@ class Plan:
     def epsilon(self, stage: str) -> float:
         """What a stage may cost a unit that takes part in it."""
         assert self.spec.shares is not None
-        return self.whole if self.by_roles else self.whole * self.spec.shares[stage]
-
-    @property
-    def whole(self) -> float:
-        """What all stages together may cost a unit."""
-        return left_after_counts(self.spec.epsilon, self.measured)
+        whole = left_after_counts(self.spec.epsilon, self.measured)
+        return whole if self.by_roles else whole * self.spec.shares[stage]
 
     def units(self, stage: str) -> float:
         """Units that a stage reads, expected from the public sizes; a user counts once for each label."""
@@ -151,11 +146,7 @@ class Plan:
 
     @cached_property
     def mechanism(self) -> TokenMechanism:
-        """The mechanism that writes.
-
-        Raises:
-            UsageError: it has no sound accounting under this sampling.
-        """
+        """The mechanism that writes; a UsageError where it has no sound accounting under this sampling."""
         return self.spec.made_mechanism.for_plan(self.sampling)
 
     @cached_property
@@ -238,10 +229,10 @@ class Plan:
         return self.claim_of(self.certified_event())
 
     def claim_of(self, certified: Composed) -> Claim:
-        """What a certified event of this run costs at its delta; see `claim_with_counts`."""
-        return (
-            self.release_claim() if self.not_private else claim_with_counts(certified, self.spec.delta, self.measured)
-        )
+        """What a certified event of this run costs at its delta."""
+        if self.not_private:
+            return self.release_claim()
+        return claim_with_counts(certified, self.spec.delta, self.measured)
 
     def stage_records(self) -> tuple[StageRecord, ...]:
         """The stages as the demo set records them, each with its events for one unit; none where the run only writes.
@@ -344,13 +335,9 @@ def plan_for(spec: RunSpec, dataset: Dataset, measured: MeasuredSizes | None = N
     """The plan of a spec for a data set; not calibrated. One that reads no row is planned from the labels alone.
 
     Args:
-        spec: what is asked.
         dataset: private. Its labels and its unit are used, its counts where they are declared public, and its keyed
             digest, so that the run is made on no other.
         measured: sizes that were measured, and charged, before.
-
-    Raises:
-        UsageError: a value is out of range, or does not go with the others.
     """
     if spec.public:
         return public_plan(spec, dataset.labels)
@@ -422,7 +409,7 @@ _NO_MODEL = "# Its model has no name of its own here: say which with --model.\n"
 def settings(
     plan: Plan, mapping: ColumnMapping, name: str, model: str | None = "embedded", reading: Reading = USUAL
 ) -> str:
-    """The file's text, with every setting that fixes the plan but the data set itself.
+    """The settings of a planned run as a file for `--config`: the same run from the command line.
 
     Args:
         plan: its measured sizes are never written out.
@@ -436,50 +423,28 @@ def settings(
     """
     if broken := [label for label in plan.labels if label != label.strip()]:
         raise UsageError(f"The command line cannot name the label '{broken[0]}': it strips labels.")
-    options = {FLAGS[each].removeprefix("--"): getattr(reading, each) for each in reading.said}
-    options |= dict(_of_data(plan, mapping, name))
-    if model is not None:
-        options["model"] = model
+    options: dict[str, Any] = {FLAGS[each].removeprefix("--"): getattr(reading, each) for each in reading.said}
+    of_data: dict[str, Any] = {
+        "name": name,
+        "labels": list(plan.labels),
+        "label-names": dict(names_of(plan.labels, mapping.label_names) or {}),
+        "text-column": mapping.text,
+        "label-column": mapping.label,
+        "unit-column": mapping.unit,
+        "drop-duplicates": mapping.drop_duplicates or None,
+        "merge-labels": mapping.merge_labels or None,
+        "model": model,
+    }
     spec = plan.spec.with_(sizes=None, count_epsilon=plan.measured.epsilon) if plan.measured else plan.spec
-    options |= dict(_of_spec(spec))
-    head = _HEAD + (_MEASURED if plan.measured else "") + (_NO_MODEL if model is None else "")
-    return head + yaml.dump(options, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
-
-
-class _Dumper(yaml.SafeDumper):
-    """Escapes the line break that a reader of YAML takes for another one: as it stands, U+0085 comes back as a space or
-    as a line feed. In double quotes it is escaped."""
-
-
-def _of_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if "\x85" in text else None)
-
-
-_Dumper.add_representer(str, _of_text)
-
-
-def _of_data(plan: Plan, mapping: ColumnMapping, name: str) -> Iterator[tuple[str, Any]]:
-    yield "name", name
-    yield "labels", list(plan.labels)
-    if names := names_of(plan.labels, mapping.label_names):
-        yield "label-names", dict(names)
-    yield "text-column", mapping.text
-    yield "label-column", mapping.label
-    if mapping.unit is not None:
-        yield "unit-column", mapping.unit
-    if mapping.drop_duplicates:
-        yield "drop-duplicates", True
-    if mapping.merge_labels:
-        yield "merge-labels", True
-
-
-def _of_spec(spec: RunSpec) -> Iterator[tuple[str, Any]]:
-    for each in FLAGGED:
-        value = each.written(getattr(spec, each.name))
-        if value not in (None, {}):
-            yield each.flag, value
+    of_spec = {each.flag: each.written(getattr(spec, each.name)) for each in FLAGGED}
+    options |= {flag: value for flag, value in (of_data | of_spec).items() if value not in (None, {})}
     solved = solved_flag(spec.mechanism)
-    yield from ((flag, value) for flag, value in spec.parameters.items() if flag != solved)
+    options |= {flag: value for flag, value in spec.parameters.items() if flag != solved}
+    head = _HEAD + (_MEASURED if plan.measured else "") + (_NO_MODEL if model is None else "")
+    written = yaml.safe_dump(options, sort_keys=False, allow_unicode=True)
+    if "\x85" in written:  # which a reader of YAML takes for a line break, where it is not escaped
+        written = yaml.safe_dump(options, sort_keys=False)
+    return head + written
 
 
 def solved_flag(mechanism: str) -> str | None:

@@ -18,6 +18,7 @@ from mechanisms.runs.events import (
     DemoRefused,
     DemoStarted,
     Drafting,
+    OfDemonstration,
     PrivateDiagnostics,
     Release,
     RunCompleted,
@@ -29,6 +30,7 @@ from mechanisms.runs.events import (
     StageProgress,
     StageStarted,
     TokenReleased,
+    key_of,
 )
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.spec import WRITE
@@ -166,7 +168,11 @@ def fold(view: RunView, event: CuratorEvent) -> RunView:
     """The view after an event."""
     match event:
         case RunStarted(demo_set, stages, budget):
-            return RunView("running", demo_set, _plan(demo_set), stages, budget=budget)
+            try:
+                plan = plan_of(demo_set)
+            except UsageError:
+                plan = None
+            return RunView("running", demo_set, plan, stages, budget=budget)
         case StageStarted(stage):
             return replace(view, stage=stage, done=0.0, drafting=None)
         case Drafting():
@@ -205,35 +211,19 @@ def _written(view: RunView, event: CuratorEvent) -> RunView:
         case DemoRefused():
             return replace(view, refused=(*view.refused, event))
         case DemoCutOff(label, number, finished):
-            others = tuple(each for each in view.writing if (each.label, each.number) != (label, number))
-            return replace(view, writing=view.writing if finished else others, cut_off=(*view.cut_off, event))
+            left = tuple(each for each in view.writing if finished or (each.label, each.number) != (label, number))
+            return replace(view, writing=left, cut_off=(*view.cut_off, event))
     return view
-
-
-def _plan(demo_set: DemoSet) -> Plan | None:
-    try:
-        return plan_of(demo_set)
-    except UsageError:
-        return None
 
 
 def one_by_one(events: Iterable[Recorded]) -> list[Recorded]:
     """A recording, reordered so that each demonstration is complete before the next begins."""
     recorded = list(events)
-    order = {_whose(event): place for place, event in enumerate(recorded) if isinstance(event, DemoStarted)}
-    places = [place for place, event in enumerate(recorded) if _whose(event)]
-    written = sorted((recorded[place] for place in places), key=lambda event: order.get(_whose(event), len(recorded)))
+    keys = [key_of(event) if isinstance(event, OfDemonstration) else None for event in recorded]
+    places = [place for place, key in enumerate(keys) if key]
+    begun = {keys[place]: place for place in places if isinstance(recorded[place], DemoStarted)}
+    order = sorted(places, key=lambda place: begun.get(keys[place], len(keys)))
+    written = [recorded[place] for place in order]
     for place, event in zip(places, written, strict=True):
         recorded[place] = event
     return recorded
-
-
-def _whose(event: object) -> tuple[str, int] | None:
-    """The demonstration that an event is about."""
-    match event:
-        case DemoCompleted(demonstration, number):
-            return demonstration.label, number
-        case DemoStarted() | TokenReleased() | DemoCutOff() | DemoRefused():
-            return event.label, event.number
-        case _:
-            return None

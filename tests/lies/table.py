@@ -298,7 +298,7 @@ TOKENS = [
     ),
     lie(
         "subsets share a unit",
-        "tests/runs/test_sensitivity.py::test_subsets_move_by_at_most_root_two[per-demonstration]",
+        "tests/runs/test_lockstep.py::test_subsets_move_by_at_most_root_two[per-demonstration]",
         (
             "mechanisms.sampling",
             "        rows[choices[place]].append(int(sampled[place]))\n",
@@ -484,7 +484,7 @@ COMBINED = [
     lie(
         "what counting has cost may be spent once more",
         f"{_PRICES}[vote-epsilon-users-measured]",
-        (_RUN_PLAN, "return left_after_counts(self.spec.epsilon, self.measured)", "return self.spec.epsilon"),
+        (_RUN_PLAN, "whole = left_after_counts(self.spec.epsilon, self.measured)", "whole = self.spec.epsilon"),
     ),
     lie(
         "the certificate does not tell of the counting",

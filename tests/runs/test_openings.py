@@ -11,15 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.errors import UsageError
-from mechanisms.noise import SecureRandomness, SeededRandomness
-from mechanisms.records import Record
+from mechanisms.noise import SeededRandomness
 from mechanisms.runs.drafts import allotted
 from mechanisms.runs.events import DemoStarted
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.run import divide
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE
 from mechanisms.runs.stages.openings import AskForOpenings, OpeningsReleased, listed
-from mechanisms.tallies import Beginnings, distinct
+from mechanisms.tallies import Beginnings
 from tests.runs.running import LABELS, Log, Reading, begun, data, planned, rows, spec
 
 NO_NOISE = 90.0
@@ -44,30 +43,11 @@ def released(plan: Plan, records, **rest) -> OpeningsReleased:
 # What a row votes for.
 
 
-def test_a_text_votes_for_the_longest_opening_that_it_begins_with():
-    found = Beginnings(["I", "I have", "My", "The"])
-    texts = ["I have lost it", "i, too", "«My» card", "I'm", "Have I", "", "  ", "?!", "THE END"]
-    assert [found.place(text) for text in texts] == [1, 0, 2, None, None, None, None, None, 3]
-
-
-@given(st.text(max_size=30))
-def test_a_vote_is_one_hot_or_nothing_whatever_the_text(text):
-    openings = listed("text")
-    vote = Beginnings(openings).vote(text, 2 * len(openings), len(openings))
-    assert vote.sum() in (0, 1)
-    assert set(vote) <= {0.0, 1.0}
-    assert not vote[: len(openings)].any()
-
-
 def test_openings_of_a_kind_are_a_part_of_all_and_where_no_kind_is_named_all_compete():
     every, messages, reviews = listed("utterance"), listed("chat message"), listed("sentence from a film review")
     assert {*messages} | {*reviews} < {*every}
     assert not {"Hello", "Can you"} - {*messages}
     assert not {"Hello", "Can you"} & {*reviews}
-
-
-def test_openings_are_distinct_but_for_case_and_signs():
-    assert distinct(["I", "i,", "My card", "  ", "my  card", "one two three"]) == ("I", "My card")
 
 
 @pytest.mark.parametrize("many", [1, 100], ids=["pooled", "by label"])
@@ -155,10 +135,6 @@ def test_openings_are_allotted_in_proportion_to_their_weights(weights, count):
         assert abs(drawn[name] - count * weight / total) <= 1 + 1e-6
 
 
-def test_without_openings_every_text_begins_by_itself():
-    assert allotted({}, 3, SeededRandomness(1)) == ["", "", ""]
-
-
 WEIGHTS = {"My": 0.5, "The": 0.25, "We": 0.25}
 
 
@@ -194,18 +170,3 @@ def test_drafts_of_every_label_begin_with_openings_that_were_released(recipe, mo
         ends = {opening for opening in WEIGHTS for text in begun_with if text.startswith(opening)}
         assert all(text.startswith(tuple(WEIGHTS)) for text in begun_with if text), label  # blank: how the model writes
         assert set(ends) == {*WEIGHTS}, label
-
-
-def test_demonstrations_begin_as_they_were_told_to(any_text_passes, monkeypatch):
-    monkeypatch.setattr(AskForOpenings, "used", lambda *arguments: dict.fromkeys(LABELS, WEIGHTS))
-    records = data(rows(60))
-    events = list(begun(records, planned(records, spec("both", "roles", (CALIBRATE, SCORE), written=4, shots=4))))
-    begun_with = Counter(event.opening for event in events if isinstance(event, DemoStarted))
-    assert begun_with == {"My": 4, "The": 2, "We": 2}
-
-
-def test_the_alternatives_do_not_depend_on_the_rows():
-    found = {released(plan_of(each), each, randomness=SecureRandomness()).openings for each in (
-        data(rows(60)), data([Record("Unheard beginnings", label) for label in LABELS] * 3)
-    )}  # fmt: skip
-    assert len(found) == 1

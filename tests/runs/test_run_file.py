@@ -35,7 +35,7 @@ from mechanisms.runs.stages.openings import OpeningsReleased
 from mechanisms.runs.stages.score import ScoreReleased
 from mechanisms.runs.stages.vote import VotesReleased
 from mechanisms.runs.view import one_by_one
-from tests.runs.running import KINDS, SECRET, alone, begun, data, file_of, planned, recorded, rows, run_told, told
+from tests.runs.running import KINDS, SECRET, alone, begun, data, file_of, planned, recorded, rows, told
 
 pytestmark = pytest.mark.slow
 
@@ -217,15 +217,6 @@ def test_a_run_that_is_not_complete_is_refused(without):
         from_lines("\n".join([*lines[:place], *lines[place + 1 :]]))
 
 
-@pytest.mark.parametrize(
-    ("recipe", "split", "without"),
-    [("tokens", "roles", ("openings", "calibrate", "score")), ("vote", "epsilon", ("calibrate",))],
-)
-def test_a_run_of_any_recipe_comes_back(recipe, split, without):
-    events = run_told(recipe, split, *without)
-    assert from_lines(to_lines(events))[1:] == without_ledger(events)[1:]
-
-
 def test_sizes_have_limits(monkeypatch):
     text = file_of("alone")
     for name, most in (("MOST_LINES", 3), ("LARGEST", 100)):
@@ -334,14 +325,6 @@ def test_a_file_with_anything_anywhere_is_read_or_refused_in_one_line(data, kind
     holder[last] = value
     lines[line] = json.dumps(document)
     read_or_refused("\n".join(lines))
-
-
-@settings(max_examples=150)
-@given(st.sampled_from(KINDS), st.integers(0, 20_000), st.integers(0, 40), st.text(max_size=8))
-def test_a_file_with_other_characters_is_read_or_refused_in_one_line(kind, start, length, text):
-    whole = file_of(kind)
-    start %= len(whole)
-    read_or_refused(whole[:start] + text + whole[start + length :])
 
 
 def read_or_refused(text: str) -> None:

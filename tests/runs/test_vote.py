@@ -36,13 +36,6 @@ def test_a_text_votes_for_the_nearest_draft_of_its_own_label():
     assert cast((blue("an apple on a chair"),))[0, :3].sum() == 0  # nearest of all, but of another label
 
 
-def test_nearest_is_by_cosine_among_drafts():
-    embedder, text = ToyEmbedder(64), "night falls on the garden and the table"
-    vectors = embedder.embed(BALLOTS["red"]).astype(np.float64)
-    [mine] = embedder.embed([text]).astype(np.float64)
-    assert cast((red(text),))[0].argmax() == (vectors @ mine).argmax()
-
-
 def test_a_user_has_one_vote_in_all_shared_by_its_records():
     [votes] = cast((red("an apple on the table"), red("a rose in the garden"), blue("the sky at noon")))
     assert votes == pytest.approx([1 / 3, 1 / 3, 0, 1 / 3, 0])
@@ -53,11 +46,6 @@ def test_a_text_without_content_votes_for_nothing_and_still_counts_as_a_record()
     assert cast((red(""), red("a rose in the garden")))[0, 0] == 0.5
 
 
-def test_equal_drafts_are_no_tie_that_a_text_decides():
-    votes = cast((red("b"),), (red("a"),), ballots={"red": ("same words", "same words"), "blue": ("x",)})
-    assert votes.tolist() == [[1, 0, 0], [1, 0, 0]]  # the smaller index, whatever the text
-
-
 def test_a_vote_does_not_depend_on_who_else_votes():
     units = [(red("an apple on a chair"),), (blue("the sea"),), (red("fire"), blue("noon"))]
     together = cast(*units)
@@ -65,30 +53,9 @@ def test_a_vote_does_not_depend_on_who_else_votes():
         assert (cast(unit)[0] == together[place]).all()
 
 
-def test_released_votes_are_told_by_label():
-    polls = VoteCollector(ToyEmbedder(), BALLOTS)
-    found = polls.by_label(np.arange(5.0))
-    assert {label: votes.tolist() for label, votes in found.items()} == {"red": [0, 1, 2], "blue": [3, 4]}
-    assert polls.places == 5
-
-
 def apart(ballots) -> dict[str, np.ndarray]:
     """Vectors by which no text is like another one."""
     return {label: np.eye(max(1, len(of)))[: len(of)] for label, of in ballots.items()}
-
-
-def elected(ballots, votes, most: int) -> dict[str, list[str]]:
-    found = winners(ballots, {label: np.array(of) for label, of in votes.items()}, most, apart(ballots))
-    return {label: [ballots[label][place] for place in places] for label, places in found.items()}
-
-
-def test_a_text_stands_for_the_label_that_gives_it_more_votes_and_the_other_takes_its_next():
-    ballots = {"red": ("Fire, at night!", "a rose", "an apple"), "blue": ("the sea", "fire at night", "noon")}
-    votes = {"red": [5.0, 1.0, 2.0], "blue": [4.0, 6.0, -1.0]}
-    assert elected(ballots, votes, 2) == {"red": ["an apple", "a rose"], "blue": ["fire at night", "the sea"]}
-    assert elected(ballots, votes | {"red": [7.0, 1.0, 2.0]}, 1) == {"red": ["Fire, at night!"], "blue": ["the sea"]}
-    # Where it does not win it stands in nobody's way.
-    assert elected(ballots, votes | {"red": [7.0, 8.0, 2.0]}, 1) == {"red": ["a rose"], "blue": ["fire at night"]}
 
 
 ANY_BALLOT = st.lists(st.tuples(st.sampled_from(["a", "A", "b.", "B", "c", "d", "e"]), st.integers(-3, 3)), max_size=6)
