@@ -44,9 +44,8 @@ def step(noisy: Floats, target: Floats, deviation: float = 0.0) -> Floats:
     small one, where they are many it changes nothing (research/docs/worth.md).
 
     Args:
-        noisy: noisy sums of label probabilities, shape (labels,); only their shares are used.
+        noisy: sums of label probabilities, shape (labels,), each with noise of that deviation.
         target: mean probabilities to reach, shape (labels,).
-        deviation: of the noise on each sum.
     """
     positive = np.maximum(noisy, 0.0) + _SMOOTHING * deviation * len(noisy) * target
     shares = np.maximum(positive / max(float(positive.sum()), 1.0), _LEAST_SHARE / len(noisy))

@@ -89,8 +89,6 @@ class Plan:
         check_counted_here(self.measured, self.content)
         left_after_counts(self.spec.epsilon, self.measured)
 
-    # What the spec comes to.
-
     @property
     def by_user(self) -> bool:
         """Whether the unit is all rows of a user."""
@@ -137,8 +135,6 @@ class Plan:
         """Units that a stage reads, expected from the public sizes; a user counts once for each label."""
         return self.role(stage) * sum(self.sizes.values())
 
-    # Token by token.
-
     @cached_property
     def sampling(self) -> SamplingPlan:
         """Who joins a token, of the units that write."""
@@ -183,8 +179,6 @@ class Plan:
         """Why the run promises nothing; None where it does."""
         return self.mechanism.not_private if WRITE in self.stages else None
 
-    # Accounting.
-
     def calibrated(self) -> Self:
         """The same plan with the least noise that meets its target; all noise but the writing's follows from epsilon.
 
@@ -224,15 +218,11 @@ class Plan:
             return Claim(math.inf, self.spec.delta, "none", math.inf, "none")
         return claim(self.event, self.spec.delta)
 
-    def claim(self) -> Claim:
-        """What the run costs at its delta, with the measurement of sizes."""
-        return self.claim_of(self.certified_event())
-
-    def claim_of(self, certified: Composed) -> Claim:
-        """What a certified event of this run costs at its delta."""
+    def claim(self, certified: Composed | None = None) -> Claim:
+        """What the run costs at its delta, with the measurement of sizes; `certified` is its event, in any order."""
         if self.not_private:
             return self.release_claim()
-        return claim_with_counts(certified, self.spec.delta, self.measured)
+        return claim_with_counts(certified or self.certified_event(), self.spec.delta, self.measured)
 
     def stage_records(self) -> tuple[StageRecord, ...]:
         """The stages as the demo set records them, each with its events for one unit; none where the run only writes.
@@ -246,8 +236,6 @@ class Plan:
             event = stage.events[0] if len(stage.events) == 1 else SequentialComposition(stage.events)
             records.append(StageRecord(name, self.role(name), event))
         return tuple(records)
-
-    # What the certificate states.
 
     @property
     def name(self) -> str:
@@ -311,8 +299,6 @@ class Plan:
         """The same plan, for the data set of that content."""
         measured = replace(self.measured, content=content) if self.measured else None
         return replace(self, content=content, measured=measured)
-
-    # What people are told before a run.
 
     @property
     def guarantee(self) -> str:

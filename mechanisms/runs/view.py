@@ -44,8 +44,6 @@ class Writing:
     """A demonstration in progress.
 
     Attributes:
-        opening: how it begins; public.
-        released: its tokens so far.
         private: the clean values behind the last token, for the curator's screen alone; None in every replay.
     """
 
@@ -78,10 +76,7 @@ class RunView:
     Attributes:
         demo_set: the run's set: empty at first, growing, final at the end.
         plan: what its certificate states, planned anew; None where this version cannot.
-        stages: in their order.
-        stage: the one at work.
-        done: its approximate progress, 0 to 1.
-        drafting: whose public drafts are being written.
+        done: approximate progress of the stage at work, 0 to 1.
         told: the last release of each stage.
         writing: demonstrations in progress, oldest first.
         last: the one that was finished last.

@@ -290,7 +290,7 @@ def test_last_digits_of_another_machine_may_differ():
 
 
 def test_a_file_of_ten_thousand_wrong_lists_gets_a_few_lines_and_no_accountant(monkeypatch):
-    monkeypatch.setattr(Plan, "claim_of", lambda *arguments: pytest.fail("it was accounted"))
+    monkeypatch.setattr(Plan, "claim", lambda *arguments: pytest.fail("it was accounted"))
     document = edited(
         text_of(*PLAIN),
         ("privacy", "event", "lists"),
