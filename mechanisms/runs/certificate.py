@@ -54,8 +54,7 @@ class _Measured(BaseModel):
 def plan_of(demo_set: DemoSet) -> Plan:
     """The plan of the run whose certificate a set has; where it only writes, the target means nothing.
 
-    Raises:
-        UsageError: a stated value is missing, of the wrong kind or out of range; the message begins with its field.
+    A UsageError's message begins with the field of what is missing, of the wrong kind or out of range.
     """
     stated = demo_set.certificate.parameters
     if "division" in stated or "kept_per_label" in stated:
@@ -73,13 +72,7 @@ def _planned(
     /,  # a kind of plan may have a field of the same name
     **more: Any,
 ) -> Plan:
-    """The plan of what is stated.
-
-    Args:
-        stages: of the run; None where it only writes.
-        written: of the writing; None where nothing is written token by token.
-        kind: with what `more` it takes.
-    """
+    """The plan of what is stated of the run (None where it only writes) and of the writing (None where it does not)."""
     certificate, asked = demo_set.certificate, demo_set.asked
     if stages is None:
         assert written is not None

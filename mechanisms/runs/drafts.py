@@ -106,9 +106,7 @@ def preview_drafts(
     """At most two drafts of a label, the likeliest of a few, to show what its words make a model write.
 
     They follow from public words alone, cost nothing, and stand in no ballot. None where none was of use.
-
-    Args:
-        going: asked before each token; once it is False the drafts end as they are.
+    `going` is asked before each token; once it is False the drafts end as they are.
     """
     prompt = WritingPrompt(model, wanted.asked, wanted.label)
     written = _write(model, prompt, [""] * _PREVIEWED, wanted.tokens, randomness, going)
@@ -249,11 +247,7 @@ def draft_tokens_of(demo_set: DemoSet) -> int:
 def written_publicly(
     like: Sequence[Demonstration], labels: tuple[str, ...], asked: Asked, model: LanguageModel, tokens: int
 ) -> tuple[Demonstration, ...]:
-    """The likeliest of a few drafts, as many of each label as there are in `like`, as a run without any row keeps them.
-
-    Raises:
-        UsageError: the model writes no usable drafts.
-    """
+    """The likeliest of a few drafts, as many of each label as in `like`, as a run without any row keeps them."""
     randomness = SecureRandomness()
     wanted = Counter(each.label for each in like)
     # How many pieces the words of this task need, a few texts of the model show.

@@ -128,7 +128,6 @@ class Judging:
     Attributes:
         sets: zero-shot, public only, and the run's own.
         corrections: what is added to each label's log-probability under a set, shape (labels,), once it is measured.
-        score: once it is released.
     """
 
     def __init__(

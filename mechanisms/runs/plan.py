@@ -181,10 +181,7 @@ class Plan:
 
     def calibrated(self) -> Self:
         """The same plan with the least noise that meets its target; all noise but the writing's follows from epsilon.
-
-        Raises:
-            AccountingError: no noise meets the target, or the accountants disagree.
-        """
+        An AccountingError where no noise meets it, or the accountants disagree."""
         if WRITE not in self.stages:
             return self
         target = PrivacyTarget(self.epsilon(WRITE), self.spec.delta)
@@ -320,10 +317,8 @@ class Plan:
 def plan_for(spec: RunSpec, dataset: Dataset, measured: MeasuredSizes | None = None) -> Plan:
     """The plan of a spec for a data set; not calibrated. One that reads no row is planned from the labels alone.
 
-    Args:
-        dataset: private. Its labels and its unit are used, its counts where they are declared public, and its keyed
-            digest, so that the run is made on no other.
-        measured: sizes that were measured, and charged, before.
+    Of the data set its labels and its unit are used, its counts where they are declared public, and its keyed digest,
+    so that the run is made on no other. `measured` are sizes that were measured, and charged, before.
     """
     if spec.public:
         return public_plan(spec, dataset.labels)
@@ -399,13 +394,8 @@ def settings(
 
     Args:
         plan: its measured sizes are never written out.
-        mapping: the columns that it is planned on.
         name: the data set's, in the ledger.
         model: as `--model` takes it; None where that is a place on one machine.
-        reading: what the file's owner said of it.
-
-    Raises:
-        UsageError: a label has spaces around it, which the command line strips.
     """
     if broken := [label for label in plan.labels if label != label.strip()]:
         raise UsageError(f"The command line cannot name the label '{broken[0]}': it strips labels.")

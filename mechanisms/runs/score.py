@@ -107,11 +107,7 @@ class ScoredSet:
 
 
 def read_set(text: str) -> ScoredSet:
-    """Read a demo set, or JSON with its `demonstrations` and its `task` alone.
-
-    Raises:
-        UsageError: it is neither, or has a single label.
-    """
+    """Read a demo set, or JSON with its `demonstrations` and its `task` alone."""
     document = read_json(text)
     if isinstance(document, dict) and "format" in document:
         return of_demo_set(loads(text), check_signature(text) is Signature.VALID)

@@ -37,11 +37,8 @@ _PAIRS = ("()", "（）", "[]", "«»")
 class Gate:
     """Judges texts by the pieces in which a model's tokenizer writes their words.
 
-    A language that the tokenizer was not made for needs more pieces a word. Public texts of the task say how many are
-    usual.
-
-    Args:
-        usual: public texts of the task, as the model writes them.
+    A language that the tokenizer was not made for needs more pieces a word. Public texts of the task, as the model
+    writes them, say how many are `usual`.
     """
 
     def __init__(self, model: LanguageModel, usual: Sequence[str] = ()) -> None:
@@ -159,13 +156,7 @@ _QUOTES = {'"': '"', "“": "”", "„": "“”", "«": "»", "»": "«", "‘
 
 
 def cleaned(text: str, asked: Asked, label: str, labels: Sequence[str], gate: Gate) -> str | None:
-    """A draft that can stand as a demonstration, cut back to its last whole sentence; None where it cannot.
-
-    Args:
-        text: public, as the model wrote it for `label`.
-        asked: what the prompt was made of.
-        gate: has to let it pass, too.
-    """
+    """A draft as the model wrote it, cut back to its last whole sentence, if it can stand as a demonstration."""
     line = one_line(text)
     kept = _unquoted(line if _ENDLESS.search(line) else whole_sentences(line))
     refused = (

@@ -41,11 +41,7 @@ Phase = Literal["idle", "waiting", "running", "completed", "stopped", "failed"]
 
 @dataclass(frozen=True)
 class Writing:
-    """A demonstration in progress.
-
-    Attributes:
-        private: the clean values behind the last token, for the curator's screen alone; None in every replay.
-    """
+    """A demonstration in progress; `private` has the clean values behind its last token, for the curator alone."""
 
     label: str
     number: int
