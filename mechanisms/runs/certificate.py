@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mechanisms.data.columns import MOST_LABELS
-from mechanisms.data.sizes import SMALLEST_EPSILON, MeasuredSizes
+from mechanisms.data.sizes import SMALLEST_EPSILON, MeasuredSizes, left_after_counts
 from mechanisms.demos.demo_set import LAST_READER, DemoSet
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
@@ -34,13 +34,7 @@ MOST_DEMONSTRATIONS = 100_000
 WHERE = "privacy/parameters"
 _ANY_EPSILON = 1e6
 """A run that only writes states what it costs, and no target."""
-_ALONE: dict[str, Any] = {
-    "recipe": "tokens",
-    "split": "epsilon",
-    "shares": {WRITE: 1.0},
-    "drafts": 2,
-    "weighing": "rows",
-}
+_ALONE = {"recipe": "tokens", "split": "epsilon", "shares": {WRITE: 1.0}, "drafts": 2, "weighing": "rows"}
 """Settings that a run that only writes does not state."""
 _NAMED = ("mechanism", "transform", "scheme")
 """Settings that it states beside its parameters."""
@@ -60,8 +54,7 @@ class _Measured(BaseModel):
 def plan_of(demo_set: DemoSet) -> Plan:
     """The plan of the run whose certificate a set has; where it only writes, the target means nothing.
 
-    Raises:
-        UsageError: a stated value is missing, of the wrong kind or out of range; the message begins with its field.
+    A UsageError's message begins with the field of what is missing, of the wrong kind or out of range.
     """
     stated = demo_set.certificate.parameters
     if "division" in stated or "kept_per_label" in stated:
@@ -79,21 +72,15 @@ def _planned(
     /,  # a kind of plan may have a field of the same name
     **more: Any,
 ) -> Plan:
-    """The plan of what is stated.
-
-    Args:
-        stages: of the run; None where it only writes.
-        written: of the writing; None where nothing is written token by token.
-        kind: with what `more` it takes.
-    """
+    """The plan of what is stated of the run (None where it only writes) and of the writing (None where it does not)."""
     certificate, asked = demo_set.certificate, demo_set.asked
     if stages is None:
         assert written is not None
-        written = dict(written) | {name: getattr(certificate, name) for name in _NAMED}
-    of_run = written if stages is None else stages
-    assert of_run is not None
-    values: dict[str, Any] = _ALONE | {"epsilon": _ANY_EPSILON}
-    if stages is not None:
+        of_run: Mapping[str, Any] = dict(written) | {name: getattr(certificate, name) for name in _NAMED}
+        written = of_run
+        values: dict[str, Any] = _ALONE | {"epsilon": _ANY_EPSILON}
+    else:
+        of_run = stages
         values = _read(stages, WHERE, Group.STAGES) | {"epsilon": _value(stages, "target_epsilon")}
     if written is not None:
         values |= _of_writing(written, stages is None)
@@ -110,9 +97,13 @@ def _planned(
         values |= {"label_words": dict(asked.words), "sentence": asked.sentence}
     _check_extent(demo_set.labels, values["shots"], values.get("written"))
     spec = _spec(values, stages is None)
-    with naming_field(f"{WHERE}/sizes"):
-        sizes = _sizes(demo_set.labels, spec)
-    with naming_field(WHERE):
+    assert isinstance(spec.sizes, dict)
+    if set(spec.sizes) != set(demo_set.labels):
+        raise UsageError(f"{WHERE}/sizes: every label must stand here, and nothing else.")
+    if min(spec.sizes.values()) < 1:
+        raise UsageError(f"{WHERE}/sizes: a size must be at least 1.")
+    sizes = {label: spec.sizes[label] for label in demo_set.labels}
+    with _naming(WHERE):
         return kind(
             spec=spec.with_(
                 sizes=None,
@@ -209,15 +200,6 @@ def _check_extent(labels: Collection[str], *shots: Any) -> None:
         raise UsageError(f"{WHERE}/shots_per_label: so many labels or demonstrations cannot be checked.")
 
 
-def _sizes(labels: Collection[str], spec: RunSpec) -> dict[str, int]:
-    assert isinstance(spec.sizes, dict)
-    if set(spec.sizes) != set(labels):
-        raise UsageError("every label must stand here, and nothing else.")
-    if min(spec.sizes.values()) < 1:
-        raise UsageError("a size must be at least 1.")
-    return {label: spec.sizes[label] for label in labels}
-
-
 def _measured(stated: Mapping[str, Any], sizes: Mapping[str, int]) -> MeasuredSizes | None:
     """The measurement that the sizes come from, where one is stated."""
     if "measured" not in stated:
@@ -228,7 +210,7 @@ def _measured(stated: Mapping[str, Any], sizes: Mapping[str, int]) -> MeasuredSi
     except ValidationError as error:
         where = "/".join(map(str, error.errors()[0]["loc"]))
         raise UsageError(f"{field}/{where}: {error.errors()[0]['msg']}.") from None
-    with naming_field(field):
+    with _naming(field):
         Pure(cost.epsilon)
         Approximate(cost.failure)
         if cost.epsilon < SMALLEST_EPSILON or cost.failure <= 0:
@@ -237,7 +219,7 @@ def _measured(stated: Mapping[str, Any], sizes: Mapping[str, int]) -> MeasuredSi
 
 
 @contextmanager
-def naming_field(field: str) -> Iterator[None]:
+def _naming(field: str) -> Iterator[None]:
     """Name the field of a refused value."""
     try:
         yield
@@ -303,7 +285,7 @@ class OlderPlan(Plan):
     def epsilon(self, stage: str) -> float:
         if stage != CHOOSE or self.choice is None:
             return super().epsilon(stage)
-        return self.whole if self.by_roles else self.whole * self.choice
+        return left_after_counts(self.spec.epsilon, self.measured) * (1.0 if self.by_roles else self.choice)
 
     def parameters(self) -> dict[str, Any]:
         if "division" not in self.stated:

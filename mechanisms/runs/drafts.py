@@ -39,11 +39,9 @@ FEWEST = 2
 
 @dataclass(frozen=True)
 class Drafts:
-    """What drafts are wanted; public.
+    """What drafts of a label are wanted; public.
 
     Attributes:
-        asked: how the model is asked.
-        label: whose drafts.
         labels: the label set; a draft that says little but labels is refused.
         count: drafts at most.
         tokens: of a draft, at most.
@@ -69,15 +67,11 @@ def write_drafts(
     """Write cleaned, distinct drafts of one label, and keep those that are nearest to its name against the others'.
 
     On six public sets these cover more of the rows than those that the model finds likely, and a classifier trained on
-    rows knows more of them (research/docs/texts.md).
+    rows knows more of them (research/docs/texts.md). The best comes first.
 
     Args:
-        gate: has to let them pass.
         taken: public texts that stand for other labels: what says the same would stand for two.
         nearness: without it the drafts stand in the order of their likelihood.
-
-    Returns:
-        The drafts, best first.
 
     Raises:
         UsageError: fewer than two drafts of the label are of use, or the prompt is too long for the model.
@@ -112,13 +106,7 @@ def preview_drafts(
     """At most two drafts of a label, the likeliest of a few, to show what its words make a model write.
 
     They follow from public words alone, cost nothing, and stand in no ballot. None where none was of use.
-
-    Args:
-        going: asked before each token; once it is False the drafts end as they are.
-
-    Raises:
-        UsageError: the prompt is too long for the model.
-        ModelUnavailable: its logits are not finite.
+    `going` is asked before each token; once it is False the drafts end as they are.
     """
     prompt = WritingPrompt(model, wanted.asked, wanted.label)
     written = _write(model, prompt, [""] * _PREVIEWED, wanted.tokens, randomness, going)
@@ -137,17 +125,9 @@ def write_samples(model: LanguageModel, asked: Asked, label: str, tokens: int, r
     return [text for text, _ in _write(model, prompt, [""] * _PREVIEWED, tokens, randomness)]
 
 
-def gate_of(model: LanguageModel, asked: Asked, label: str, randomness: Randomness) -> Gate:
-    """What tells texts of a task from what is none: how many pieces its words need, a few texts of the model show."""
-    return Gate(model, write_samples(model, asked, label, _USUAL_TOKENS, randomness))
-
-
 def allotted(openings: Mapping[str, float], rows: int, randomness: Randomness) -> list[str]:
-    """Openings for so many texts, in proportion to their weights; each as often as its weight says, or once more.
-
-    Args:
-        openings: with positive weights; where there are none every text begins by itself.
-    """
+    """Openings for so many texts, in proportion to their positive weights: each as often as its weight says, or once
+    more. Where there are none every text begins by itself."""
     if not openings:
         return [""] * rows
     names, weights = list(openings), np.cumsum([*openings.values()])
@@ -157,11 +137,7 @@ def allotted(openings: Mapping[str, float], rows: int, randomness: Randomness) -
 
 
 class Nearness:
-    """Tells how much nearer texts are to one label's name than to the others'.
-
-    Args:
-        labels: all of them; their names are embedded once.
-    """
+    """Tells how much nearer texts are to one label's name than to the others'."""
 
     def __init__(self, embedder: Embedder, asked: Asked, labels: Sequence[str]) -> None:
         self._embedder, self._labels = embedder, list(labels)
@@ -247,19 +223,13 @@ def sample(logits: Floats, randomness: Randomness) -> tuple[Integers, Floats]:
     return drawn, np.log(np.take_along_axis(each, place, 1) / whole)[:, 0].astype(np.float64)
 
 
-def public_demonstrations(
-    demo_set: DemoSet, model: LanguageModel, randomness: Randomness | None = None
-) -> tuple[Demonstration, ...]:
-    """Public demonstrations for the same task, as many as `demo_set`'s: those that it was compared with, if it was.
-
-    Args:
-        randomness: the operating system's; a seeded one where the same set is wanted again: nothing private is drawn.
-    """
+def public_demonstrations(demo_set: DemoSet, model: LanguageModel) -> tuple[Demonstration, ...]:
+    """The epsilon = 0 arm of a comparison: as many demonstrations as `demo_set`'s, for the same task, from public text
+    alone; those that it was compared with, if it was."""
     if demo_set.baselines and demo_set.baselines.public_only:
         return demo_set.baselines.public_only.demonstrations
-    return written_publicly(
-        demo_set.demonstrations, demo_set.labels, asked_of(demo_set), model, draft_tokens_of(demo_set), randomness
-    )
+    tokens = draft_tokens_of(demo_set)
+    return written_publicly(demo_set.demonstrations, demo_set.labels, asked_of(demo_set), model, tokens)
 
 
 def asked_of(demo_set: DemoSet) -> Asked:
@@ -275,21 +245,13 @@ def draft_tokens_of(demo_set: DemoSet) -> int:
 
 
 def written_publicly(
-    like: Sequence[Demonstration],
-    labels: tuple[str, ...],
-    asked: Asked,
-    model: LanguageModel,
-    tokens: int,
-    randomness: Randomness | None = None,
+    like: Sequence[Demonstration], labels: tuple[str, ...], asked: Asked, model: LanguageModel, tokens: int
 ) -> tuple[Demonstration, ...]:
-    """The likeliest of a few drafts, as many of each label as there are in `like`, as a run without any row keeps them.
-
-    Raises:
-        UsageError: the model writes no usable drafts.
-    """
-    randomness = randomness or SecureRandomness()
+    """The likeliest of a few drafts, as many of each label as in `like`, as a run without any row keeps them."""
+    randomness = SecureRandomness()
     wanted = Counter(each.label for each in like)
-    gate = gate_of(model, asked, labels[0], randomness)
+    # How many pieces the words of this task need, a few texts of the model show.
+    gate = Gate(model, write_samples(model, asked, labels[0], _USUAL_TOKENS, randomness))
     written: dict[str, tuple[str, ...]] = {}
     for label in labels:
         count = max(FEWEST_DRAFTS, DRAFTS_A_WINNER * wanted[label])

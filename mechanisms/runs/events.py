@@ -48,9 +48,7 @@ class Release:
 class RunStarted:
     """A run begins; `demo_set` already holds its whole claim, and no demonstration yet.
 
-    Attributes:
-        stages: in their order.
-        budget: the ledger's state; None for a run that charges nothing, and in a file.
+    The ledger's `budget` is None for a run that charges nothing, and in a file.
     """
 
     demo_set: DemoSet
@@ -103,8 +101,7 @@ class TokenReleased:
     Attributes:
         step: 1 .. tokens.
         text: the demonstration so far, its opening and this token included.
-        candidates: the K candidate tokens as text.
-        chosen: position of the released token among them.
+        candidates: K texts; `chosen` is the place of the released one.
         scores: the released noisy values, in rows; None where only the token may be released.
         values: what decided, in rows: the noisy values read through the public ones; None where there are none.
         public: the public distribution over the candidates, in expected rows.
@@ -172,11 +169,8 @@ class DemoRefused:
 
 @dataclass(frozen=True, config=LINE)
 class DemoCutOff:
-    """A demonstration that gets no more private tokens: its sample was lost when the run was interrupted.
-
-    Attributes:
-        finished: public text alone brings it to its end; else it is left out, since nothing of it is there.
-    """
+    """A demonstration that gets no more private tokens: its sample was lost when the run was interrupted. It is
+    `finished` by public text alone, or left out, since nothing of it is there."""
 
     label: Name
     number: Whole
@@ -197,12 +191,8 @@ class CandidateSet:
 
 @dataclass(frozen=True, config=LINE)
 class SetsCompared:
-    """The sets that rows are about to read under, beside no demonstrations at all; public, or released before.
-
-    Attributes:
-        public: from public text alone.
-        own: the run's, which is final with this.
-    """
+    """The sets that rows are about to read under, beside no demonstrations at all: one from public text alone, and the
+    run's own, which is final with this."""
 
     public: Annotated[tuple[Demonstration, ...], Field(max_length=MOST)]
     own: Annotated[tuple[Demonstration, ...], Field(max_length=MOST)]

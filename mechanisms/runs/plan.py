@@ -64,7 +64,6 @@ class Plan:
 
     Attributes:
         spec: with nothing left open; the mechanism's noise among its parameters, once the plan is calibrated.
-        labels: the label set, in order.
         sizes: declared upper bound of the units of each label.
         unit: the privacy unit, see `mechanisms.records.privacy_unit`.
         content: keyed digest of the data set that the run is planned for; the run refuses every other one.
@@ -89,8 +88,6 @@ class Plan:
             raise UsageError("With a single label there is nothing to classify: leave out 'calibrate' and 'score'.")
         check_counted_here(self.measured, self.content)
         left_after_counts(self.spec.epsilon, self.measured)
-
-    # What the spec comes to.
 
     @property
     def by_user(self) -> bool:
@@ -131,18 +128,12 @@ class Plan:
     def epsilon(self, stage: str) -> float:
         """What a stage may cost a unit that takes part in it."""
         assert self.spec.shares is not None
-        return self.whole if self.by_roles else self.whole * self.spec.shares[stage]
-
-    @property
-    def whole(self) -> float:
-        """What all stages together may cost a unit."""
-        return left_after_counts(self.spec.epsilon, self.measured)
+        whole = left_after_counts(self.spec.epsilon, self.measured)
+        return whole if self.by_roles else whole * self.spec.shares[stage]
 
     def units(self, stage: str) -> float:
         """Units that a stage reads, expected from the public sizes; a user counts once for each label."""
         return self.role(stage) * sum(self.sizes.values())
-
-    # Token by token.
 
     @cached_property
     def sampling(self) -> SamplingPlan:
@@ -151,11 +142,7 @@ class Plan:
 
     @cached_property
     def mechanism(self) -> TokenMechanism:
-        """The mechanism that writes.
-
-        Raises:
-            UsageError: it has no sound accounting under this sampling.
-        """
+        """The mechanism that writes; a UsageError where it has no sound accounting under this sampling."""
         return self.spec.made_mechanism.for_plan(self.sampling)
 
     @cached_property
@@ -192,14 +179,9 @@ class Plan:
         """Why the run promises nothing; None where it does."""
         return self.mechanism.not_private if WRITE in self.stages else None
 
-    # Accounting.
-
     def calibrated(self) -> Self:
         """The same plan with the least noise that meets its target; all noise but the writing's follows from epsilon.
-
-        Raises:
-            AccountingError: no noise meets the target, or the accountants disagree.
-        """
+        An AccountingError where no noise meets it, or the accountants disagree."""
         if WRITE not in self.stages:
             return self
         target = PrivacyTarget(self.epsilon(WRITE), self.spec.delta)
@@ -233,15 +215,11 @@ class Plan:
             return Claim(math.inf, self.spec.delta, "none", math.inf, "none")
         return claim(self.event, self.spec.delta)
 
-    def claim(self) -> Claim:
-        """What the run costs at its delta, with the measurement of sizes."""
-        return self.claim_of(self.certified_event())
-
-    def claim_of(self, certified: Composed) -> Claim:
-        """What a certified event of this run costs at its delta; see `claim_with_counts`."""
-        return (
-            self.release_claim() if self.not_private else claim_with_counts(certified, self.spec.delta, self.measured)
-        )
+    def claim(self, certified: Composed | None = None) -> Claim:
+        """What the run costs at its delta, with the measurement of sizes; `certified` is its event, in any order."""
+        if self.not_private:
+            return self.release_claim()
+        return claim_with_counts(certified or self.certified_event(), self.spec.delta, self.measured)
 
     def stage_records(self) -> tuple[StageRecord, ...]:
         """The stages as the demo set records them, each with its events for one unit; none where the run only writes.
@@ -255,8 +233,6 @@ class Plan:
             event = stage.events[0] if len(stage.events) == 1 else SequentialComposition(stage.events)
             records.append(StageRecord(name, self.role(name), event))
         return tuple(records)
-
-    # What the certificate states.
 
     @property
     def name(self) -> str:
@@ -321,8 +297,6 @@ class Plan:
         measured = replace(self.measured, content=content) if self.measured else None
         return replace(self, content=content, measured=measured)
 
-    # What people are told before a run.
-
     @property
     def guarantee(self) -> str:
         """The promise in one plain sentence."""
@@ -343,14 +317,8 @@ class Plan:
 def plan_for(spec: RunSpec, dataset: Dataset, measured: MeasuredSizes | None = None) -> Plan:
     """The plan of a spec for a data set; not calibrated. One that reads no row is planned from the labels alone.
 
-    Args:
-        spec: what is asked.
-        dataset: private. Its labels and its unit are used, its counts where they are declared public, and its keyed
-            digest, so that the run is made on no other.
-        measured: sizes that were measured, and charged, before.
-
-    Raises:
-        UsageError: a value is out of range, or does not go with the others.
+    Of the data set its labels and its unit are used, its counts where they are declared public, and its keyed digest,
+    so that the run is made on no other. `measured` are sizes that were measured, and charged, before.
     """
     if spec.public:
         return public_plan(spec, dataset.labels)
@@ -422,64 +390,37 @@ _NO_MODEL = "# Its model has no name of its own here: say which with --model.\n"
 def settings(
     plan: Plan, mapping: ColumnMapping, name: str, model: str | None = "embedded", reading: Reading = USUAL
 ) -> str:
-    """The file's text, with every setting that fixes the plan but the data set itself.
+    """The settings of a planned run as a file for `--config`: the same run from the command line.
 
     Args:
         plan: its measured sizes are never written out.
-        mapping: the columns that it is planned on.
         name: the data set's, in the ledger.
         model: as `--model` takes it; None where that is a place on one machine.
-        reading: what the file's owner said of it.
-
-    Raises:
-        UsageError: a label has spaces around it, which the command line strips.
     """
     if broken := [label for label in plan.labels if label != label.strip()]:
         raise UsageError(f"The command line cannot name the label '{broken[0]}': it strips labels.")
-    options = {FLAGS[each].removeprefix("--"): getattr(reading, each) for each in reading.said}
-    options |= dict(_of_data(plan, mapping, name))
-    if model is not None:
-        options["model"] = model
+    options: dict[str, Any] = {FLAGS[each].removeprefix("--"): getattr(reading, each) for each in reading.said}
+    of_data: dict[str, Any] = {
+        "name": name,
+        "labels": list(plan.labels),
+        "label-names": dict(names_of(plan.labels, mapping.label_names) or {}),
+        "text-column": mapping.text,
+        "label-column": mapping.label,
+        "unit-column": mapping.unit,
+        "drop-duplicates": mapping.drop_duplicates or None,
+        "merge-labels": mapping.merge_labels or None,
+        "model": model,
+    }
     spec = plan.spec.with_(sizes=None, count_epsilon=plan.measured.epsilon) if plan.measured else plan.spec
-    options |= dict(_of_spec(spec))
-    head = _HEAD + (_MEASURED if plan.measured else "") + (_NO_MODEL if model is None else "")
-    return head + yaml.dump(options, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
-
-
-class _Dumper(yaml.SafeDumper):
-    """Escapes the line break that a reader of YAML takes for another one: as it stands, U+0085 comes back as a space or
-    as a line feed. In double quotes it is escaped."""
-
-
-def _of_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if "\x85" in text else None)
-
-
-_Dumper.add_representer(str, _of_text)
-
-
-def _of_data(plan: Plan, mapping: ColumnMapping, name: str) -> Iterator[tuple[str, Any]]:
-    yield "name", name
-    yield "labels", list(plan.labels)
-    if names := names_of(plan.labels, mapping.label_names):
-        yield "label-names", dict(names)
-    yield "text-column", mapping.text
-    yield "label-column", mapping.label
-    if mapping.unit is not None:
-        yield "unit-column", mapping.unit
-    if mapping.drop_duplicates:
-        yield "drop-duplicates", True
-    if mapping.merge_labels:
-        yield "merge-labels", True
-
-
-def _of_spec(spec: RunSpec) -> Iterator[tuple[str, Any]]:
-    for each in FLAGGED:
-        value = each.written(getattr(spec, each.name))
-        if value not in (None, {}):
-            yield each.flag, value
+    of_spec = {each.flag: each.written(getattr(spec, each.name)) for each in FLAGGED}
+    options |= {flag: value for flag, value in (of_data | of_spec).items() if value not in (None, {})}
     solved = solved_flag(spec.mechanism)
-    yield from ((flag, value) for flag, value in spec.parameters.items() if flag != solved)
+    options |= {flag: value for flag, value in spec.parameters.items() if flag != solved}
+    head = _HEAD + (_MEASURED if plan.measured else "") + (_NO_MODEL if model is None else "")
+    written = yaml.safe_dump(options, sort_keys=False, allow_unicode=True)
+    if "\x85" in written:  # which a reader of YAML takes for a line break, where it is not escaped
+        written = yaml.safe_dump(options, sort_keys=False)
+    return head + written
 
 
 def solved_flag(mechanism: str) -> str | None:

@@ -280,14 +280,10 @@ def _empty(
 
 
 def divide(dataset: Dataset, plan: Plan) -> Mapping[str, Dataset]:
-    """What each stage may read.
+    """What each stage may read of a whole data set: a row's role depends on how many rows before say the same.
 
     With roles the parts are disjoint in their units, and no unit's part depends on who else is there. They carry no
     witnesses: only the whole data set has a fingerprint and a ledger. What the shares leave over is in no part.
-
-    Args:
-        dataset: private, and whole: a row's role depends on how many rows before say the same.
-        plan: public.
     """
     assert plan.spec.shares is not None
     if not plan.by_roles:
@@ -341,10 +337,6 @@ def _places(rows: Columns, by_user: bool) -> Floats:
 
 def check_fit(dataset: Dataset, plan: Plan) -> None:
     """Refuse a data set for which the run was not planned.
-
-    Args:
-        dataset: private.
-        plan: public.
 
     Raises:
         UsageError: other labels, another unit or another file.

@@ -111,11 +111,9 @@ def _event_of(line: str) -> Any:
 
 
 def to_lines(recording: Sequence[CuratorEvent], disclosures: tuple[str, ...] = ()) -> str:
-    """A recorded run as the text of a file.
+    """A recorded run, from its first event to its last one, as the text of a file.
 
-    Args:
-        recording: from its first event to its last one.
-        disclosures: why clean values of the data count as known by now; they are added to the certificate's.
+    `disclosures`, why clean values of the data count as known by now, are added to the certificate's.
 
     Raises:
         UsageError: the run has not ended, or is not private: what it showed is for its curator alone.
@@ -146,11 +144,7 @@ def _head_of(made: DemoSet, key: str | None = None) -> str:
 
 
 def key_in(head: str) -> str:
-    """The ledger's key in the first line of a run that has not ended.
-
-    Raises:
-        UsageError: it is no such line.
-    """
+    """The ledger's key in the first line of a run that has not ended."""
     with _line(1):
         key = str(_document(head).get(_UNFINISHED, ""))
         _require(bool(_KEY.fullmatch(key)), "its run has ended, and cannot be resumed")
@@ -171,9 +165,7 @@ def _unfinished(head: str, lines: Sequence[str]) -> list[RunEvent]:
 def from_lines(text: str) -> list[RunEvent]:
     """The events of a run file, from the first to the last; none tells the ledger's state.
 
-    Raises:
-        UsageError: it is no such file, or its certificate does not hold; the message names the line, and the first
-            thing that is wrong there.
+    A UsageError names the line, and the first thing that is wrong there.
     """
     lines = text.removesuffix("\n").split("\n")
     if len(text) > LARGEST or len(lines) > MOST_LINES:
@@ -374,10 +366,8 @@ class RunJournal:
     """The file to which a run writes its releases before anybody sees them; a UsageError where it cannot.
 
     Attributes:
-        path: where it is.
         key: the run's key in the ledger.
-        begun: the first event of a run that was cut off; None where it only begins.
-        replayed: the events before it was cut off, without its first event; None where it only begins.
+        begun, replayed: the first event of a run that was cut off, and the others; None where it only begins.
     """
 
     def __init__(
@@ -398,22 +388,14 @@ class RunJournal:
 
     @classmethod
     def new(cls, path: Path, key: str = "") -> RunJournal:
-        """The journal of a run that begins; the file is made with its first event, and no other may stand there.
-
-        Args:
-            key: one of `new_key`; "" for any.
-        """
+        """The journal of a run that begins; its file is made with the first event. `key` is one of `new_key`, or any."""
         if path.exists():
             raise UsageError(f"'{path}' is there already: go on with its run, or choose another place.")
         return cls(path, key or new_key())
 
     @classmethod
     def read(cls, path: Path, ledger: PrivacyLedger) -> RunJournal:
-        """The journal of a run that was cut off, with what the ledger noted last, should it not have got there.
-
-        Raises:
-            UsageError: it cannot be read, is none, was edited, or its run has ended.
-        """
+        """The journal of a run that was cut off, with what the ledger noted last, should it not have got there."""
         try:
             content = path.read_bytes()
         except OSError as error:
@@ -439,11 +421,7 @@ class RunJournal:
         return cls(path, key, begun, events[1:], whole, len(lines), "".join(f"{line}\n" for line in missing))
 
     def plan(self, content: str) -> Plan:
-        """The plan of a run that was cut off, as the ledger reserved it, for the data set of that content.
-
-        Raises:
-            UsageError: its certificate states no run.
-        """
+        """The plan of a run that was cut off, as the ledger reserved it, for the data set of that content."""
         assert self.begun is not None
         plan = plan_of(self.begun.demo_set)
         inputs = tuple(each for each in plan.public_inputs if each not in _ADDED)
@@ -478,11 +456,9 @@ class RunJournal:
             self._append(lines, durable=not all(isinstance(event, TokenReleased) for event in events))
 
     def end(self, ended: ENDS, ledger: PrivacyLedger, disclosures: tuple[str, ...] = ()) -> None:
-        """End the journal: the run file takes its place, and the ledger forgets the journal's lines.
+        """The run file takes the journal's place, and the ledger forgets its lines.
 
-        Raises:
-            TooLong: it is too long for a run file; the journal stays, and can be gone on with.
-            StudioError: the ledger cannot be used; the journal stays, and can be gone on with.
+        After a TooLong, or a StudioError of the ledger, the journal stays, and can be gone on with.
         """
         self._append("", durable=True)
         ledger.forget(self.key)  # all of it is in the file; and without a journal nobody would
@@ -533,11 +509,7 @@ class _Seals:
         return f"{keyed_digest([self._run, str(number), line], self._key)} {line}\n"
 
     def opened(self, sealed: Sequence[str]) -> Iterator[str]:
-        """The lines without their seals.
-
-        Raises:
-            UsageError: a line is not the one that was sealed at its place.
-        """
+        """The lines without their seals; a UsageError where one is not the one that was sealed at its place."""
         for number, each in enumerate(sealed, 1):
             line = each.partition(" ")[2]
             if not hmac.compare_digest(f"{each}\n".encode(), self.sealed(number, line).encode()):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from types import NoneType
 from typing import Any, Literal, Self, get_args, get_origin
 
@@ -75,8 +76,8 @@ def setting(
     default: Any,
     title: str,
     help: str,
-    group: Group,
     *,
+    group: Group,
     flag: str = "",
     unit: str = "",
     words: Sequence[str] = (),
@@ -87,14 +88,15 @@ def setting(
 
     Args:
         default: None where it follows from the labels and from public sizes, or `otherwise` says what it means.
-        flag: on the command line, where it is not the field's name.
-        unit: of its number.
+        flag: where it is not the field's name.
         words: what may be said; of a yes or no, the word for no and the one for yes.
-        otherwise: what None means.
         bounds: as `pydantic.Field` takes them.
     """
     more: dict[str, Any] = {"group": group, "flag": flag, "unit": unit, "words": [*words], "otherwise": otherwise}
     return Field(default, title=title, description=help, json_schema_extra=more, **bounds)
+
+
+_task, _privacy, _of_stages, _tokens, _cap = (partial(setting, group=each) for each in Group)
 
 
 class RunSpec(BaseModel):
@@ -102,151 +104,115 @@ class RunSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    epsilon: float = setting(
-        1.0, "Epsilon", "What the run may cost, a measurement of sizes included.", Group.PRIVACY, gt=0, le=1e6
-    )
-    delta: float = setting(
-        1e-5, "Delta", "Failure probability of the claim, well under 1/n.", Group.PRIVACY, gt=0, lt=1
-    )
-    sizes: Literal["counted"] | dict[str, int] | None = setting(
+    epsilon: float = _privacy(1.0, "Epsilon", "What the run may cost, a measurement of sizes included.", gt=0, le=1e6)
+    delta: float = _privacy(1e-5, "Delta", "Failure probability of the claim, well under 1/n.", gt=0, lt=1)
+    sizes: Literal["counted"] | dict[str, int] | None = _privacy(
         None,
         "Label sizes",
         "Rows (or users) of each label, declared public: counted in the file, or A=n,B=n.",
-        Group.PRIVACY,
         otherwise="none: say this, or measure them",
     )
-    count_epsilon: float | None = setting(
+    count_epsilon: float | None = _privacy(
         None,
         "Epsilon for counting",
         "Measure the sizes with noise instead, for a share of epsilon.",
-        Group.PRIVACY,
         otherwise="not measured",
         gt=0,
     )
 
-    kind: str = setting("text", "What is one text?", "Message, question, review, ...", Group.TASK, max_length=200)
-    writer: str = setting("", "Who writes them?", "With an article, such as 'a patient'.", Group.TASK, max_length=200)
-    reader: str = setting("", "To whom?", "With an article, such as 'a clinic'.", Group.TASK, max_length=200)
-    relation: str = setting(
-        "about", "Text and label", "What joins them in a sentence: 'about', 'that is', ...", Group.TASK, max_length=200
+    kind: str = _task("text", "What is one text?", "Message, question, review, ...", max_length=200)
+    writer: str = _task("", "Who writes them?", "With an article, such as 'a patient'.", max_length=200)
+    reader: str = _task("", "To whom?", "With an article, such as 'a clinic'.", max_length=200)
+    relation: str = _task(
+        "about", "Text and label", "What joins them in a sentence: 'about', 'that is', ...", max_length=200
     )
-    label_words: dict[str, str] = setting(
-        {}, "Label words", "What a label is called in the sentence: A=words,B=words.", Group.TASK
+    label_words: dict[str, str] = _task({}, "Label words", "What a label is called in the sentence: A=words,B=words.")
+    sentence: str = _task(
+        "", "Own sentence", "Asks the model in place of the one made of these words; {label} stands in it."
     )
-    sentence: str = setting(
-        "", "Own sentence", "Asks the model in place of the one made of these words; {label} stands in it.", Group.TASK
+    instruction: str | None = _task(
+        None, "Instruction", "What the prompt that classifies asks for.", otherwise="made of the labels"
     )
-    instruction: str | None = setting(
-        None, "Instruction", "What the prompt that classifies asks for.", Group.TASK, otherwise="made of the labels"
-    )
-    text_field: str = setting("Text", "Name of the text", "How the prompt that classifies calls it.", Group.TASK)
-    label_field: str = setting("Label", "Name of the label", "How the prompt that classifies calls it.", Group.TASK)
-    shots: int = setting(2, "Demonstrations a label", "In the set.", Group.TASK, flag="shots-per-label", ge=1, le=50)
+    text_field: str = _task("Text", "Name of the text", "How the prompt that classifies calls it.")
+    label_field: str = _task("Label", "Name of the label", "How the prompt that classifies calls it.")
+    shots: int = _task(2, "Demonstrations a label", "In the set.", flag="shots-per-label", ge=1, le=50)
 
-    recipe: Recipe | None = setting(
+    recipe: Recipe | None = _of_stages(
         None,
         "Where demonstrations come from",
         "tokens: written token by token; vote: drafts that the rows vote on; both.",
-        Group.STAGES,
     )
-    split: Split | None = setting(
-        None,
-        "Split rows or epsilon?",
-        "Each row takes part in one stage, or in all with a share of epsilon.",
-        Group.STAGES,
+    split: Split | None = _of_stages(
+        None, "Split rows or epsilon?", "Each row takes part in one stage, or in all with a share of epsilon."
     )
-    shares: dict[str, float] | None = setting(
-        None, "Shares", "Of each stage, of rows or of epsilon: write=.4,vote=.2,...", Group.STAGES
+    shares: dict[str, float] | None = _of_stages(
+        None, "Shares", "Of each stage, of rows or of epsilon: write=.4,vote=.2,..."
     )
-    score: bool = setting(
-        True, "Private score", "Whether rows score the set in the end.", Group.STAGES, words=("none", "private")
-    )
-    drafts: int | None = setting(None, "Drafts a label", "That stand in a ballot.", Group.STAGES, ge=2, le=256)
-    draft_tokens: int = setting(40, "Tokens of a draft", "At most.", Group.STAGES, unit="tokens", ge=5, le=256)
-    weighing: Weighing | None = setting(
-        None, "What counts the same", "Every row, or every label, where the set is fitted and scored.", Group.STAGES
+    score: bool = _of_stages(True, "Private score", "Whether rows score the set in the end.", words=("none", "private"))
+    drafts: int | None = _of_stages(None, "Drafts a label", "That stand in a ballot.", ge=2, le=256)
+    draft_tokens: int = _of_stages(40, "Tokens of a draft", "At most.", unit="tokens", ge=5, le=256)
+    weighing: Weighing | None = _of_stages(
+        None, "What counts the same", "Every row, or every label, where the set is fitted and scored."
     )
 
-    mechanism: str = setting(
-        "gaussian", "Mechanism", "Releases a token from the rows' distributions.", Group.TOKENS, words=mechanism_names()
+    mechanism: str = _tokens(
+        "gaussian", "Mechanism", "Releases a token from the rows' distributions.", words=mechanism_names()
     )
-    transform: str = setting(
-        "none", "Transform", "Of each row's distribution, before the mechanism.", Group.TOKENS, words=transform_names()
+    transform: str = _tokens(
+        "none", "Transform", "Of each row's distribution, before the mechanism.", words=transform_names()
     )
-    parameters: dict[str, float | int | bool] = setting(
-        {}, "Parameters", "Of mechanism and transform, by their flags; the calibrated one is solved for.", Group.TOKENS
+    parameters: dict[str, float | int | bool] = _tokens(
+        {}, "Parameters", "Of mechanism and transform, by their flags; the calibrated one is solved for."
     )
-    written: int | None = setting(
-        None,
-        "Written a label",
-        "Demonstrations of each label that are written token by token.",
-        Group.TOKENS,
-        ge=1,
-        le=50,
+    written: int | None = _tokens(
+        None, "Written a label", "Demonstrations of each label that are written token by token.", ge=1, le=50
     )
-    scheme: Scheme = setting(
-        Scheme.PER_DEMONSTRATION, "Sampling", "A new sample of rows for every token, or for every text.", Group.TOKENS
+    scheme: Scheme = _tokens(
+        Scheme.PER_DEMONSTRATION, "Sampling", "A new sample of rows for every token, or for every text."
     )
-    subsets: int | None = setting(
-        None,
-        "Rows per token (M)",
-        "Expected rows at each token, or the number of subsets.",
-        Group.TOKENS,
-        ge=1,
-        le=100_000,
+    subsets: int | None = _tokens(
+        None, "Rows per token (M)", "Expected rows at each token, or the number of subsets.", ge=1, le=100_000
     )
-    per_subset: int | None = setting(
+    per_subset: int | None = _tokens(
         None,
         "Rows a subset (N)",
         "Subsets of N expected rows in place of single rows.",
-        Group.TOKENS,
         otherwise="each sampled unit is a row",
         ge=1,
         le=1000,
     )
-    tokens: int | None = setting(
-        None, "Tokens (T)", "Of a demonstration, each of them charged.", Group.TOKENS, unit="tokens", ge=1, le=100_000
+    tokens: int | None = _tokens(
+        None, "Tokens (T)", "Of a demonstration, each of them charged.", unit="tokens", ge=1, le=100_000
     )
-    min_tokens: int | None = setting(
-        None, "Tokens before the end", "A text does not end before it has so many.", Group.TOKENS, unit="tokens", ge=0
+    min_tokens: int | None = _tokens(
+        None, "Tokens before the end", "A text does not end before it has so many.", unit="tokens", ge=0
     )
-    candidates: int = setting(
-        16, "Candidates (K)", "Tokens of the public distribution that may be released.", Group.TOKENS, ge=2, le=1000
+    candidates: int = _tokens(
+        16, "Candidates (K)", "Tokens of the public distribution that may be released.", ge=2, le=1000
     )
-    candidate_top_p: float | None = setting(
+    candidate_top_p: float | None = _tokens(
         None,
         "Candidates' nucleus",
         "Candidates hold this share of the public distribution together, at most.",
-        Group.TOKENS,
         gt=0,
         le=1,
     )
 
-    max_record_tokens: int = setting(
-        48, "Tokens of a row", "A longer text is cut there.", Group.CAPS, unit="tokens", ge=1, le=1024
-    )
-    max_unit_records: int = setting(
-        3, "Rows of a user", "That a stage takes of one user, at most.", Group.CAPS, unit="rows", ge=1, le=64
+    max_record_tokens: int = _cap(48, "Tokens of a row", "A longer text is cut there.", unit="tokens", ge=1, le=1024)
+    max_unit_records: int = _cap(
+        3, "Rows of a user", "That a stage takes of one user, at most.", unit="rows", ge=1, le=64
     )
 
     @classmethod
     def of(cls, **values: Any) -> Self:
-        """A spec of some values.
-
-        Raises:
-            UsageError: one is unknown, of the wrong kind or out of range; the message names the first.
-        """
+        """A spec of some values; a UsageError names the first that is unknown, of the wrong kind or out of range."""
         try:
             return cls.model_validate(values)
         except ValidationError as error:
             raise UsageError(_in_words(error)) from None
 
     def with_(self, **values: Any) -> Self:
-        """The same with other values, checked.
-
-        Raises:
-            UsageError: see `of`.
-        """
+        """The same with other values, checked as `of` does."""
         return self.of(**{name: getattr(self, name) for name in self.model_fields_set} | values)
 
     @model_validator(mode="after")
@@ -302,12 +268,10 @@ class RunSpec(BaseModel):
 
     @property
     def made_mechanism(self) -> TokenMechanism:
-        """The mechanism with its own parameters.
-
-        Raises:
-            UsageError: one is out of range, or of another mechanism.
-        """
-        self._check_parameters()
+        """The mechanism with its own parameters; a UsageError where one is out of range, or of another mechanism."""
+        own = [*parameters(mechanism_class(self.mechanism)), *parameters(transform_class(self.transform))]
+        if foreign := sorted(set(self.parameters) - {each.flag for each in own}):
+            raise UsageError(f"--{foreign[0]} is no parameter of '{self.mechanism}' with transform '{self.transform}'.")
         return mechanism_class(self.mechanism)(**self._own(mechanism_class(self.mechanism)))
 
     @property
@@ -319,11 +283,6 @@ class RunSpec(BaseModel):
     def _own(self, config: Any) -> dict[str, Any]:
         own = (each for each in parameters(config) if each.flag in self.parameters)
         return {each.name: each.typed(self.parameters[each.flag]) for each in own}
-
-    def _check_parameters(self) -> None:
-        own = [*parameters(mechanism_class(self.mechanism)), *parameters(transform_class(self.transform))]
-        if foreign := sorted(set(self.parameters) - {each.flag for each in own}):
-            raise UsageError(f"--{foreign[0]} is no parameter of '{self.mechanism}' with transform '{self.transform}'.")
 
     def certified(self, *groups: Group) -> dict[str, Any]:
         """What a certificate states among its parameters of some groups: JSON."""
@@ -342,11 +301,7 @@ class RunSpec(BaseModel):
         return self.per_subset is None
 
     def sampling(self, share: float = 1.0) -> SamplingPlan:
-        """Who joins a token, once M and T are known.
-
-        Args:
-            share: of the units that may join at all.
-        """
+        """Who joins a token, once M and T are known; `share` of the units may join at all."""
         assert self.subsets is not None
         assert self.tokens is not None
         assert self.written is not None
@@ -366,7 +321,6 @@ class Setting:
 
     Attributes:
         flag: on the command line and in a file, without dashes.
-        unit: of its number; empty where there is none.
         kinds: types of what may be said; None, which leaves it open, is not among them.
     """
 
@@ -395,11 +349,7 @@ class Setting:
         return None if self.choices else "|".join(map(_placeholder, self.kinds))
 
     def help(self, usual: Any = None) -> str:
-        """Title, help, bounds and default.
-
-        Args:
-            usual: what the default is, where it is not the field's own.
-        """
+        """Title, help, bounds and default: `usual`, where it is not the field's own."""
         limits = " and ".join(
             f"{words} {getattr(each, limit):g}"
             for limit, words in _LIMITS
@@ -422,11 +372,7 @@ class Setting:
         return str(value) if isinstance(value, StrEnum) else value
 
     def read(self, said: str) -> Any:
-        """What was said, for `RunSpec.of`, which reads numbers.
-
-        Raises:
-            UsageError: it has no pairs where there should be some, or names something twice.
-        """
+        """What was said, for `RunSpec.of`, which reads numbers; a UsageError where pairs are none or repeated."""
         if bool in self.kinds:
             return bool(self._words.index(said))
         literals = [each for kind in self.kinds if get_origin(kind) is Literal for each in get_args(kind)]
@@ -531,11 +477,7 @@ def fewest_for_roles(labels: int) -> int:
 
 
 def completed(spec: RunSpec, sizes: Mapping[str, int]) -> RunSpec:
-    """The spec with nothing left open.
-
-    Args:
-        spec: as asked.
-        sizes: declared or measured units of each label.
+    """The spec with nothing left open, for so many units of each label.
 
     Raises:
         UsageError: a size is not positive, or what is asked does not go together.

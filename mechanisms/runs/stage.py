@@ -147,23 +147,13 @@ class PlannedStage(ABC):
         """What its units do, as the rest of a sentence that begins with them."""
 
     def check(self, event: Release) -> None:
-        """Refuse a release that its run cannot have told: a file may come from anywhere.
-
-        Args:
-            event: of one of the types of `releases`.
-
-        Raises:
-            UsageError: it has not been paid for, or does not fit the plan.
-        """
+        """Refuse a release, of one of the types of `releases`, that was not paid for or does not fit the plan: a file may
+        come from anywhere."""
         assert isinstance(event, self.releases)
 
     @abstractmethod
     def begin(self, state: RunState) -> Step:
-        """The stage's step in a run; it has read nothing yet.
-
-        Raises:
-            UsageError: the model or the device is too small for it.
-        """
+        """The stage's step in a run; it has read nothing yet. A UsageError where the model is too small for it."""
 
 
 class Step(Protocol):
@@ -181,11 +171,7 @@ class Step(Protocol):
         ...
 
     def apply(self, event: CuratorEvent) -> None:
-        """Update the state by an event of this stage; ignore others.
-
-        Raises:
-            UsageError: the event cannot be of this run.
-        """
+        """Update the state by an event of this stage; ignore others. A UsageError where it cannot be of this run."""
         ...
 
 
@@ -247,21 +233,13 @@ class RunState:
         return Judging(self.plan, self.parts, sets, self.model, self.randomness, self.held_out)
 
     def try_the_model(self) -> Iterator[Drafting]:
-        """Write drafts of the first label unless a few samples show that the model writes texts of it.
-
-        Raises:
-            UsageError: it writes no usable drafts.
-        """
+        """Write drafts of the first label unless a few samples show that the model writes texts of it."""
         asked, labels = self.plan.spec.asked, self.plan.labels
         if not any(cleaned(text, asked, labels[0], labels, self.gate) for text in self.samples):
             yield from self.first_drafts(labels[:1])
 
     def first_drafts(self, labels: Sequence[str] | None = None) -> Iterator[Drafting]:
-        """Write the first drafts of some labels, or of all, unless they exist.
-
-        Raises:
-            UsageError: the model writes no usable drafts, or prompts of them are too long for it.
-        """
+        """Write the first drafts of some labels, or of all, unless they exist; a UsageError where none are usable."""
         every, spec = self.plan.labels, self.plan.spec
         assert spec.drafts is not None
         for label in labels or every:
@@ -280,11 +258,7 @@ class RunState:
         return tuple(dict.fromkeys(standing))[: self.plan.spec.shots]
 
     def compare(self) -> Iterator[CuratorEvent]:
-        """Tell the sets that rows read under, unless they were told; the caller applies the event.
-
-        Raises:
-            UsageError: see `first_drafts`.
-        """
+        """Tell the sets that rows read under, unless they were told; the caller applies the event."""
         if self.compared is None:
             yield from self.first_drafts()
             labels, shots = self.plan.labels, self.plan.spec.shots
@@ -303,11 +277,7 @@ class RunState:
 
 
 def check_noise(told: float, certified: float) -> None:
-    """Refuse a deviation of noise that is not the certificate's.
-
-    Raises:
-        UsageError: it is not.
-    """
+    """Refuse a deviation of noise that is not the certificate's."""
     if not math.isclose(told, certified, rel_tol=_SAME_NOISE):
         raise UsageError("noise that is not the certificate's")
 

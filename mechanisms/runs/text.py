@@ -37,11 +37,8 @@ _PAIRS = ("()", "（）", "[]", "«»")
 class Gate:
     """Judges texts by the pieces in which a model's tokenizer writes their words.
 
-    A language that the tokenizer was not made for needs more pieces a word. Public texts of the task say how many are
-    usual.
-
-    Args:
-        usual: public texts of the task, as the model writes them.
+    A language that the tokenizer was not made for needs more pieces a word. Public texts of the task, as the model
+    writes them, say how many are `usual`.
     """
 
     def __init__(self, model: LanguageModel, usual: Sequence[str] = ()) -> None:
@@ -60,7 +57,7 @@ class Gate:
         rules = {
             "no words": not words,
             "words that are none": pieces is not None and pieces > self._most,
-            "mostly other than letters": _mostly_signs(text),
+            "mostly other than letters": _mostly_signs(text, _LEAST_SHARE_OF_LETTERS),
             "markup, or a blank to fill in": bool(_MARKUP.search(text)),
             "it breaks off": bool(_BREAKS_OFF.search(text)) or _unpaired(text),
             "the same syllables again": bool(_SYLLABLES.search(text)),
@@ -72,7 +69,9 @@ class Gate:
     def _pieces(self, text: str) -> float | None:
         """Pieces of a word, on average; None for a text without words that spaces divide."""
         words = _WORD.findall(text)[:_MOST_SAMPLED]
-        if not words or _without_spaces(text):
+        letters = [each for each in text if is_letter(each)]
+        # A script without cases needs no spaces between its words.
+        if not words or 2 * sum(each.upper() == each.lower() for each in letters) > len(letters):
             return None
         return sum(map(self._pieces_of, words)) / len(words)
 
@@ -88,15 +87,9 @@ def is_letter(character: str) -> bool:
     return character.isalpha() or unicodedata.category(character).startswith("M")
 
 
-def _without_spaces(text: str) -> bool:
-    """Whether a text is mostly in a script without cases, whose words need no spaces between them."""
-    letters = [each for each in text if is_letter(each)]
-    return 2 * sum(each.upper() == each.lower() for each in letters) > len(letters)
-
-
-def _mostly_signs(text: str) -> bool:
+def _mostly_signs(text: str, least: float) -> bool:
     visible = [each for each in text if not each.isspace()]
-    return sum(map(is_letter, visible)) < _LEAST_SHARE_OF_LETTERS * len(visible)
+    return sum(map(is_letter, visible)) < least * len(visible)
 
 
 def _unpaired(text: str) -> bool:
@@ -113,14 +106,6 @@ def _loops(words: Sequence[str]) -> bool:
         return True
     runs = [tuple(words[i : i + 3]) for i in range(len(words) - 2)]
     return len(runs) >= _FEWEST_RUNS and len(set(runs)) < _LEAST_SHARE_OF_NEW * len(runs)
-
-
-def without_labels(text: str, labels: Sequence[str]) -> str:
-    """The text in lower case without the labels' names, which say nothing about how their texts are written."""
-    rest = text.casefold()
-    for each in sorted(labels, key=len, reverse=True):
-        rest = rest.replace(each.casefold(), " ")
-    return rest
 
 
 # Where sentences end, in any script: a text that stops in the middle of one can be cut back to the one before.
@@ -171,24 +156,21 @@ _QUOTES = {'"': '"', "“": "”", "„": "“”", "«": "»", "»": "«", "‘
 
 
 def cleaned(text: str, asked: Asked, label: str, labels: Sequence[str], gate: Gate) -> str | None:
-    """A draft that can stand as a demonstration, cut back to its last whole sentence; None where it cannot.
-
-    Args:
-        text: public, as the model wrote it for `label`.
-        asked: what the prompt was made of.
-        gate: has to let it pass, too.
-    """
+    """A draft as the model wrote it, cut back to its last whole sentence, if it can stand as a demonstration."""
     line = one_line(text)
     kept = _unquoted(line if _ENDLESS.search(line) else whole_sentences(line))
     refused = (
         _too_short(kept, (label, *labels))
         or _repeats_prompt(kept, asked, labels)
-        or _is_list(kept)
+        # Headings, items and versions ("3.1 ...", "a) ...", "1.1.2.175") come from documents about something else.
+        or _NUMBERED.match(kept)
+        or _ITEMS.search(kept)
         or _MARKUP_OF_DRAFT.search(kept)  # addresses, markup and blanks to fill in: the web, not a text of the label
         or _OFFERS.search(kept)
         or _repeats_itself(kept)
         or _unbalanced(kept)
-        or _mostly_other_than_letters(kept)
+        or any(each == "\ufffd" or unicodedata.category(each) == "Cc" for each in kept)
+        or _mostly_signs(kept, _LEAST_LETTERS_OF_DRAFT)  # tables, codes and rows of emoji
         or gate.reason(kept) is not None
     )
     return None if refused else kept
@@ -214,7 +196,9 @@ def quotes(text: str, said: str) -> bool:
 
 
 def _too_short(text: str, labels: Sequence[str]) -> bool:
-    rest = without_labels(text, labels)
+    rest = text.casefold()
+    for each in sorted(labels, key=len, reverse=True):  # their names say nothing about how their texts are written
+        rest = rest.replace(each.casefold(), " ")
     letters = sum(map(is_letter, rest))
     return letters < _LEAST_LETTERS or _words(rest) < _LEAST_WORDS
 
@@ -235,11 +219,6 @@ def _repeats_prompt(text: str, asked: Asked, labels: Sequence[str]) -> bool:
     return named or bool(_FIELD.match(text))
 
 
-def _is_list(text: str) -> bool:
-    # Headings, items and versions ("3.1 ...", "a) ...", "1.1.2.175") come from documents about something else.
-    return bool(_NUMBERED.match(text) or _ITEMS.search(text))
-
-
 def _repeats_itself(text: str) -> bool:
     # Small models fall into loops.
     plain = text.casefold()
@@ -254,10 +233,3 @@ def _unbalanced(text: str) -> bool:
     closing = _QUOTES.get(text[:1], "")
     behind = r"(?!\w)" if closing in "'’" else ""
     return bool(closing) and not re.search(f"[{closing}]{behind}", text[1:])
-
-
-def _mostly_other_than_letters(text: str) -> bool:
-    # Tables, codes and rows of emoji; a character that could not be decoded refuses the whole.
-    visible = [each for each in text if not each.isspace()]
-    broken = any(each == "\ufffd" or unicodedata.category(each) == "Cc" for each in visible)
-    return broken or sum(map(is_letter, visible)) < _LEAST_LETTERS_OF_DRAFT * len(visible)

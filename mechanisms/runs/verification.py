@@ -61,7 +61,7 @@ def verify(demo_set: DemoSet) -> Verification:
     if not broken:  # the price of another run's event says nothing, and can be any amount of work
         try:
             lists = dict(certificate.event)  # as the run orders them: of two that cost the same, the first is checked
-            found = plan.claim_of(Composed(event.per, tuple((name, lists[name]) for name, _ in event)))
+            found = plan.claim(Composed(event.per, tuple((name, lists[name]) for name, _ in event)))
             problems += _of_claim(certificate, found, plan)
         except StudioError as error:
             problems.append(f"privacy/event: {error}")

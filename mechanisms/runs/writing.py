@@ -46,12 +46,7 @@ class TextState:
     """
 
     def __init__(self, model: LanguageModel, least: int, opening: Sequence[int] = ()) -> None:
-        """Begin.
-
-        Args:
-            least: tokens before the text may end.
-            opening: public tokens that it begins with.
-        """
+        """Begin with a public opening; the text does not end before it has `least` tokens."""
         self.written: list[int] = []
         self.stopped = False
         self._model, self._least, self._opening = model, least, list(opening)
@@ -120,13 +115,8 @@ class PrivateRows:
 
 
 class DemonstrationWriter:
-    """Writes one demonstration from the units of one label; the caller has charged it, and runs the model.
-
-    Args:
-        units: private; of the label.
-        opening: how the text begins; public.
-        curator: also tell the clean sums.
-    """
+    """Writes one demonstration from the private `units` of one label; the caller has charged it, and runs the model. It
+    begins with a public `opening`, and tells the curator the clean sums."""
 
     def __init__(
         self,
@@ -175,11 +165,7 @@ class DemonstrationWriter:
         return self.state.stopped or self.charged >= self._plan.sampling.tokens
 
     def restore(self, released: Sequence[TokenReleased]) -> None:
-        """Restore the tokens that were released before the interruption; nothing is drawn.
-
-        Raises:
-            UsageError: these tokens cannot have been written.
-        """
+        """Restore the tokens that were released before the interruption; a UsageError where they cannot be."""
         try:
             for event in released:
                 same = event.token is not None and self._model.decode([event.token]) == event.candidates[event.chosen]
@@ -215,14 +201,10 @@ class DemonstrationWriter:
     def candidates(self, logits: Floats) -> Integers:
         """S: the likeliest tokens of the public distribution that the text's state does not bar, at most K.
 
-        Where only a token's index is released, whose noise cannot be read, they are a nucleus: a plan's
-        `candidate_top_p`.
+        Where only a token's index is released, whose noise cannot be read, they are a nucleus: `candidate_top_p`.
 
         Args:
-            logits: of the public row, shape (vocabulary,).
-
-        Raises:
-            ModelUnavailable: there is none whose logit is finite.
+            logits: of the public row, shape (vocabulary,); a ModelUnavailable where none is finite.
         """
         spec = self._plan.spec
         usable = np.where(np.isfinite(logits), logits, -np.inf)
@@ -283,11 +265,8 @@ class DemonstrationWriter:
 def groups(
     writers: Sequence[DemonstrationWriter], plan: Plan, model: LanguageModel
 ) -> Iterator[Sequence[DemonstrationWriter]]:
-    """Groups of demonstrations to write together, each of one label and as large as a batch of the model allows.
-
-    Raises:
-        UsageError: not even one of them fits, see `LanguageModel.check`.
-    """
+    """Groups of demonstrations to write together, each of one label and as large as a batch of the model allows; a
+    UsageError where not even one of them fits."""
     anew = plan.sampling.scheme is Scheme.PER_TOKEN
     for label, of_label in groupby(writers, lambda writer: writer.label):
         mine = list(of_label)
@@ -301,11 +280,8 @@ def groups(
 
 
 def _shape(writers: Sequence[DemonstrationWriter], plan: Plan, more: int = 0) -> tuple[int, int]:
-    """Positions of a private row, and tokens that are appended to it: none where every token starts anew.
-
-    Args:
-        more: positions for tokens that have yet to be written.
-    """
+    """Positions of a private row, `more` of them for tokens that have yet to be written, and tokens that are appended
+    to it: none where every token starts anew."""
     length = max(writer.length + len(writer.written) for writer in writers) + more
     if plan.sampling.scheme is not Scheme.PER_TOKEN:
         return length, plan.sampling.tokens

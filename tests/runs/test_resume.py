@@ -235,15 +235,6 @@ def test_an_edited_plan_is_refused_wherever_it_was_edited(where, edits, tmp_path
     assert verify(ended.demo_set).problems == ()
 
 
-def test_a_run_of_an_older_version_is_refused_in_one_line(tmp_path):
-    cut_off("vote", tmp_path / FILE, lambda event: isinstance(event, VotesReleased))
-    with PrivacyLedger().transaction() as database:
-        database.execute("UPDATE resumable SET plan = '', fixed = ''")
-    with pytest.raises(UsageError, match="older version") as error:
-        journal_at(tmp_path / FILE)
-    assert str(error.value).isprintable()
-
-
 @pytest.mark.slow
 def test_a_run_at_work_is_not_taken_over_and_one_that_was_lets_nothing_more_out(tmp_path, monkeypatch):
     first = RunJournal.new(tmp_path / FILE)

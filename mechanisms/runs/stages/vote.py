@@ -53,11 +53,7 @@ class Ballot:
 
 @checked(frozen=True, config=LINE)
 class VotesReleased(Release):
-    """The votes of all labels, released at once.
-
-    Attributes:
-        noise: standard deviation of the noise on each vote.
-    """
+    """The votes of all labels, released at once; `noise` is the standard deviation of that on each."""
 
     ballots: Annotated[dict[Name, Ballot], Field(min_length=1, max_length=10_000)]
     noise: Annotated[float, Field(ge=0, le=1e9)]
