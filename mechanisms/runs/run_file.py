@@ -388,7 +388,7 @@ class RunJournal:
 
     @classmethod
     def new(cls, path: Path, key: str = "") -> RunJournal:
-        """The journal of a run that begins; its file is made with the first event. `key` is one of `new_key`, or any."""
+        """The journal of a run that begins; its file is made with the first event. `key`: one of `new_key`, or any."""
         if path.exists():
             raise UsageError(f"'{path}' is there already: go on with its run, or choose another place.")
         return cls(path, key or new_key())

@@ -147,8 +147,8 @@ class PlannedStage(ABC):
         """What its units do, as the rest of a sentence that begins with them."""
 
     def check(self, event: Release) -> None:
-        """Refuse a release, of one of the types of `releases`, that was not paid for or does not fit the plan: a file may
-        come from anywhere."""
+        """Refuse a release (of a type in `releases`) that was not paid for or does not fit the plan: files come from
+        anywhere."""
         assert isinstance(event, self.releases)
 
     @abstractmethod

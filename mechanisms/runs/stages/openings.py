@@ -118,8 +118,8 @@ class AskForOpenings(PlannedStage):
         return max(_CLEARS * self.tally.deviation, scale * math.log(openings))
 
     def used(self, openings: Sequence[str], counts: dict[str, Floats]) -> dict[str, dict[str, float]]:
-        """The openings of each label that clear the noise, with their weights: post-processing of the released `counts`,
-        by label or under ""."""
+        """The openings of each label that clear the noise, with weights: post-processing of the released `counts`, by
+        label or under ""."""
         found, least = {}, self.clear_of_noise(len(openings))
         for label in self.plan.labels:
             noisy = counts[label if self.by_label else ""]
