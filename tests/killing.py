@@ -21,18 +21,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget, claim
-from mechanisms.answers.request import AnswerRequest
-from mechanisms.answers.session import open_session
+from mechanisms.answers import AnswerRequest, open_session
 from mechanisms.errors import StudioError
 from mechanisms.privacy_events import Composed, from_json
 from mechanisms.queries import Retrieval, query_mechanism_class
 from mechanisms.records import Dataset, PromptTemplate
 from mechanisms.runs.events import Release, StageStarted, TokenReleased
-from mechanisms.runs.gate import Gate
-from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.run import run
-from mechanisms.runs.run_file import from_lines, line_of
+from mechanisms.runs.run_file import RunJournal, from_lines, line_of
 from mechanisms.runs.spec import WRITE
+from mechanisms.runs.text import Gate
 from tests.runs.running import LABELS, Embedding, Reading, alone, planned, rows, spec
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel

@@ -132,12 +132,6 @@ def test_measured_sizes_are_paid_for_when_they_are_measured_and_the_plan_has_the
     assert spent() == pytest.approx(planned.claim().epsilon)
 
 
-def test_a_public_run_needs_no_sizes_and_costs_nothing(data, tmp_path):
-    demos = api.write(api.plan(data, mechanism="public", tokens=6), data, tmp_path / "demos.json", MODEL)
-    assert (demos.certificate.claim.epsilon, spent()) == (0, 0)
-    assert verify(demos).problems == ()
-
-
 def test_a_set_is_evaluated_scored_and_exported(data, tmp_path):
     out = tmp_path / "demos.json"
     demos = write(data, out, sizes="counted")
@@ -188,13 +182,6 @@ def test_one_text_in_place_of_a_list_is_refused(data, tmp_path):
     demos = write(data, tmp_path / "demos.json", sizes="counted")
     with pytest.raises(UsageError, match="texts as a list"):
         api.classify(demos, "one", MODEL)
-
-
-def test_a_file_that_was_used_under_another_name_is_warned_of(data, tmp_path):
-    write(data, tmp_path / "demos.json", sizes="counted")
-    again = api.load(tmp_path / "notes.csv", ["a", "b"], name="other")
-    with pytest.warns(UserWarning, match="notes"):
-        write(again, tmp_path / "demos.json", sizes="counted")
 
 
 def test_what_is_odd_about_a_file_is_told_to_whom_it_is_asked(tmp_path):

@@ -12,7 +12,7 @@ from mechanisms import confidence
 from mechanisms.demos.demo_set import DemoSet, loads
 from mechanisms.demos.findings import Score
 from mechanisms.evaluation.evaluate import Accuracy
-from mechanisms.exports.provenance import scored_facts
+from mechanisms.exports.facts_label import label_of_facts
 from mechanisms.runs.stages.score import ScoreReleased
 from mechanisms.tallies import Score as Tally
 from tests.conftest import ROOT
@@ -69,7 +69,7 @@ def test_a_file_says_the_level_of_its_intervals_and_keeps_it(monkeypatch):
     assert document["score"]["level"] == OTHER
     monkeypatch.undo()
     assert loads(made.dumps()).score == score
-    assert "50% interval" in scored_facts(loads(made.dumps()))[0].remark
+    assert "50% interval" in label_of_facts(loads(made.dumps()))[2].facts[0].remark
     del document["score"]["level"]
     older = loads(json.dumps(document))
     assert older.score.percent == "95%"

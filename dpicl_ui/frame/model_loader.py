@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mechanisms.inference import Embedder, LanguageModel
-    from mechanisms.runs.work import Speed
+    from mechanisms.runs.stage import Speed
 
 # torch and transformers take seconds to import: here they are imported in functions, where they are first needed.
 
@@ -93,7 +93,7 @@ class ModelLoader:
         with self._beginning:
             if not self.settled:
                 raise UsageError("A model is being loaded: wait until it is there.")
-            from mechanisms.inference.models.needs import refuse_too_large
+            from mechanisms.inference.models.catalogue import refuse_too_large
 
             refuse_too_large(name, freed=self._loaded.memory if self._loaded else 0)
             self.stage = "making room"
@@ -109,7 +109,7 @@ class ModelLoader:
         """Let go of the model. Whoever else holds it would keep it in memory beside the next one."""
         if self._loaded is None:
             return
-        from mechanisms.inference.engine.memory import release_freed_memory
+        from mechanisms.inference.engine.device import release_freed_memory
 
         speed, memory, alive = self._loaded.speed, self._loaded.memory, weakref.ref(self._loaded.model)
         self._loaded = None
@@ -140,9 +140,8 @@ class ModelLoader:
         self.name = name
         self.stage = "starting"
         try:
-            from mechanisms.inference.models.catalogue import load_model
-            from mechanisms.inference.models.needs import needs
-            from mechanisms.runs.work import measure
+            from mechanisms.inference.models.catalogue import load_model, needs
+            from mechanisms.runs.stage import measure
 
             with self.loading:
                 model = load_model(name, tell=self._tell)
@@ -253,7 +252,7 @@ class EmbedderLoader:
         with self._lock:
             if self._embedder is None:
                 from mechanisms.inference.models.embeddings import load_embedder
-                from mechanisms.runs.work import measure_embedder
+                from mechanisms.runs.stage import measure_embedder
 
                 with self._loader.loading:
                     embedder = load_embedder()

@@ -13,15 +13,14 @@ from dpicl_ui.privacy.cards import duration, exactly
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.findings import DEMONSTRATIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, ArmScore, Score
 from mechanisms.evaluation.evaluate import verdict_of_score
-from mechanisms.exports.facts_label import label_of_facts
-from mechanisms.exports.provenance import balanced_in_words
+from mechanisms.exports.facts_label import balanced_in_words, label_of_facts
 from mechanisms.records import Demonstration
 from mechanisms.rounding import rounded_up
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE
+from mechanisms.runs.stage import Speed
 from mechanisms.runs.stages.score import ScoreReleased
 from mechanisms.runs.view import RunView
-from mechanisms.runs.work import Speed
 
 # What a run leaves on the screen: finished demonstrations, what the gate refused, and how it ended.
 

@@ -22,17 +22,17 @@ from mechanisms.errors import StudioError, UsageError
 from mechanisms.files import keyed_digest
 from mechanisms.records import Dataset
 from mechanisms.runs.events import CuratorEvent, Drafting, RunCompleted, RunStarted, RunStopped, SetKept
-from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.run import run
+from mechanisms.runs.run_file import RunJournal
 from mechanisms.runs.spec import VOTE, WRITE, RunSpec
 from mechanisms.runs.stages import stages_by_place
 from mechanisms.runs.view import RunView, fold
 
 # Journals of current runs: one file for each data set, in a folder beside the owner's ledger.
 #
-# A file holds the run's releases, and nothing else (`mechanisms/runs/journal.py`). Its name holds keyed digests and the
-# ledger's key of the run, so that the ledger can forget a run whose file is damaged.
+# A file holds the run's releases, and nothing else (`mechanisms/runs/run_file.py`). Its name holds keyed digests and
+# the ledger's key of the run, so that the ledger can forget a run whose file is damaged.
 
 _FOLDER = "journals"
 
@@ -165,7 +165,7 @@ class Runner:
         finally:
             events.close()
             # torch takes seconds to import: not before the page is served.
-            from mechanisms.inference.engine.memory import release_freed_memory
+            from mechanisms.inference.engine.device import release_freed_memory
 
             release_freed_memory()  # rows were in it
             if journal is not None:

@@ -37,8 +37,8 @@ from mechanisms.runs.events import (
     StageStarted,
     TokenReleased,
 )
+from mechanisms.runs.stage import Speed
 from mechanisms.runs.view import RunView, fold
-from mechanisms.runs.work import Speed
 
 _INTERVAL, _OF_STAGES = 0.08, 0.5
 """Least seconds between two updates of the screen: of tokens, and of a stage's bar. Drawing slows the model."""

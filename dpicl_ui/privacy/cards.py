@@ -10,9 +10,8 @@ from dpicl_ui.privacy.state import Planned
 from mechanisms.accounting import PrivacyTarget, best_guess_in_percent
 from mechanisms.discovery import parameters
 from mechanisms.rounding import rounded_down, rounded_up
-from mechanisms.runs.defaults import fewest_for_roles
 from mechanisms.runs.plan import Plan, guarantee
-from mechanisms.runs.spec import OPENINGS, SCORE, VOTE, WRITE
+from mechanisms.runs.spec import OPENINGS, SCORE, VOTE, WRITE, fewest_for_roles
 from mechanisms.tallies import Weighing
 
 # Durations in words, foreseen and measured.

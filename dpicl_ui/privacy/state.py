@@ -13,7 +13,7 @@ from mechanisms.accounting import Claim
 from mechanisms.errors import UsageError
 from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.spec import RunSpec
-from mechanisms.runs.work import Speed, Work
+from mechanisms.runs.stage import Speed, Work
 
 
 @dataclass(frozen=True, repr=False)

@@ -23,7 +23,7 @@ from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Cap, PrivacyTarget
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.inference.models.listing import available_models
-from mechanisms.runs.settings import settings
+from mechanisms.runs.plan import settings
 from mechanisms.runs.spec import RunSpec
 
 _LOCKED = "The operator of this server has locked the model."

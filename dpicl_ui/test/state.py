@@ -22,7 +22,7 @@ from mechanisms.evaluation.reader import Arm, as_read_by, check_labels, same_rea
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Dataset, Demonstration, Record
 from mechanisms.rounding import rounded_up
-from mechanisms.runs.public_demonstrations import public_demonstrations
+from mechanisms.runs.drafts import public_demonstrations
 from mechanisms.runs.verification import verify
 
 # What step 4 remembers: a loaded set, the test file, and figures.

@@ -12,15 +12,16 @@ from mechanisms.accounting.claims import (
     claim,
     cost_in_words,
 )
-from mechanisms.accounting.database import ResumablePlan, new_key
 from mechanisms.accounting.filter import MOST_REPEATS, Cap, Usage
-from mechanisms.accounting.fingerprint import Digests, Fingerprint, fingerprint, rows_among, share_any, text_digests
+from mechanisms.accounting.known_rows import Digests, Fingerprint, fingerprint, rows_among, share_any, text_digests
 from mechanisms.accounting.ledger import (
     EarlierRun,
     IndividualFilter,
     LedgerRun,
     PrivacyLedger,
     Reservation,
+    ResumablePlan,
+    new_key,
     reserve,
 )
 from mechanisms.accounting.normal_form import amplified

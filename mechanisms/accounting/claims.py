@@ -10,8 +10,8 @@ from functools import partial
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from mechanisms.accounting import exact, pld, prv, rdp, tilted, zcdp
-from mechanisms.accounting.normal_form import Bounds, NormalForm, normal_form
+from mechanisms.accounting import exact, pld, prv, rdp, tilted
+from mechanisms.accounting.normal_form import Bounds, Concentrated, NormalForm, normal_form
 from mechanisms.errors import AccountingError, UsageError
 from mechanisms.privacy_events import Composed
 from mechanisms.rounding import rounded_up
@@ -104,7 +104,7 @@ def _tilted_or_renyi(form: NormalForm, delta: float) -> float:
     return max(_tilted(form, delta), rdp.epsilon(form, delta))
 
 
-_CONCENTRATED = _Method(zcdp.NAME, zcdp.CHECK, zcdp.epsilon, zcdp.check, zcdp.check)
+_CONCENTRATED = _Method(rdp.ZCDP_NAME, rdp.NAME, rdp.zcdp_epsilon, rdp.zcdp_check, rdp.zcdp_check)
 _PRV = _Method(prv.NAME, pld.NAME, prv.epsilon, pld.epsilon, partial(pld.epsilon, interval=1e-3))
 _EXACT = _Method(exact.NAME, exact.CHECK, exact.epsilon, exact.integral, _exact)
 _TILTED = _Method(tilted.NAME, pld.NAME, tilted.epsilon, _on_tilted_grid, _tilted)
@@ -113,7 +113,7 @@ _SMALL_DELTA = _Method(tilted.NAME, rdp.NAME, tilted.epsilon, rdp.epsilon, _tilt
 
 def _methods(form: NormalForm, delta: float) -> Iterator[_Method]:
     """The methods for events of one kind, the preferred one first; the last one always answers."""
-    if any(map(zcdp.supports, form.kinds)):
+    if any(isinstance(each, Concentrated) for each in form.kinds):
         yield _CONCENTRATED
         return
     single, transforms = exact.single(form) is not None, pld.within_reach(form, delta)
@@ -141,7 +141,7 @@ def _parts(form: NormalForm, delta: float) -> tuple[list[NormalForm], float]:
     remaining = delta - form.failure
     if remaining <= 0:
         raise AccountingError("Failure probabilities use up all of delta: raise delta or lower the number of draws.")
-    kinds = (form.part(lambda each: not zcdp.supports(each)), form.part(zcdp.supports))
+    kinds = (form.part(concentrated=False), form.part(concentrated=True))
     parts = [part for part in kinds if part.primitives]
     share = remaining / max(1, len(parts))
     if share < _LEAST_DELTA:

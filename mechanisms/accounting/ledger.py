@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
+import secrets
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import psutil
 from numpy.typing import NDArray
 
 from mechanisms.accounting.account import Account, BudgetSnapshot, RecordedRun
 from mechanisms.accounting.claims import Claim, PrivacyTarget
-from mechanisms.accounting.database import (
-    Database,
-    KnownRows,
-    ResumablePlan,
-    names_that_share,
-    now,
-    register,
-    reserved_document,
-    take_over,
-)
+from mechanisms.accounting.database import Database, now
 from mechanisms.accounting.filter import Cap, Spend, Usage, repeats, usage
-from mechanisms.accounting.fingerprint import Fingerprint
+from mechanisms.accounting.known_rows import Fingerprint, KnownRows, names_that_share
 from mechanisms.errors import BudgetRefused, ReservedOtherwise, StudioError, UsageError
 from mechanisms.files import data_folder, keyed_digest
 from mechanisms.privacy_events import Composed, PrivacyEvent, from_json
@@ -38,6 +32,30 @@ from mechanisms.rounding import rounded_up
 # replaced (`forget`).
 
 DEFAULT_CAP = PrivacyTarget(epsilon=10.0, delta=1e-4)
+
+
+_CLOCK = 2.0
+"""Seconds by which the start of a process may move when the machine's clock is set."""
+
+
+@dataclass(frozen=True)
+class ResumablePlan:
+    """What a resumable run was reserved for; public.
+
+    Attributes:
+        key: by which the run can be resumed, from `new_key`.
+        document: the text that the run's request is built from when the run is resumed.
+        fixed: keyed digest of everything public that fixes the run.
+    """
+
+    key: str
+    document: str
+    fixed: str
+
+
+def new_key() -> str:
+    """A random name for a run that can be resumed; it carries no information."""
+    return secrets.token_hex(16)
 
 
 def _added_up(charges: list[tuple[str, str]]) -> dict[str, tuple[PrivacyEvent, ...]]:
@@ -140,7 +158,13 @@ class PrivacyLedger:
         """
         with self.transaction() as database:
             run = self.admit(database, data, mechanism, event, claimed)
-            return replace(run, holder=register(database, run.number, data, plan)) if plan else run
+            if plan is None:
+                return run
+            run = replace(run, holder=_new_holder())
+            values = (run.number, plan.key, data.content, run.holder, plan.document, plan.fixed)
+            columns = "run, key, content, holder, plan, fixed"
+            database.execute(f"INSERT INTO resumable ({columns}) VALUES (?, ?, ?, ?, ?, ?)", values)
+            return run
 
     def resume(
         self, data: Fingerprint, mechanism: str, event: Composed, claimed: Claim, plan: ResumablePlan
@@ -155,9 +179,27 @@ class PrivacyLedger:
             BudgetRefused: what it had left when it was stopped has been spent since, or runs at another privacy unit
                 have charged.
         """
+        query = (
+            "SELECT id, status, name, unit, resumable.content, mechanism, event, fixed, holder FROM runs "
+            "JOIN resumable ON run = id WHERE resumable.key = ?"
+        )
         with self.transaction() as database:
-            number, holder, released = take_over(database, plan, data, mechanism, event)
-            return LedgerRun(self, number, self._room(database, data, event, claimed, but=number), holder, released)
+            _document(database, plan.key)
+            run, status, *whose, used, planned, fixed, holder = database.execute(query, (plan.key,)).fetchone()
+            if whose != [data.name, data.unit, data.content]:
+                raise UsageError("The run was begun on other data: give the same file, columns and name.")
+            if (used, json.loads(planned), fixed) != (mechanism, event.to_json(), plan.fixed):
+                raise UsageError(
+                    "These are not the settings, or not the model, that the ledger reserved this run for: resume it "
+                    "with its own."
+                )
+            if status == "running" and _is_alive(holder):
+                raise UsageError("This run is still at work: wait for its end.")
+            own = _new_holder()
+            database.execute("UPDATE resumable SET holder = ? WHERE run = ?", (own, run))
+            database.execute("UPDATE runs SET status = 'running' WHERE id = ?", (run,))
+            parts = frozenset(part for (part,) in database.execute("SELECT part FROM released WHERE run = ?", (run,)))
+            return LedgerRun(self, run, self._room(database, data, event, claimed, but=run), own, parts)
 
     def _room(
         self, database: sqlite3.Connection, data: Fingerprint, event: Composed, claimed: Claim, but: int = 0
@@ -237,7 +279,7 @@ class PrivacyLedger:
             UsageError: the ledger has no such run, or an older version reserved it without a document.
         """
         with self.transaction() as database:
-            return reserved_document(database, key)
+            return _document(database, key)
 
     def newest(self, key: str) -> str:
         """The lines of the part that a run marked last; "" without one, or without such a run."""
@@ -296,9 +338,36 @@ class PrivacyLedger:
             ]
 
 
+def _document(database: sqlite3.Connection, key: str) -> str:
+    found = database.execute("SELECT plan FROM resumable WHERE key = ?", (key,)).fetchone()
+    if found is None:
+        raise UsageError("This ledger has no such run: resume it where it was begun, and by the same account.")
+    if not found[0]:
+        raise UsageError(
+            "An older version of this program began this run, and its ledger does not hold the run's settings: it "
+            "cannot be resumed. What it was charged stays charged; begin a new run."
+        )
+    return str(found[0])
+
+
 def _key_in_use() -> str:
     """What tells the installation's present key from another one; it reveals nothing of either."""
     return keyed_digest(["ledger"])
+
+
+def _new_holder() -> str:
+    return f"{os.getpid()} {psutil.Process().create_time():.2f} {secrets.token_hex(8)}"
+
+
+def _is_alive(holder: str) -> bool:
+    """Whether the holder's process still exists."""
+    pid, started, _ = holder.split()
+    try:
+        process = psutil.Process(int(pid))
+        same = abs(process.create_time() - float(started)) <= _CLOCK
+        return bool(same and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 @dataclass(frozen=True)
@@ -319,6 +388,11 @@ class EarlierRun:
 @dataclass(frozen=True)
 class LedgerRun:
     """A reserved run: charge each part before its first release, and finish the run in `finally`.
+
+    A part is what is drawn together: the tokens of a demonstration, or one release of a stage. It is charged once, and
+    marked after it is drawn and before it is shown. A part without a mark was therefore never shown and may be drawn
+    again; a part with a mark is never drawn again, whatever happened to the run's file. The newest mark also holds the
+    lines of its part, so that nothing is lost between the ledger and that file; they are removed with the file.
 
     Attributes:
         holder: the name by which this process marks parts; "" where the run cannot be resumed and marks none.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
-from scipy.special import logsumexp, ndtri
+from scipy.special import ndtri
 from scipy.stats import binom
 
 from mechanisms.accounting.normal_form import (
@@ -59,9 +59,15 @@ class Masses:
         lower = np.append(np.cumsum(np.exp(self.log_masses - self.losses)[::-1])[::-1], 0.0)
         return np.asarray(np.clip(upper[above] - np.exp(epsilons) * lower[above], 0.0, 1.0), dtype=np.float64)
 
-    def renyi(self, order: float) -> float:
-        """Renyi divergence of order `order` > 1, of where the outcome is drawn from, from the neighbour."""
-        return float(logsumexp(self.log_masses + (order - 1) * self.losses)) / (order - 1)
+    def cumulant(self, tilt: float) -> float:
+        """Log of the mean of `e^(tilt loss)`: `tilt` times the Renyi divergence of order `tilt + 1`."""
+        return log_sum(self.log_masses + tilt * self.losses)
+
+    def mean(self, tilt: float = 0.0) -> float:
+        """The mean where masses are weighted by `e^(tilt loss)`; it grows with the tilt."""
+        logs = self.log_masses + tilt * self.losses
+        weights = np.exp(logs - logs.max())
+        return float(weights @ self.losses / weights.sum())
 
 
 _REACH = 20.0
@@ -91,86 +97,13 @@ def directions(primitive: Primitive) -> tuple[Direction, ...]:
     return (Direction.REMOVE,) if alike else (Direction.REMOVE, Direction.ADD)
 
 
-# The privacy loss of a Laplace release on a Poisson sample: a smooth part, and an atom at each end.
-#
-# A unit moves the released value by at most 1, in units of the L1 sensitivity. Without sampling the loss l spans
-# [-1/b, 1/b]; sampling turns it into `log(1 - q + q e^l)`. The pair is not symmetric then, so that both directions
-# are kept, as with pure steps.
-
-_FINE_RULE, _RULE = np.polynomial.legendre.leggauss(16), np.polynomial.legendre.leggauss(3)
-_PIECE = 1 / 8
-"""On pieces of this length the fine rule is exact to 1e-8 and better for exponents up to 200 times the loss."""
-
-
-@dataclass(frozen=True)
-class LaplaceLoss:
-    """The loss in one direction, as functions of the unsampled loss l, which grows with the released value."""
-
-    release: SampledLaplace
-    direction: Direction
-
-    @property
-    def _span(self) -> float:
-        return 1 / self.release.scale
-
-    def _below(self, loss: Floats, *, atom: bool) -> Floats:
-        """Probability, where the outcome is drawn from, that l lies below `loss`; with the atom that may sit there."""
-        inside = np.clip(loss, -self._span, self._span)
-        without = 1 - 0.5 * np.exp(-(self._span + inside) / 2)
-        joined = 0.5 * np.exp((inside - self._span) / 2)
-        rate = self.release.rate if self.direction is Direction.REMOVE else 0.0
-        found = rate * joined + (1 - rate) * without
-        over = loss >= self._span if atom else loss > self._span
-        under = loss < -self._span if atom else loss <= -self._span
-        return np.where(over, 1.0, np.where(under, 0.0, found))
-
-    def cdf(self, at: Floats) -> Floats:
-        """Probability that the loss is at most `at`."""
-        if self.direction is Direction.REMOVE:
-            return self._below(unsampled(np.asarray(at, dtype=np.float64), self.release.rate), atom=True)
-        return 1 - self._below(unsampled(-np.asarray(at, dtype=np.float64), self.release.rate), atom=False)
-
-    def _log_density(self, loss: Floats) -> Floats:
-        """Of l between its atoms, where the outcome is drawn from."""
-        without, joined = -(self._span + loss) / 2, (loss - self._span) / 2
-        rate = self.release.rate if self.direction is Direction.REMOVE else 0.0
-        with np.errstate(divide="ignore"):
-            found = np.logaddexp(np.log(rate) + joined, np.log1p(-rate) + without) - math.log(4)
-        return np.asarray(found, dtype=np.float64)
-
-    def _log_masses(self, low: float, high: float) -> tuple[Floats, Floats]:
-        """Values of l in [low, high], and the logarithms of their masses: nodes of the smooth part, and the atoms."""
-        span = self._span
-        places, weights = _pieces(max(low, -span), min(high, span), np.empty(0), _FINE_RULE)
-        masses = np.log(weights) + self._log_density(places)
-        ends = np.array([-span, span])
-        atoms = np.log(2 * np.exp(self._log_density(ends)))
-        inside = (low <= ends) & (ends <= high)
-        return np.append(places, ends[inside]), np.append(masses, atoms[inside])
-
-    def mean_within(self, low: float, high: float) -> float:
-        """Mean of the loss, given that it lies in [low, high]."""
-        sign = 1.0 if self.direction is Direction.REMOVE else -1.0
-        ends = np.sort(unsampled(sign * np.array([low, high]), self.release.rate))
-        losses, masses = self._log_masses(float(ends[0]), float(ends[1]))
-        weights = np.exp(masses - masses.max())
-        return float(sign * np.dot(weights, sampled(losses, self.release.rate)) / weights.sum())
-
-    def renyi(self, order: float) -> float:
-        """Renyi divergence of order `order` > 1, of where the outcome is drawn from, from the other."""
-        span = self._span
-        if self.release.rate == 1.0:  # Mironov 2017, proposition 6
-            logs = [math.log(order) + (order - 1) * span, math.log(order - 1) - order * span]
-            return float(logsumexp(logs) - math.log(2 * order - 1)) / (order - 1)
-        sign = 1.0 if self.direction is Direction.REMOVE else -1.0
-        losses, masses = self._log_masses(-span, span)
-        return float(logsumexp(masses + (order - 1) * sign * sampled(losses, self.release.rate))) / (order - 1)
-
-
 # Any of these losses as point masses: what an accountant of our own composes.
 
 _LARGE, _MOST_LOSS = 30.0, 3000.0
 """A loss from which on e^-loss is no more than a correction, and one that promises nothing: it is left out."""
+_RULE, FINE_RULE = np.polynomial.legendre.leggauss(3), np.polynomial.legendre.leggauss(16)
+_PIECE = 1 / 8
+"""On pieces of this length the fine rule is exact to 1e-8 and better for exponents up to 200 times the loss."""
 
 
 def sampled(loss: Floats, rate: float) -> Floats:
@@ -202,7 +135,7 @@ def masses(primitive: Primitive, direction: Direction, tail: float, step: float 
         case SampledGaussian():
             return _gaussian_masses(primitive, direction, tail, step)
         case SampledLaplace():
-            return _laplace_masses(primitive, direction, step)
+            return laplace_masses(primitive, direction, step)
         case SampledPure():
             pair = dominating_pair(primitive, direction)
             return _kept(pair.losses, pair.log_masses, tail)
@@ -253,14 +186,26 @@ def _gaussian_masses(release: SampledGaussian, direction: Direction, tail: float
     return _kept(-losses, without, 0.0, 4 * tail)
 
 
-def _laplace_masses(release: SampledLaplace, direction: Direction, step: float) -> Masses:
+def laplace_masses(
+    release: SampledLaplace,
+    direction: Direction,
+    step: float = math.inf,
+    rule: tuple[Floats, Floats] = _RULE,
+    within: tuple[float, float] = (-math.inf, math.inf),
+) -> Masses:
+    """The loss of a Laplace release: a smooth part, and an atom at each end.
+
+    A unit moves the released value by at most 1, in units of the L1 sensitivity. Without sampling the loss spans
+    [-1/b, 1/b]; `within` cuts that range, and keeps the atoms inside it.
+    """
     ends = np.array([-1.0, 1.0]) / release.scale
-    places, weights = _pieces(ends[0], ends[1], _multiples(ends, release.rate, step))
-    without = np.append(np.log(weights / 4) - (places + ends[1]) / 2, [-math.log(2), -math.log(2) - ends[1]])
-    losses = sampled(np.append(places, ends), release.rate)
-    if direction is Direction.REMOVE:
-        return Masses(losses, without + losses, 0.0)
-    return Masses(-losses, without, 0.0)
+    low, high = np.clip(within, *ends)
+    places, weights = _pieces(low, high, _multiples(ends, release.rate, step), rule)
+    inside = (within[0] <= ends) & (ends <= within[1])
+    atoms = np.array([-math.log(2), -math.log(2) - ends[1]])[inside]
+    without = np.append(np.log(weights / 4) - (places + ends[1]) / 2, atoms)
+    losses = sampled(np.append(places, ends[inside]), release.rate)
+    return Masses(losses, without + losses) if direction is Direction.REMOVE else Masses(-losses, without)
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,18 +277,10 @@ class Total:
         return math.sqrt(sum(count * float(np.exp(law.log_masses) @ law.losses**2) for law, count in self.parts))
 
     def cumulant(self, tilt: float) -> float:
-        """Log of the mean of `e^(tilt loss)`: `tilt` times the Renyi divergence of order `tilt + 1`."""
-        return sum(count * log_sum(law.log_masses + tilt * law.losses) for law, count in self.parts)
+        return sum(count * law.cumulant(tilt) for law, count in self.parts)
 
     def mean(self, tilt: float) -> float:
-        """The mean where masses are weighted by `e^(tilt loss)`; it grows with the tilt."""
-        return sum(count * _mean(law, tilt) for law, count in self.parts)
-
-
-def _mean(law: Masses, tilt: float) -> float:
-    logs = law.log_masses + tilt * law.losses
-    weights = np.exp(logs - logs.max())
-    return float(weights @ law.losses / weights.sum())
+        return sum(count * law.mean(tilt) for law, count in self.parts)
 
 
 def log_sum(logs: Floats) -> float:

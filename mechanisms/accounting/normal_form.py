@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -134,9 +134,9 @@ class NormalForm:
         """The plain sum of the epsilons at delta 0, which bounds any adaptive composition; infinite where one is."""
         return sum(count * pure_epsilon(primitive) for primitive, count in self.primitives)
 
-    def part(self, supported: Callable[[Primitive], bool]) -> NormalForm:
-        """The primitives that an accountant supports, without the failure probability."""
-        return NormalForm(tuple(each for each in self.primitives if supported(each[0])), 0.0)
+    def part(self, concentrated: bool) -> NormalForm:
+        """The primitives of which only zCDP is known, or all others; without the failure probability."""
+        return NormalForm(tuple(e for e in self.primitives if isinstance(e[0], Concentrated) == concentrated), 0.0)
 
 
 def amplified(epsilon: float, rate: float) -> float:

@@ -22,7 +22,14 @@ from prv_accountant.privacy_random_variables import (
 from scipy.stats import norm
 
 from mechanisms.accounting import rdp
-from mechanisms.accounting.losses import Direction, LaplaceLoss, Masses, directions, dominating_pair
+from mechanisms.accounting.losses import (
+    FINE_RULE,
+    Direction,
+    directions,
+    dominating_pair,
+    laplace_masses,
+    unsampled,
+)
 from mechanisms.accounting.normal_form import (
     Bounds,
     Concentrated,
@@ -44,67 +51,87 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
 """Gauss-Legendre, for pieces of one standard deviation."""
 
 
-class _OwnMean(PrivacyRandomVariable):
+class _Loss(PrivacyRandomVariable):
     """A privacy loss with its own mean: the library's integral over the cdf misses steps and sudden beginnings."""
+
+    def __init__(self, primitive: Primitive, direction: Direction) -> None:
+        self._primitive, self._direction = primitive, direction
+
+    def rdp(self, alpha: float) -> float:
+        """Renyi divergence, computed once for the passes from a coarse mesh to a fine one."""
+        return rdp.divergence(self._primitive, self._direction, float(alpha))
 
     @abstractmethod
     def mean_within(self, low: float, high: float) -> float:
         """Mean of the loss, given that it lies between the two."""
 
 
-class _Discrete(_OwnMean):
-    """The privacy loss of a discrete pair; the library's pure mechanism has a wrong `rdp`, so too small a domain."""
+class _PureLoss(_Loss):
+    """The privacy loss of pure steps; the library's pure mechanism has a wrong `rdp`, so too small a domain."""
 
-    def __init__(self, pair: Masses) -> None:
-        self._pair, self._upper = pair, np.exp(pair.log_masses)
+    def __init__(self, primitive: SampledPure, direction: Direction) -> None:
+        super().__init__(primitive, direction)
+        pair = dominating_pair(primitive, direction)
+        self._losses, self._upper = pair.losses, np.exp(pair.log_masses)
         self._cumulative = np.concatenate([[0.0], np.minimum(np.cumsum(self._upper), 1.0)])
         self._cumulative[-1] = 1.0
 
     def cdf(self, t: Floats) -> Floats:
-        return np.asarray(self._cumulative[np.searchsorted(self._pair.losses, t, side="right")])
-
-    def rdp(self, alpha: float) -> float:
-        return self._pair.renyi(alpha)
+        return np.asarray(self._cumulative[np.searchsorted(self._losses, t, side="right")])
 
     def mean_within(self, low: float, high: float) -> float:
-        inside = (self._pair.losses > low) & (self._pair.losses <= high)
+        inside = (self._losses > low) & (self._losses <= high)
         weights = self._upper[inside]
-        return float(np.dot(weights, self._pair.losses[inside]) / weights.sum())
+        return float(np.dot(weights, self._losses[inside]) / weights.sum())
 
 
-class _Laplace(_OwnMean):
-    """The privacy loss of a Laplace release; the library's has neither sampling nor an exact mean."""
+class LaplaceLoss(_Loss):
+    """The privacy loss of a Laplace release; the library's has neither sampling nor an exact mean.
 
-    def __init__(self, loss: LaplaceLoss) -> None:
-        self._loss = loss
+    The pair is not symmetric where it is sampled, so that both directions are kept, as with pure steps.
+    """
+
+    def __init__(self, release: SampledLaplace, direction: Direction) -> None:
+        super().__init__(release, direction)
+        self._release, self._span = release, 1 / release.scale
+
+    def _below(self, loss: Floats, *, atom: bool) -> Floats:
+        """Probability, where the outcome is drawn from, that the unsampled loss lies below `loss`; with the atom that
+        may sit there."""
+        inside = np.clip(loss, -self._span, self._span)
+        without = 1 - 0.5 * np.exp(-(self._span + inside) / 2)
+        joined = 0.5 * np.exp((inside - self._span) / 2)
+        rate = self._release.rate if self._direction is Direction.REMOVE else 0.0
+        found = rate * joined + (1 - rate) * without
+        over = loss >= self._span if atom else loss > self._span
+        under = loss < -self._span if atom else loss <= -self._span
+        return np.where(over, 1.0, np.where(under, 0.0, found))
 
     def cdf(self, t: Floats) -> Floats:
-        return self._loss.cdf(t)
-
-    def rdp(self, alpha: float) -> float:
-        return self._loss.renyi(alpha)
+        at = np.asarray(t, dtype=np.float64)
+        if self._direction is Direction.REMOVE:
+            return self._below(unsampled(at, self._release.rate), atom=True)
+        return 1 - self._below(unsampled(-at, self._release.rate), atom=False)
 
     def mean_within(self, low: float, high: float) -> float:
-        return self._loss.mean_within(low, high)
+        sign = 1.0 if self._direction is Direction.REMOVE else -1.0
+        least, most = np.sort(unsampled(sign * np.array([low, high]), self._release.rate))
+        return laplace_masses(self._release, self._direction, rule=FINE_RULE, within=(least, most)).mean()
 
 
-class SampledGaussianLoss(PoissonSubsampledGaussianMechanism, _OwnMean):  # type: ignore[misc]
+class SampledGaussianLoss(_Loss, PoissonSubsampledGaussianMechanism):  # type: ignore[misc]
     """The privacy loss of a Gaussian on a sample: the library's, with an exact mean.
 
     No loss is below log(1 - rate), and much of its mass lies just above it. For rates over about .1 the library's
     integral steps over that mass, and its own check then refuses the grid.
     """
 
-    def __init__(self, noise_multiplier: float, rate: float) -> None:
-        super().__init__(sampling_probability=rate, noise_multiplier=noise_multiplier)
-        self._noise, self._rate = noise_multiplier, rate
-
-    def rdp(self, alpha: float) -> float:
-        """The library's Renyi divergence, computed once for the passes from a coarse mesh to a fine one."""
-        return rdp.renyi_of_event(SampledGaussian(self._noise, self._rate), alpha)
+    def __init__(self, release: SampledGaussian, direction: Direction) -> None:
+        _Loss.__init__(self, release, direction)
+        self._noise, self._rate = release.noise_multiplier, release.rate
+        PoissonSubsampledGaussianMechanism.__init__(self, self._rate, self._noise)
 
     def mean_within(self, low: float, high: float) -> float:
-        """Mean of the loss, given that it lies between the two."""
         start = max(self._output(low), -_TAIL * self._noise)
         end = min(self._output(high), 1.0 + _TAIL * self._noise)
         pieces = np.linspace(start, end, math.ceil((end - start) / self._noise) + 1)
@@ -128,10 +155,10 @@ class SampledGaussianLoss(PoissonSubsampledGaussianMechanism, _OwnMean):  # type
 
 
 class _Truncated(PrivacyRandomVariableTruncated):
-    """The library's truncated loss, with the exact mean of `_OwnMean`."""
+    """The library's truncated loss, with the exact mean of `_Loss`."""
 
     def mean(self) -> float:
-        if isinstance(self.prv, _OwnMean):
+        if isinstance(self.prv, _Loss):
             return self.prv.mean_within(self.t_min, self.t_max)
         return float(super().mean())
 
@@ -153,12 +180,12 @@ def _variable(primitive: Primitive, direction: Direction) -> PrivacyRandomVariab
     match primitive:
         case SampledGaussian(noise, 1.0):
             return GaussianMechanism(noise_multiplier=noise)
-        case SampledGaussian(noise, rate):
-            return SampledGaussianLoss(noise, rate)
+        case SampledGaussian():
+            return SampledGaussianLoss(primitive, direction)
         case SampledPure():
-            return _Discrete(dominating_pair(primitive, direction))
+            return _PureLoss(primitive, direction)
         case SampledLaplace():
-            return _Laplace(LaplaceLoss(primitive, direction if primitive.rate < 1 else Direction.REMOVE))
+            return LaplaceLoss(primitive, direction if primitive.rate < 1 else Direction.REMOVE)
         case Concentrated():
             raise TypeError("zCDP has no privacy loss.")
 

@@ -1,4 +1,7 @@
-"""Renyi differential privacy: at fixed orders what the ledger adds up over runs, at the best one a bound on epsilon."""
+"""Renyi differential privacy: at fixed orders what the ledger adds up over runs, at the best one a bound on epsilon.
+
+zCDP is a bound on the divergence of every order, so that what is only known to be zCDP is claimed and checked here.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,23 @@ import functools
 import math
 from collections.abc import Callable
 
+import numpy as np
+from dp_accounting import ZCDpEvent
+from dp_accounting.rdp import RdpAccountant
 from prv_accountant.privacy_random_variables import PoissonSubsampledGaussianMechanism
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize_scalar
 
-from mechanisms.accounting.losses import LaplaceLoss, Total, directions, dominating_pair
+from mechanisms.accounting.losses import (
+    FINE_RULE,
+    Direction,
+    Total,
+    directions,
+    dominating_pair,
+    laplace_masses,
+    log_sum,
+)
 from mechanisms.accounting.normal_form import (
+    Bounds,
     Concentrated,
     NormalForm,
     Primitive,
@@ -19,29 +34,37 @@ from mechanisms.accounting.normal_form import (
     SampledPure,
 )
 
+NAME, ZCDP_NAME = "rdp", "zcdp"
+
 
 @functools.lru_cache(maxsize=16384)
-def renyi_of_event(primitive: Primitive, order: float) -> float:
-    """Renyi divergence of order `order` > 1 that one event allows."""
+def divergence(primitive: Primitive, direction: Direction, order: float) -> float:
+    """Renyi divergence of order `order` > 1 that one event allows in one direction.
+
+    Sampled Gaussians: Mironov, Talwar, Zhang 2019. Laplace: Mironov 2017, proposition 6, integrated where it is
+    sampled. Pure steps: exact, of their dominating pair. zCDP: its definition.
+    """
     match primitive:
         case SampledGaussian(noise, rate):
             mechanism = PoissonSubsampledGaussianMechanism(sampling_probability=rate, noise_multiplier=noise)
             return float(mechanism.rdp(order))
+        case SampledLaplace(scale, 1.0):
+            logs = [math.log(order) + (order - 1) / scale, math.log(order - 1) - order / scale]
+            return (log_sum(np.array(logs)) - math.log(2 * order - 1)) / (order - 1)
         case SampledLaplace():
-            return max(LaplaceLoss(primitive, direction).renyi(order) for direction in directions(primitive))
+            return laplace_masses(primitive, direction, rule=FINE_RULE).cumulant(order - 1) / (order - 1)
         case SampledPure():
-            return max(dominating_pair(primitive, direction).renyi(order) for direction in directions(primitive))
+            return dominating_pair(primitive, direction).cumulant(order - 1) / (order - 1)
         case Concentrated(rho):
             return rho * order
 
 
 def renyi(form: NormalForm, order: float) -> float:
-    """Renyi divergence of order `order` > 1 that the events allow.
-
-    Sampled Gaussians: Mironov, Talwar, Zhang 2019. Laplace: Mironov 2017, integrated where it is sampled. Pure steps:
-    exact, of their dominating pair. zCDP: its definition.
-    """
-    return sum(count * renyi_of_event(primitive, order) for primitive, count in form.primitives)
+    """Renyi divergence of order `order` > 1 that the events allow."""
+    return sum(
+        count * max(divergence(primitive, direction, order) for direction in directions(primitive))
+        for primitive, count in form.primitives
+    )
 
 
 def to_epsilon(divergence: float, order: float, delta: float) -> float:
@@ -49,7 +72,6 @@ def to_epsilon(divergence: float, order: float, delta: float) -> float:
     return max(0.0, divergence + math.log1p(-1 / order) - math.log(delta * order) / (order - 1))
 
 
-NAME = "rdp"
 _LEFT_OUT = 1e-7
 """The part of delta for losses that are left out of an integral."""
 
@@ -109,3 +131,53 @@ def epsilon(form: NormalForm, delta: float) -> float:
     found = {direction for primitive in form.kinds for direction in directions(primitive)}
     totals = [Total.of(form, direction, tail_of(form, delta)) for direction in found]
     return max(best(total, delta)[1] for total in totals)
+
+
+# zCDP: no sampling amplifies it, and a list's rho adds up.
+
+_LARGEST_LOG_ORDER = 60.0
+
+
+def _rho(form: NormalForm) -> float:
+    return sum(count * primitive.rho for primitive, count in form.primitives if isinstance(primitive, Concentrated))
+
+
+def zcdp_epsilon(form: NormalForm, delta: float) -> Bounds:
+    """Epsilon at `delta` of zCDP releases: any order of the conversion is valid, so that the best is taken."""
+    rho = _rho(form)
+    found = _converted(rho, delta) if rho else 0.0
+    return Bounds(found, found)
+
+
+def _converted(rho: float, delta: float) -> float:
+    def at(log_excess: float) -> float:
+        order = 1 + math.exp(log_excess)
+        return to_epsilon(rho * order, order, delta)
+
+    low, high = math.log(1e-3), math.log(1e6)
+    while True:
+        found = minimize_scalar(at, bounds=(low, high), method="bounded", options={"xatol": 1e-9})
+        if found.x < high - 1 or high > _LARGEST_LOG_ORDER:
+            return float(found.fun)
+        low, high = high - 2, high + 10  # so little rho that the best order lies there
+
+
+def largest_rho(epsilon: float, delta: float) -> float:
+    """The largest rho, within a relative 1e-9, whose epsilon at `delta` is at most the given one."""
+    low, high = 0.0, epsilon
+    while _converted(high, delta) <= epsilon:
+        low, high = high, 2 * high
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if _converted(middle, delta) <= epsilon else (low, middle)
+    return low
+
+
+def zcdp_check(form: NormalForm, delta: float) -> float:
+    """The same from dp-accounting's Renyi accountant, at orders laid around its own optimum."""
+    rho = _rho(form)
+    if rho == 0:
+        return 0.0
+    centre = max(1e-3, math.sqrt(math.log(1 / delta) / rho))
+    orders = [1 + centre * 1.02**step for step in range(-120, 121)]
+    return float(RdpAccountant(orders).compose(ZCDpEvent(rho)).get_epsilon(delta))

@@ -1,4 +1,4 @@
-"""`calibrate` and `account`: noise for a target, and the cost of given noise, for rows of one label and no file.
+"""`calibrate`, `account` and `audit`: noise for a target, the cost of given noise, and a test of it; without a file.
 
 `account --from FILE` checks a demo set's certificate and prints the file's digest. It exits with 0 if the certificate
 is consistent, and with 3 if it is not, after the list of problems, or if the digest differs from the given one.
@@ -7,11 +7,13 @@ is consistent, and with 3 if it is not, after the list of problems, or if the di
 from __future__ import annotations
 
 import argparse
+import math
 from typing import Any
 
 from mechanisms.accounting import PrivacyTarget, claim
+from mechanisms.audit import CONFIDENCE, audit_mechanism
 from mechanisms.cli.options import add_settings, check_noise, spec_of
-from mechanisms.cli.output import add_json, show
+from mechanisms.cli.output import add_json, progress, show
 from mechanisms.demos.demo_set import finite, loads
 from mechanisms.demos.signature import check_signature, digest, same_digest
 from mechanisms.discovery import parameters
@@ -21,7 +23,7 @@ from mechanisms.privacy_events import Composed
 from mechanisms.runs.spec import PARAMETERS, RunSpec
 from mechanisms.runs.verification import verify
 from mechanisms.sampling import ADJACENCY, Compose, EventOfSteps, SamplingPlan
-from mechanisms.steps import TokenMechanism, mechanism_class
+from mechanisms.steps import TokenMechanism, mechanism_class, mechanism_names
 
 _LABEL = "each label"
 _OF_A_PLAN = ("delta", "mechanism", "transform", PARAMETERS, "scheme", "subsets", "per_subset", "tokens", "shots")
@@ -150,4 +152,32 @@ def _check(options: argparse.Namespace) -> None:
         raise AccountingError("This is not the file of that certificate page: the digests differ.")
 
 
-COMMANDS = {"calibrate": _add_calibrate, "account": _add_account}
+def _add_audit(parser: argparse.ArgumentParser) -> None:
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    step = verbs.add_parser("mechanism", help="many draws of one step on a worst-case pair of neighbours")
+    step.add_argument("name", choices=mechanism_names())
+    step.add_argument("--epsilon", type=float, default=2.0, help="what one step is calibrated to cost")
+    step.add_argument("--draws", type=int, default=100_000)
+    add_json(step)
+    step.set_defaults(run=_audit)
+
+
+def _audit(options: argparse.Namespace) -> None:
+    def told(done: int, total: int) -> None:
+        if done % (total // 10 or 1) == 0:
+            progress(f"{done} of {total}")
+
+    found = audit_mechanism(options.name, options.epsilon, options.draws, told=told)
+    document = {
+        "mechanism": found.mechanism,
+        "epsilon_lower_bound": found.lower_bound,
+        "epsilon_claimed": found.claimed if math.isfinite(found.claimed) else None,
+        "delta": found.delta,
+        "confidence": CONFIDENCE,
+        "draws": found.draws,
+        "holds": found.holds,
+    }
+    show(options, document)
+
+
+COMMANDS = {"calibrate": _add_calibrate, "account": _add_account, "audit": _add_audit}

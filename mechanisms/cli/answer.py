@@ -7,13 +7,14 @@ from typing import Any
 
 from mechanisms import api, confidence
 from mechanisms.accounting import PrivacyTarget
-from mechanisms.answers.request import AnswerRequest, odds_in_words
-from mechanisms.answers.session import (
+from mechanisms.answers import (
     AnswerReleased,
+    AnswerRequest,
     AnswerSession,
     AnswersOpened,
     AnswersScored,
     answer_in_words,
+    odds_in_words,
     reservation_in_words,
 )
 from mechanisms.cli.options import add_parameter_options, described, given
@@ -147,19 +148,42 @@ def _answer(options: argparse.Namespace) -> None:
         return
     released = session.ask(options.query)
     progress(answer_in_words(session.opened, released))
-    show(options, _document(session.opened, released))
+    document = {
+        "answer": released.answer,
+        "zero_shot": released.zero_shot or None,
+        "abstained": released.abstained,
+        "votes": dict(zip(released.labels, released.votes, strict=True)) if released.votes else None,
+        "keywords": list(released.keywords),
+        "threshold": released.threshold,
+        **_terms(session.opened),
+        "rho_of_answer": released.rho,
+        "delta_of_answer": released.delta,
+        "answers_given": released.asked,
+        "answers_left": released.sure_left,
+    }
+    show(options, document)
 
 
 def _scored(session: AnswerSession, file: Dataset, test: list[Record]) -> dict[str, Any]:
     """The figures with the session's terms, which stand apart if the test file has private rows."""
-    owners = api.mark_test_file(file)
+    owners, done = api.mark_test_file(file), 0
     told_of_owners(owners)
+    document: dict[str, Any] = {"rows": len(test), "level": confidence.LEVEL}
+    for event in api.ask_all(session, test):
+        match event:
+            case AnswerReleased():
+                done += 1
+                told_of_rows(done, len(test))
+            case AnswersScored():
+                document["private_answers"] = in_json(event.private)
+                document["zero_shot"] = in_json(event.zero_shot) if event.zero_shot else None
+                document["abstained"] = event.abstained
     terms = _terms(session.opened)
     if not owners:
-        return _evaluated(session, test) | terms
+        return document | terms
     shown = sorted({*session.opened.disclosures, SCORED})
     marked = terms | {"curator_diagnostics_shown": True, "shown": shown}
-    return _evaluated(session, test) | {"session": marked} | not_private(owners)
+    return document | {"session": marked} | not_private(owners)
 
 
 def _test_rows(file: Dataset, options: argparse.Namespace, request: AnswerRequest) -> list[Record]:
@@ -169,22 +193,6 @@ def _test_rows(file: Dataset, options: argparse.Namespace, request: AnswerReques
     if request.rate is not None and len(usable) > request.queries:
         raise UsageError(f"Poisson samples give {request.queries} answers in all: raise --queries to {len(usable)}.")
     return usable
-
-
-def _document(opened: AnswersOpened, released: AnswerReleased) -> dict[str, Any]:
-    return {
-        "answer": released.answer,
-        "zero_shot": released.zero_shot or None,
-        "abstained": released.abstained,
-        "votes": dict(zip(released.labels, released.votes, strict=True)) if released.votes else None,
-        "keywords": list(released.keywords),
-        "threshold": released.threshold,
-        **_terms(opened),
-        "rho_of_answer": released.rho,
-        "delta_of_answer": released.delta,
-        "answers_given": released.asked,
-        "answers_left": released.sure_left,
-    }
 
 
 def _terms(opened: AnswersOpened) -> dict[str, Any]:
@@ -200,21 +208,6 @@ def _terms(opened: AnswersOpened) -> dict[str, Any]:
         "shown": list(opened.disclosures),
         "reservation": "continued" if opened.continued else "new",
     }
-
-
-def _evaluated(session: AnswerSession, test: list[Record]) -> dict[str, Any]:
-    document: dict[str, Any] = {"rows": len(test), "level": confidence.LEVEL}
-    done = 0
-    for event in api.ask_all(session, test):
-        match event:
-            case AnswerReleased():
-                done += 1
-                told_of_rows(done, len(test))
-            case AnswersScored():
-                document["private_answers"] = in_json(event.private)
-                document["zero_shot"] = in_json(event.zero_shot) if event.zero_shot else None
-                document["abstained"] = event.abstained
-    return document
 
 
 COMMANDS = {"answer": _add_options}

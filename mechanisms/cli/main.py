@@ -22,10 +22,9 @@ COMMANDS = {
     "export": ("export", "a demo set in the shape of another tool"),
     "query": ("classify", "classify one text with a demo set"),
     "evaluate": ("classify", "accuracy on a file, beside zero-shot and public-only"),
-    "score": ("score", "a private accuracy of a set of demonstrations, on rows of a file"),
+    "score": ("classify", "a private accuracy of a set of demonstrations, on rows of a file"),
     "answer": ("answer", "private answers to questions, paid for one by one"),
-    "audit": ("audit", "many draws of one step on neighbours, against what it claims"),
-    "bench": ("bench", "time the engine beside plain loops and the machine's ceiling"),
+    "audit": ("account", "many draws of one step on neighbours, against what it claims"),
     "ledger": ("ledger", "what data sets have spent, and their caps"),
     "models": ("models", "list the models that can be used here, or prepare one"),
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 from mechanisms.discovery import Parameter, parameters
 from mechanisms.errors import UsageError
-from mechanisms.runs.settings import solved_flag
+from mechanisms.runs.plan import solved_flag
 from mechanisms.runs.spec import FLAGGED, PARAMETERS, Group, RunSpec
 from mechanisms.steps import mechanism_class, mechanism_names, transform_class, transform_names
 

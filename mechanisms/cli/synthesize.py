@@ -13,8 +13,8 @@ from mechanisms.api import run
 from mechanisms.cli.config_file import add_config
 from mechanisms.cli.options import add_settings, check_noise, spec_of
 from mechanisms.cli.output import add_json, check_apart, progress, show, show_json
+from mechanisms.cli.replay import claim_in_words, lines_of, stages_in_words
 from mechanisms.cli.rows import FROM_THE_COLUMN, add_labels, add_private_rows, field_names, labels_of, loaded_private
-from mechanisms.cli.run_words import claim_in_words, lines_of, stages_in_words
 from mechanisms.data.sizes import MeasuredSizes, measure_sizes
 from mechanisms.data.sources import formats_in_words
 from mechanisms.demos.demo_set import DemoSet, to_text
@@ -26,9 +26,8 @@ from mechanisms.inference.models.listing import default_name
 from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset
 from mechanisms.runs.events import RunCompleted
-from mechanisms.runs.journal import RunJournal
-from mechanisms.runs.plan import Plan, plan_for
-from mechanisms.runs.settings import solved_flag
+from mechanisms.runs.plan import Plan, plan_for, solved_flag
+from mechanisms.runs.run_file import RunJournal
 from mechanisms.runs.spec import VOTE, RunSpec
 
 _SLACK = 1e-6

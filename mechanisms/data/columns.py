@@ -29,11 +29,10 @@ _UNLABELLED_CLASS = "-1"
 
 @dataclass(frozen=True, repr=False)
 class ColumnMapping:
-    """The columns of text, label and user id (`unit`), and whether repeated rows are dropped; public.
+    """The columns of text, label and user id (`unit`), and how their cells are read; public.
 
-    Attributes:
-        label_names: replaces the file's labels as rows are read.
-        merge_labels: a label is read as one of the label set that it is equal to under `folded`.
+    `label_names` replace the file's labels. With `merge_labels` a label is read as one of the label set that it is
+    equal to under `folded`.
     """
 
     text: str
@@ -45,7 +44,6 @@ class ColumnMapping:
 
     @property
     def columns(self) -> list[str]:
-        """The mapped columns."""
         return [name for name in (self.text, self.label, self.unit) if name]
 
 
@@ -77,7 +75,7 @@ def understood(table: Table, mapping: ColumnMapping, labels: Collection[str]) ->
 
 
 def _column(table: Table, name: str) -> pd.Series:
-    """The cells of a named column; an error quotes no other name: in a file without a header they are private cells."""
+    # An error quotes no other name: in a file without a header they are private cells.
     if (cells := table.column(name)) is None:
         nested = sum(1 for each in table.columns if is_nested(table.frame[each]))
         flat = f" {nested} of them hold nested values, objects or lists: flatten the file first." if nested else ""
@@ -193,31 +191,14 @@ class LeftOut:
     """The rows that take no part.
 
     Attributes:
-        rows: of the file.
         counts: rows for each reason that there is.
+        many: whether they are so many that the file's owner is asked.
+        sentence: how many there are, by reason; empty if there are none.
     """
 
-    rows: int
     counts: Mapping[Reason, int]
-
-    @property
-    def total(self) -> int:
-        """All of them."""
-        return sum(self.counts.values())
-
-    @property
-    def many(self) -> bool:
-        """Whether they are so many that the file's owner is asked."""
-        return self.total > MOST_SHARE * self.rows
-
-    @property
-    def sentence(self) -> str:
-        """How many there are, by reason; empty if there are none."""
-        if not self.total:
-            return ""
-        verb = "is" if self.total == 1 else "are"
-        each = ", ".join(f"{count:,} {reason}" for reason, count in self.counts.items())
-        return f"{self.total:,} of {self.rows:,} rows {verb} left out: {each}."
+    many: bool
+    sentence: str
 
 
 @dataclass(frozen=True, repr=False)
@@ -240,13 +221,20 @@ class Breakdown:
             for label, count in self.labels.items():
                 if label not in labels:
                     counts[_reason_of_label(label, look)] += count
-        rows = sum(self.unusable.values()) + sum(self.labels.values())
-        return LeftOut(rows, {reason: counts[reason] for reason in Reason if counts[reason]})
+        total, rows = counts.total(), sum(self.unusable.values()) + sum(self.labels.values())
+        each = ", ".join(f"{counts[reason]:,} {reason}" for reason in Reason if counts[reason])
+        said = f"{total:,} of {rows:,} rows {'is' if total == 1 else 'are'} left out: {each}." if total else ""
+        return LeftOut({reason: counts[reason] for reason in Reason if counts[reason]}, total > MOST_SHARE * rows, said)
 
-    @property
-    def looks_like_an_id(self) -> bool:
-        """Whether nearly every row has a label of its own."""
-        return looks_like_ids(len(self.labels), sum(self.labels.values()))
+    def odd(self, table: Table, mapping: ColumnMapping) -> Iterator[str]:
+        """What shows that a column is none of texts or labels: nested values, or nearly a label for every row."""
+        for name in (mapping.text, mapping.label):
+            if is_nested(_column(table, name)):
+                said = f"'{name}' holds nested values, objects or lists, which are neither texts nor labels"
+                yield f"{said}: flatten them."
+        if looks_like_ids(len(self.labels), sum(self.labels.values())):
+            label = f"'{mapping.label}' looks like an id: nearly every row has a label of its own."
+            yield f"{label} Is it the label column?"
 
 
 def breakdown(table: Table, mapping: ColumnMapping, labels: Sequence[str] = ()) -> Breakdown:
@@ -308,15 +296,13 @@ def inspect(table: Table, mapping: ColumnMapping) -> Inspection:
     units = usable.drop_duplicates(["label", "unit"]) if mapping.unit else usable
     counts = {str(label): int(count) for label, count in units["label"].value_counts().items()}
     duplicates = int(repeated.sum())
-    problems = [*_nested(table, mapping)]
+    problems = [*rows.odd(table, mapping)]
     if duplicates and not mapping.drop_duplicates:
         problems.append(
             f"{duplicates} rows repeat an earlier row exactly. {_PROTECTED_LESS}: drop the repetitions, or name a user "
             "column."
         )
-    if rows.looks_like_an_id:
-        problems.append(_looks_like_an_id(mapping))
-    elif len(counts) > MOST_LABELS:
+    if len(counts) > MOST_LABELS and not looks_like_ids(len(rows.labels), sum(rows.labels.values())):
         problems.append(
             f"{len(counts)} different labels: is '{mapping.label}' the label column? At most {MOST_LABELS} take part."
         )
@@ -330,16 +316,6 @@ def inspect(table: Table, mapping: ColumnMapping) -> Inspection:
     elif len(counts) < 2:
         problems.append("There is only one label: demonstrations need at least two.")
     return Inspection(counts, tuple(problems), len(counts) < 2, duplicates, rows)
-
-
-def _nested(table: Table, mapping: ColumnMapping) -> Iterator[str]:
-    for name in (mapping.text, mapping.label):
-        if is_nested(_column(table, name)):
-            yield f"'{name}' holds nested values, objects or lists, which are neither texts nor labels: flatten them."
-
-
-def _looks_like_an_id(mapping: ColumnMapping) -> str:
-    return f"'{mapping.label}' looks like an id: nearly every row has a label of its own. Is it the label column?"
 
 
 def to_dataset(table: Table, mapping: ColumnMapping, name: str, labels: tuple[str, ...]) -> Dataset:
@@ -377,13 +353,17 @@ def checked_dataset(
     Raises:
         DataError: many rows are left out, and that was not allowed; or a column is missing.
     """
-    for remark in table.remarks:
-        tell(remark)
     mapping = understood(table, mapping, labels)
     rows = breakdown(table, mapping, labels)
     left_out = rows.left_out(labels)
-    for line in _noted(table, mapping, rows, left_out, labels):
+    for line in (*table.remarks, *rows.odd(table, mapping)):
         tell(line)
+    classes = [f"{number} is '{name}'" for number, name in enumerate(table.class_names.get(mapping.label, ()))]
+    if classes and not mapping.label_names:
+        tell(f"The file has names for the labels of '{mapping.label}': {', '.join(classes)}. Give these as labels.")
+    missing = [label for label in labels if label not in rows.labels]
+    if missing and _LABELS_OUTSIDE & left_out.counts.keys():
+        tell(f"No row has the label '{missing[0]}': check its spelling. {HOW_LABELS_ARE_SAID}")
     sentence = left_out.sentence
     if left_out.counts.get(Reason.ALIKE):
         sentence += " --merge-labels reads labels as one that differ in nothing else (in Python merge_labels=True)."
@@ -395,18 +375,3 @@ def checked_dataset(
     if repeated := sum(rows.labels.values()) - len(dataset.records):
         tell(f"Rows that repeat an earlier one, which are dropped as was asked: {repeated:,}.")
     return dataset
-
-
-def _noted(
-    table: Table, mapping: ColumnMapping, rows: Breakdown, left_out: LeftOut, labels: Sequence[str]
-) -> Iterator[str]:
-    """What is odd about the columns and the labels."""
-    yield from _nested(table, mapping)
-    if rows.looks_like_an_id:
-        yield _looks_like_an_id(mapping)
-    classes = [f"{number} is '{name}'" for number, name in enumerate(table.class_names.get(mapping.label, ()))]
-    if classes and not mapping.label_names:
-        yield f"The file has names for the labels of '{mapping.label}': {', '.join(classes)}. Give these as labels."
-    missing = [label for label in labels if label not in rows.labels]
-    if missing and _LABELS_OUTSIDE & left_out.counts.keys():
-        yield f"No row has the label '{missing[0]}': check its spelling. {HOW_LABELS_ARE_SAID}"

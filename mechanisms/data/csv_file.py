@@ -42,17 +42,14 @@ class Rows:
     cells beyond the last column are no cells.
 
     Args:
-        raw: the file.
-        reading: what its owner says of it. Without a header the first record is a row like others: so the separator is
-            a comma, and lines end with line feeds, unless something else is said.
+        reading: without a header the first record is a row like others: so the separator is a comma, and lines end with
+            line feeds, unless something else is said.
         usual: the separator where neither its owner nor a first line `sep=X` gives one; by default the most frequent
             one in the header outside quoted cells.
 
     Attributes:
         first: the cells of the first record.
-        text: the lines.
-        delimiter: the separator.
-        guessed: the same, if it was read off the first line and is no comma.
+        guessed: the separator, if it was read off the first line and is no comma.
         as_they_stand: records so far with unpaired quotes.
 
     Raises:
@@ -150,7 +147,6 @@ class _Lines:
         return line
 
     def give_back(self, lines: list[bytes]) -> None:
-        """Return the last lines taken, to be read again."""
         self._waiting.extendleft(reversed(lines))
         self.number -= len(lines)
 
@@ -264,16 +260,12 @@ def read_csv(raw: RawFile, reading: Reading) -> Table:
 
 
 def _beginning(text: TextLines, delimiter: bytes) -> list[tuple[int, list[str]]]:
-    """The first records with their lines' numbers; none below `sep=X`.
-
-    Args:
-        delimiter: the separator; where the first line has none, that of most lines counts.
-    """
+    """The first records with their lines' numbers; none below `sep=X`."""
     lines = list(islice(text.lines(text.line_end()), BEGINNING))
     first = next((line for line in lines if not line.isspace()), b"")
     if _SAYS_SEPARATOR.match(first):
         return []
-    if delimiter not in first:
+    if delimiter not in first:  # that of most lines counts
         delimiter = max(_DELIMITERS, key=lambda each: sum(each in line for line in lines))
     found, divided = [], _Lines(iter(lines))
     for line in divided:

@@ -46,11 +46,7 @@ LONGEST_FIELD_NAME = 40
 
 
 def suggested_names(text_column: str, label_column: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Suggested field names of text and label, the best first; "Text" and "Label" where a column's name suggests none.
-
-    Args:
-        text_column, label_column: names of columns; any text.
-    """
+    """Suggested names of the fields, the best first; "Text" and "Label" where a column's name suggests none."""
     return _suggested(text_column, "Text", TEXTS), _suggested(label_column, "Label", LABELS)
 
 
@@ -63,11 +59,7 @@ def _suggested(column: str, neutral: str, known: Synonyms) -> tuple[str, ...]:
 
 
 def field_name(given: object) -> str:
-    """A typed field name with its white space normalised.
-
-    Raises:
-        UsageError: empty or too long.
-    """
+    """A typed field name with its white space normalised; a `UsageError` if it is empty or too long."""
     name = " ".join(given.split()) if isinstance(given, str) else ""
     if not 0 < len(name) <= LONGEST_FIELD_NAME:
         raise UsageError(f"Names for a text and for its label must have 1 to {LONGEST_FIELD_NAME} characters.")
@@ -121,12 +113,9 @@ def guess_columns(table: Table, labels: Collection[str] = ()) -> tuple[str, str]
     """Guess the text column and the label column; "" where no column can hold any.
 
     The text column has a name that ends with one of `_TEXT_WORDS`, or else the longest cells. The label column holds
-    the most of `labels`; without any, it has a name from `_LABEL_WORDS` and at least two values, or else the fewest
-    distinct values. Neither has nested cells. A column of ids, by its name or with nearly all values different, is no
-    label column.
-
-    Args:
-        labels: known labels, such as those of a set under test.
+    the most of the known `labels`; without any, it has a name from `_LABEL_WORDS` and at least two values, or else the
+    fewest distinct values. Neither has nested cells. A column of ids, by its name or with nearly all values different,
+    is no label column.
     """
     head = table.frame.head(_SEEN)
     plain = [name for name in table.columns if not is_nested(head[name])]
@@ -177,9 +166,6 @@ def guess_person(table: Table, taken: Iterable[str]) -> str | None:
     """The first column with a name for people and a repeated value; None if there is none.
 
     It is proposed as the privacy unit: to protect all rows of a person is the safer guarantee.
-
-    Args:
-        taken: columns that already have a role.
     """
     for name in table.columns:
         words = column_words(name[:_LONGEST_PERSON])
@@ -221,7 +207,6 @@ def headed(
 
     Raises:
         ReadingAsked: the first line looks like a row, and its owner has not said which it is.
-        DataError: it cannot name the columns, or see `table_of`.
     """
     if reading.header is False:
         if len(first) > MAX_COLUMNS:
@@ -248,11 +233,7 @@ def headed(
 def check_no_title(lines: Sequence[tuple[int, Sequence[str]]], reading: Reading) -> None:
     """Ask about a title above the header, unless something was said of the header.
 
-    Args:
-        lines: the first ones of the file, each with its number and its cells, empty ones included.
-
-    Raises:
-        ReadingAsked: there seems to be one.
+    `lines` are the first ones of the file, each with its number and its cells, empty ones included.
     """
     if reading.header is not None or reading.skip:
         return

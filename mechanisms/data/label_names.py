@@ -37,11 +37,7 @@ def checked_names(pairs: Iterable[tuple[str, str]]) -> LabelNames:
 
 
 def named(labels: Iterable[str], names: LabelNames) -> tuple[str, ...]:
-    """The labels, each replaced by its name if it has one.
-
-    Raises:
-        UsageError: two labels would have the same name.
-    """
+    """The labels, each replaced by its name if it has one; a `UsageError` if two would be the same."""
     of = dict(names)
     found = [of.get(label, label) for label in labels]
     if names and len(set(found)) != len(found):
@@ -61,9 +57,9 @@ def read_labels(said: str) -> tuple[str, ...]:
         UsageError: a quote is not closed.
     """
     listed = _json(said)
-    if isinstance(listed, list) and all(isinstance(each, str) for each in listed):
-        return tuple(each.strip() for each in listed)
-    return tuple(each.strip() for each in _divided(said))
+    if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
+        listed = _divided(said)
+    return tuple(each.strip() for each in listed)
 
 
 def read_pairs(said: str) -> list[tuple[str, str]]:
@@ -94,20 +90,12 @@ def _divided(said: str) -> list[str]:
 
 
 def read_names(said: str) -> LabelNames:
-    """Names from "label=Name,label=Name", or as JSON; see `read_pairs`.
-
-    Raises:
-        UsageError: not readable, or not one to one.
-    """
+    """Names as pairs of the command line; a `UsageError` if they are not one to one."""
     return checked_names(read_pairs(said))
 
 
 def names_in_lines(text: str) -> LabelNames:
-    """Names from lines of "label = Name".
-
-    Raises:
-        UsageError: a line without "=", or not one to one.
-    """
+    """Names from lines of "label = Name"; a `UsageError` if they are not one to one."""
     return checked_names(_pair(line) for line in text.splitlines() if line.strip())
 
 
@@ -182,7 +170,7 @@ def readable(label: str) -> str:
 
 
 def _parts(word: str) -> list[str]:
-    """The words of camelCase in small letters, but for "PIN" in "changePIN", and "OfficeHolder" with its capitals."""
+    # The words of camelCase in small letters, but for "PIN" in "changePIN", and "OfficeHolder" with its capitals.
     parts = _CAMEL.split(word)
     if len(parts) == 1 or not word[:1].islower():
         return parts

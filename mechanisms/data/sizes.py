@@ -45,15 +45,11 @@ LABEL_WEIGHTS = "label sizes stated with the set, which weigh the labels"
 
 
 def owners_of(test: Fingerprint, ledger: PrivacyLedger, own: Fingerprint | None = None) -> list[str]:
-    """Names of the private data sets that share rows with a test file; private.
+    """Names of the private data sets that share rows with a whole test file; private.
 
     An accuracy has no noise, so that one row changes it. If a row belongs to a private data set, the figures are for
-    the curator alone, and no document with them may be marked private.
-
-    Args:
-        test: the whole file, whichever of its rows are scored.
-        ledger: knows the rows of earlier data sets.
-        own: a further data set to compare with, which the ledger may not know.
+    the curator alone, and no document with them may be marked private. `own` is a further data set to compare with,
+    which the ledger may not know.
     """
     names = ledger.rows.names_that_share(test.rows)
     if own is not None and share_any(test.rows, own.rows):
@@ -71,7 +67,6 @@ def shared_rows(test: Dataset, ledger: PrivacyLedger, own: Fingerprint | None = 
 
 
 def without_rows(test: Dataset, left_out: Sequence[bool]) -> Dataset:
-    """The data set without the rows that are flagged in `left_out`."""
     kept = [i for i, out in enumerate(left_out) if not out]
     witnesses = tuple(column[kept] for column in test.witnesses)
     return replace(test, records=[test.records[i] for i in kept], witnesses=witnesses)
@@ -96,12 +91,7 @@ Unit = tuple[Record, ...]
 
 
 def units_of(dataset: Dataset, max_records: int) -> Sequence[Unit]:
-    """The units of a data set; private.
-
-    Args:
-        dataset: the rows that a stage may read.
-        max_records: R. A user's records are chosen by their keyed digests, so by the user's own rows alone.
-    """
+    """The units of a data set; private. A user's R records are chosen by their keyed digests: by its own rows alone."""
     if not dataset.by_user:
         return dataset.members
     key = secret_key()
@@ -124,9 +114,7 @@ def charged(
     """Reserve and charge a run, then let the body read rows; the charge stays, however the body ends.
 
     Args:
-        dataset: private.
         what: the run's name in the ledger.
-        event, claimed: the run's cost.
         randomness: the source of noise; a predictable one marks the data set.
 
     Yields:
@@ -161,7 +149,6 @@ class MeasuredSizes:
 
     Attributes:
         sizes: for each label an upper bound on its units; any of them fails with probability at most `failure`.
-        epsilon: the measurement's cost.
         content: keyed digest of the measured data set; the sizes are valid for no other.
     """
 
@@ -172,16 +159,10 @@ class MeasuredSizes:
 
     @property
     def cost(self) -> dict[str, float]:
-        """As a certificate states it."""
         return {"epsilon": self.epsilon, "failure": self.failure}
 
 
 def check_epsilon(epsilon: float) -> None:
-    """Check an epsilon for `measure_sizes`.
-
-    Raises:
-        UsageError: epsilon is too small, or no number.
-    """
     if not (math.isfinite(epsilon) and epsilon >= SMALLEST_EPSILON):
         raise UsageError(f"The epsilon for counting must be a number of at least {SMALLEST_EPSILON:g}.")
 
@@ -196,12 +177,10 @@ def measure_sizes(
     `failure`.
 
     Args:
-        dataset: private.
-        epsilon: the measurement's share.
-        delta: the run's delta, a part of which is the failure probability.
+        delta: the run's, a part of which is the failure probability.
 
     Raises:
-        UsageError: epsilon is too small to count anything with.
+        UsageError: epsilon is too small to count anything with, or no number.
         BudgetRefused: the data set's cap does not allow it.
     """
     check_epsilon(epsilon)
@@ -227,11 +206,7 @@ def measure_sizes(
 
 
 def check_counted_here(measured: MeasuredSizes | None, content: str) -> None:
-    """Refuse sizes of another data set than the one with this keyed digest; None where sizes are declared public.
-
-    Raises:
-        UsageError: another data set was measured.
-    """
+    """Refuse sizes of another data set than the one with this keyed digest; None where sizes are declared public."""
     if measured is not None and measured.content != content:
         raise UsageError("The label sizes were measured on another file: measure this file's.")
 

@@ -28,17 +28,12 @@ _BLOCK = 2**20
 
 @dataclass(frozen=True, repr=False)
 class RawFile:
-    """A file that is not parsed yet, on the disk or in memory, opened as often as needed; private.
-
-    Attributes:
-        name: the file's, as its owner knows it.
-        content: its place, or its bytes.
-        packed: whether it is gzip.
-    """
+    """A file that is not parsed yet, at a path or in memory, opened as often as needed; private."""
 
     name: str
     content: Path | bytes
     packed: bool = False
+    """Whether it is gzip."""
 
     @classmethod
     def at(cls, path: Path) -> RawFile:
@@ -74,11 +69,7 @@ class RawFile:
         return PurePosixPath(name.removesuffix(PACKED) if self.packed else name).suffix
 
     def opened(self) -> IO[bytes]:
-        """The unpacked bytes, from the start.
-
-        Raises:
-            DataError: it cannot be read.
-        """
+        """The unpacked bytes, from the start."""
         source = io.BytesIO(self.content) if isinstance(self.content, bytes) else self.content
         try:
             if self.packed:
@@ -88,7 +79,6 @@ class RawFile:
             raise DataError(f"The file '{self.name}' cannot be read: check its permissions.") from error
 
     def start(self, length: int) -> bytes:
-        """The first bytes."""
         with self.opened() as file:
             return file.read(length)
 
@@ -124,13 +114,11 @@ class FileFormat:
 
 
 def file_formats() -> list[FileFormat]:
-    """All of them, in the order of their names."""
     found = defined("mechanisms.data", "READER")
     return [found[name] for name in sorted(found)]
 
 
 def formats_in_words() -> str:
-    """What a file may be, as a person is told."""
     *most, last = (each.title for each in file_formats())
     return f"{', '.join(most)} or {last}"
 
@@ -174,7 +162,7 @@ def read_table(file: str | Path | RawFile, reading: Reading = USUAL) -> Table:
 
 
 def name_of(path: str | Path) -> str:
-    """The default name in the ledger: a file's stem."""
+    """The default name of a file in the ledger."""
     return Path(str(path).removesuffix(PACKED)).stem
 
 
@@ -200,17 +188,12 @@ class Example:
 
 
 _CLINIC = {
-    "Cardiology": "heart trouble",
-    "Dermatology": "a skin problem",
-    "Orthopedics": "bones and joints",
+    "Cardiology": "heart trouble", "Dermatology": "a skin problem", "Orthopedics": "bones and joints",
     "Pediatrics": "a sick child",
-}
+}  # fmt: skip
 _BANK = {
-    "Cards": "a bank card",
-    "Fraud": "a fraud on the account",
-    "Loans": "a loan",
-    "Transfers": "a money transfer",
-}
+    "Cards": "a bank card", "Fraud": "a fraud on the account", "Loans": "a loan", "Transfers": "a money transfer",
+}  # fmt: skip
 EXAMPLES = (
     Example(
         "Clinic messages by department (fictional)",

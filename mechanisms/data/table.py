@@ -67,7 +67,6 @@ class Reading:
 
     @property
     def said(self) -> list[str]:
-        """The names of what its owner said."""
         return [each for each in FLAGS if getattr(self, each) != getattr(USUAL, each)]
 
 
@@ -114,20 +113,14 @@ class Table:
 
     @property
     def columns(self) -> list[str]:
-        """The column names, in order."""
         return list(self.frame.columns)
 
     def column(self, name: str) -> pd.Series | None:
-        """The cells under a name; None where the file has no such column."""
         return self.frame.get(name)
 
 
 def column_names(header: Iterable[str]) -> list[str]:
-    """The names of a header with normalised white space; empty for a column without a name.
-
-    Raises:
-        DataError: no name at all, a repeated name, or too many columns.
-    """
+    """The names of a header with normalised white space; empty for a column without a name."""
     names = [" ".join(name.split()) for name in header]
     named = [name for name in names if name]
     if not named or len(set(named)) != len(named):

@@ -42,11 +42,7 @@ _CONTAINED = {
 
 
 def encodings_named(said: str) -> tuple[str, ...]:
-    """The names of `ENCODINGS` in "A", or in "A+B": each line in the first of them that fits it.
-
-    Raises:
-        UsageError: one is not known.
-    """
+    """The names of `ENCODINGS` in "A", or in "A+B": each line in the first of them that fits it."""
     known = {codecs.lookup(codec).name: name for name, codec in ENCODINGS.items()} | _CONTAINED
     found = []
     for each in said.split("+"):
@@ -60,18 +56,12 @@ def encodings_named(said: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def decoded(line: bytes, encodings: Sequence[str]) -> tuple[str, str | None]:
-    """A line as text, by itself, and the encoding that it is in; None, with its bad bytes replaced, if in none.
-
-    Args:
-        encodings: names of `ENCODINGS`, the first that fits counts.
-    """
-    for name in encodings:
-        try:
-            return line.decode(ENCODINGS[name]), name
-        except UnicodeDecodeError:
-            continue
-    return line.decode(ENCODINGS[encodings[-1]], "replace"), None
+def _fits(line: bytes, encoding: str) -> bool:
+    try:
+        line.decode(ENCODINGS[encoding])
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 _MARKS = {codecs.BOM_UTF8: UTF8, codecs.BOM_UTF16_LE: UTF16, codecs.BOM_UTF16_BE: UTF16}
@@ -109,10 +99,7 @@ class TextLines:
 
     @classmethod
     def of(cls, raw: RawFile, encoding: str | None, zeros: bool = False) -> TextLines:
-        """The lines of a file in the encoding that its owner says, if it says one.
-
-        Args:
-            zeros: whether zero bytes are left to whoever reads the lines.
+        """The lines of a file in the encoding that its owner says, if it says one; with `zeros` they may hold NULs.
 
         Raises:
             DataError: it is no text, or its mark says another encoding.
@@ -136,14 +123,10 @@ class TextLines:
 
     @property
     def is_utf16(self) -> bool:
-        """Whether characters have two bytes each, or four."""
         return self.encodings[0].startswith(UTF16)
 
     def lines(self, end: str) -> Iterator[bytes]:
-        """The lines with their ends, as UTF-8.
-
-        Args:
-            end: of a line, a line feed or a carriage return.
+        """The lines with their ends (a line feed, or a carriage return), as UTF-8.
 
         Raises:
             ReadingAsked: a line is not UTF-8, and nobody said what else it is.
@@ -158,12 +141,12 @@ class TextLines:
                 continue
             if _ESCAPES in line and not self.said:
                 raise _question(number, ISO_2022_JP)
-            text, found = decoded(line, self.encodings)
+            found = next((each for each in self.encodings if _fits(line, each)), None)
             if found != first:
                 if not self.said:
                     raise _asked(self.raw, number)
                 self.found[found] += 1
-            yield text.encode()
+            yield line.decode(ENCODINGS[found or self.encodings[-1]], "replace").encode()
 
     def _divided(self, end: str) -> Iterator[bytes]:
         with self.raw.opened() as file:
@@ -207,7 +190,6 @@ class TextLines:
 
 
 def _check_no_zeros(raw: RawFile) -> None:
-    """Refuse a file with zero bytes, by the line of the first one."""
     number = 1
     with raw.opened() as file:
         while block := file.read(_BLOCK):
@@ -232,10 +214,9 @@ def _utf16_without_mark(start: bytes) -> str | None:
 
 
 def _asked(raw: RawFile, line: int) -> ReadingAsked:
-    """The question for the encoding of a file with a line that is not UTF-8."""
     with raw.opened() as file:
         others = list(islice((_beginning(each) for each in file if not each.isascii()), 50 * _SAMPLE))
-    bad = [each for each in others if not fits(each, UTF8)]
+    bad = [each for each in others if _REPLACED in _as_far_as_it_goes(each, UTF8)]
     sample = bad[:_SAMPLE]
     encoding = recognised(sample)
     if 2 * len(bad) <= len(others):  # text of another encoding is hardly ever UTF-8 by chance
@@ -316,11 +297,7 @@ _ALONE = re.compile(f"(?<=[A-Za-z])[^\\x00-\u036f{_SIGNS}]|[^\\x00-\u036f{_SIGNS
 
 
 def recognised(lines: Sequence[bytes]) -> str | None:
-    """The encoding that lines are probably in; None where no encoding makes usual text of them.
-
-    Args:
-        lines: that are not ASCII, or their beginnings.
-    """
+    """The encoding that lines that are not ASCII are probably in; None where none makes usual text of them."""
     for encodings, least in ((_SEVERAL_BYTES, _LEAST_OF_SEVERAL), (_ONE_BYTE, _LEAST_OF_ONE)):
         shares = {name: _usual(lines, name, languages) for name, languages in encodings.items()}
         best = max(shares, key=lambda name: shares[name])
@@ -350,11 +327,6 @@ def _usual(lines: Sequence[bytes], encoding: str, languages: Sequence[str]) -> f
             explained.append((whole + capitals / 2) * (1 - len(language) / 5_000))
         usual += max(explained)
     return usual / characters if characters and broken <= _BROKEN_LINES * len(lines) else 0.0
-
-
-def fits(line: bytes, encoding: str) -> bool:
-    """Whether a line, or the beginning of one, is in an encoding."""
-    return _REPLACED not in _as_far_as_it_goes(line, encoding)
 
 
 def _as_far_as_it_goes(line: bytes, encoding: str) -> str:

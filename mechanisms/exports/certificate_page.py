@@ -11,13 +11,11 @@ import markupsafe
 from mechanisms import __version__
 from mechanisms.demos.demo_set import Certificate, DemoSet
 from mechanisms.errors import printable
-from mechanisms.exports.export_format import ExportFormat, Files, Released
-from mechanisms.exports.facts_label import label_as_svg
-from mechanisms.exports.provenance import Fact
+from mechanisms.exports.export_format import ExportFormat, Released
+from mechanisms.exports.facts_label import Fact, label_as_svg
 from mechanisms.files import bundled
 from mechanisms.runs.plan import guarantee
 
-FILE_NAME = "certificate.html"
 _NOTHING = "Nothing is promised: these demonstrations may repeat the rows they were written from."
 _SEEN = (
     "Marked: the curator may know more of the data than this page accounts for ({}). The promise below covers the "
@@ -37,10 +35,10 @@ _BEFORE = "The promise covers this run. Earlier spending on the same data set ad
 _WEAK = "Epsilon 5 and more is a weak promise, for tests."
 
 
-def _files(released: Released) -> Files:
+def _files(released: Released) -> str:
     made = released.demo_set
     held = made.certificate
-    page = _template().render(
+    return _template().render(
         count=len(made.demonstrations),
         created=made.created,
         alarms=[
@@ -54,7 +52,6 @@ def _files(released: Released) -> Files:
         digest=released.digest,
         version=__version__,
     )
-    return {FILE_NAME: page}
 
 
 @functools.cache
@@ -91,7 +88,7 @@ FORMAT = ExportFormat(
     name="certificate",
     title="Certificate (a page to print)",
     purpose="For people: the promise and its limits on one page, with the digest that identifies the file.",
-    file_name=FILE_NAME,
+    file_name="certificate.html",
     media_type="text/html",
     files=_files,
     correction="",

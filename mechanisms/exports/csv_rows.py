@@ -5,14 +5,11 @@ from __future__ import annotations
 import csv
 import io
 
-from mechanisms.exports.export_format import ExportFormat, Files, Released
-from mechanisms.exports.provenance import in_a_line
+from mechanisms.exports.export_format import ExportFormat, Released, in_a_line
 from mechanisms.files import safe
 
-FILE_NAME = "demonstrations.csv"
 
-
-def _files(released: Released) -> Files:
+def _files(released: Released) -> str:
     out = io.StringIO(newline="")
     # All cells are quoted: a spreadsheet in another language may have another separator, which texts may contain.
     writer = csv.writer(out, quoting=csv.QUOTE_ALL)
@@ -20,7 +17,7 @@ def _files(released: Released) -> Files:
     known = in_a_line(released)
     for each in released.demo_set.demonstrations:
         writer.writerow(map(safe, (each.text, each.label, known)))
-    return {FILE_NAME: out.getvalue()}
+    return out.getvalue()
 
 
 FORMAT = ExportFormat(
@@ -28,7 +25,7 @@ FORMAT = ExportFormat(
     title="CSV",
     purpose="For a spreadsheet: text and label, and a column with the promise. A text that begins like a formula gets "
     "a quote in front.",
-    file_name=FILE_NAME,
+    file_name="demonstrations.csv",
     media_type="text/csv",
     files=_files,
 )

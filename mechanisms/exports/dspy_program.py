@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from mechanisms.demos.demo_set import to_text
-from mechanisms.exports.export_format import ExportFormat, Files, Released
-from mechanisms.exports.provenance import provenance
-
-FILE_NAME = "program.json"
+from mechanisms.exports.export_format import ExportFormat, Released, provenance
 
 
-def _files(released: Released) -> Files:
+def _files(released: Released) -> str:
     made = released.demo_set
     names = {"text": made.template.text, "label": made.template.label}
     state = {
@@ -24,14 +21,14 @@ def _files(released: Released) -> Files:
         # Written by no version of DSPy, so that `load` has no versions to compare.
         "metadata": {"dependency_versions": {}, "dpicl": provenance(released)},
     }
-    return {FILE_NAME: to_text(state)}
+    return to_text(state)
 
 
 FORMAT = ExportFormat(
     name="dspy",
     title="DSPy program (JSON)",
     purpose="For DSPy: a state that dspy.Predict loads, with instruction and demonstrations.",
-    file_name=FILE_NAME,
+    file_name="program.json",
     media_type="application/json",
     files=_files,
     correction="metadata.dpicl.prior",

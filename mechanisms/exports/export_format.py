@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mechanisms.demos.demo_set import DemoSet, loads
+from mechanisms.accounting import cost_in_words
+from mechanisms.demos.demo_set import DemoSet, finite, loads
 from mechanisms.demos.signature import digest
 from mechanisms.discovery import defined, pick
-from mechanisms.errors import UsageError
+from mechanisms.errors import UsageError, printable
 from mechanisms.inference.prompts import one_line
-from mechanisms.records import Demonstration
+from mechanisms.records import Demonstration, unit_in_words
 
 Files = Mapping[str, str]
 """File names with the files' texts."""
@@ -54,7 +55,7 @@ class ExportFormat:
         purpose: one sentence.
         file_name: of the file, or of the archive of several files.
         media_type: of that file.
-        files: writes the files; several make a folder.
+        files: writes the text of the file, or several files, which make a folder.
         correction: the place of the measured correction; None: the format has none; empty: no model reads the format.
         keeps_disclosures: whether it states that a set is not private, or marked for disclosures.
         without_demonstrations: whether it can hold a set without demonstrations.
@@ -66,7 +67,7 @@ class ExportFormat:
     purpose: str
     file_name: str
     media_type: str
-    files: Callable[[Released], Files]
+    files: Callable[[Released], str | Files]
     correction: str | None = None
     keeps_disclosures: bool = True
     without_demonstrations: bool = False
@@ -115,7 +116,8 @@ class ExportFormat:
         """
         if (problem := self.refusal(released.demo_set)) is not None:
             raise UsageError(problem)
-        return self.files(released)
+        made = self.files(released)
+        return {self.file_name: made} if isinstance(made, str) else made
 
 
 def packed(files: Files) -> bytes:
@@ -140,9 +142,43 @@ def on_lines(demo_set: DemoSet) -> list[Demonstration]:
     return [Demonstration(one_line(each.text), one_line(each.label)) for each in demo_set.demonstrations]
 
 
+def provenance(released: Released) -> dict[str, Any]:
+    """Source and promise as plain JSON: the claim, the marks, and the digest of the demo-set file.
+
+    `prior` is the measured correction, to add to each label's log-probability under the named model.
+    """
+    made, held = released.demo_set, released.demo_set.certificate
+    return {
+        "synthetic": True,
+        "private": held.private,
+        **({"reason": held.reason} if held.reason else {}),
+        "epsilon": finite(held.claim.epsilon),
+        "delta": held.claim.delta,
+        "unit": held.unit,
+        "mechanism": held.mechanism,
+        "curator_diagnostics_shown": bool(held.disclosures),
+        **({"shown": list(held.disclosures)} if held.disclosures else {}),
+        "model": made.model_id,
+        **({"prior": dict(made.prior)} if made.prior else {}),
+        "demo_set_digest": released.digest,
+    }
+
+
+def in_a_line(released: Released) -> str:
+    """The provenance in one line."""
+    held = released.demo_set.certificate
+    claim = f"{cost_in_words(held.claim.epsilon, held.claim.delta)} for {unit_in_words(held.unit)}"
+    said = [
+        f"synthetic; {claim}" if held.private else f"synthetic; not private: {held.reason or 'nothing is promised'}",
+        *([f"known to the curator: {', '.join(held.disclosures)}"] if held.disclosures else []),
+        f"demo set {released.digest}",
+    ]
+    return printable("; ".join(said))
+
+
 def format_names() -> list[str]:
     """The names of all formats, the certificate first."""
-    return sorted(_registered(), key=lambda name: (name != "certificate", name))
+    return sorted(defined("mechanisms.exports", "FORMAT"), key=lambda name: (name != "certificate", name))
 
 
 def format_named(name: str) -> ExportFormat:
@@ -151,8 +187,5 @@ def format_named(name: str) -> ExportFormat:
     Raises:
         UsageError: no such format.
     """
-    return pick(_registered(), name, "format", format_names())
-
-
-def _registered() -> dict[str, ExportFormat]:
-    return defined("mechanisms.exports", "FORMAT")
+    chosen: ExportFormat = pick(defined("mechanisms.exports", "FORMAT"), name, "format", format_names())
+    return chosen

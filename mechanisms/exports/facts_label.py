@@ -13,20 +13,12 @@ from mechanisms.accounting import best_guess_in_percent, cost_in_words
 from mechanisms.asking import LABEL
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import printable
-from mechanisms.exports.export_format import ExportFormat, Files, Released
-from mechanisms.exports.provenance import (
-    BALANCED,
-    Fact,
-    balanced_in_words,
-    mechanism_in_words,
-    scored_facts,
-    writing_in_words,
-)
+from mechanisms.exports.export_format import ExportFormat, Released
 from mechanisms.records import person, unit_in_words
-from mechanisms.rounding import percent_up, rounded_up
+from mechanisms.rounding import percent_down, percent_up, rounded_up
+from mechanisms.steps import mechanism_class, mechanism_names
 from mechanisms.tallies import Weighing
 
-FILE_NAME = "facts.svg"
 TITLE = "Privacy facts"
 VERIFY = "python -m mechanisms account --from demos.json"
 _NO_PROMISE = "none: the demonstrations may repeat the rows they were written from"
@@ -35,6 +27,14 @@ _SCHEMES = {
     "per-demonstration": "each {unit} joins each demonstration of its label with probability {rate} at most",
 }
 _SHARED = {"roles": "each {unit} is read by one of these for good", "epsilon": "each {unit} may take part in all"}
+
+
+class Fact(NamedTuple):
+    """A named value with a remark."""
+
+    name: str
+    value: str
+    remark: str = ""
 
 
 class Section(NamedTuple):
@@ -52,6 +52,10 @@ def label_of_facts(demo_set: DemoSet) -> tuple[Section, ...]:
         Section("On the data set's own rows", tuple(_worth(demo_set))),
         Section("Where it comes from", tuple(_origin(demo_set))),
     )
+
+
+def _titles() -> dict[str, str]:
+    return {name: mechanism_class(name).title for name in mechanism_names()}
 
 
 def _promise(made: DemoSet) -> Iterator[Fact]:
@@ -80,7 +84,10 @@ def _promise(made: DemoSet) -> Iterator[Fact]:
 def _read(made: DemoSet) -> Iterator[Fact]:
     held = made.certificate
     unit = person(held.unit)
-    yield Fact("Mechanism", mechanism_in_words(held), writing_in_words(held))
+    written = held.parameters.get("written")
+    name = written.get("mechanism") if isinstance(written, dict) else None
+    title = _titles().get(held.mechanism, held.mechanism)
+    yield Fact("Mechanism", title, f"token by token: {_titles()[name]}" if name in _titles() else "")
     if made.stages:
         for each in made.stages:
             yield Fact(each.name.capitalize(), f"{percent_up(each.role)} of the {unit}s")
@@ -95,13 +102,38 @@ def _read(made: DemoSet) -> Iterator[Fact]:
 
 
 def _worth(made: DemoSet) -> Iterator[Fact]:
-    for each in scored_facts(made):
-        if each.name == BALANCED:  # said below
-            continue
-        yield Fact(each.name.rpartition(", ")[2].capitalize(), each.value, each.remark)
-    if words := balanced_in_words(made):
-        by_labels = made.score is not None and made.score.weighing is Weighing.LABELS
-        yield Fact("Counted alike", "labels" if by_labels else f"{person(made.certificate.unit)}s", words)
+    score, majority = made.score, made.majority
+    if score is None:
+        yield Fact("Private score", "not measured")
+        return
+    rows = "took part in nothing that was chosen" if score.held_out else "may have taken part in what was chosen"
+    for name, each in score.arms.items():
+        interval = f"{percent_down(each.interval[0], 1)} to {percent_up(each.interval[1], 1)}"
+        remark = f"{score.percent} interval {interval}, of sampling and noise; its rows {rows}"
+        yield Fact(name.capitalize(), percent_down(each.accuracy, 1), remark)
+    if majority:
+        yield Fact("Naming the largest label every time", percent_up(majority[1], 1), "by the public label sizes")
+    alike = "labels" if score.weighing is Weighing.LABELS else f"{person(made.certificate.unit)}s"
+    yield Fact("Counted alike", alike, balanced_in_words(made))
+
+
+def balanced_in_words(demo_set: DemoSet) -> str:
+    """How a set's private score relates to balanced accuracy; empty if there is no score."""
+    if demo_set.score is None:
+        return ""
+    if demo_set.score.weighing is Weighing.LABELS:
+        return (
+            "Each label counts the same here, however many rows it has: these are balanced accuracies, and always "
+            "naming one label is no better than chance."
+        )
+    unit = person(demo_set.certificate.unit)
+    sizes = demo_set.public_sizes
+    if sizes is not None and len(set(sizes.values())) == 1:
+        return f"By the public sizes all labels have equally many {unit}s: these are balanced accuracies too."
+    return (
+        f"Each {unit} counts the same here. Private balanced accuracy, in which each label counts the same, was not "
+        "measured: it would have cost further epsilon."
+    )
 
 
 def _origin(made: DemoSet) -> Iterator[Fact]:
@@ -193,17 +225,13 @@ def label_as_svg(released: Released) -> str:
     return _drawn((*first, Section(last.title, (*last.facts, digest))))
 
 
-def _files(released: Released) -> Files:
-    return {FILE_NAME: label_as_svg(released)}
-
-
 FORMAT = ExportFormat(
     name="facts",
     title="Label of facts (SVG)",
     purpose="For a report: promise, reading, worth and origin of the set as one image.",
-    file_name=FILE_NAME,
+    file_name="facts.svg",
     media_type="image/svg+xml",
-    files=_files,
+    files=label_as_svg,
     correction="",
     without_demonstrations=True,
 )

@@ -7,10 +7,7 @@ doubled once for each template that the text is part of.
 from __future__ import annotations
 
 from mechanisms.demos.demo_set import to_text
-from mechanisms.exports.export_format import ExportFormat, Files, Released, on_lines
-from mechanisms.exports.provenance import provenance
-
-FILE_NAME = "few_shot_prompt.json"
+from mechanisms.exports.export_format import ExportFormat, Released, on_lines, provenance
 
 
 def literal(text: str) -> str:
@@ -18,7 +15,7 @@ def literal(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def _files(released: Released) -> Files:
+def _files(released: Released) -> str:
     template = released.demo_set.template
     text, label = literal(template.text), literal(template.label)
     document = {
@@ -37,14 +34,14 @@ def _files(released: Released) -> Files:
         "example_separator": "\n\n",
         "metadata": {"dpicl": provenance(released)},
     }
-    return {FILE_NAME: to_text(document)}
+    return to_text(document)
 
 
 FORMAT = ExportFormat(
     name="langchain",
     title="LangChain few-shot prompt (JSON)",
     purpose="For LangChain: a few-shot prompt template that load_prompt reads.",
-    file_name=FILE_NAME,
+    file_name="few_shot_prompt.json",
     media_type="application/json",
     files=_files,
     correction="metadata.dpicl.prior",

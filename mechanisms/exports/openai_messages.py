@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from mechanisms.exports.export_format import ExportFormat, Files, Released, json_lines
-
-FILE_NAME = "messages.jsonl"
+from mechanisms.exports.export_format import ExportFormat, Released, json_lines
 
 
-def _files(released: Released) -> Files:
+def _files(released: Released) -> str:
     made = released.demo_set
     lines = []
     for each in made.demonstrations:
         said = [("system", made.template.instruction), ("user", each.text), ("assistant", each.label)]
         lines.append({"messages": [{"role": role, "content": content} for role, content in said]})
-    return {FILE_NAME: json_lines(lines)}
+    return json_lines(lines)
 
 
 FORMAT = ExportFormat(
     name="openai",
     title="OpenAI messages (JSON Lines)",
     purpose="For fine-tuning, or as earlier turns of a chat: instruction, text and answer, one conversation per line.",
-    file_name=FILE_NAME,
+    file_name="messages.jsonl",
     media_type="application/jsonl",
     files=_files,
     keeps_disclosures=False,

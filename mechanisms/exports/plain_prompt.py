@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from mechanisms.exports.export_format import ExportFormat, Files, Released, on_lines
+from mechanisms.exports.export_format import ExportFormat, Released, on_lines
 from mechanisms.inference import QueryWords
 
-FILE_NAME = "prompt.txt"
 
-
-def _files(released: Released) -> Files:
+def _files(released: Released) -> str:
     template = released.demo_set.template
     words = QueryWords(template, on_lines(released.demo_set))
-    return {FILE_NAME: words.whole(f"[your {template.text.lower()}]") + "\n"}
+    return words.whole(f"[your {template.text.lower()}]") + "\n"
 
 
 FORMAT = ExportFormat(
     name="prompt",
     title="Plain prompt (text)",
     purpose="To paste into any chat: instruction, demonstrations, and a place for your own text at the end.",
-    file_name=FILE_NAME,
+    file_name="prompt.txt",
     media_type="text/plain",
     files=_files,
     keeps_disclosures=False,

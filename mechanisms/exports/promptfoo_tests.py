@@ -7,10 +7,8 @@ promptfoo reads variables and expected values as Nunjucks templates, and loads a
 from __future__ import annotations
 
 from mechanisms.demos.demo_set import DemoSet
-from mechanisms.exports.export_format import ExportFormat, Files, Released, json_lines
-from mechanisms.exports.provenance import provenance
+from mechanisms.exports.export_format import ExportFormat, Released, json_lines, provenance
 
-FILE_NAME = "tests.jsonl"
 _TEMPLATES = ("{{", "{%", "{#", "file://", "package:")
 
 
@@ -20,20 +18,20 @@ def _misfit(demo_set: DemoSet) -> str | None:
     return None
 
 
-def _files(released: Released) -> Files:
+def _files(released: Released) -> str:
     known = {"dpicl": provenance(released)}
     tests = [
         {"vars": {"text": each.text}, "assert": [{"type": "equals", "value": each.label}], "metadata": known}
         for each in released.demo_set.demonstrations
     ]
-    return {FILE_NAME: json_lines(tests)}
+    return json_lines(tests)
 
 
 FORMAT = ExportFormat(
     name="promptfoo",
     title="promptfoo tests (JSON Lines)",
     purpose="For promptfoo: test cases that ask a prompt of your own about each text and expect its label.",
-    file_name=FILE_NAME,
+    file_name="tests.jsonl",
     media_type="application/jsonl",
     files=_files,
     correction="metadata.dpicl.prior",

@@ -1,4 +1,7 @@
-"""The protocols of a language model and of an embedding model. Tensors stay below this line."""
+"""The protocols of a language model and of an embedding model.
+
+Tensors stay below this line: logits are float64 numpy arrays.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.noise import Floats, Integers
-
-# The protocol of a language model. Tensors stay below this line: logits are float64 numpy arrays.
 
 Tokens = Sequence[int]
 
@@ -87,11 +88,7 @@ class LanguageModel(Protocol):
         ...
 
     def check(self, prefix: Tokens, rows: int, length: int, room: int) -> None:
-        """Refuse what `open` would refuse, before anything is charged; `rows` is the number of rows.
-
-        Raises:
-            UsageError: the rows are too long for the model, or too many for the device's memory.
-        """
+        """Refuse rows that are too long for the model, or too many for the device, before anything is charged."""
         ...
 
     def alike(self, prefix: Tokens, rows: int, length: int, room: int) -> bool:
@@ -114,9 +111,6 @@ class LanguageModel(Protocol):
         on how many rows there are, which is public.
         """
         ...
-
-
-# The protocol of an embedding model: texts in, unit vectors on a grid out.
 
 
 class Embedder(Protocol):

@@ -35,6 +35,10 @@ class WritingPrompt:
     small model that is asked to write one soon offers help instead (research/docs/texts.md). Otherwise the text is the
     model's answer. A private prompt shows a row's texts as examples behind the sentence; the public one shows none.
 
+    Args:
+        max_record_tokens: public cap on the tokens of each example.
+        records_per_row: whole examples for which a row has room.
+
     Attributes:
         prefix: tokens that all rows share.
         cue: the end of every row, before the opening; the whole public row.
@@ -44,12 +48,6 @@ class WritingPrompt:
     def __init__(
         self, model: LanguageModel, asked: Asked, label: str, max_record_tokens: int = 0, records_per_row: int = 0
     ) -> None:
-        """Put the question.
-
-        Args:
-            max_record_tokens: public cap on the tokens of each example.
-            records_per_row: whole examples for which a row has room.
-        """
         self._model, self._cap = model, max_record_tokens
         sent = asked.addressed and model.letter_turn is not None
         before, after = model.letter_turn if sent and model.letter_turn else model.writing_turn
@@ -60,7 +58,6 @@ class WritingPrompt:
         self.length = records_per_row * (len(self._lead) + max_record_tokens) + len(self.cue)
 
     def opening(self, text: str) -> list[int]:
-        """The tokens of a text's beginning."""
         return self._model.encode(text if self._chats or not text else f" {text}")
 
     def row(self, texts: Sequence[str]) -> list[int]:
@@ -72,13 +69,7 @@ class WritingPrompt:
 
 
 class QueryWords:
-    """The words of the classification prompt: instruction, demonstrations, query (Zhao et al. 2021).
-
-    Attributes:
-        shown: instruction and demonstrations, which stand before every query.
-        field: what a query begins with.
-        cue: where the answer begins.
-    """
+    """The words of the classification prompt: instruction, demonstrations, query (Zhao et al. 2021)."""
 
     def __init__(self, template: PromptTemplate, demonstrations: Sequence[Demonstration]) -> None:
         lines = [f"{template.text}: {one_line(d.text)}\n{template.label}: {d.label}\n\n" for d in demonstrations]
@@ -124,11 +115,11 @@ class QueryPrompt:
         return self._model.encode(" " + label)
 
 
-# The prompt of a shard: instruction, its examples, the question. Only the instruction is shared by all rows.
-
-
 class ShardPrompt:
-    """Rows of a public length: up to `examples` records, each text and each label cut at its public cap."""
+    """The prompt of a shard: instruction, its examples, the question. Only the instruction is shared by all rows.
+
+    Rows are of a public length: up to `examples` records, each text and each label cut at its public cap.
+    """
 
     def __init__(
         self,
@@ -151,7 +142,6 @@ class ShardPrompt:
         self.length = examples * (fixed + sum(self._caps)) + self.public_length
 
     def row(self, examples: Sequence[Record], query: str) -> list[int]:
-        """A shard's row: its examples in the given order, then the question."""
         tokens: list[int] = []
         for example in examples:
             text, label = (

@@ -22,11 +22,7 @@ KEY_VARIABLE = "DPICL_API_KEY"
 
 
 def key_from_environment() -> str | None:
-    """The key, or None if none is set: a server of one's own may need none.
-
-    Raises:
-        UsageError: it contains what no header can carry. The message does not quote it.
-    """
+    """The key, or None if none is set: a server of one's own may need none."""
     key = os.environ.get(KEY_VARIABLE, "").strip()
     if not (key.isascii() and key.isprintable()):
         raise UsageError(f"{KEY_VARIABLE} holds characters that no key has: set it to the key alone.")
@@ -54,25 +50,16 @@ _TOO_MUCH = "The reader's address may hold no user, password, query or fragment:
 
 @dataclass(frozen=True)
 class ServerAddress:
-    """The base of an OpenAI-compatible API; `of` checks it.
-
-    Attributes:
-        endpoint: where chats are posted to.
-        host: with its port, as it is asked for: a name in other scripts shows in its ASCII form.
-        encrypted: https.
-    """
+    """The base of an OpenAI-compatible API; `of` checks it."""
 
     endpoint: str
     host: str
+    """With its port, as it is asked for: a name in other scripts shows in its ASCII form."""
     encrypted: bool
 
     @classmethod
     def of(cls, url: str) -> ServerAddress:
-        """Read a URL such as "https://api.example.org/v1"; without a path, /v1 is meant.
-
-        Raises:
-            UsageError: it is none, is neither https nor this machine's own, or holds what should not be in it.
-        """
+        """Read a URL such as "https://api.example.org/v1"; without a path, /v1 is meant."""
         try:
             read = httpx.URL(url.strip())
         except (httpx.InvalidURL, UnicodeError) as error:
@@ -94,8 +81,6 @@ _BATCH = 16
 """Messages between two words on how far it is."""
 _MOST_BYTES = 1 << 20
 """Of an answer: a few tokens are a few kilobytes, with everything that stands around them."""
-
-
 _AT_ONCE, _TRIES = 4, 4
 """Requests under way together, and for one message, if the server is busy or fails."""
 _FIRST_WAIT, _LONGEST_WAIT, _TIMEOUT = 1.0, 20.0, 60.0
@@ -104,15 +89,7 @@ answer."""
 
 
 class ChatServer:
-    """A model by its name at an address; knows nothing private, and shows its key to that address alone.
-
-    Args:
-        model: as the server calls it.
-        key: sent in a header; None where the server wants none.
-
-    Raises:
-        UsageError: the model has no name.
-    """
+    """A model by its name at an address; knows nothing private, and shows its key to that address alone."""
 
     def __init__(self, address: ServerAddress, model: str, key: str | None = None) -> None:
         if not model.strip():
@@ -125,7 +102,6 @@ class ChatServer:
 
     @property
     def name(self) -> str:
-        """The model and where it is, for people."""
         return f"{self.model} at {self.host}"
 
     def answers(self, messages: Sequence[str], tokens: int) -> Iterator[list[str]]:

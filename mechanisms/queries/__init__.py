@@ -6,7 +6,6 @@ from mechanisms.queries.mechanism import (
     presence_histogram,
     query_mechanism_class,
     query_mechanism_names,
-    whole_vote,
 )
 from mechanisms.queries.retrieval import Retrieval, nearest_by_shard
 
@@ -18,5 +17,4 @@ __all__ = [
     "presence_histogram",
     "query_mechanism_class",
     "query_mechanism_names",
-    "whole_vote",
 ]

@@ -11,8 +11,7 @@ from mechanisms.noise import Integers, Randomness
 from mechanisms.queries.mechanism import GRID, QueryMechanism, QueryRelease, noise_caution
 
 SENSITIVITY = math.sqrt(2)
-"""One shard turns one vote into another. Both have a sum of 1 at most, and nothing below 0; with `d = v - w` that gives
-`|d|^2 <= |v|^2 + |w|^2 <= 2`."""
+"""One shard turns its vote into one for another label, which changes two counts by 1."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class KnnVotes(QueryMechanism):
 
     def release(self, histogram: Integers, randomness: Randomness) -> QueryRelease:
         """`scores` are the noisy votes."""
-        scores = randomness.gaussian(histogram * (GRID // self.parts), self.noise * GRID) / GRID
+        scores = randomness.gaussian(histogram * GRID, self.noise * GRID) / GRID
         return QueryRelease((int(scores.argmax()),), scores)
 
 

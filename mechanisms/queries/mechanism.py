@@ -41,8 +41,6 @@ class QueryMechanism(Protocol):
     citation: ClassVar[str]
     open_answers: ClassVar[bool] = False
     """A shard answers with a set of words, not with one label of a public set."""
-    parts: ClassVar[int] = 1
-    """The parts that a shard's vote for labels can be divided into; histograms count parts."""
     may_fail: ClassVar[bool] = False
     """Its guarantee fails with a probability that the session's delta has to pay for."""
 
@@ -76,20 +74,11 @@ class QueryMechanism(Protocol):
         """The same mechanism with the least noise whose answer costs `rho`, and fails with at most `delta`."""
         ...
 
-    def vote(self, preferences: Floats) -> Integers:
-        """One shard's vote in `parts`, shape (labels,): whole, for the first of the labels that it prefers most.
-
-        Args:
-            preferences: finite log-probabilities up to a constant, shape (labels,).
-        """
-        return whole_vote(int(preferences.argmax()), len(preferences), self.parts)
-
     def release(self, histogram: Integers, randomness: Randomness) -> QueryRelease:
         """Release an answer.
 
         Args:
-            histogram: the shards' votes in `parts`, or how many of their answers hold each token, added up, shape
-                (categories,).
+            histogram: how many shards vote for each label, or have each token in their answers, shape (categories,).
             randomness: where the noise comes from.
         """
         ...
@@ -103,13 +92,6 @@ def noise_caution(needed: float, shards: int) -> str | None:
         f"With this noise {needed:.0f} shards would have to agree to be heard, and there are {shards}: "
         "take more shards, fewer questions or a larger epsilon."
     )
-
-
-def whole_vote(label: int, labels: int, parts: int) -> Integers:
-    """All parts of a vote for one label, shape (labels,)."""
-    vote = np.zeros(labels, dtype=np.int64)
-    vote[label] = parts
-    return vote
 
 
 def presence_histogram(answers: Sequence[Collection[int]], categories: int) -> Integers:

@@ -1,36 +1,40 @@
-"""A certificate read back into its plan: the run is planned anew from what it states, and a wrong field is named."""
+"""A certificate, read back as the plan of the run that it states.
+
+Runs of version 0.2.0 could do more. Theirs are priced as they were, and no run is made of them: the stage "choose"
+released the better of several sets by report noisy max, which cost its epsilon; a vote had rounds, with an even share
+each; a run that wrote more than it kept stated both numbers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mechanisms.data.columns import MOST_LABELS
-from mechanisms.data.sizes import SMALLEST_EPSILON, MeasuredSizes
+from mechanisms.data.sizes import SMALLEST_EPSILON, MeasuredSizes, left_after_counts
 from mechanisms.demos.demo_set import LAST_READER, DemoSet
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
-from mechanisms.privacy_events import Approximate, Pure
-from mechanisms.runs import older
+from mechanisms.privacy_events import Approximate, PrivacyEvent, Pure
 from mechanisms.runs.plan import NO_FILE, Plan
 from mechanisms.runs.spec import ALWAYS, SCORE, SETTINGS, WRITE, Group, RunSpec, certified
+from mechanisms.runs.stage import PlannedStage
+from mechanisms.runs.stages.calibrate import Calibrate
+from mechanisms.runs.stages.vote import Vote
 from mechanisms.steps import mechanism_class, mechanism_names, transform_class, transform_names
+from mechanisms.tallies import Votes
 
 MOST_DEMONSTRATIONS = 100_000
 """The most that a file may ask to account: each label can be a cost, and each demonstration a list, of its own."""
 WHERE = "privacy/parameters"
 _ANY_EPSILON = 1e6
 """A run that only writes states what it costs, and no target."""
-_ALONE: dict[str, Any] = {
-    "recipe": "tokens",
-    "split": "epsilon",
-    "shares": {WRITE: 1.0},
-    "drafts": 2,
-    "weighing": "rows",
-}
+_ALONE = {"recipe": "tokens", "split": "epsilon", "shares": {WRITE: 1.0}, "drafts": 2, "weighing": "rows"}
 """Settings that a run that only writes does not state."""
 _NAMED = ("mechanism", "transform", "scheme")
 """Settings that it states beside its parameters."""
@@ -50,12 +54,11 @@ class _Measured(BaseModel):
 def plan_of(demo_set: DemoSet) -> Plan:
     """The plan of the run whose certificate a set has; where it only writes, the target means nothing.
 
-    Raises:
-        UsageError: a stated value is missing, of the wrong kind or out of range; the message begins with its field.
+    A UsageError's message begins with the field of what is missing, of the wrong kind or out of range.
     """
     stated = demo_set.certificate.parameters
-    if older.is_older(stated):
-        return older.plan_of(demo_set, _planned)
+    if "division" in stated or "kept_per_label" in stated:
+        return _older_plan(demo_set)
     if "recipe" not in stated:
         return _planned(demo_set, None, stated)
     return _planned(demo_set, stated, _within(stated, "written") if WRITE in _within(stated, "shares") else None)
@@ -69,21 +72,15 @@ def _planned(
     /,  # a kind of plan may have a field of the same name
     **more: Any,
 ) -> Plan:
-    """The plan of what is stated.
-
-    Args:
-        stages: of the run; None where it only writes.
-        written: of the writing; None where nothing is written token by token.
-        kind: with what `more` it takes.
-    """
+    """The plan of what is stated of the run (None where it only writes) and of the writing (None where it does not)."""
     certificate, asked = demo_set.certificate, demo_set.asked
     if stages is None:
         assert written is not None
-        written = dict(written) | {name: getattr(certificate, name) for name in _NAMED}
-    of_run = written if stages is None else stages
-    assert of_run is not None
-    values: dict[str, Any] = _ALONE | {"epsilon": _ANY_EPSILON}
-    if stages is not None:
+        of_run: Mapping[str, Any] = dict(written) | {name: getattr(certificate, name) for name in _NAMED}
+        written = of_run
+        values: dict[str, Any] = _ALONE | {"epsilon": _ANY_EPSILON}
+    else:
+        of_run = stages
         values = _read(stages, WHERE, Group.STAGES) | {"epsilon": _value(stages, "target_epsilon")}
     if written is not None:
         values |= _of_writing(written, stages is None)
@@ -100,9 +97,13 @@ def _planned(
         values |= {"label_words": dict(asked.words), "sentence": asked.sentence}
     _check_extent(demo_set.labels, values["shots"], values.get("written"))
     spec = _spec(values, stages is None)
-    with naming_field(f"{WHERE}/sizes"):
-        sizes = _sizes(demo_set.labels, spec)
-    with naming_field(WHERE):
+    assert isinstance(spec.sizes, dict)
+    if set(spec.sizes) != set(demo_set.labels):
+        raise UsageError(f"{WHERE}/sizes: every label must stand here, and nothing else.")
+    if min(spec.sizes.values()) < 1:
+        raise UsageError(f"{WHERE}/sizes: a size must be at least 1.")
+    sizes = {label: spec.sizes[label] for label in demo_set.labels}
+    with _naming(WHERE):
         return kind(
             spec=spec.with_(
                 sizes=None,
@@ -142,7 +143,7 @@ def _of_writing(written: Mapping[str, Any], alone: bool) -> dict[str, Any]:
     for name, names in (("mechanism", mechanism_names()), ("transform", transform_names())):
         if values[name] not in names:
             raise UsageError(f"{_place(name, alone)}: this version knows no such {name}.")
-    if values["scheme"] == older.DISJOINT:
+    if values["scheme"] == DISJOINT:
         place = _place("scheme", alone)
         raise UsageError(f"{place}: disjoint samples: version {LAST_READER} of DP-ICL Studio checks this file.")
     unit_rows = _value(written, "unit_rows", where)
@@ -199,15 +200,6 @@ def _check_extent(labels: Collection[str], *shots: Any) -> None:
         raise UsageError(f"{WHERE}/shots_per_label: so many labels or demonstrations cannot be checked.")
 
 
-def _sizes(labels: Collection[str], spec: RunSpec) -> dict[str, int]:
-    assert isinstance(spec.sizes, dict)
-    if set(spec.sizes) != set(labels):
-        raise UsageError("every label must stand here, and nothing else.")
-    if min(spec.sizes.values()) < 1:
-        raise UsageError("a size must be at least 1.")
-    return {label: spec.sizes[label] for label in labels}
-
-
 def _measured(stated: Mapping[str, Any], sizes: Mapping[str, int]) -> MeasuredSizes | None:
     """The measurement that the sizes come from, where one is stated."""
     if "measured" not in stated:
@@ -218,7 +210,7 @@ def _measured(stated: Mapping[str, Any], sizes: Mapping[str, int]) -> MeasuredSi
     except ValidationError as error:
         where = "/".join(map(str, error.errors()[0]["loc"]))
         raise UsageError(f"{field}/{where}: {error.errors()[0]['msg']}.") from None
-    with naming_field(field):
+    with _naming(field):
         Pure(cost.epsilon)
         Approximate(cost.failure)
         if cost.epsilon < SMALLEST_EPSILON or cost.failure <= 0:
@@ -227,9 +219,102 @@ def _measured(stated: Mapping[str, Any], sizes: Mapping[str, int]) -> MeasuredSi
 
 
 @contextmanager
-def naming_field(field: str) -> Iterator[None]:
+def _naming(field: str) -> Iterator[None]:
     """Name the field of a refused value."""
     try:
         yield
     except UsageError as error:
         raise UsageError(f"{field}: {error}") from error
+
+
+CHOOSE, DISJOINT = "choose", "disjoint"
+_RENAMED = {"division": "split", "tokens": "draft_tokens"}
+_MOST_ROUNDS = 4
+_DROPPED = ("drafts", "rounds", "sets")
+
+
+@dataclass(frozen=True)
+class _Rounds(Vote):
+    """A vote in several rounds."""
+
+    @property
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        assert isinstance(self.plan, OlderPlan)
+        rounds = int(self.plan.stated["rounds"])
+        return (Votes(self.plan.epsilon(self.name) / rounds, self.plan.by_user).event,) * rounds
+
+
+@dataclass(frozen=True)
+class _Choose(Calibrate):
+    """The choice of a set; all of it that is left is its price."""
+
+    name = CHOOSE
+    place = 40
+
+    @property
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        return (Pure(self.plan.epsilon(self.name)),)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OlderPlan(Plan):
+    """A plan with what is no more.
+
+    Attributes:
+        stated: the certificate's parameters.
+        choice: the share of the stage "choose"; None where there was none.
+    """
+
+    stated: Mapping[str, Any] = field(default_factory=dict)
+    choice: float | None = None
+
+    @cached_property
+    def stages(self) -> dict[str, PlannedStage]:
+        found = dict(super().stages)
+        if "vote" in found:
+            found["vote"] = _Rounds(self)
+        if self.choice is not None:
+            found[CHOOSE] = _Choose(self)
+        return dict(sorted(found.items(), key=lambda each: each[1].place))
+
+    def role(self, stage: str) -> float:
+        if stage != CHOOSE or self.choice is None:
+            return super().role(stage)
+        return self.choice if self.by_roles else 1.0
+
+    def epsilon(self, stage: str) -> float:
+        if stage != CHOOSE or self.choice is None:
+            return super().epsilon(stage)
+        return left_after_counts(self.spec.epsilon, self.measured) * (1.0 if self.by_roles else self.choice)
+
+    def parameters(self) -> dict[str, Any]:
+        if "division" not in self.stated:
+            return super().parameters() | {"kept_per_label": self.stated["kept_per_label"]}
+        older = {new: old for old, new in _RENAMED.items()}
+        found = {older.get(name, name): value for name, value in super().parameters().items()}
+        shares = found["shares"] | ({CHOOSE: self.choice} if self.choice is not None else {})
+        return found | {"shares": shares} | {name: self.stated[name] for name in _DROPPED}
+
+
+def _older_plan(demo_set: DemoSet) -> Plan:
+    parameters = demo_set.certificate.parameters
+    stated = dict(parameters)
+    if "division" not in stated:
+        kept = stated.pop("kept_per_label")
+        if type(kept) is not int or not 1 <= kept <= stated.get("shots_per_label", 0):
+            raise UsageError(f"{WHERE}/kept_per_label: at most as many as were written must stand here.")
+        return _planned(demo_set, None, stated, OlderPlan, stated=parameters)
+    for name in _DROPPED:
+        if type(stated.get(name)) is not int or not 1 <= stated[name] <= 256:
+            raise UsageError(f"{WHERE}/{name}: a whole number must stand here.")
+    if stated["rounds"] > _MOST_ROUNDS:
+        raise UsageError(f"{WHERE}/rounds: at most {_MOST_ROUNDS} must stand here.")
+    shares = _within(stated, "shares")
+    choice = shares.get(CHOOSE)
+    if choice is not None and not (isinstance(choice, float | int) and 0 < choice <= 1):
+        raise UsageError(f"{WHERE}/shares/{CHOOSE}: a share must stand here.")
+    rest = {name: share for name, share in shares.items() if name != CHOOSE}
+    new = {_RENAMED.get(name, name): value for name, value in stated.items()}
+    new |= {"shares": rest, "weighing": stated.get("weighing", "rows"), "drafts": max(2, stated["drafts"])}
+    written = stated.get("written") if WRITE in shares else None
+    return _planned(demo_set, new, written, OlderPlan, stated=parameters, choice=choice)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from mechanisms.asking import Asked
+from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import Embedder, LanguageModel, WritingPrompt
-from mechanisms.noise import Floats, Integers, Randomness
-from mechanisms.runs.gate import Gate
-from mechanisms.runs.text import cleaned, normalised_text, quotes
+from mechanisms.noise import Floats, Integers, Randomness, SecureRandomness
+from mechanisms.records import Demonstration
+from mechanisms.runs.spec import DRAFTS_A_WINNER, FEWEST_DRAFTS, RunSpec
+from mechanisms.runs.text import Gate, cleaned, normalised_text, quotes
 
 TOP_P = 0.92
 TEMPERATURE = 0.65
@@ -36,11 +39,9 @@ FEWEST = 2
 
 @dataclass(frozen=True)
 class Drafts:
-    """What drafts are wanted; public.
+    """What drafts of a label are wanted; public.
 
     Attributes:
-        asked: how the model is asked.
-        label: whose drafts.
         labels: the label set; a draft that says little but labels is refused.
         count: drafts at most.
         tokens: of a draft, at most.
@@ -66,15 +67,11 @@ def write_drafts(
     """Write cleaned, distinct drafts of one label, and keep those that are nearest to its name against the others'.
 
     On six public sets these cover more of the rows than those that the model finds likely, and a classifier trained on
-    rows knows more of them (research/docs/texts.md).
+    rows knows more of them (research/docs/texts.md). The best comes first.
 
     Args:
-        gate: has to let them pass.
         taken: public texts that stand for other labels: what says the same would stand for two.
         nearness: without it the drafts stand in the order of their likelihood.
-
-    Returns:
-        The drafts, best first.
 
     Raises:
         UsageError: fewer than two drafts of the label are of use, or the prompt is too long for the model.
@@ -109,13 +106,7 @@ def preview_drafts(
     """At most two drafts of a label, the likeliest of a few, to show what its words make a model write.
 
     They follow from public words alone, cost nothing, and stand in no ballot. None where none was of use.
-
-    Args:
-        going: asked before each token; once it is False the drafts end as they are.
-
-    Raises:
-        UsageError: the prompt is too long for the model.
-        ModelUnavailable: its logits are not finite.
+    `going` is asked before each token; once it is False the drafts end as they are.
     """
     prompt = WritingPrompt(model, wanted.asked, wanted.label)
     written = _write(model, prompt, [""] * _PREVIEWED, wanted.tokens, randomness, going)
@@ -134,17 +125,9 @@ def write_samples(model: LanguageModel, asked: Asked, label: str, tokens: int, r
     return [text for text, _ in _write(model, prompt, [""] * _PREVIEWED, tokens, randomness)]
 
 
-def gate_of(model: LanguageModel, asked: Asked, label: str, randomness: Randomness) -> Gate:
-    """What tells texts of a task from what is none: how many pieces its words need, a few texts of the model show."""
-    return Gate(model, write_samples(model, asked, label, _USUAL_TOKENS, randomness))
-
-
 def allotted(openings: Mapping[str, float], rows: int, randomness: Randomness) -> list[str]:
-    """Openings for so many texts, in proportion to their weights; each as often as its weight says, or once more.
-
-    Args:
-        openings: with positive weights; where there are none every text begins by itself.
-    """
+    """Openings for so many texts, in proportion to their positive weights: each as often as its weight says, or once
+    more. Where there are none every text begins by itself."""
     if not openings:
         return [""] * rows
     names, weights = list(openings), np.cumsum([*openings.values()])
@@ -154,11 +137,7 @@ def allotted(openings: Mapping[str, float], rows: int, randomness: Randomness) -
 
 
 class Nearness:
-    """Tells how much nearer texts are to one label's name than to the others'.
-
-    Args:
-        labels: all of them; their names are embedded once.
-    """
+    """Tells how much nearer texts are to one label's name than to the others'."""
 
     def __init__(self, embedder: Embedder, asked: Asked, labels: Sequence[str]) -> None:
         self._embedder, self._labels = embedder, list(labels)
@@ -242,3 +221,51 @@ def sample(logits: Floats, randomness: Randomness) -> tuple[Integers, Floats]:
     place = (kept < aim).sum(axis=1)[:, None]
     drawn = np.take_along_axis(order, place, 1)[:, 0].astype(np.int64)
     return drawn, np.log(np.take_along_axis(each, place, 1) / whole)[:, 0].astype(np.float64)
+
+
+def public_demonstrations(demo_set: DemoSet, model: LanguageModel) -> tuple[Demonstration, ...]:
+    """The epsilon = 0 arm of a comparison: as many demonstrations as `demo_set`'s, for the same task, from public text
+    alone; those that it was compared with, if it was."""
+    if demo_set.baselines and demo_set.baselines.public_only:
+        return demo_set.baselines.public_only.demonstrations
+    tokens = draft_tokens_of(demo_set)
+    return written_publicly(demo_set.demonstrations, demo_set.labels, asked_of(demo_set), model, tokens)
+
+
+def asked_of(demo_set: DemoSet) -> Asked:
+    """How the model was asked to write a set; of a file that does not say so, what its prompt calls a text."""
+    return demo_set.asked or Asked(kind=demo_set.template.text.lower())
+
+
+def draft_tokens_of(demo_set: DemoSet) -> int:
+    """The most tokens of a draft of the run that wrote a set."""
+    stated = demo_set.certificate.parameters.get("draft_tokens")  # of a run that only writes, a file may say anything
+    usual: int = RunSpec.model_fields["draft_tokens"].default
+    return stated if type(stated) is int and stated > 0 else usual
+
+
+def written_publicly(
+    like: Sequence[Demonstration], labels: tuple[str, ...], asked: Asked, model: LanguageModel, tokens: int
+) -> tuple[Demonstration, ...]:
+    """The likeliest of a few drafts, as many of each label as in `like`, as a run without any row keeps them."""
+    randomness = SecureRandomness()
+    wanted = Counter(each.label for each in like)
+    # How many pieces the words of this task need, a few texts of the model show.
+    gate = Gate(model, write_samples(model, asked, labels[0], _USUAL_TOKENS, randomness))
+    written: dict[str, tuple[str, ...]] = {}
+    for label in labels:
+        count = max(FEWEST_DRAFTS, DRAFTS_A_WINNER * wanted[label])
+        taken = [text for texts in written.values() for text in texts]
+        written[label] = write_drafts(model, Drafts(asked, label, labels, count, tokens, {}), gate, randomness, taken)
+    return interleaved({label: written[label][: wanted[label]] for label in labels}, labels)
+
+
+def interleaved(texts: Mapping[str, Sequence[str]], labels: Sequence[str]) -> tuple[Demonstration, ...]:
+    """Demonstrations with the labels taking turns: a small model answers with whatever stands last in a block."""
+    most = max(len(texts[label]) for label in labels)
+    return tuple(
+        Demonstration(texts[label][number], label)
+        for number in range(most)
+        for label in labels
+        if number < len(texts[label])
+    )

@@ -30,12 +30,14 @@ Whole = Annotated[int, Field(ge=1, le=1_000_000)]
 Texts = Annotated[tuple[Text, ...], Field(min_length=1, max_length=MOST)]
 Numbers = Annotated[tuple[Number, ...], Field(min_length=1, max_length=MOST)]
 
+Key = tuple[str, int]
+"""The label and the number of a demonstration that is written token by token."""
 LINE = ConfigDict(extra="forbid", allow_inf_nan=False)
 """Of every event that a file may hold."""
 
 
 class Release:
-    """The base of events that a stage defines in its own file, and of those of single demonstrations."""
+    """The base of the events that a stage defines in its own file."""
 
     def lines(self) -> tuple[str, ...]:
         """The event in words, one line each."""
@@ -46,9 +48,7 @@ class Release:
 class RunStarted:
     """A run begins; `demo_set` already holds its whole claim, and no demonstration yet.
 
-    Attributes:
-        stages: in their order.
-        budget: the ledger's state; None for a run that charges nothing, and in a file.
+    The ledger's `budget` is None for a run that charges nothing, and in a file.
     """
 
     demo_set: DemoSet
@@ -101,8 +101,7 @@ class TokenReleased:
     Attributes:
         step: 1 .. tokens.
         text: the demonstration so far, its opening and this token included.
-        candidates: the K candidate tokens as text.
-        chosen: position of the released token among them.
+        candidates: K texts; `chosen` is the place of the released one.
         scores: the released noisy values, in rows; None where only the token may be released.
         values: what decided, in rows: the noisy values read through the public ones; None where there are none.
         public: the public distribution over the candidates, in expected rows.
@@ -170,11 +169,8 @@ class DemoRefused:
 
 @dataclass(frozen=True, config=LINE)
 class DemoCutOff:
-    """A demonstration that gets no more private tokens: its sample was lost when the run was interrupted.
-
-    Attributes:
-        finished: public text alone brings it to its end; else it is left out, since nothing of it is there.
-    """
+    """A demonstration that gets no more private tokens: its sample was lost when the run was interrupted. It is
+    `finished` by public text alone, or left out, since nothing of it is there."""
 
     label: Name
     number: Whole
@@ -195,12 +191,8 @@ class CandidateSet:
 
 @dataclass(frozen=True, config=LINE)
 class SetsCompared:
-    """The sets that rows are about to read under, beside no demonstrations at all; public, or released before.
-
-    Attributes:
-        public: from public text alone.
-        own: the run's, which is final with this.
-    """
+    """The sets that rows are about to read under, beside no demonstrations at all: one from public text alone, and the
+    run's own, which is final with this."""
 
     public: Annotated[tuple[Demonstration, ...], Field(max_length=MOST)]
     own: Annotated[tuple[Demonstration, ...], Field(max_length=MOST)]
@@ -236,16 +228,13 @@ class RunFailed:
     message: str
 
 
-WritingEvent = DemoStarted | TokenReleased | DemoCompleted | DemoRefused | DemoCutOff | PrivateDiagnostics
-"""The events of demonstrations that are written token by token."""
+OfDemonstration = DemoStarted | TokenReleased | DemoCompleted | DemoRefused | DemoCutOff
+"""The public events of demonstrations that are written token by token."""
+WritingEvent = OfDemonstration | PrivateDiagnostics
 RunEvent = (
     RunStarted
     | StageStarted
-    | DemoStarted
-    | TokenReleased
-    | DemoCompleted
-    | DemoRefused
-    | DemoCutOff
+    | OfDemonstration
     | Release
     | SetsCompared
     | SetKept
@@ -258,3 +247,9 @@ CuratorEvent = RunEvent | Drafting | StageProgress | PrivateDiagnostics
 """The events for the curator's own screen; a recording begins with `RunStarted`."""
 ENDS = RunCompleted | RunStopped
 """The last events of a run that can be saved."""
+
+
+def key_of(event: OfDemonstration) -> Key:
+    """The demonstration that an event is about."""
+    label = event.demonstration.label if isinstance(event, DemoCompleted) else event.label
+    return label, event.number

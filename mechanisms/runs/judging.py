@@ -44,9 +44,8 @@ def step(noisy: Floats, target: Floats, deviation: float = 0.0) -> Floats:
     small one, where they are many it changes nothing (research/docs/worth.md).
 
     Args:
-        noisy: noisy sums of label probabilities, shape (labels,); only their shares are used.
+        noisy: sums of label probabilities, shape (labels,), each with noise of that deviation.
         target: mean probabilities to reach, shape (labels,).
-        deviation: of the noise on each sum.
     """
     positive = np.maximum(noisy, 0.0) + _SMOOTHING * deviation * len(noisy) * target
     shares = np.maximum(positive / max(float(positive.sum()), 1.0), _LEAST_SHARE / len(noisy))
@@ -128,10 +127,7 @@ class Judging:
 
     Attributes:
         sets: zero-shot, public only, and the run's own.
-        reader: the model reading private texts under any of them.
-        held_out: whether the scorers' rows took part in nothing else, in this run or another.
         corrections: what is added to each label's log-probability under a set, shape (labels,), once it is measured.
-        score: once it is released.
     """
 
     def __init__(
@@ -143,11 +139,6 @@ class Judging:
         randomness: Randomness,
         held_out: bool,
     ) -> None:
-        """Prepare; no model reads anything yet.
-
-        Args:
-            parts: the rows that each stage may read; private.
-        """
         self.plan, self.sets, self.randomness, self.held_out = plan, sets, randomness, held_out
         self.reader = Reader(model, plan.template, plan.labels, plan.spec.max_record_tokens)
         self._parts, self._readings = parts, dict[int, _Readings]()
@@ -191,12 +182,10 @@ class Judging:
     def kept(self, demo_set: DemoSet) -> DemoSet:
         """The set with everything that has been released for it."""
         zero_shot, public, own = self.sets
-        measured = {name: self._named(found) for name, found in self.corrections.items()}
+        labels = self.plan.labels
+        measured = {name: dict(zip(labels, of.tolist(), strict=True)) for name, of in self.corrections.items()}
         baselines = None
         if zero_shot.name in measured:
             read = PublicSet(public.demonstrations, demo_set.template, measured.get(public.name))
             baselines = Baselines(measured[zero_shot.name], read)
         return replace(demo_set, prior=measured.get(own.name), baselines=baselines, score=self.score)
-
-    def _named(self, offset: Floats) -> dict[str, float]:
-        return dict(zip(self.plan.labels, offset.tolist(), strict=True))

@@ -11,7 +11,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
+import yaml
+
 from mechanisms.accounting import Claim, PrivacyTarget, claim, fingerprint
+from mechanisms.data.columns import ColumnMapping
+from mechanisms.data.label_names import names_of
 from mechanisms.data.sizes import (
     WHETHER_MET,
     WHETHER_SHOWN,
@@ -21,6 +25,7 @@ from mechanisms.data.sizes import (
     left_after_counts,
     with_counts,
 )
+from mechanisms.data.table import FLAGS, USUAL, Reading
 from mechanisms.demos.demo_set import MEASURED_SIZES
 from mechanisms.demos.findings import StageRecord
 from mechanisms.discovery import parameters
@@ -28,12 +33,11 @@ from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent, SequentialComposition
 from mechanisms.records import RECORD, Dataset, PromptTemplate
 from mechanisms.rounding import rounded_up
-from mechanisms.runs.defaults import MOST_CORRECTED_LABELS, completed
-from mechanisms.runs.spec import SCORE, WRITE, Group, Recipe, RunSpec, Split
+from mechanisms.runs.spec import FLAGGED, MOST_CORRECTED_LABELS, SCORE, WRITE, Group, Recipe, RunSpec, Split, completed
 from mechanisms.runs.stage import PlannedStage
 from mechanisms.runs.stages import stages_by_place
 from mechanisms.sampling import EventOfSteps, SamplingPlan
-from mechanisms.steps import TokenMechanism, Transform
+from mechanisms.steps import TokenMechanism, Transform, mechanism_class
 
 DECLARED_COUNTS = "label counts declared public"
 DECLARED_USERS = "numbers of users of each label declared public"
@@ -60,7 +64,6 @@ class Plan:
 
     Attributes:
         spec: with nothing left open; the mechanism's noise among its parameters, once the plan is calibrated.
-        labels: the label set, in order.
         sizes: declared upper bound of the units of each label.
         unit: the privacy unit, see `mechanisms.records.privacy_unit`.
         content: keyed digest of the data set that the run is planned for; the run refuses every other one.
@@ -85,8 +88,6 @@ class Plan:
             raise UsageError("With a single label there is nothing to classify: leave out 'calibrate' and 'score'.")
         check_counted_here(self.measured, self.content)
         left_after_counts(self.spec.epsilon, self.measured)
-
-    # What the spec comes to.
 
     @property
     def by_user(self) -> bool:
@@ -127,18 +128,12 @@ class Plan:
     def epsilon(self, stage: str) -> float:
         """What a stage may cost a unit that takes part in it."""
         assert self.spec.shares is not None
-        return self.whole if self.by_roles else self.whole * self.spec.shares[stage]
-
-    @property
-    def whole(self) -> float:
-        """What all stages together may cost a unit."""
-        return left_after_counts(self.spec.epsilon, self.measured)
+        whole = left_after_counts(self.spec.epsilon, self.measured)
+        return whole if self.by_roles else whole * self.spec.shares[stage]
 
     def units(self, stage: str) -> float:
         """Units that a stage reads, expected from the public sizes; a user counts once for each label."""
         return self.role(stage) * sum(self.sizes.values())
-
-    # Token by token.
 
     @cached_property
     def sampling(self) -> SamplingPlan:
@@ -147,11 +142,7 @@ class Plan:
 
     @cached_property
     def mechanism(self) -> TokenMechanism:
-        """The mechanism that writes.
-
-        Raises:
-            UsageError: it has no sound accounting under this sampling.
-        """
+        """The mechanism that writes; a UsageError where it has no sound accounting under this sampling."""
         return self.spec.made_mechanism.for_plan(self.sampling)
 
     @cached_property
@@ -188,14 +179,9 @@ class Plan:
         """Why the run promises nothing; None where it does."""
         return self.mechanism.not_private if WRITE in self.stages else None
 
-    # Accounting.
-
     def calibrated(self) -> Self:
         """The same plan with the least noise that meets its target; all noise but the writing's follows from epsilon.
-
-        Raises:
-            AccountingError: no noise meets the target, or the accountants disagree.
-        """
+        An AccountingError where no noise meets it, or the accountants disagree."""
         if WRITE not in self.stages:
             return self
         target = PrivacyTarget(self.epsilon(WRITE), self.spec.delta)
@@ -229,15 +215,11 @@ class Plan:
             return Claim(math.inf, self.spec.delta, "none", math.inf, "none")
         return claim(self.event, self.spec.delta)
 
-    def claim(self) -> Claim:
-        """What the run costs at its delta, with the measurement of sizes."""
-        return self.claim_of(self.certified_event())
-
-    def claim_of(self, certified: Composed) -> Claim:
-        """What a certified event of this run costs at its delta; see `claim_with_counts`."""
-        return (
-            self.release_claim() if self.not_private else claim_with_counts(certified, self.spec.delta, self.measured)
-        )
+    def claim(self, certified: Composed | None = None) -> Claim:
+        """What the run costs at its delta, with the measurement of sizes; `certified` is its event, in any order."""
+        if self.not_private:
+            return self.release_claim()
+        return claim_with_counts(certified or self.certified_event(), self.spec.delta, self.measured)
 
     def stage_records(self) -> tuple[StageRecord, ...]:
         """The stages as the demo set records them, each with its events for one unit; none where the run only writes.
@@ -248,12 +230,9 @@ class Plan:
             return ()
         records = []
         for name, stage in self.stages.items():
-            dearest = stage.dearest()
-            event = dearest[0] if len(dearest) == 1 else SequentialComposition(dearest)
+            event = stage.events[0] if len(stage.events) == 1 else SequentialComposition(stage.events)
             records.append(StageRecord(name, self.role(name), event))
         return tuple(records)
-
-    # What the certificate states.
 
     @property
     def name(self) -> str:
@@ -318,8 +297,6 @@ class Plan:
         measured = replace(self.measured, content=content) if self.measured else None
         return replace(self, content=content, measured=measured)
 
-    # What people are told before a run.
-
     @property
     def guarantee(self) -> str:
         """The promise in one plain sentence."""
@@ -340,14 +317,8 @@ class Plan:
 def plan_for(spec: RunSpec, dataset: Dataset, measured: MeasuredSizes | None = None) -> Plan:
     """The plan of a spec for a data set; not calibrated. One that reads no row is planned from the labels alone.
 
-    Args:
-        spec: what is asked.
-        dataset: private. Its labels and its unit are used, its counts where they are declared public, and its keyed
-            digest, so that the run is made on no other.
-        measured: sizes that were measured, and charged, before.
-
-    Raises:
-        UsageError: a value is out of range, or does not go with the others.
+    Of the data set its labels and its unit are used, its counts where they are declared public, and its keyed digest,
+    so that the run is made on no other. `measured` are sizes that were measured, and charged, before.
     """
     if spec.public:
         return public_plan(spec, dataset.labels)
@@ -405,3 +376,54 @@ def guarantee(claim: Claim, by_user: bool) -> str:
 def suggested_delta(size: int) -> float:
     """A delta well under 1 / n for a public size n: the power of ten at most 1 / (10 n), and at most 1e-5."""
     return min(1e-5, 10.0 ** -math.ceil(math.log10(10 * size)))
+
+
+_HEAD = """\
+# Settings of a run of DP-ICL Studio, for the file that they were chosen on:
+#     python -m mechanisms synthesize FILE --config SETTINGS --out demos.json
+# Names of columns and labels are in here, and no row. It is charged as a run of its own.
+"""
+_MEASURED = "# The sizes of the labels are measured again, and paid for again: plan as if epsilon were spent twice.\n"
+_NO_MODEL = "# Its model has no name of its own here: say which with --model.\n"
+
+
+def settings(
+    plan: Plan, mapping: ColumnMapping, name: str, model: str | None = "embedded", reading: Reading = USUAL
+) -> str:
+    """The settings of a planned run as a file for `--config`: the same run from the command line.
+
+    Args:
+        plan: its measured sizes are never written out.
+        name: the data set's, in the ledger.
+        model: as `--model` takes it; None where that is a place on one machine.
+    """
+    if broken := [label for label in plan.labels if label != label.strip()]:
+        raise UsageError(f"The command line cannot name the label '{broken[0]}': it strips labels.")
+    options: dict[str, Any] = {FLAGS[each].removeprefix("--"): getattr(reading, each) for each in reading.said}
+    of_data: dict[str, Any] = {
+        "name": name,
+        "labels": list(plan.labels),
+        "label-names": dict(names_of(plan.labels, mapping.label_names) or {}),
+        "text-column": mapping.text,
+        "label-column": mapping.label,
+        "unit-column": mapping.unit,
+        "drop-duplicates": mapping.drop_duplicates or None,
+        "merge-labels": mapping.merge_labels or None,
+        "model": model,
+    }
+    spec = plan.spec.with_(sizes=None, count_epsilon=plan.measured.epsilon) if plan.measured else plan.spec
+    of_spec = {each.flag: each.written(getattr(spec, each.name)) for each in FLAGGED}
+    options |= {flag: value for flag, value in (of_data | of_spec).items() if value not in (None, {})}
+    solved = solved_flag(spec.mechanism)
+    options |= {flag: value for flag, value in spec.parameters.items() if flag != solved}
+    head = _HEAD + (_MEASURED if plan.measured else "") + (_NO_MODEL if model is None else "")
+    written = yaml.safe_dump(options, sort_keys=False, allow_unicode=True)
+    if "\x85" in written:  # which a reader of YAML takes for a line break, where it is not escaped
+        written = yaml.safe_dump(options, sort_keys=False)
+    return head + written
+
+
+def solved_flag(mechanism: str) -> str | None:
+    """The flag of the parameter that calibration solves for, without dashes; None for a mechanism without noise."""
+    chosen = mechanism_class(mechanism)
+    return next((each.flag for each in parameters(chosen) if each.name == chosen.calibrated), None)

@@ -2,19 +2,33 @@
 
 What happens to a row, from top to bottom: `run` reserves the plan in the ledger, `divide` gives the row its role, and
 `_events` takes the stages in turn, each of which is charged before it reads a row.
+
+A run whose process has ended is resumed: released parts stay, and no part is drawn twice. The ledger alone decides
+whether a part may be drawn, and holds what the run was reserved for (`mechanisms/accounting/database.py`). Events from
+a journal are post-processed and shown again; they decide nothing.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 
-from mechanisms.accounting import BudgetSnapshot, EarlierRun, Fingerprint, LedgerRun, PrivacyLedger, fingerprint
+from mechanisms.accounting import (
+    BudgetSnapshot,
+    EarlierRun,
+    Fingerprint,
+    LedgerRun,
+    PrivacyLedger,
+    ResumablePlan,
+    fingerprint,
+)
 from mechanisms.data.sizes import CLEAN_VALUES, NO_NOISE, SEEDED
 from mechanisms.demos.demo_set import Certificate, DemoSet
 from mechanisms.errors import DataError, StudioError, UsageError
-from mechanisms.files import derived_key
+from mechanisms.files import derived_key, keyed_digest
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Floats, Randomness, SecureRandomness
 from mechanisms.records import Columns, Dataset, person
@@ -28,15 +42,18 @@ from mechanisms.runs.events import (
     SetKept,
     SetsCompared,
     StageStarted,
+    TokenReleased,
+    key_of,
 )
 from mechanisms.runs.plan import Plan
-from mechanisms.runs.resume import Journal, check_journal, check_replayed, reserved
+from mechanisms.runs.run_file import RunJournal
 from mechanisms.runs.spec import SCORE, VOTE, WRITE
-from mechanisms.runs.stage import RunState, Step, release_name
-from mechanisms.runs.writing import Writing
+from mechanisms.runs.stage import RunState, Step, part_of, release_name
 from mechanisms.sampling import copy_numbers, role_place
 
 TEST_SEED = "made with a test seed: an observer can predict the noise"
+_OF_ITS_TIME = {"epsilon", "accountants", "shown", "curator_diagnostics_shown", "spent_before", "software", "created"}
+"""Fields of a set that may differ when its run is resumed: dates, the ledger's state, last digits of a claim."""
 
 
 def run(
@@ -46,7 +63,7 @@ def run(
     ledger: PrivacyLedger,
     randomness: Randomness | None = None,
     curator: bool = False,
-    journal: Journal | None = None,
+    journal: RunJournal | None = None,
     embedder: Embedder | None = None,
 ) -> Generator[CuratorEvent, None, None]:
     """Make a demo set, and yield an event for every release.
@@ -58,7 +75,6 @@ def run(
     Args:
         plan: public and calibrated.
         dataset: private.
-        model: the language model.
         ledger: where the run is reserved and charged.
         randomness: the operating system's, unless this is a test.
         curator: also yield `PrivateDiagnostics` of tokens; the demo set is then marked.
@@ -74,44 +90,48 @@ def run(
         DataError: a label has more units than declared.
     """
     randomness = randomness or SecureRandomness()
-    check_journal(journal, randomness, plan.reads_rows and plan.not_private is None)
+    charged = plan.reads_rows and plan.not_private is None
+    if journal is not None and not (randomness.private and charged):
+        raise UsageError("Only private runs can be resumed: leave out the journal.")
     check_fit(dataset, plan)
     if embedder is None and VOTE in plan.stages:
         raise UsageError("A vote needs a model that embeds texts.")
     data = fingerprint(dataset)
     parts = divide(dataset, plan)
     held_out = plan.by_roles and SCORE in plan.stages and is_new(data, ledger, journal.key if journal else "")
-    writing = Writing(parts[WRITE], plan, model, randomness, curator) if WRITE in plan.stages else None
-    state = RunState(plan, parts, model, embedder, randomness, writing, held_out)
+    state = RunState(plan, parts, model, embedder, randomness, curator, held_out)
     steps = {name: stage.begin(state) for name, stage in plan.stages.items()}
     _replay(steps, journal)
     if WRITE not in plan.stages:  # public, and the likeliest to fail: before anybody has paid
         yield from state.try_the_model()
-    planned = _empty(data, plan, model, ledger, randomness)
-    entry = _reserved(data, plan, ledger, randomness, journal, planned)
+    begun = _empty(data, plan, model, ledger, randomness)
+    # What promises nothing has no cost that a ledger could add up: it stays on the curator's screen, marked.
+    entry = _reserved(data, plan, ledger, randomness, journal, begun) if charged else None
     try:
-        _mark(data, plan, ledger, randomness, curator)
-        begun = planned.with_disclosures(_disclosures(data, plan, ledger))
+        marks = {
+            CLEAN_VALUES: curator and WRITE in plan.stages,
+            NO_NOISE: plan.not_private is not None,
+            SEEDED: not randomness.private,
+        }
+        for mark in (mark for mark, holds in marks.items() if holds and plan.reads_rows):
+            ledger.rows.mark(data, mark)
+        begun = begun.with_disclosures(_disclosures(data, plan, ledger))
         if entry:
             begun = begun.with_spent_before(entry.before.epsilon, entry.before.delta)
-        yield from _events(plan, state, steps, begun, entry, journal)
+        yield from _events(state, steps, begun, entry, journal)
     finally:
         if entry:
             entry.finish()
 
 
 def _events(
-    plan: Plan,
-    state: RunState,
-    steps: Mapping[str, Step],
-    begun: DemoSet,
-    entry: LedgerRun | None,
-    journal: Journal | None,
+    state: RunState, steps: Mapping[str, Step], begun: DemoSet, entry: LedgerRun | None, journal: RunJournal | None
 ) -> Iterator[CuratorEvent]:
     """The events of a reserved run. The journal and the kept set have each release before it is yielded."""
+    plan = state.plan
     started = RunStarted(begun, tuple(plan.stages), entry.before if entry else None)
     replayed: Sequence[CuratorEvent] = ()
-    if journal is not None:
+    if journal:
         journal.begin(started)
         replayed = journal.replayed or ()
     yield started
@@ -125,9 +145,8 @@ def _events(
         if entry and not stage.charges_itself:
             for of, events in stage.charges():
                 entry.charge(of, events, name)
-        if name not in entered:
-            yield from _told(StageStarted(name), journal=journal)
-        for together in step.events(entry, replayed, journal):
+        begins = [] if name in entered else [[StageStarted(name)]]
+        for together in chain(begins, step.events(entry, journal)):
             if journal:
                 journal.write(*together)
             for event in together:
@@ -142,6 +161,14 @@ def _events(
     yield RunCompleted(made, _at_the_end(entry) if entry else None)
 
 
+def _at_the_end(entry: LedgerRun) -> BudgetSnapshot | None:
+    """The ledger's state; None where it cannot be read, so that the finished set is not lost."""
+    try:
+        return entry.snapshot()
+    except StudioError:
+        return None
+
+
 def _filled(state: RunState) -> Iterator[CuratorEvent]:
     """Public drafts for what the gate refused; a model that writes none leaves what there is."""
     for label in state.plan.labels:
@@ -152,19 +179,13 @@ def _filled(state: RunState) -> Iterator[CuratorEvent]:
                 return
 
 
-def _told(event: CuratorEvent, journal: Journal | None) -> Iterator[CuratorEvent]:
-    if journal:
-        journal.write(event)
-    yield event
-
-
 def _kept(state: RunState, begun: DemoSet) -> Iterator[SetKept]:
     made = state.kept(begun)
     if made.demonstrations:
         yield SetKept(made)
 
 
-def _replay(steps: Mapping[str, Step], journal: Journal | None) -> None:
+def _replay(steps: Mapping[str, Step], journal: RunJournal | None) -> None:
     """Bring the steps to where the run was cut off."""
     step = None
     for event in (journal.replayed if journal else None) or ():
@@ -175,22 +196,20 @@ def _replay(steps: Mapping[str, Step], journal: Journal | None) -> None:
 
 
 def _check_replayed(replayed: Sequence[CuratorEvent], entry: LedgerRun | None) -> None:
-    """Refuse a journal with releases that the ledger never marked; the stage that writes marks its own."""
-    stage, told = "", []
+    """Refuse a journal with releases that the ledger never marked."""
+    stage, told = "", set()
     for event in replayed:
-        if isinstance(event, StageStarted):
-            stage = event.stage
-        elif isinstance(event, Release):
-            told.append(release_name(stage, event))
-    check_replayed(told, entry)
-
-
-def _at_the_end(entry: LedgerRun) -> BudgetSnapshot | None:
-    """The ledger's state at the end; None where it cannot be read, so that the finished set is not lost."""
-    try:
-        return entry.snapshot()
-    except StudioError:
-        return None
+        match event:
+            case StageStarted(name):
+                stage = name
+            case Release():
+                told.add(release_name(stage, event))
+            case TokenReleased() | DemoCompleted():
+                told.add(part_of(key_of(event)))
+    if entry is not None and not told <= entry.released:
+        raise UsageError(
+            "The run's file tells of releases that this ledger does not know: give the file that the run wrote."
+        )
 
 
 # The ledger and the certificate.
@@ -201,24 +220,22 @@ def _reserved(
     plan: Plan,
     ledger: PrivacyLedger,
     randomness: Randomness,
-    journal: Journal | None,
+    journal: RunJournal | None,
     planned: DemoSet,
-) -> LedgerRun | None:
-    # What promises nothing has no cost that a ledger could add up: it stays on the curator's screen, marked.
-    if plan.not_private or not plan.reads_rows:
-        return None
+) -> LedgerRun:
+    """The run in the ledger: a new one, or the journal's."""
     name = plan.name if randomness.private else f"{plan.name} with a test seed"
-    return reserved(ledger, data, name, plan.event, plan.release_claim(), journal, planned)
-
-
-def _mark(data: Fingerprint, plan: Plan, ledger: PrivacyLedger, randomness: Randomness, curator: bool) -> None:
-    for holds, mark in (
-        (curator and WRITE in plan.stages, CLEAN_VALUES),
-        (plan.not_private is not None, NO_NOISE),
-        (not randomness.private, SEEDED),
-    ):
-        if holds and plan.reads_rows:
-            ledger.rows.mark(data, mark)
+    if journal is None:
+        return ledger.begin(data, name, plan.event, plan.release_claim())
+    # What fixes a run: its parameters, certified event, task, stages and model.
+    document = planned.to_json()
+    document["privacy"] = {name: value for name, value in document["privacy"].items() if name not in _OF_ITS_TIME}
+    document["model"] = document["model"]["sha256"]
+    fixed = {name: value for name, value in document.items() if name not in _OF_ITS_TIME}
+    digest = keyed_digest(["plan", json.dumps(fixed, sort_keys=True)])
+    resumable = ResumablePlan(journal.key, journal.head(planned), digest)
+    reserve = ledger.begin if journal.replayed is None else ledger.resume
+    return reserve(data, name, plan.event, plan.release_claim(), resumable)
 
 
 def _disclosures(data: Fingerprint, plan: Plan, ledger: PrivacyLedger) -> tuple[str, ...]:
@@ -263,14 +280,10 @@ def _empty(
 
 
 def divide(dataset: Dataset, plan: Plan) -> Mapping[str, Dataset]:
-    """What each stage may read.
+    """What each stage may read of a whole data set: a row's role depends on how many rows before say the same.
 
     With roles the parts are disjoint in their units, and no unit's part depends on who else is there. They carry no
     witnesses: only the whole data set has a fingerprint and a ledger. What the shares leave over is in no part.
-
-    Args:
-        dataset: private, and whole: a row's role depends on how many rows before say the same.
-        plan: public.
     """
     assert plan.spec.shares is not None
     if not plan.by_roles:
@@ -324,10 +337,6 @@ def _places(rows: Columns, by_user: bool) -> Floats:
 
 def check_fit(dataset: Dataset, plan: Plan) -> None:
     """Refuse a data set for which the run was not planned.
-
-    Args:
-        dataset: private.
-        plan: public.
 
     Raises:
         UsageError: other labels, another unit or another file.

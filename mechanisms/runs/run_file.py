@@ -2,36 +2,50 @@
 
 The first line has the set that the run made, with its certificate; then comes an event a line, in the order in which
 they were told; the last line says how the run ended. docs/run_files.md describes it for other programs.
+
+A run that can be resumed writes one while it goes on, its journal: the first line has the set before its first
+demonstration and the ledger's key, and every other line begins with a seal, a keyed digest of its run, its number and
+its text, so that an edited file is refused. The ledger keeps the first line too, and a resumed run is built from that
+copy. A line that a crash has torn is left out. When the run ends, the run file stands in the journal's place.
 """
 
 from __future__ import annotations
 
 import functools
+import hmac
 import json
 import operator
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
 from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked
 
 from mechanisms import __version__
+from mechanisms.accounting import PrivacyLedger, new_key
+from mechanisms.data.sizes import WHETHER_MET, WHETHER_SHOWN
 from mechanisms.demos.demo_set import DemoSet, loads, read_json, to_text
 from mechanisms.errors import StudioError, TooLong, UsageError
+from mechanisms.files import atomic_write, derived_key, keyed_digest
 from mechanisms.records import Demonstration
 from mechanisms.runs.certificate import plan_of
 from mechanisms.runs.events import (
     ENDS,
     LINE,
     LONGEST_NAME,
+    CuratorEvent,
     DemoCompleted,
     DemoCutOff,
     DemoRefused,
     DemoStarted,
+    Key,
+    OfDemonstration,
     Release,
     RunCompleted,
     RunEvent,
@@ -40,9 +54,10 @@ from mechanisms.runs.events import (
     SetsCompared,
     StageStarted,
     TokenReleased,
+    key_of,
 )
 from mechanisms.runs.plan import Plan
-from mechanisms.runs.spec import CALIBRATE, SCORE, WRITE
+from mechanisms.runs.spec import CALIBRATE, SCORE, VOTE, WRITE
 from mechanisms.runs.stages import stages_by_place
 from mechanisms.runs.verification import verify
 from mechanisms.steps.mechanism import Norm
@@ -84,12 +99,8 @@ def line_of(event: Any) -> str | None:
     return json.dumps(TypeAdapter(type(event)).dump_python(event, mode="json"), ensure_ascii=False, allow_nan=False)
 
 
-def event_of(line: str) -> Any:
-    """The event that a line holds; `_End` for the last one.
-
-    Raises:
-        UsageError: it is no such line.
-    """
+def _event_of(line: str) -> Any:
+    """The event that a line holds; `_End` for the last one."""
     _json(line)
     try:
         return _lines().validate_json(line, strict=True)
@@ -99,12 +110,10 @@ def event_of(line: str) -> Any:
         raise UsageError(f"{place}: {str(first['msg'])[:1].lower()}{str(first['msg'])[1:]}") from None
 
 
-def to_lines(recording: Sequence[RunEvent], disclosures: tuple[str, ...] = ()) -> str:
-    """A recorded run as the text of a file.
+def to_lines(recording: Sequence[CuratorEvent], disclosures: tuple[str, ...] = ()) -> str:
+    """A recorded run, from its first event to its last one, as the text of a file.
 
-    Args:
-        recording: from its first event to its last one.
-        disclosures: why clean values of the data count as known by now; they are added to the certificate's.
+    `disclosures`, why clean values of the data count as known by now, are added to the certificate's.
 
     Raises:
         UsageError: the run has not ended, or is not private: what it showed is for its curator alone.
@@ -113,22 +122,17 @@ def to_lines(recording: Sequence[RunEvent], disclosures: tuple[str, ...] = ()) -
     begun, ended = (recording[0], recording[-1]) if recording else (None, None)
     if not isinstance(begun, RunStarted) or not isinstance(ended, ENDS):
         raise UsageError("There is no run to save: only one that was completed or stopped can be.")
-    made = ended.demo_set.with_disclosures(disclosures)
     told = (line for event in recording if (line := line_of(event)) is not None)
     end = json.dumps({"event": "stopped" if isinstance(ended, RunStopped) else "completed"})
-    lines = [head_of(made), *told, end]
+    lines = [_head_of(ended.demo_set.with_disclosures(disclosures)), *told, end]
     text = "\n".join(lines) + "\n"
     if len(text) > LARGEST or len(lines) > MOST_LINES:
         raise TooLong("This run is too long for a run file. Its demonstrations can be exported all the same.")
     return text
 
 
-def head_of(made: DemoSet, key: str | None = None) -> str:
-    """The first line of a run file, without its line break; with the ledger's key where the run has not ended.
-
-    Raises:
-        UsageError: the run is not private, or its labels are too long.
-    """
+def _head_of(made: DemoSet, key: str | None = None) -> str:
+    """The first line of a run file; with the ledger's key where the run has not ended."""
     _check_made(made)
     head = {
         "format": FORMAT,
@@ -139,63 +143,48 @@ def head_of(made: DemoSet, key: str | None = None) -> str:
     return json.dumps(head, ensure_ascii=False, allow_nan=False)
 
 
-def key_of(head: str) -> str:
-    """The ledger's key in the first line of a run that has not ended.
-
-    Raises:
-        UsageError: it is no such line.
-    """
+def key_in(head: str) -> str:
+    """The ledger's key in the first line of a run that has not ended."""
     with _line(1):
         key = str(_document(head).get(_UNFINISHED, ""))
         _require(bool(_KEY.fullmatch(key)), "its run has ended, and cannot be resumed")
     return key
 
 
-def unfinished(head: str, lines: Sequence[str]) -> list[RunEvent]:
-    """The events of a run that has not ended; they may be far more than in a run file from anywhere.
-
-    Args:
-        head: the first line.
-        lines: the others.
-
-    Raises:
-        UsageError: they are no such lines.
-    """
+def _unfinished(head: str, lines: Sequence[str]) -> list[RunEvent]:
+    """The events of a run that has not ended; they may be far more than in a run file from anywhere."""
     if len(head) + sum(map(len, lines)) > _LARGEST_JOURNAL:
         raise _refused("it is too large")
     with _line(1):
         document = _document(head)
         document.pop(_UNFINISHED)
-        history = _history(document)
+        history = _History(document)
     return [history.begun, *_told(history, lines)]
 
 
 def from_lines(text: str) -> list[RunEvent]:
     """The events of a run file, from the first to the last; none tells the ledger's state.
 
-    Raises:
-        UsageError: it is no such file, or its certificate does not hold; the message names the line, and the first
-            thing that is wrong there.
+    A UsageError names the line, and the first thing that is wrong there.
     """
     lines = text.removesuffix("\n").split("\n")
     if len(text) > LARGEST or len(lines) > MOST_LINES:
         raise _refused("it is too large")
     with _line(1):
-        history = _history(_document(lines[0]))
+        history = _History(_document(lines[0]))
         _require(len(lines) > 1, "the file ends before the run does")
     events = [history.begun, *_told(history, lines[1:-1])]
     with _line(len(lines)):
-        end = event_of(lines[-1])
+        end = _event_of(lines[-1])
         _require(isinstance(end, _End), "the file ends before the run does")
         history.end(stopped=end.event == "stopped")
-    events.append(RunStopped(history.made) if end.event == "stopped" else RunCompleted(history.made))
-    return events
+    return [*events, RunStopped(history.made) if end.event == "stopped" else RunCompleted(history.made)]
 
 
-def _told(history: RunHistory, lines: Sequence[str]) -> Iterator[RunEvent]:
+def _told(history: _History, lines: Sequence[str]) -> Iterator[RunEvent]:
     for number, line in enumerate(lines, 2):
         with _line(number):
-            event = event_of(line)
+            event = _event_of(line)
             _require(not isinstance(event, _End), "the run ends before the file does")
             history.add(event)
             yield event
@@ -236,18 +225,6 @@ def _document(line: str) -> Any:
     return document
 
 
-def _history(document: Any) -> RunHistory:
-    _require(_UNFINISHED not in document, "its run has not ended: it can be resumed, and not be shown yet")
-    if set(document) != _HEAD:
-        raise UsageError(f"it has other fields than {', '.join(sorted(_HEAD))}")
-    made = loads(to_text(document["demo_set"]))
-    _check_made(made)
-    try:
-        return RunHistory(made, plan_of(made))
-    except StudioError as error:
-        raise UsageError(f"its certificate is wrong: {error}") from None
-
-
 def _check_made(made: DemoSet) -> None:
     if not made.certificate.private:
         raise UsageError("This run is not private: what it showed is for its curator alone, and has no run file.")
@@ -255,135 +232,119 @@ def _check_made(made: DemoSet) -> None:
         raise UsageError(f"A run file has room for labels of at most {LONGEST_NAME} characters.")
 
 
-# Whether events make a run: covered by its certificate, in an order in which they can have happened, and in agreement
-# with the set that they made.
+class _History:
+    """Whether events make a run: covered by its certificate, in an order in which they can have happened, and in
+    agreement with the set that they made. `add` and `end` refuse what cannot come next, and say why."""
 
-
-@dataclass
-class RunHistory:
-    """The events of a run so far; `add` refuses one that cannot come next.
-
-    Attributes:
-        made: the set that it ended with.
-        plan: what its certificate has paid for.
-    """
-
-    made: DemoSet
-    plan: Plan
-    stage: str | None = None
-    steps: dict[tuple[str, int], int] = field(default_factory=dict)
-    whole: dict[tuple[str, int], Demonstration] = field(default_factory=dict)
-    ended: dict[tuple[str, int], str] = field(default_factory=dict)
-    refused: set[tuple[str, int]] = field(default_factory=set)
-    known: set[Demonstration] = field(default_factory=set)
-    released: dict[str, list[Release]] = field(default_factory=dict)
-    compared: SetsCompared | None = None
+    def __init__(self, document: Any) -> None:
+        _require(_UNFINISHED not in document, "its run has not ended: it can be resumed, and not be shown yet")
+        _require(set(document) == _HEAD, f"it has other fields than {', '.join(sorted(_HEAD))}")
+        self.made = loads(to_text(document["demo_set"]))
+        _check_made(self.made)
+        try:
+            self.plan = plan_of(self.made)
+        except StudioError as error:
+            raise UsageError(f"its certificate is wrong: {error}") from None
+        self._stages = list(self.plan.stages)
+        self._stage = ""
+        self._steps: dict[Key, int] = {}
+        self._whole: dict[Key, Demonstration] = {}
+        self._finished: dict[Key, bool] = {}
+        """Of demonstrations that were cut off: whether public text finishes them."""
+        self._refused: set[Key] = set()
+        self._ballots: set[Demonstration] = set()
+        self._released: dict[str, Release] = {}
+        self._compared: SetsCompared | None = None
 
     @property
     def begun(self) -> RunStarted:
         """The run's first event."""
         nothing = replace(self.made, demonstrations=(), prior=None, score=None, baselines=None, refused=())
-        return RunStarted(nothing, tuple(self.plan.stages))
+        return RunStarted(nothing, tuple(self._stages))
 
     def add(self, event: Any) -> None:
-        """Add an event.
-
-        Raises:
-            UsageError: it cannot follow what was told before; the message says why.
-        """
         match event:
             case StageStarted(stage):
-                stages = list(self.plan.stages)
-                done = stages.index(self.stage) if self.stage is not None else -1
-                _require(stage in stages and stages.index(stage) == done + 1, "a stage that was not planned next")
-                self.stage = stage
+                done = self._stages.index(self._stage) if self._stage else -1
+                _require(self._stages[done + 1 : done + 2] == [stage], "a stage that was not planned next")
+                self._stage = stage
             case DemoStarted() | TokenReleased() | DemoCompleted() | DemoRefused() | DemoCutOff():
-                _require(self.stage == WRITE, "a demonstration outside the stage that writes")
-                self._write(event)
+                _require(self._stage == WRITE, "a demonstration outside the stage that writes")
+                self._write(event, key_of(event))
             case SetsCompared():
                 self._compare(event)
             case Release():
-                at_work = self.plan.stages.get(self.stage or "")
+                at_work = self.plan.stages.get(self._stage)
                 if at_work is None or not isinstance(event, at_work.releases):
                     raise UsageError("a release outside its stage")
-                at_work.check(event, self.released.get(at_work.name, []))
-                self.released.setdefault(at_work.name, []).append(event)
+                _require(self._stage not in self._released, "a release that was told before")
+                at_work.check(event)
+                self._released[self._stage] = event
                 for label, ballot in getattr(event, "ballots", {}).items():
-                    self.known |= {Demonstration(text, label) for text in ballot.drafts}
+                    self._ballots |= {Demonstration(text, label) for text in ballot.drafts}
             case _:
                 raise UsageError("an event that stands in no file")
 
     def end(self, stopped: bool) -> None:
-        """End the run.
-
-        Raises:
-            UsageError: it was not stopped, and yet something is missing; or the set that it made is not what was told.
-        """
-        spec = self.plan.spec
-        planned = len(self.plan.labels) * (spec.written or 0) if WRITE in self.plan.stages else 0
-        done = len(self.whole) + sum(how == "left out" for how in self.ended.values())
-        released = all(name in self.released for name in self.plan.stages if name != WRITE)
-        at_the_end = self.stage == list(self.plan.stages)[-1]
+        """End the run: it was stopped, or nothing is missing; and the set that it made is what was told."""
+        spec, made = self.plan.spec, self.made.demonstrations
+        planned = len(self.plan.labels) * (spec.written or 0) if WRITE in self._stages else 0
+        done = len(self._whole) + list(self._finished.values()).count(False)
+        released = {*self._stages} - {WRITE} <= {*self._released}
+        at_the_end = self._stage == self._stages[-1]
         _require(stopped or (at_the_end and released and done == planned), "the run ends before it is complete")
-        if "vote" in self.released:
-            _require(
-                set(self.made.demonstrations) <= self.known, "the set has a demonstration that was not in a ballot"
-            )
-        if self.compared is not None:
-            _require(self.made.demonstrations == self.compared.own, "the set is not the one that rows read under")
-        elif "vote" not in self.plan.stages:
-            self._check_written()
-        score = getattr(self.released.get("score", [None])[0], "score", None)
+        if VOTE in self._released:
+            _require(set(made) <= self._ballots, "the set has a demonstration that was not in a ballot")
+        if self._compared is not None:
+            _require(made == self._compared.own, "the set is not the one that rows read under")
+        elif VOTE not in self._stages:
+            written = {each for key, each in self._whole.items() if key not in self._refused and each.text}
+            for label in self.plan.labels:  # public drafts stand in it only where rows have written too few
+                foreign = [each for each in made if each.label == label and each not in written]
+                room = spec.shots - sum(each.label == label for each in written)
+                _require(len(foreign) <= max(0, room), "the set has a demonstration that was not written")
+        score = getattr(self._released.get(SCORE), "score", None)
         _require(self.made.score == score, "the set's score is not the one that was released")
 
-    def _check_written(self) -> None:
-        """Check that texts that are told stand in the set; public drafts only where rows have written too few."""
-        written = {each for key, each in self.whole.items() if key not in self.refused and each.text}
-        for label in self.plan.labels:
-            foreign = [each for each in self.made.demonstrations if each.label == label and each not in written]
-            room = self.plan.spec.shots - sum(each.label == label for each in written)
-            _require(len(foreign) <= max(0, room), "the set has a demonstration that was not written")
-
     def _compare(self, event: SetsCompared) -> None:
-        judges = self.stage in (CALIBRATE, SCORE) and self.stage not in self.released
-        _require(judges and self.compared is None, "sets that are compared out of their turn")
+        judges = self._stage in (CALIBRATE, SCORE) and self._stage not in self._released
+        _require(judges and self._compared is None, "sets that are compared out of their turn")
         for made in (event.public, event.own):
             told = Counter(each.label for each in made)
             few = set(told) <= set(self.plan.labels) and max(told.values(), default=0) <= self.plan.spec.shots
             _require(few, "sets of other labels, or larger than planned")
-        _require("vote" not in self.released or set(event.own) <= self.known, "a set that was not in a ballot")
-        self.compared = event
+        _require(VOTE not in self._released or set(event.own) <= self._ballots, "a set that was not in a ballot")
+        self._compared = event
 
-    def _write(self, event: DemoStarted | TokenReleased | DemoCompleted | DemoRefused | DemoCutOff) -> None:
-        label = event.demonstration.label if isinstance(event, DemoCompleted) else event.label
-        key = (label, event.number)
-        planned = label in self.plan.labels and event.number <= self.plan.sampling.shots
+    def _write(self, event: OfDemonstration, key: Key) -> None:
+        planned = key[0] in self.plan.labels and key[1] <= self.plan.sampling.shots
+        written = key in self._whole
         match event:
             case DemoStarted():
-                _require(planned and key not in self.steps, "a demonstration that was not planned, or begins twice")
-                self.steps[key] = 0
+                _require(planned and key not in self._steps, "a demonstration that was not planned, or begins twice")
+                self._steps[key] = 0
             case DemoCutOff(finished=finished):
-                _require(planned and key not in self.ended, "a demonstration that was not planned, or is cut off twice")
-                _require(key in self.steps or not finished, "a demonstration is finished that was not begun")
-                self.ended[key] = "finished" if finished else "left out"
+                once = planned and key not in self._finished
+                _require(once, "a demonstration that was not planned, or is cut off twice")
+                _require(key in self._steps or not finished, "a demonstration is finished that was not begun")
+                self._finished[key] = finished
             case TokenReleased():
-                in_turn = event.step == self.steps.get(key, -2) + 1 and key not in self.whole and key not in self.ended
-                _require(in_turn, "a token out of its turn")
+                in_turn = event.step == self._steps.get(key, -2) + 1 <= self.plan.sampling.tokens
+                _require(in_turn and not written and key not in self._finished, "a token out of its turn")
                 self._check_token(event)
-                self.steps[key] = event.step
+                self._steps[key] = event.step
             case DemoCompleted():
-                _require(key in self.steps and key not in self.whole, "a demonstration that is not being written")
-                _require(self.ended.get(key) != "left out", "a demonstration goes on that was left out")
-                self.whole[key] = event.demonstration
+                _require(key in self._steps and not written, "a demonstration that is not being written")
+                _require(self._finished.get(key, True), "a demonstration goes on that was left out")
+                self._whole[key] = event.demonstration
             case DemoRefused():
-                written = key in self.whole and key not in self.refused
-                _require(written, "a demonstration is refused that is not written, or twice")
-                self.refused.add(key)
+                once = written and key not in self._refused
+                _require(once, "a demonstration is refused that is not written, or twice")
+                self._refused.add(key)
 
     def _check_token(self, event: TokenReleased) -> None:
         """Check that a token is covered, and holds nothing beyond its mechanism's release."""
         plan, count = self.plan, len(event.candidates)
-        _require(event.step <= plan.sampling.tokens, "a token out of its turn")
         _require(event.chosen < count == len(event.public), "a token that is no candidate")
         _require(count <= plan.spec.candidates, "more candidates than the certificate's")
         _require(
@@ -395,3 +356,169 @@ class RunHistory:
                 # A selection pays for its winner alone.
                 norm = plan.mechanism.sensitivity(plan.sampling.unit_rows).norm
                 _require(norm is not Norm.RANGE, "values beside a token that its mechanism releases alone")
+
+
+_ADDED = {WHETHER_SHOWN, WHETHER_MET}
+"""Public inputs that a run adds to its plan's."""
+
+
+class RunJournal:
+    """The file to which a run writes its releases before anybody sees them; a UsageError where it cannot.
+
+    Attributes:
+        key: the run's key in the ledger.
+        begun, replayed: the first event of a run that was cut off, and the others; None where it only begins.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        key: str,
+        begun: RunStarted | None = None,
+        replayed: Sequence[RunEvent] | None = None,
+        whole: int = 0,
+        lines: int = 0,
+        missing: str = "",
+    ) -> None:
+        self.key, self.replayed = key, replayed
+        self.path, self.begun, self._whole, self._lines, self._missing = path, begun, whole, lines, missing
+        self._file: int | None = None
+        self._events: list[CuratorEvent] = []
+        self._seals, self._head = _Seals(key), ""
+
+    @classmethod
+    def new(cls, path: Path, key: str = "") -> RunJournal:
+        """The journal of a run that begins; its file is made with the first event. `key`: one of `new_key`, or any."""
+        if path.exists():
+            raise UsageError(f"'{path}' is there already: go on with its run, or choose another place.")
+        return cls(path, key or new_key())
+
+    @classmethod
+    def read(cls, path: Path, ledger: PrivacyLedger) -> RunJournal:
+        """The journal of a run that was cut off, with what the ledger noted last, should it not have got there."""
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise UsageError(f"Cannot read '{path}': give the file that the run wrote.") from error
+        try:
+            # What stands behind the last line break was torn; a text may hold what splitlines() takes for a line's end.
+            head, *sealed = content[: content.rfind(b"\n") + 1].decode().split("\n")[:-1] or [""]
+        except UnicodeDecodeError as error:
+            raise UsageError(f"Cannot read '{path}': it is not text.") from error
+        key = key_in(head)
+        if head != ledger.reserved_document(key):
+            raise UsageError("Line 1 of the run's file was edited: it is not what the ledger reserved this run for.")
+        lines = list(_Seals(key).opened(sealed))
+        events = _unfinished(head, lines)
+        missing = [line for line in ledger.newest(key).split("\n") if line and line not in lines]
+        try:
+            events = _unfinished(head, [*lines, *missing])
+        except UsageError:  # it does not follow what an older copy holds
+            missing = []
+        begun = events[0]
+        assert isinstance(begun, RunStarted)
+        whole = sum(len(line.encode()) + 1 for line in (head, *sealed))
+        return cls(path, key, begun, events[1:], whole, len(lines), "".join(f"{line}\n" for line in missing))
+
+    def plan(self, content: str) -> Plan:
+        """The plan of a run that was cut off, as the ledger reserved it, for the data set of that content."""
+        assert self.begun is not None
+        plan = plan_of(self.begun.demo_set)
+        inputs = tuple(each for each in plan.public_inputs if each not in _ADDED)
+        return replace(plan, public_inputs=inputs).for_content(content)
+
+    def head(self, planned: DemoSet) -> str:
+        """The file's first line, before anything is charged: the ledger keeps it."""
+        self._head = _head_of(planned, self.key)
+        return self._head
+
+    def begin(self, started: RunStarted) -> None:
+        """Open the file, and write the first line of a new run."""
+        self._events = [started, *(self.replayed or ())]
+        if self.begun is not None:
+            self._open(os.O_WRONLY | os.O_APPEND)
+            self._append(self._missing, durable=True)
+        else:
+            self._open(os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL)
+            self._put(f"{self._head}\n".encode(), durable=True)
+
+    def lines(self, *events: CuratorEvent) -> str:
+        """The lines that `write` writes, without their seals."""
+        return "".join(f"{line}\n" for event in events if (line := line_of(event)) is not None)
+
+    def write(self, *events: CuratorEvent) -> None:
+        """Write events that are yielded together; return when they are in the file.
+
+        Durable, but for single tokens: those that a loss of power takes are not drawn again.
+        """
+        if lines := self.lines(*events):
+            self._events += events
+            self._append(lines, durable=not all(isinstance(event, TokenReleased) for event in events))
+
+    def end(self, ended: ENDS, ledger: PrivacyLedger, disclosures: tuple[str, ...] = ()) -> None:
+        """The run file takes the journal's place, and the ledger forgets its lines.
+
+        After a TooLong, or a StudioError of the ledger, the journal stays, and can be gone on with.
+        """
+        self._append("", durable=True)
+        ledger.forget(self.key)  # all of it is in the file; and without a journal nobody would
+        text = to_lines([*self._events, ended], disclosures)
+        self.close()
+        atomic_write(self.path, text)
+
+    def close(self) -> None:
+        """Close the file as it is."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _open(self, flags: int) -> None:
+        try:
+            self._file = os.open(self.path, flags, 0o600)
+            os.ftruncate(self._file, self._whole)
+        except OSError as error:
+            raise _unwritable(self.path) from error
+
+    def _append(self, text: str, durable: bool) -> None:
+        """Append lines, each with its seal."""
+        sealed = []
+        for line in text.split("\n")[:-1]:
+            self._lines += 1
+            sealed.append(self._seals.sealed(self._lines, line))
+        self._put("".join(sealed).encode(), durable)
+
+    def _put(self, content: bytes, durable: bool) -> None:
+        assert self._file is not None
+        try:
+            while content:
+                content = content[os.write(self._file, content) :]
+            if durable:
+                os.fsync(self._file)
+        except OSError as error:
+            raise _unwritable(self.path) from error
+
+
+class _Seals:
+    """The seals of a journal's lines: digests under a key of this installation."""
+
+    def __init__(self, run: str) -> None:
+        self._run, self._key = run, derived_key("journal")
+
+    def sealed(self, number: int, line: str) -> str:
+        """A line with its seal and its line break; `number` counts from 1, without the first line."""
+        return f"{keyed_digest([self._run, str(number), line], self._key)} {line}\n"
+
+    def opened(self, sealed: Sequence[str]) -> Iterator[str]:
+        """The lines without their seals; a UsageError where one is not the one that was sealed at its place."""
+        for number, each in enumerate(sealed, 1):
+            line = each.partition(" ")[2]
+            if not hmac.compare_digest(f"{each}\n".encode(), self.sealed(number, line).encode()):
+                raise UsageError(
+                    f"Line {number + 1} of the run's file is not the one that was written there on this installation: "
+                    "give the file as the run left it."
+                )
+            yield line
+
+
+def _unwritable(path: Path) -> UsageError:
+    return UsageError(f"Cannot write the run's file '{path}': check its folder, and the room on the disk.")

@@ -39,9 +39,9 @@ from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Floats, Randomness, SecureRandomness
 from mechanisms.privacy_events import Composed, PrivacyEvent
 from mechanisms.records import Dataset, Demonstration, PromptTemplate
+from mechanisms.runs.drafts import asked_of, draft_tokens_of, written_publicly
 from mechanisms.runs.judging import Reader, of_units, right
 from mechanisms.runs.plan import FILE_FORMAT, LABEL_SET
-from mechanisms.runs.public_demonstrations import asked_of, draft_tokens_of, written_publicly
 from mechanisms.runs.run import TEST_SEED, divided, earlier_runs
 from mechanisms.runs.spec import SCORE, VOTE, RunSpec, Split
 from mechanisms.tallies import Prototypes, Weighing, weights
@@ -56,8 +56,7 @@ class ScoredSet:
     """Demonstrations and the task that they are for; public.
 
     Attributes:
-        asked: how the model was asked to write them.
-        draft_tokens: of a public draft, at most.
+        asked, draft_tokens: how the model is asked to write public ones.
         prior: what is added to each label's log-probability under the demonstrations; None where not measured.
         zero_shot: the same without demonstrations.
         public_only: the public-only set that the run compared it with, with its correction; None where there was none.
@@ -92,9 +91,7 @@ class ScoredSet:
     @property
     def weights(self) -> Mapping[str, float]:
         """What a row of each label counts in a score: public, at most 1."""
-        if self.sizes is None:
-            return dict.fromkeys(self.labels, 1.0)
-        return weights(self.sizes, Weighing.LABELS)
+        return dict.fromkeys(self.labels, 1.0) if self.sizes is None else weights(self.sizes, Weighing.LABELS)
 
     def as_read_by(self, model: LanguageModel) -> ScoredSet:
         """The set as a model may read it: without corrections that were measured with another one."""
@@ -110,11 +107,7 @@ class ScoredSet:
 
 
 def read_set(text: str) -> ScoredSet:
-    """Read a demo set, or JSON with its `demonstrations` and its `task` alone.
-
-    Raises:
-        UsageError: it is neither, or has a single label.
-    """
+    """Read a demo set, or JSON with its `demonstrations` and its `task` alone."""
     document = read_json(text)
     if isinstance(document, dict) and "format" in document:
         return of_demo_set(loads(text), check_signature(text) is Signature.VALID)
@@ -133,11 +126,7 @@ def read_set(text: str) -> ScoredSet:
 
 
 def of_demo_set(demo_set: DemoSet, signed_here: bool = False) -> ScoredSet:
-    """An export, read with the corrections that were measured for it.
-
-    Raises:
-        UsageError: it has a single label.
-    """
+    """An export, read with the corrections that were measured for it; a UsageError where it has a single label."""
     parameters = demo_set.certificate.parameters
     by_roles = Split.ROLES in (parameters.get("split"), parameters.get("division"))  # "division" until version 0.2.0
     read = sum(stage.role for stage in demo_set.stages if stage.name != SCORE)
@@ -186,13 +175,6 @@ class ScoreRequest:
         if self.prototypes_epsilon is not None and self.share > 1 - _ALL_BUT_ONE:
             raise UsageError("Prototypes are made of the units that do not score: choose a share below 1.")
 
-    def prototypes(self, dataset: Dataset) -> Prototypes | None:
-        """The prototypes from the units that do not score, calibrated; None where there are none."""
-        if self.prototypes_epsilon is None:
-            return None
-        target = PrivacyTarget(self.prototypes_epsilon, self.spec.delta)
-        return Prototypes.costing(target, dataset.by_user, len(dataset.labels))
-
 
 @dataclass(frozen=True)
 class ScoreFound:
@@ -226,11 +208,7 @@ def score_set(
     """Score a set beside zero-shot and public-only, on private rows that are charged before any of them is read.
 
     Args:
-        dataset: private.
-        scored: public.
-        request: public.
-        model: the language model.
-        ledger: where the run is reserved and charged.
+        dataset: private; set and request are public.
         embedder: for prototypes.
         randomness: the operating system's, unless this is a test.
 
@@ -246,7 +224,10 @@ def score_set(
     scored, data = scored.as_read_by(model), fingerprint(dataset)
     reader = Reader(model, scored.template, scored.labels, spec.max_record_tokens)
     arms = _arms(scored, model, spec.max_record_tokens)  # public, and the likeliest to fail: before anybody has paid
-    names, prototypes = [*arms], request.prototypes(dataset)
+    names, prototypes = [*arms], None
+    if request.prototypes_epsilon is not None:  # from the units that do not score
+        target = PrivacyTarget(request.prototypes_epsilon, spec.delta)
+        prototypes = Prototypes.costing(target, dataset.by_user, len(dataset.labels))
     tally = ScoreTally(spec.epsilon, dataset.by_user, scored.weighing is Weighing.LABELS)
     # Scorers and the others are disjoint, so that the larger list counts.
     lists: list[tuple[str, tuple[PrivacyEvent, ...]]] = [(SCORE, (tally.event,))]
@@ -287,17 +268,13 @@ def _arms(scored: ScoredSet, model: LanguageModel, cap: int) -> dict[str, tuple[
     """
     own, public = scored.template, scored.public_only
     compared: list[tuple[str, Sequence[Demonstration], PromptTemplate, Mapping[str, float] | None]]
+    compared = [(ZERO_SHOT, (), own, scored.zero_shot if scored.demonstrations else scored.prior)]
     if scored.demonstrations:
         if public is None:
             made = written_publicly(scored.demonstrations, scored.labels, scored.asked, model, scored.draft_tokens)
             public = PublicSet(made, own, None)
-        compared = [
-            (ZERO_SHOT, (), own, scored.zero_shot),
-            (PUBLIC_ONLY, public.demonstrations, public.template, public.prior),
-            (DEMONSTRATIONS, scored.demonstrations, own, scored.prior),
-        ]
-    else:
-        compared = [(ZERO_SHOT, (), own, scored.prior)]
+        compared.append((PUBLIC_ONLY, public.demonstrations, public.template, public.prior))
+        compared.append((DEMONSTRATIONS, scored.demonstrations, own, scored.prior))
     arms = {}
     for name, demonstrations, template, prior in compared:
         classifier = Classifier(model, template, scored.labels, demonstrations, max_query_tokens=cap)
@@ -309,7 +286,7 @@ def _arms(scored: ScoredSet, model: LanguageModel, cap: int) -> dict[str, tuple[
 def _parts(dataset: Dataset, share: float) -> tuple[Dataset, Dataset]:
     """The units that score, and those that do not."""
     if share > 1 - _ALL_BUT_ONE:
-        return dataset, dataset  # nobody is asked to do both: see `ScoreRequest`
+        return dataset, dataset  # nobody is asked to do both: `ScoreRequest` refuses it
     parts = divided(dataset, {VOTE: 1 - share, SCORE: share})
     return parts[SCORE], parts[VOTE]
 

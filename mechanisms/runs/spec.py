@@ -1,14 +1,17 @@
 """What an owner asks of a run: one model of public values, of which every setting is written once.
 
 From it come the options of the command line, the keys of a settings file, the bounds, labels and help of the app's
-controls, and the reference page. What is left open (None) follows from the labels and from public sizes: `defaults.py`.
-The same model with nothing left open is what a plan and a certificate state.
+controls, and the reference page. What is left open (None) follows from the labels and from public sizes (`completed`):
+many rows are limited by compute, few by noise. The same model with nothing left open is what a plan and a certificate
+state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from types import NoneType
 from typing import Any, Literal, Self, get_args, get_origin
 
@@ -20,7 +23,7 @@ from mechanisms.data.label_names import read_pairs
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
 from mechanisms.records import PromptTemplate, default_template
-from mechanisms.runs.stages import stage_names
+from mechanisms.runs.stages import stage_names, stages_by_place
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import (
     NoTransform,
@@ -31,7 +34,8 @@ from mechanisms.steps import (
     transform_class,
     transform_names,
 )
-from mechanisms.tallies import Weighing
+from mechanisms.steps.mechanism import Norm
+from mechanisms.tallies import Weighing, usual_weighing
 
 WRITE, VOTE, OPENINGS, CALIBRATE, SCORE = "write", "vote", "openings", "calibrate", "score"
 _SLACK = 1e-9
@@ -72,8 +76,8 @@ def setting(
     default: Any,
     title: str,
     help: str,
-    group: Group,
     *,
+    group: Group,
     flag: str = "",
     unit: str = "",
     words: Sequence[str] = (),
@@ -84,14 +88,15 @@ def setting(
 
     Args:
         default: None where it follows from the labels and from public sizes, or `otherwise` says what it means.
-        flag: on the command line, where it is not the field's name.
-        unit: of its number.
+        flag: where it is not the field's name.
         words: what may be said; of a yes or no, the word for no and the one for yes.
-        otherwise: what None means.
         bounds: as `pydantic.Field` takes them.
     """
     more: dict[str, Any] = {"group": group, "flag": flag, "unit": unit, "words": [*words], "otherwise": otherwise}
     return Field(default, title=title, description=help, json_schema_extra=more, **bounds)
+
+
+_task, _privacy, _of_stages, _tokens, _cap = (partial(setting, group=each) for each in Group)
 
 
 class RunSpec(BaseModel):
@@ -99,151 +104,115 @@ class RunSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    epsilon: float = setting(
-        1.0, "Epsilon", "What the run may cost, a measurement of sizes included.", Group.PRIVACY, gt=0, le=1e6
-    )
-    delta: float = setting(
-        1e-5, "Delta", "Failure probability of the claim, well under 1/n.", Group.PRIVACY, gt=0, lt=1
-    )
-    sizes: Literal["counted"] | dict[str, int] | None = setting(
+    epsilon: float = _privacy(1.0, "Epsilon", "What the run may cost, a measurement of sizes included.", gt=0, le=1e6)
+    delta: float = _privacy(1e-5, "Delta", "Failure probability of the claim, well under 1/n.", gt=0, lt=1)
+    sizes: Literal["counted"] | dict[str, int] | None = _privacy(
         None,
         "Label sizes",
         "Rows (or users) of each label, declared public: counted in the file, or A=n,B=n.",
-        Group.PRIVACY,
         otherwise="none: say this, or measure them",
     )
-    count_epsilon: float | None = setting(
+    count_epsilon: float | None = _privacy(
         None,
         "Epsilon for counting",
         "Measure the sizes with noise instead, for a share of epsilon.",
-        Group.PRIVACY,
         otherwise="not measured",
         gt=0,
     )
 
-    kind: str = setting("text", "What is one text?", "Message, question, review, ...", Group.TASK, max_length=200)
-    writer: str = setting("", "Who writes them?", "With an article, such as 'a patient'.", Group.TASK, max_length=200)
-    reader: str = setting("", "To whom?", "With an article, such as 'a clinic'.", Group.TASK, max_length=200)
-    relation: str = setting(
-        "about", "Text and label", "What joins them in a sentence: 'about', 'that is', ...", Group.TASK, max_length=200
+    kind: str = _task("text", "What is one text?", "Message, question, review, ...", max_length=200)
+    writer: str = _task("", "Who writes them?", "With an article, such as 'a patient'.", max_length=200)
+    reader: str = _task("", "To whom?", "With an article, such as 'a clinic'.", max_length=200)
+    relation: str = _task(
+        "about", "Text and label", "What joins them in a sentence: 'about', 'that is', ...", max_length=200
     )
-    label_words: dict[str, str] = setting(
-        {}, "Label words", "What a label is called in the sentence: A=words,B=words.", Group.TASK
+    label_words: dict[str, str] = _task({}, "Label words", "What a label is called in the sentence: A=words,B=words.")
+    sentence: str = _task(
+        "", "Own sentence", "Asks the model in place of the one made of these words; {label} stands in it."
     )
-    sentence: str = setting(
-        "", "Own sentence", "Asks the model in place of the one made of these words; {label} stands in it.", Group.TASK
+    instruction: str | None = _task(
+        None, "Instruction", "What the prompt that classifies asks for.", otherwise="made of the labels"
     )
-    instruction: str | None = setting(
-        None, "Instruction", "What the prompt that classifies asks for.", Group.TASK, otherwise="made of the labels"
-    )
-    text_field: str = setting("Text", "Name of the text", "How the prompt that classifies calls it.", Group.TASK)
-    label_field: str = setting("Label", "Name of the label", "How the prompt that classifies calls it.", Group.TASK)
-    shots: int = setting(2, "Demonstrations a label", "In the set.", Group.TASK, flag="shots-per-label", ge=1, le=50)
+    text_field: str = _task("Text", "Name of the text", "How the prompt that classifies calls it.")
+    label_field: str = _task("Label", "Name of the label", "How the prompt that classifies calls it.")
+    shots: int = _task(2, "Demonstrations a label", "In the set.", flag="shots-per-label", ge=1, le=50)
 
-    recipe: Recipe | None = setting(
+    recipe: Recipe | None = _of_stages(
         None,
         "Where demonstrations come from",
         "tokens: written token by token; vote: drafts that the rows vote on; both.",
-        Group.STAGES,
     )
-    split: Split | None = setting(
-        None,
-        "Split rows or epsilon?",
-        "Each row takes part in one stage, or in all with a share of epsilon.",
-        Group.STAGES,
+    split: Split | None = _of_stages(
+        None, "Split rows or epsilon?", "Each row takes part in one stage, or in all with a share of epsilon."
     )
-    shares: dict[str, float] | None = setting(
-        None, "Shares", "Of each stage, of rows or of epsilon: write=.4,vote=.2,...", Group.STAGES
+    shares: dict[str, float] | None = _of_stages(
+        None, "Shares", "Of each stage, of rows or of epsilon: write=.4,vote=.2,..."
     )
-    score: bool = setting(
-        True, "Private score", "Whether rows score the set in the end.", Group.STAGES, words=("none", "private")
-    )
-    drafts: int | None = setting(None, "Drafts a label", "That stand in a ballot.", Group.STAGES, ge=2, le=256)
-    draft_tokens: int = setting(40, "Tokens of a draft", "At most.", Group.STAGES, unit="tokens", ge=5, le=256)
-    weighing: Weighing | None = setting(
-        None, "What counts the same", "Every row, or every label, where the set is fitted and scored.", Group.STAGES
+    score: bool = _of_stages(True, "Private score", "Whether rows score the set in the end.", words=("none", "private"))
+    drafts: int | None = _of_stages(None, "Drafts a label", "That stand in a ballot.", ge=2, le=256)
+    draft_tokens: int = _of_stages(40, "Tokens of a draft", "At most.", unit="tokens", ge=5, le=256)
+    weighing: Weighing | None = _of_stages(
+        None, "What counts the same", "Every row, or every label, where the set is fitted and scored."
     )
 
-    mechanism: str = setting(
-        "gaussian", "Mechanism", "Releases a token from the rows' distributions.", Group.TOKENS, words=mechanism_names()
+    mechanism: str = _tokens(
+        "gaussian", "Mechanism", "Releases a token from the rows' distributions.", words=mechanism_names()
     )
-    transform: str = setting(
-        "none", "Transform", "Of each row's distribution, before the mechanism.", Group.TOKENS, words=transform_names()
+    transform: str = _tokens(
+        "none", "Transform", "Of each row's distribution, before the mechanism.", words=transform_names()
     )
-    parameters: dict[str, float | int | bool] = setting(
-        {}, "Parameters", "Of mechanism and transform, by their flags; the calibrated one is solved for.", Group.TOKENS
+    parameters: dict[str, float | int | bool] = _tokens(
+        {}, "Parameters", "Of mechanism and transform, by their flags; the calibrated one is solved for."
     )
-    written: int | None = setting(
-        None,
-        "Written a label",
-        "Demonstrations of each label that are written token by token.",
-        Group.TOKENS,
-        ge=1,
-        le=50,
+    written: int | None = _tokens(
+        None, "Written a label", "Demonstrations of each label that are written token by token.", ge=1, le=50
     )
-    scheme: Scheme = setting(
-        Scheme.PER_DEMONSTRATION, "Sampling", "A new sample of rows for every token, or for every text.", Group.TOKENS
+    scheme: Scheme = _tokens(
+        Scheme.PER_DEMONSTRATION, "Sampling", "A new sample of rows for every token, or for every text."
     )
-    subsets: int | None = setting(
-        None,
-        "Rows per token (M)",
-        "Expected rows at each token, or the number of subsets.",
-        Group.TOKENS,
-        ge=1,
-        le=100_000,
+    subsets: int | None = _tokens(
+        None, "Rows per token (M)", "Expected rows at each token, or the number of subsets.", ge=1, le=100_000
     )
-    per_subset: int | None = setting(
+    per_subset: int | None = _tokens(
         None,
         "Rows a subset (N)",
         "Subsets of N expected rows in place of single rows.",
-        Group.TOKENS,
         otherwise="each sampled unit is a row",
         ge=1,
         le=1000,
     )
-    tokens: int | None = setting(
-        None, "Tokens (T)", "Of a demonstration, each of them charged.", Group.TOKENS, unit="tokens", ge=1, le=100_000
+    tokens: int | None = _tokens(
+        None, "Tokens (T)", "Of a demonstration, each of them charged.", unit="tokens", ge=1, le=100_000
     )
-    min_tokens: int | None = setting(
-        None, "Tokens before the end", "A text does not end before it has so many.", Group.TOKENS, unit="tokens", ge=0
+    min_tokens: int | None = _tokens(
+        None, "Tokens before the end", "A text does not end before it has so many.", unit="tokens", ge=0
     )
-    candidates: int = setting(
-        16, "Candidates (K)", "Tokens of the public distribution that may be released.", Group.TOKENS, ge=2, le=1000
+    candidates: int = _tokens(
+        16, "Candidates (K)", "Tokens of the public distribution that may be released.", ge=2, le=1000
     )
-    candidate_top_p: float | None = setting(
+    candidate_top_p: float | None = _tokens(
         None,
         "Candidates' nucleus",
         "Candidates hold this share of the public distribution together, at most.",
-        Group.TOKENS,
         gt=0,
         le=1,
     )
 
-    max_record_tokens: int = setting(
-        48, "Tokens of a row", "A longer text is cut there.", Group.CAPS, unit="tokens", ge=1, le=1024
-    )
-    max_unit_records: int = setting(
-        3, "Rows of a user", "That a stage takes of one user, at most.", Group.CAPS, unit="rows", ge=1, le=64
+    max_record_tokens: int = _cap(48, "Tokens of a row", "A longer text is cut there.", unit="tokens", ge=1, le=1024)
+    max_unit_records: int = _cap(
+        3, "Rows of a user", "That a stage takes of one user, at most.", unit="rows", ge=1, le=64
     )
 
     @classmethod
     def of(cls, **values: Any) -> Self:
-        """A spec of some values.
-
-        Raises:
-            UsageError: one is unknown, of the wrong kind or out of range; the message names the first.
-        """
+        """A spec of some values; a UsageError names the first that is unknown, of the wrong kind or out of range."""
         try:
             return cls.model_validate(values)
         except ValidationError as error:
             raise UsageError(_in_words(error)) from None
 
     def with_(self, **values: Any) -> Self:
-        """The same with other values, checked.
-
-        Raises:
-            UsageError: see `of`.
-        """
+        """The same with other values, checked as `of` does."""
         return self.of(**{name: getattr(self, name) for name in self.model_fields_set} | values)
 
     @model_validator(mode="after")
@@ -299,12 +268,10 @@ class RunSpec(BaseModel):
 
     @property
     def made_mechanism(self) -> TokenMechanism:
-        """The mechanism with its own parameters.
-
-        Raises:
-            UsageError: one is out of range, or of another mechanism.
-        """
-        self._check_parameters()
+        """The mechanism with its own parameters; a UsageError where one is out of range, or of another mechanism."""
+        own = [*parameters(mechanism_class(self.mechanism)), *parameters(transform_class(self.transform))]
+        if foreign := sorted(set(self.parameters) - {each.flag for each in own}):
+            raise UsageError(f"--{foreign[0]} is no parameter of '{self.mechanism}' with transform '{self.transform}'.")
         return mechanism_class(self.mechanism)(**self._own(mechanism_class(self.mechanism)))
 
     @property
@@ -316,11 +283,6 @@ class RunSpec(BaseModel):
     def _own(self, config: Any) -> dict[str, Any]:
         own = (each for each in parameters(config) if each.flag in self.parameters)
         return {each.name: each.typed(self.parameters[each.flag]) for each in own}
-
-    def _check_parameters(self) -> None:
-        own = [*parameters(mechanism_class(self.mechanism)), *parameters(transform_class(self.transform))]
-        if foreign := sorted(set(self.parameters) - {each.flag for each in own}):
-            raise UsageError(f"--{foreign[0]} is no parameter of '{self.mechanism}' with transform '{self.transform}'.")
 
     def certified(self, *groups: Group) -> dict[str, Any]:
         """What a certificate states among its parameters of some groups: JSON."""
@@ -339,11 +301,7 @@ class RunSpec(BaseModel):
         return self.per_subset is None
 
     def sampling(self, share: float = 1.0) -> SamplingPlan:
-        """Who joins a token, once M and T are known.
-
-        Args:
-            share: of the units that may join at all.
-        """
+        """Who joins a token, once M and T are known; `share` of the units may join at all."""
         assert self.subsets is not None
         assert self.tokens is not None
         assert self.written is not None
@@ -363,7 +321,6 @@ class Setting:
 
     Attributes:
         flag: on the command line and in a file, without dashes.
-        unit: of its number; empty where there is none.
         kinds: types of what may be said; None, which leaves it open, is not among them.
     """
 
@@ -392,11 +349,7 @@ class Setting:
         return None if self.choices else "|".join(map(_placeholder, self.kinds))
 
     def help(self, usual: Any = None) -> str:
-        """Title, help, bounds and default.
-
-        Args:
-            usual: what the default is, where it is not the field's own.
-        """
+        """Title, help, bounds and default: `usual`, where it is not the field's own."""
         limits = " and ".join(
             f"{words} {getattr(each, limit):g}"
             for limit, words in _LIMITS
@@ -419,11 +372,7 @@ class Setting:
         return str(value) if isinstance(value, StrEnum) else value
 
     def read(self, said: str) -> Any:
-        """What was said, for `RunSpec.of`, which reads numbers.
-
-        Raises:
-            UsageError: it has no pairs where there should be some, or names something twice.
-        """
+        """What was said, for `RunSpec.of`, which reads numbers; a UsageError where pairs are none or repeated."""
         if bool in self.kinds:
             return bool(self._words.index(said))
         literals = [each for kind in self.kinds if get_origin(kind) is Literal for each in get_args(kind)]
@@ -490,3 +439,165 @@ def _in_words(error: ValidationError) -> str:
         return message
     setting = SETTINGS[place.split(".")[0]]
     return f"{setting.field.title} ({setting.flag}): {message[:1].lower()}{message[1:]}."
+
+
+MOST_WRITTEN_LABELS = 12
+"""Labels up to which a run writes token by token: each label takes its own sample, and its own time."""
+MOST_CORRECTED_LABELS = 24
+"""Labels up to which a correction is measured. Every label's sum gets the same noise, so that more labels need more
+rows, and a row takes longer to read with every label."""
+MOST_PROMPTED = 16
+"""The most demonstrations of each label that are read in one prompt: no row scores larger sets."""
+
+_FEWEST_FOR_ROLES, _FEWEST_OF_A_LABEL, _ENOUGH_FOR_ROLES = 1200, 160, 2000
+_VOTERS_A_LABEL, _CALIBRATORS_A_LABEL = 40, 24
+"""Units for each of many labels: only a label's own rows vote on its drafts, and noise is added to each label's sum."""
+_MOST_VOTERS = 0.5
+
+FEWEST_SUBSETS, SUBSETS, SUBSETS_OF_MANY = 4, 100, 56
+"""M; that of many from `fewest_for_roles` units on, since the first token waits until all these rows are read. With
+2,000 rows, four labels and epsilon 1 they give a signal-to-noise of 10. More rows give more: each joins less often."""
+TOKENS = 24
+MIN_TOKENS = 8
+"""Tokens before a demonstration may end: small models like to write a title."""
+INDEX_NUCLEUS = 0.9
+"""Where only a token's index is released its noise cannot be read: what no text goes on with is no candidate."""
+
+FEWEST_DRAFTS, MOST_DRAFTS = 8, 24
+DRAFTS_A_WINNER = 2
+"""Drafts for each demonstration that is asked for, at least: with fewer, the vote would leave nothing out."""
+_LAPLACE_DEVIATION = math.sqrt(2)
+CLEARANCE, EXCESS = 4.0, 2.0
+"""A winner should exceed the average draft by so many deviations of the noise, if it has so many times its votes."""
+
+
+def fewest_for_roles(labels: int) -> int:
+    """The number of units from which on roles are proposed: with fewer, some role says little through its noise."""
+    return min(_ENOUGH_FOR_ROLES, max(_FEWEST_FOR_ROLES, _FEWEST_OF_A_LABEL * labels))
+
+
+def completed(spec: RunSpec, sizes: Mapping[str, int]) -> RunSpec:
+    """The spec with nothing left open, for so many units of each label.
+
+    Raises:
+        UsageError: a size is not positive, or what is asked does not go together.
+    """
+    if not sizes or min(sizes.values()) < 1:
+        empty = min(sizes, key=lambda label: sizes[label]) if sizes else ""
+        raise UsageError(f"The label '{empty}' has a declared size of 0: leave it out, or declare its size.")
+    recipe = spec.recipe or _recipe(spec, len(sizes))
+    stages = _stages(spec, recipe, len(sizes))
+    weighing = spec.weighing or (Weighing.ROWS if len(sizes) > MOST_CORRECTED_LABELS else usual_weighing(sizes))
+    shares, split = _shares(spec, stages, sizes, weighing)
+    written = spec.written or (1 if recipe is Recipe.BOTH else spec.shots)
+    tokens = spec.tokens or TOKENS
+    most = SUBSETS_OF_MANY if sum(sizes.values()) >= fewest_for_roles(len(sizes)) else SUBSETS
+    mechanism = mechanism_class(spec.mechanism)
+    released_whole = mechanism.uses_private_rows and mechanism().sensitivity(True).norm is not Norm.RANGE
+    found = {
+        "recipe": recipe,
+        "split": split,
+        "shares": shares,
+        "written": written,
+        "tokens": tokens,
+        "min_tokens": min(tokens, MIN_TOKENS) if spec.min_tokens is None else min(tokens, spec.min_tokens),
+        # M is at most the units of the smallest label: with more, all of them would join each time.
+        "subsets": spec.subsets or max(FEWEST_SUBSETS, min([most, *sizes.values()])),
+        "drafts": spec.drafts or _drafts(spec, shares.get(VOTE, 0.0), split, sizes),
+        "weighing": weighing,
+        "candidate_top_p": spec.candidate_top_p or (1.0 if released_whole else INDEX_NUCLEUS),
+    }
+    if recipe is Recipe.BOTH and (not mechanism.uses_private_rows or mechanism.not_private):
+        raise UsageError(f"A recipe does not write with '{spec.mechanism}': choose a private mechanism.")
+    return spec.with_(**found)
+
+
+def _recipe(spec: RunSpec, labels: int) -> Recipe:
+    """Both, where a recipe can write with the mechanism; many labels and many demonstrations are voted for."""
+    mechanism = mechanism_class(spec.mechanism)
+    if labels < 2 or not mechanism.uses_private_rows or mechanism.not_private:
+        return Recipe.TOKENS
+    asked = {"mechanism", "transform", "parameters", "scheme", "subsets", "per_subset", "tokens", "written"}
+    asks = bool(asked & spec.model_fields_set) or WRITE in (spec.shares or {})
+    return Recipe.BOTH if asks or labels <= MOST_WRITTEN_LABELS else Recipe.VOTE
+
+
+def _stages(spec: RunSpec, recipe: Recipe, labels: int) -> list[str]:
+    """The stages that take part, in their order."""
+    known = stages_by_place()
+    if recipe is Recipe.TOKENS and spec.shares is None:
+        return [WRITE]
+    if spec.shares is not None:
+        return [name for name in known if name in spec.shares]
+    sources = SOURCES[recipe]
+    left_out = {WRITE, VOTE} - sources
+    if not spec.score:
+        left_out.add(SCORE)
+    if spec.shots > MOST_PROMPTED or labels < 2:
+        left_out |= {CALIBRATE, SCORE}
+    if labels > MOST_CORRECTED_LABELS:
+        left_out.add(CALIBRATE)
+    return [name for name in known if name not in left_out]
+
+
+def _shares(
+    spec: RunSpec, stages: list[str], sizes: Mapping[str, int], weighing: Weighing
+) -> tuple[dict[str, float], Split]:
+    """The share of each stage, and of what."""
+    if spec.shares is not None:
+        return {name: spec.shares[name] for name in stages}, spec.split or Split.ROLES
+    if len(stages) == 1:
+        return {stages[0]: 1.0}, spec.split or Split.EPSILON
+    units = sum(sizes.values())
+    split = spec.split or (Split.ROLES if units >= fewest_for_roles(len(sizes)) else Split.EPSILON)
+    known = stages_by_place()
+    if split is Split.EPSILON:
+        whole = sum(known[name].parts for name in stages)
+        return {name: known[name].parts / whole for name in stages}, split
+    return _roles(stages, units, len(sizes), weighing), split
+
+
+def _roles(stages: list[str], units: int, labels: int, weighing: Weighing) -> dict[str, float]:
+    """Shares that give each stage the units it wants; below `fewest_for_roles`, the shares for that many.
+
+    What stages want is what two cores read in a good minute. All other units write: a sample out of more units costs
+    the same time and needs less noise.
+    """
+    known = stages_by_place()
+    wanted = {name: known[name].wanted for name in stages if known[name].wanted is not None}
+    if VOTE in wanted:
+        wanted[VOTE] = max(wanted[VOTE], _VOTERS_A_LABEL * labels)
+    if CALIBRATE in wanted:
+        wanted[CALIBRATE] = max(wanted[CALIBRATE], _CALIBRATORS_A_LABEL * labels)
+    if SCORE in wanted and weighing is Weighing.LABELS:
+        wanted[SCORE] *= 2  # the few scorers of a small label count as much as the many of a large one
+    among = max(units, fewest_for_roles(labels))
+    shares = {name: count / among for name, count in wanted.items()}
+    if VOTE in shares:
+        shares[VOTE] = min(shares[VOTE], _MOST_VOTERS)
+    shares = {name: _two_digits(share) for name, share in shares.items()}
+    if WRITE in stages:
+        shares[WRITE] = _two_digits(1 - sum(shares.values()))
+    elif OPENINGS in shares:
+        shares[OPENINGS] = _two_digits(1 - sum(share for name, share in shares.items() if name != OPENINGS))
+    return {name: shares[name] for name in stages}
+
+
+def _two_digits(share: float) -> float:
+    """A share cut to two digits: short in certificates, and never more than 1 in sum."""
+    unit = 10.0 ** (math.floor(math.log10(share)) - 1)
+    # The quotient of two decimals may fall a hair short of the whole number that it is.
+    return float(f"{math.floor(share / unit + 1e-6) * unit:.2g}")
+
+
+def _drafts(spec: RunSpec, share: float, split: Split, sizes: Mapping[str, int]) -> int:
+    """J: as many as the smallest label's voters can judge, and twice what the set needs.
+
+    A draft of the field has v / J votes, a winner `EXCESS` times as many more, and that excess should be `CLEARANCE`
+    deviations of the noise: J = EXCESS v / (CLEARANCE * 1.41 / epsilon).
+    """
+    smallest = min(sizes.values())
+    voters, spent = (share * smallest, spec.epsilon) if split is Split.ROLES else (smallest, share * spec.epsilon)
+    judged = EXCESS * voters * spent / (CLEARANCE * _LAPLACE_DEVIATION)
+    usual = int(min(MOST_DRAFTS, max(FEWEST_DRAFTS, judged)))
+    return max(usual, DRAFTS_A_WINNER * spec.shots)

@@ -8,8 +8,9 @@ stands in the `RunState`.
 from __future__ import annotations
 
 import math
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
@@ -22,22 +23,75 @@ from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Randomness
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.records import Dataset, Demonstration
-from mechanisms.runs.drafts import Drafts, Nearness, write_drafts, write_samples
-from mechanisms.runs.events import CandidateSet, CuratorEvent, Drafting, Release, SetsCompared
-from mechanisms.runs.gate import Gate
-from mechanisms.runs.resume import Journal, mark_released
-from mechanisms.runs.text import cleaned
-from mechanisms.runs.work import Work
-from mechanisms.runs.writing import Writing
+from mechanisms.runs.drafts import Drafts, Nearness, interleaved, write_drafts, write_samples
+from mechanisms.runs.events import CandidateSet, CuratorEvent, Drafting, Key, Release, SetsCompared
+from mechanisms.runs.judging import Judging
+from mechanisms.runs.text import Gate, cleaned
 
 if TYPE_CHECKING:
-    from mechanisms.runs.judging import Judging
     from mechanisms.runs.plan import EventLists, Plan
+    from mechanisms.runs.run_file import RunJournal
 
-Texts = dict[str, tuple[str, ...]]
-"""The texts of each label."""
 _SAME_NOISE = 1e-9
 """By so much, relatively, the last digits of a deviation may differ."""
+_ROWS, _LENGTH, _STEPS = 16, 64, 4
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a run asks of the models: public numbers, expected.
+
+    Attributes:
+        read: rows of prompts that are computed, in positions.
+        written: tokens of rows that are decoded.
+        embedded: texts that the embedding model reads.
+    """
+
+    read: float = 0.0
+    written: float = 0.0
+    embedded: float = 0.0
+
+    def __add__(self, other: Work) -> Work:
+        return Work(self.read + other.read, self.written + other.written, self.embedded + other.embedded)
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Seconds of a position, of a token, and of a text; measured here."""
+
+    position: float
+    token: float
+    text: float = 1 / 250
+
+    def seconds(self, work: Work) -> float:
+        """The time of some work."""
+        return work.read * self.position + work.written * self.token + work.embedded * self.text
+
+
+def measure(
+    model: LanguageModel, embedder: Embedder | None = None, clock: Callable[[], float] = time.perf_counter
+) -> Speed:
+    """Measure the models on public text, in a few seconds."""
+    words = (model.encode("the model is measured on public text ") * _LENGTH)[:_LENGTH]
+    # The first pass of a shape takes memory, and an engine may look whether rows are computed alike in it.
+    model.open([], [words] * _ROWS, _LENGTH, _STEPS).advance([words[0]] * _ROWS)
+    started = clock()
+    session = model.open([], [words] * _ROWS, _LENGTH, _STEPS)
+    read = clock()
+    for _ in range(_STEPS):
+        session.advance([words[0]] * _ROWS)
+        _ = session.logits().max()
+    written = clock()
+    speed = Speed((read - started) / (_ROWS * _LENGTH), (written - read) / (_ROWS * _STEPS))
+    return speed if embedder is None else replace(speed, text=measure_embedder(embedder, clock))
+
+
+def measure_embedder(embedder: Embedder, clock: Callable[[], float] = time.perf_counter) -> float:
+    """Seconds in which the embedding model reads a text, measured on public ones."""
+    embedder.embed(["public text"])
+    begun = clock()
+    embedder.embed(["a public text of usual length, as people write them " * 2] * 4)
+    return (clock() - begun) / 4
 
 
 @dataclass(frozen=True)
@@ -53,7 +107,7 @@ class PlannedStage(ABC):
         noun: the stage in a sentence, as in "it had got as far as the vote".
         wanted: how many units its role should have; None: all that the roles of the other stages leave.
         parts: its weight where stages share epsilon: its share is `parts` over the sum of all stages' parts.
-        releases: types of the events that the stage marks as released, all of them public.
+        releases: types of the events that the stage marks as released, each once, all of them public.
         charges_itself: whether the step charges its parts one by one, each before its first release.
     """
 
@@ -72,17 +126,13 @@ class PlannedStage(ABC):
     @property
     @abstractmethod
     def events(self) -> tuple[PrivacyEvent, ...]:
-        """The privacy events of a unit that takes part."""
+        """The privacy events of a unit that takes part; of several, of the one with the highest cost."""
 
     def charges(self) -> EventLists:
         """The stage's events, by event list."""
         if self.plan.by_roles:
             return ((self.name, self.events),)
         return tuple((name, self.events) for name in self.plan.shared_lists)
-
-    def dearest(self) -> tuple[PrivacyEvent, ...]:
-        """The events of the unit with the highest cost."""
-        return self.events
 
     @abstractmethod
     def work(self) -> Work:
@@ -96,54 +146,33 @@ class PlannedStage(ABC):
     def task(self) -> str:
         """What its units do, as the rest of a sentence that begins with them."""
 
-    def check(self, event: Release, before: Sequence[Release]) -> None:
-        """Refuse a release that its run cannot have told: a file may come from anywhere.
-
-        Args:
-            event: of one of the types of `releases`.
-            before: those of this stage that were told before.
-
-        Raises:
-            UsageError: it has not been paid for, or does not fit the plan.
-        """
-        if any(type(each) is type(event) for each in before):
-            raise UsageError("a release that was told before")
+    def check(self, event: Release) -> None:
+        """Refuse a release (of a type in `releases`) that was not paid for or does not fit the plan: files come from
+        anywhere."""
+        assert isinstance(event, self.releases)
 
     @abstractmethod
     def begin(self, state: RunState) -> Step:
-        """The stage's step in a run; it has read nothing yet."""
+        """The stage's step in a run; it has read nothing yet. A UsageError where the model is too small for it."""
 
 
 class Step(Protocol):
     """A stage at work. Its state follows from the events that `apply` gets, now or from a journal."""
 
-    def events(
-        self, run: LedgerRun | None, replayed: Sequence[CuratorEvent], journal: Journal | None
-    ) -> Iterator[Sequence[CuratorEvent]]:
+    def events(self, run: LedgerRun | None, journal: RunJournal | None) -> Iterator[Sequence[CuratorEvent]]:
         """What was not applied yet of the stage, which has been charged; what is released together comes together.
 
         The caller applies the events before it asks for the next ones.
 
         Args:
             run: the ledger's run, in which a release is marked before it is yielded; None where nothing is charged.
-            replayed: the events that were yielded before the interruption.
-            journal: turns events into the lines that the ledger keeps with a mark; without it nothing is marked.
-
-        Raises:
-            UsageError: the replayed events do not agree with the ledger.
+            journal: has the lines that the ledger keeps with a mark; without it nothing is marked.
         """
         ...
 
     def apply(self, event: CuratorEvent) -> None:
-        """Update the state by an event of this stage; ignore others.
-
-        Raises:
-            UsageError: the event cannot be of this run.
-        """
+        """Update the state by an event of this stage; ignore others. A UsageError where it cannot be of this run."""
         ...
-
-
-# The state that the steps of one run share.
 
 
 @dataclass
@@ -151,8 +180,8 @@ class RunState:
     """The state that the steps of one run share. All of it but `parts` is public or released.
 
     Attributes:
-        plan: public.
         parts: the rows that each stage may read; private.
+        curator: whether clean values are told, too.
         held_out: whether the scoring rows took part in nothing else, in this run or another.
         openings: how texts of each label begin, each with its weight; empty where nothing was released or cleared.
         public: the drafts of each label, before any vote, best first.
@@ -167,13 +196,13 @@ class RunState:
     model: LanguageModel
     embedder: Embedder | None
     randomness: Randomness
-    writing: Writing | None
+    curator: bool
     held_out: bool
     openings: dict[str, dict[str, float]] = field(default_factory=dict)
-    public: Texts = field(default_factory=dict)
-    written: Texts = field(default_factory=dict)
+    public: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    written: dict[str, tuple[str, ...]] = field(default_factory=dict)
     refused: list[Refusal] = field(default_factory=list)
-    winners: Texts = field(default_factory=dict)
+    winners: dict[str, tuple[str, ...]] = field(default_factory=dict)
     compared: SetsCompared | None = None
 
     @cached_property
@@ -195,8 +224,6 @@ class RunState:
     @cached_property
     def judging(self) -> Judging:
         """What the judging stages share, once the set is made."""
-        from mechanisms.runs.judging import Judging  # knows the stages' events, which know this file
-
         assert self.compared is not None
         sets = (
             CandidateSet("zero-shot", ()),
@@ -206,21 +233,13 @@ class RunState:
         return Judging(self.plan, self.parts, sets, self.model, self.randomness, self.held_out)
 
     def try_the_model(self) -> Iterator[Drafting]:
-        """Write drafts of the first label unless a few samples show that the model writes texts of it.
-
-        Raises:
-            UsageError: it writes no usable drafts.
-        """
+        """Write drafts of the first label unless a few samples show that the model writes texts of it."""
         asked, labels = self.plan.spec.asked, self.plan.labels
         if not any(cleaned(text, asked, labels[0], labels, self.gate) for text in self.samples):
             yield from self.first_drafts(labels[:1])
 
     def first_drafts(self, labels: Sequence[str] | None = None) -> Iterator[Drafting]:
-        """Write the first drafts of some labels, or of all, unless they exist.
-
-        Raises:
-            UsageError: the model writes no usable drafts, or prompts of them are too long for it.
-        """
+        """Write the first drafts of some labels, or of all, unless they exist; a UsageError where none are usable."""
         every, spec = self.plan.labels, self.plan.spec
         assert spec.drafts is not None
         for label in labels or every:
@@ -229,10 +248,6 @@ class RunState:
                 taken = [text for other, texts in self.public.items() if other != label for text in texts]
                 wanted = Drafts(spec.asked, label, every, spec.drafts, spec.draft_tokens, self.openings.get(label, {}))
                 self.public[label] = write_drafts(self.model, wanted, self.gate, self.randomness, taken, self.nearness)
-
-    def refuse(self, label: str, reason: str) -> None:
-        """Note what the gate refused."""
-        self.refused.append(Refusal(label, reason))
 
     def chosen(self, label: str) -> tuple[str, ...]:
         """The texts of a label's demonstrations as it stands: winners of the vote, else what was written, then drafts.
@@ -243,11 +258,7 @@ class RunState:
         return tuple(dict.fromkeys(standing))[: self.plan.spec.shots]
 
     def compare(self) -> Iterator[CuratorEvent]:
-        """Tell the sets that rows read under, unless they were told; the caller applies the event.
-
-        Raises:
-            UsageError: see `first_drafts`.
-        """
+        """Tell the sets that rows read under, unless they were told; the caller applies the event."""
         if self.compared is None:
             yield from self.first_drafts()
             labels, shots = self.plan.labels, self.plan.spec.shots
@@ -261,28 +272,12 @@ class RunState:
         return self.judging.kept(kept) if "judging" in self.__dict__ else kept
 
     def _standing(self) -> tuple[Demonstration, ...]:
-        """The set as it stands."""
         labels = self.plan.labels
         return interleaved({label: self.chosen(label) for label in labels}, labels)
 
 
-def interleaved(texts: Mapping[str, Sequence[str]], labels: Sequence[str]) -> tuple[Demonstration, ...]:
-    """Demonstrations with the labels taking turns: a small model answers with whatever stands last in a block."""
-    most = max(len(texts[label]) for label in labels)
-    return tuple(
-        Demonstration(texts[label][number], label)
-        for number in range(most)
-        for label in labels
-        if number < len(texts[label])
-    )
-
-
 def check_noise(told: float, certified: float) -> None:
-    """Refuse a deviation of noise that is not the certificate's.
-
-    Raises:
-        UsageError: it is not.
-    """
+    """Refuse a deviation of noise that is not the certificate's."""
     if not math.isclose(told, certified, rel_tol=_SAME_NOISE):
         raise UsageError("noise that is not the certificate's")
 
@@ -290,6 +285,11 @@ def check_noise(told: float, certified: float) -> None:
 def release_name(stage: str, event: CuratorEvent) -> str:
     """The name of a release in the ledger. It holds no label: a label may have the name of a stage."""
     return f"{type(event).__name__} in {stage}"
+
+
+def part_of(key: Key) -> str:
+    """The name of a demonstration's part in the ledger."""
+    return f"write {key[0]} {key[1]}"
 
 
 P = TypeVar("P", bound=PlannedStage)
@@ -302,14 +302,12 @@ class OneRelease(ABC, Generic[P]):
         self._stage, self._state = stage, state
         self._done = False
 
-    def events(
-        self, run: LedgerRun | None, replayed: Sequence[CuratorEvent], journal: Journal | None
-    ) -> Iterator[Sequence[CuratorEvent]]:
+    def events(self, run: LedgerRun | None, journal: RunJournal | None) -> Iterator[Sequence[CuratorEvent]]:
         if self._done:
             return
         for event in self._asked():
-            if isinstance(event, Release):
-                mark_released(run, journal, release_name(self._stage.name, event), event)
+            if isinstance(event, Release) and run and journal:
+                run.mark(release_name(self._stage.name, event), journal.lines(event))
             yield [event]
 
     @abstractmethod

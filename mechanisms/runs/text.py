@@ -1,22 +1,111 @@
-"""What a text says beyond the labels' own names, in any script."""
+"""What a text is: rules on public values alone, in any language that has letters."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections.abc import Sequence
+from itertools import groupby
 
 from mechanisms.asking import LENGTH, Asked
+from mechanisms.inference import LanguageModel
 from mechanisms.inference.prompts import one_line
-from mechanisms.runs.gate import Gate, is_letter
+
+_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_MOST_PIECES = 2.4
+"""Pieces of a word, on average, in a language that the tokenizer was made for; see `Gate`."""
+_TIMES_USUAL = 1.5
+_MOST_SAMPLED = 64
+"""Words that are looked at: a text has no more that tell something new."""
+_LEAST_SHARE_OF_LETTERS = 0.6
+_LEAST_SHARE_OF_NEW = 0.6
+_FEWEST_RUNS = 6
+
+_MARKUP = re.compile(r"\*\*|__|```|\[[A-Z][A-Za-z' /_-]*\]|[{}]|<\w+>|\ufffd")
+"""Markup, and blanks to fill in: the web, not a text of the label."""
+_ADDRESS = re.compile(r"\S+://\S+|\S*www\.\S+|\S+@\S+")
+_BREAKS_OFF = re.compile(r"[,:(\[{<\-–—/&@#*=+][\s'\"”’]*$")
+_GLUED = re.compile(r"[^\W\d_][!?]{1,3}[^\W\d_]{2,}|\d[.:]\d+[.:]\d+[.:](?!\d)")
+"""Signs inside a word, and numbers that are none."""
+_SYLLABLES = re.compile(r"([^\W\d_]{2,4})\1\1|([^\W\d_]{4,})\2")
+_CLOSES_NOTHING = re.compile(r"[.!?]['’]$")
+_OPENS = re.compile(r"(?<!\w)['‘’]")
+_AT_THE_END = 60
+_PAIRS = ("()", "（）", "[]", "«»")
 
 
-def without_labels(text: str, labels: Sequence[str]) -> str:
-    """The text in lower case without the labels' names, which say nothing about how their texts are written."""
-    rest = text.casefold()
-    for each in sorted(labels, key=len, reverse=True):
-        rest = rest.replace(each.casefold(), " ")
-    return rest
+class Gate:
+    """Judges texts by the pieces in which a model's tokenizer writes their words.
+
+    A language that the tokenizer was not made for needs more pieces a word. Public texts of the task, as the model
+    writes them, say how many are `usual`.
+    """
+
+    def __init__(self, model: LanguageModel, usual: Sequence[str] = ()) -> None:
+        self._model, self._most = model, _MOST_PIECES
+        self._known: dict[str, int] = {}
+        found = [pieces for text in usual if (pieces := self._pieces(text)) is not None]
+        if found:
+            self._most = max(_MOST_PIECES, _TIMES_USUAL * sorted(found)[len(found) // 2])
+
+    def reason(self, text: str) -> str | None:
+        """Why a text is none, in a few words; None where it is one."""
+        text = _ADDRESS.sub(" ", text)
+        words = _WORD.findall(text)
+        lower = [word.casefold() for word in words]
+        pieces = self._pieces(text)
+        rules = {
+            "no words": not words,
+            "words that are none": pieces is not None and pieces > self._most,
+            "mostly other than letters": _mostly_signs(text, _LEAST_SHARE_OF_LETTERS),
+            "markup, or a blank to fill in": bool(_MARKUP.search(text)),
+            "it breaks off": bool(_BREAKS_OFF.search(text)) or _unpaired(text),
+            "the same syllables again": bool(_SYLLABLES.search(text)),
+            "signs inside words or numbers": bool(_GLUED.search(text)),
+            "it repeats itself": _loops(lower),
+        }
+        return next((reason for reason, holds in rules.items() if holds), None)
+
+    def _pieces(self, text: str) -> float | None:
+        """Pieces of a word, on average; None for a text without words that spaces divide."""
+        words = _WORD.findall(text)[:_MOST_SAMPLED]
+        letters = [each for each in text if is_letter(each)]
+        # A script without cases needs no spaces between its words.
+        if not words or 2 * sum(each.upper() == each.lower() for each in letters) > len(letters):
+            return None
+        return sum(map(self._pieces_of, words)) / len(words)
+
+    def _pieces_of(self, word: str) -> int:
+        if word not in self._known:
+            written = (len(self._model.encode(f" {each}")) for each in {word, word.lower()})
+            self._known[word] = min(written)
+        return self._known[word]
+
+
+def is_letter(character: str) -> bool:
+    """A letter, or a sign that belongs to one, as the vowels of Hindi and Thai."""
+    return character.isalpha() or unicodedata.category(character).startswith("M")
+
+
+def _mostly_signs(text: str, least: float) -> bool:
+    visible = [each for each in text if not each.isspace()]
+    return sum(map(is_letter, visible)) < least * len(visible)
+
+
+def _unpaired(text: str) -> bool:
+    """Whether a text ends inside brackets, or with a quote that nothing opened."""
+    end = text[-_AT_THE_END:]
+    if any(end.rfind(pair[0]) > end.rfind(pair[1]) for pair in _PAIRS):
+        return True
+    return bool(_CLOSES_NOTHING.search(text)) and not _OPENS.search(text[:-1])
+
+
+def _loops(words: Sequence[str]) -> bool:
+    """One word three times in a row, or runs of three words that come again and again."""
+    if any(len([*run]) >= 3 for _, run in groupby(words)):
+        return True
+    runs = [tuple(words[i : i + 3]) for i in range(len(words) - 2)]
+    return len(runs) >= _FEWEST_RUNS and len(set(runs)) < _LEAST_SHARE_OF_NEW * len(runs)
 
 
 # Where sentences end, in any script: a text that stops in the middle of one can be cut back to the one before.
@@ -43,8 +132,8 @@ def whole_sentences(text: str) -> str:
 # Which drafts are fit to stand in a ballot: rules on public text alone, in any language that has letters.
 
 _LEAST_WORDS, _LEAST_LETTERS = 4, 10
-_LEAST_SHARE_OF_LETTERS = 0.7
-_LEAST_SHARE_OF_NEW = 0.7
+_LEAST_LETTERS_OF_DRAFT = 0.7
+_LEAST_NEW_OF_DRAFT = 0.7
 _RUN = 3
 """Characters of the runs by which repetition is measured: words would need spaces between them."""
 _LEAST_QUOTE = 12
@@ -55,7 +144,7 @@ _ENDLESS = re.compile("[\u0e00-\u0eff]")
 _FIELD = re.compile(r"\W*\w+:")
 _NUMBERED = re.compile(r"\W*(?:\d+(?:\.\d+)*[.):\]]|\d+\.\d|\d+\s[-–—]\s|\d{4,}-\d|[^\W\d_]\)|[-*•·‣▪–—+](?:\s|$))")
 _ITEMS = re.compile(r"\d+(?:\.\d+){3,}|\s\d+[.)]\s.*\s\d+[.)](?!\S)")
-_MARKUP = re.compile(r"://|www\.|\S@\S|\*\*|__|`|#\w|&\w+;|[\[\]{}<>|\\]")
+_MARKUP_OF_DRAFT = re.compile(r"://|www\.|\S@\S|\*\*|__|`|#\w|&\w+;|[\[\]{}<>|\\]")
 _OFFERS = re.compile(
     r"\b(how (can|may) (i|we) (help|assist)|can i help you|(here|happy|glad|ready) to (help|assist)|assist you|"
     r"sorry (to hear|for your)|as an ai\b|"
@@ -67,24 +156,21 @@ _QUOTES = {'"': '"', "“": "”", "„": "“”", "«": "»", "»": "«", "‘
 
 
 def cleaned(text: str, asked: Asked, label: str, labels: Sequence[str], gate: Gate) -> str | None:
-    """A draft that can stand as a demonstration, cut back to its last whole sentence; None where it cannot.
-
-    Args:
-        text: public, as the model wrote it for `label`.
-        asked: what the prompt was made of.
-        gate: has to let it pass, too.
-    """
+    """A draft as the model wrote it, cut back to its last whole sentence, if it can stand as a demonstration."""
     line = one_line(text)
     kept = _unquoted(line if _ENDLESS.search(line) else whole_sentences(line))
     refused = (
         _too_short(kept, (label, *labels))
         or _repeats_prompt(kept, asked, labels)
-        or _is_list(kept)
-        or _MARKUP.search(kept)  # addresses, markup and blanks to fill in: the web, not a text of the label
+        # Headings, items and versions ("3.1 ...", "a) ...", "1.1.2.175") come from documents about something else.
+        or _NUMBERED.match(kept)
+        or _ITEMS.search(kept)
+        or _MARKUP_OF_DRAFT.search(kept)  # addresses, markup and blanks to fill in: the web, not a text of the label
         or _OFFERS.search(kept)
         or _repeats_itself(kept)
         or _unbalanced(kept)
-        or _mostly_other_than_letters(kept)
+        or any(each == "\ufffd" or unicodedata.category(each) == "Cc" for each in kept)
+        or _mostly_signs(kept, _LEAST_LETTERS_OF_DRAFT)  # tables, codes and rows of emoji
         or gate.reason(kept) is not None
     )
     return None if refused else kept
@@ -110,7 +196,9 @@ def quotes(text: str, said: str) -> bool:
 
 
 def _too_short(text: str, labels: Sequence[str]) -> bool:
-    rest = without_labels(text, labels)
+    rest = text.casefold()
+    for each in sorted(labels, key=len, reverse=True):  # their names say nothing about how their texts are written
+        rest = rest.replace(each.casefold(), " ")
     letters = sum(map(is_letter, rest))
     return letters < _LEAST_LETTERS or _words(rest) < _LEAST_WORDS
 
@@ -131,16 +219,11 @@ def _repeats_prompt(text: str, asked: Asked, labels: Sequence[str]) -> bool:
     return named or bool(_FIELD.match(text))
 
 
-def _is_list(text: str) -> bool:
-    # Headings, items and versions ("3.1 ...", "a) ...", "1.1.2.175") come from documents about something else.
-    return bool(_NUMBERED.match(text) or _ITEMS.search(text))
-
-
 def _repeats_itself(text: str) -> bool:
     # Small models fall into loops.
     plain = text.casefold()
     runs = [plain[i : i + _RUN] for i in range(len(plain) - _RUN + 1)]
-    return len(set(runs)) < _LEAST_SHARE_OF_NEW * len(runs)
+    return len(set(runs)) < _LEAST_NEW_OF_DRAFT * len(runs)
 
 
 def _unbalanced(text: str) -> bool:
@@ -150,10 +233,3 @@ def _unbalanced(text: str) -> bool:
     closing = _QUOTES.get(text[:1], "")
     behind = r"(?!\w)" if closing in "'’" else ""
     return bool(closing) and not re.search(f"[{closing}]{behind}", text[1:])
-
-
-def _mostly_other_than_letters(text: str) -> bool:
-    # Tables, codes and rows of emoji; a character that could not be decoded refuses the whole.
-    visible = [each for each in text if not each.isspace()]
-    broken = any(each == "\ufffd" or unicodedata.category(each) == "Cc" for each in visible)
-    return broken or sum(map(is_letter, visible)) < _LEAST_SHARE_OF_LETTERS * len(visible)

@@ -14,8 +14,7 @@ from mechanisms.demos.demo_set import MEASURED_SIZES, Certificate, DemoSet
 from mechanisms.demos.findings import DEMONSTRATIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, Score, StageRecord
 from mechanisms.errors import StudioError
 from mechanisms.privacy_events import Approximate, Composed
-from mechanisms.runs.certificate import WHERE, implied, plan_of
-from mechanisms.runs.older import CHOOSE
+from mechanisms.runs.certificate import CHOOSE, WHERE, implied, plan_of
 from mechanisms.runs.plan import DECLARED_COUNTS, DECLARED_SIZES, DECLARED_USERS, LABEL_SET, Plan
 from mechanisms.runs.spec import CALIBRATE, SCORE, WRITE
 
@@ -62,7 +61,7 @@ def verify(demo_set: DemoSet) -> Verification:
     if not broken:  # the price of another run's event says nothing, and can be any amount of work
         try:
             lists = dict(certificate.event)  # as the run orders them: of two that cost the same, the first is checked
-            found = plan.claim_of(Composed(event.per, tuple((name, lists[name]) for name, _ in event)))
+            found = plan.claim(Composed(event.per, tuple((name, lists[name]) for name, _ in event)))
             problems += _of_claim(certificate, found, plan)
         except StudioError as error:
             problems.append(f"privacy/event: {error}")

@@ -18,6 +18,7 @@ from mechanisms.runs.events import (
     DemoRefused,
     DemoStarted,
     Drafting,
+    OfDemonstration,
     PrivateDiagnostics,
     Release,
     RunCompleted,
@@ -29,6 +30,7 @@ from mechanisms.runs.events import (
     StageProgress,
     StageStarted,
     TokenReleased,
+    key_of,
 )
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.spec import WRITE
@@ -39,13 +41,7 @@ Phase = Literal["idle", "waiting", "running", "completed", "stopped", "failed"]
 
 @dataclass(frozen=True)
 class Writing:
-    """A demonstration in progress.
-
-    Attributes:
-        opening: how it begins; public.
-        released: its tokens so far.
-        private: the clean values behind the last token, for the curator's screen alone; None in every replay.
-    """
+    """A demonstration in progress; `private` has the clean values behind its last token, for the curator alone."""
 
     label: str
     number: int
@@ -76,10 +72,7 @@ class RunView:
     Attributes:
         demo_set: the run's set: empty at first, growing, final at the end.
         plan: what its certificate states, planned anew; None where this version cannot.
-        stages: in their order.
-        stage: the one at work.
-        done: its approximate progress, 0 to 1.
-        drafting: whose public drafts are being written.
+        done: approximate progress of the stage at work, 0 to 1.
         told: the last release of each stage.
         writing: demonstrations in progress, oldest first.
         last: the one that was finished last.
@@ -166,7 +159,11 @@ def fold(view: RunView, event: CuratorEvent) -> RunView:
     """The view after an event."""
     match event:
         case RunStarted(demo_set, stages, budget):
-            return RunView("running", demo_set, _plan(demo_set), stages, budget=budget)
+            try:
+                plan = plan_of(demo_set)
+            except UsageError:
+                plan = None
+            return RunView("running", demo_set, plan, stages, budget=budget)
         case StageStarted(stage):
             return replace(view, stage=stage, done=0.0, drafting=None)
         case Drafting():
@@ -205,35 +202,19 @@ def _written(view: RunView, event: CuratorEvent) -> RunView:
         case DemoRefused():
             return replace(view, refused=(*view.refused, event))
         case DemoCutOff(label, number, finished):
-            others = tuple(each for each in view.writing if (each.label, each.number) != (label, number))
-            return replace(view, writing=view.writing if finished else others, cut_off=(*view.cut_off, event))
+            left = tuple(each for each in view.writing if finished or (each.label, each.number) != (label, number))
+            return replace(view, writing=left, cut_off=(*view.cut_off, event))
     return view
-
-
-def _plan(demo_set: DemoSet) -> Plan | None:
-    try:
-        return plan_of(demo_set)
-    except UsageError:
-        return None
 
 
 def one_by_one(events: Iterable[Recorded]) -> list[Recorded]:
     """A recording, reordered so that each demonstration is complete before the next begins."""
     recorded = list(events)
-    order = {_whose(event): place for place, event in enumerate(recorded) if isinstance(event, DemoStarted)}
-    places = [place for place, event in enumerate(recorded) if _whose(event)]
-    written = sorted((recorded[place] for place in places), key=lambda event: order.get(_whose(event), len(recorded)))
+    keys = [key_of(event) if isinstance(event, OfDemonstration) else None for event in recorded]
+    places = [place for place, key in enumerate(keys) if key]
+    begun = {keys[place]: place for place in places if isinstance(recorded[place], DemoStarted)}
+    order = sorted(places, key=lambda place: begun.get(keys[place], len(keys)))
+    written = [recorded[place] for place in order]
     for place, event in zip(places, written, strict=True):
         recorded[place] = event
     return recorded
-
-
-def _whose(event: object) -> tuple[str, int] | None:
-    """The demonstration that an event is about."""
-    match event:
-        case DemoCompleted(demonstration, number):
-            return demonstration.label, number
-        case DemoStarted() | TokenReleased() | DemoCutOff() | DemoRefused():
-            return event.label, event.number
-        case _:
-            return None

@@ -1,171 +1,389 @@
-"""All demonstrations of a run that are written token by token: complete ones, those still to write, and those that a
-crash interrupted."""
+"""Demonstrations token by token: a text in the making, its sample of rows, and those that share a model's batches.
+
+Which of them are still being written follows from released tokens, so the shapes of the batches stay public.
+"""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, groupby, islice, pairwise
+from typing import TYPE_CHECKING
 
-from mechanisms.accounting import LedgerRun
-from mechanisms.inference import LanguageModel
-from mechanisms.noise import Randomness
-from mechanisms.records import Dataset
-from mechanisms.runs.drafts import allotted
-from mechanisms.runs.events import (
-    DemoCompleted,
-    DemoCutOff,
-    DemoRefused,
-    DemoStarted,
-    TokenReleased,
-    WritingEvent,
-)
-from mechanisms.runs.lockstep import finish_publicly, groups, write_together
-from mechanisms.runs.resume import Journal, check_replayed, mark_released
-from mechanisms.runs.writer import DemonstrationWriter, Key
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from mechanisms.errors import ModelUnavailable, UsageError
+from mechanisms.inference import LanguageModel, Session, WritingPrompt
+from mechanisms.noise import Floats, Integers, Randomness
+from mechanisms.records import Demonstration, Record
+from mechanisms.runs.events import DemoCompleted, Key, PrivateDiagnostics, TokenReleased, WritingEvent
+from mechanisms.runs.text import whole_sentences
+from mechanisms.sampling import Scheme, seat_in_slots, seat_in_subsets
+from mechanisms.steps import TokenDistributions
 
 if TYPE_CHECKING:
     from mechanisms.runs.plan import Plan
 
-Charge = Callable[[str, int], object]
-"""Charges the demonstration of a label and a number."""
-Judge = Callable[[str], str | None]
-"""Why a text is none; None where it is one."""
-NO_SENTENCE = "it has no whole sentence"
+_LENGTHS = 8
+"""The public length of a row that grows with every token is a multiple of this."""
+REST = 24
+"""Tokens of public text, at most, that bring a text to the end of its sentence behind its last charged token."""
+_LONGEST_LOOP = 8
 
 
-def part_of(key: Key) -> str:
-    """The name of a demonstration's part in the ledger."""
-    return f"write {key[0]} {key[1]}"
+class TextState:
+    """A text, ended by a stop token or by its room: which tokens may not come next, and when it ends.
+
+    All of it follows from public values and from the tokens so far, which are released. So what may come next is as
+    public as the candidates always were.
+
+    Attributes:
+        written: its tokens so far, without its opening.
+        stopped: whether it has come to its end by itself.
+    """
+
+    def __init__(self, model: LanguageModel, least: int, opening: Sequence[int] = ()) -> None:
+        """Begin with a public opening; the text does not end before it has `least` tokens."""
+        self.written: list[int] = []
+        self.stopped = False
+        self._model, self._least, self._opening = model, least, list(opening)
+
+    def accept(self, token: int) -> None:
+        """Go on with a token that may come next; whether it ends the text is decided on the token itself."""
+        self.stopped = token in self._model.stop_tokens
+        if not self.stopped:
+            self.written.append(token)
+
+    def barred(self) -> Integers:
+        """Tokens that would end a text too early, or write words again that it has just fallen into."""
+        ends = self._model.stop_tokens if len(self.written) < max(1, self._least) else frozenset()
+        return np.array(sorted(set(ends) | again(self.written)), dtype=np.int64)
+
+    def visible(self, order: Integers) -> Iterator[int]:
+        """Those of `order` after which the text is not blank, in that order: it has to begin with something to see."""
+        begun = _shows(self.text)
+        return (token for token in map(int, order) if begun or _shows(self._model.decode([*self.written, token])))
+
+    @property
+    def text(self) -> str:
+        """All of it so far, as it is shown while it is written."""
+        return self._model.decode([*self._opening, *self.written])
+
+    @property
+    def whole(self) -> bool:
+        """Whether it may end here: it has ended by itself, or with a sentence."""
+        return self.stopped or whole_sentences(self.text) == self.text.strip() != ""
+
+    @property
+    def finished(self) -> str:
+        """The text as a demonstration: cut back to whole sentences.
+
+        One without any stays as it is if the model ended it: a question, a title.
+        """
+        text = " ".join(self.text.split())
+        return whole_sentences(text) or (text if self.stopped else "")
 
 
-class Writing:
-    """All demonstrations of a run, label by label. The caller of `events` charges them."""
+def again(written: Sequence[int]) -> set[int]:
+    """Tokens that would write a run of three tokens once more, or the last two to eight tokens at once again."""
+    last = tuple(written[-2:])
+    found = {written[i + 2] for i in range(len(written) - 2) if tuple(written[i : i + 2]) == last}
+    for period in range(2, _LONGEST_LOOP + 1):
+        behind = written[-(2 * period - 1) :]
+        if len(behind) == 2 * period - 1 and behind[: period - 1] == behind[period:]:
+            found.add(behind[period - 1])
+    return found
+
+
+def _shows(text: str) -> bool:
+    return any(each.isprintable() and not each.isspace() for each in text)
+
+
+@dataclass(frozen=True, repr=False)
+class PrivateRows:
+    """A sample of units: all rows of the batch, and which of them hold a unit.
+
+    On overflow the rows are blank, and the step is released from public text.
+    """
+
+    prompts: list[list[int]]
+    occupied: NDArray[np.bool_]
+    overflow: bool
+
+
+class DemonstrationWriter:
+    """Writes one demonstration from the private `units` of one label; the caller has charged it, and runs the model. It
+    begins with a public `opening`, and tells the curator the clean sums."""
 
     def __init__(
         self,
-        dataset: Dataset,
+        units: Sequence[tuple[Record, ...]],
         plan: Plan,
         model: LanguageModel,
         randomness: Randomness,
+        key: Key,
+        opening: str = "",
         curator: bool = False,
     ) -> None:
-        """Prepare to write; nothing is charged yet.
+        self.key, self.opening = key, opening
+        self._plan, self._units, self._model, self._randomness = plan, units, model, randomness
+        spec = plan.spec
+        rows = (spec.max_unit_records if plan.by_user else 1) * plan.sampling.per_subset
+        self.prompt = WritingPrompt(model, spec.asked, key[0], spec.max_record_tokens, rows)
+        begun = self.prompt.opening(opening)
+        self.cue = [*self.prompt.cue, *begun]
+        self.state = TextState(model, spec.min_tokens or 0, begun)
+        self.charged = 0
+        self._releaser = plan.mechanism.begin(plan.sampling, randomness)
+        self._curator = curator
 
-        Raises:
-            UsageError: the model or the device is too small.
-        """
-        self._dataset, self._plan, self._model = dataset, plan, model
-        self._randomness, self._curator = randomness, curator
-        self._keys = [(label, n) for label in plan.labels for n in range(1, plan.sampling.shots + 1)]
-        self._openings: dict[Key, str] = {}
-        self._tokens: dict[Key, list[TokenReleased]] = {}
-        self._cut_off: set[Key] = set()
-        self._ended: set[Key] = set()
-        # What does not fit is refused here, before anybody has paid.
-        deque(groups([self._writer(key, "") for key in self._keys], plan, model), maxlen=0)
+    @property
+    def label(self) -> str:
+        return self.key[0]
 
-    def _writer(self, key: Key, opening: str) -> DemonstrationWriter:
-        units = self._dataset.units[key[0]]
-        return DemonstrationWriter(units, self._plan, self._model, self._randomness, key, opening, self._curator)
+    @property
+    def written(self) -> list[int]:
+        """The tokens so far, after the cue."""
+        return self.state.written
 
-    def events(
-        self,
-        charge: Charge,
-        openings: Mapping[str, Mapping[str, float]],
-        judge: Judge,
-        run: LedgerRun | None = None,
-        replayed: Sequence[Any] = (),
-        journal: Journal | None = None,
-    ) -> Iterator[Sequence[WritingEvent]]:
-        """Write the demonstrations that are still missing; a finished one comes together with what the gate says of it.
+    @property
+    def length(self) -> int:
+        """Positions of a private row, before any token is written."""
+        return self.prompt.length - len(self.prompt.cue) + len(self.cue)
+
+    @property
+    def completed(self) -> DemoCompleted:
+        """The finished demonstration."""
+        return DemoCompleted(Demonstration(self.state.finished, self.label), self.key[1])
+
+    @property
+    def ended(self) -> bool:
+        """Whether no further token is charged: the text has ended, or its tokens are used up."""
+        return self.state.stopped or self.charged >= self._plan.sampling.tokens
+
+    def restore(self, released: Sequence[TokenReleased]) -> None:
+        """Restore the tokens that were released before the interruption; a UsageError where they cannot be."""
+        try:
+            for event in released:
+                same = event.token is not None and self._model.decode([event.token]) == event.candidates[event.chosen]
+                if self.ended or not same or event.token in self.state.barred():
+                    raise ValueError("this token may not come next")
+                self.state.accept(event.token or 0)
+                self.charged += 1
+        except (ValueError, IndexError, OverflowError, TypeError) as error:
+            raise UsageError("The run's tokens are not those of this model: give the model that it had.") from error
+
+    def write_public_token(self, logits: Floats) -> None:
+        """Write the likeliest token by the public row's `logits` alone, of shape (vocabulary,)."""
+        columns = self.candidates(logits)
+        self.state.accept(int(columns[np.argmax(logits[columns])]))
+
+    def join(self) -> PrivateRows:
+        """Draw the sample, and make its prompts with the tokens so far."""
+        sampling, capacity = self._plan.sampling, self._plan.capacity(self.label)
+        sampled = self._randomness.poisson_sample(len(self._units), sampling.rate(self._plan.sizes[self.label]))
+        if sampling.unit_rows:
+            seating = seat_in_slots(sampled, capacity, self._randomness)
+        else:
+            seating = seat_in_subsets(sampled, sampling.subsets, self._randomness)
+        rows: Sequence[tuple[int, ...]] = [()] * capacity if seating.overflow else seating.rows
+        occupied = np.array([bool(row) or not sampling.unit_rows for row in rows])
+        return PrivateRows([self._row(row) + self.written for row in rows], occupied, seating.overflow)
+
+    def _row(self, seats: tuple[int, ...]) -> list[int]:
+        cap = self._plan.spec.max_unit_records
+        texts = [record.text for seat in seats for record in self._units[seat][:cap]]
+        return [*self.prompt.row(texts), *self.cue[len(self.prompt.cue) :]]
+
+    def candidates(self, logits: Floats) -> Integers:
+        """S: the likeliest tokens of the public distribution that the text's state does not bar, at most K.
+
+        Where only a token's index is released, whose noise cannot be read, they are a nucleus: `candidate_top_p`.
 
         Args:
-            charge: called before the first token of each demonstration, and again for one that was interrupted.
-            openings: how texts of each label begin, each with its weight.
-            judge: what it refuses is told, and stands in no set.
-            run: the ledger's run, in which a demonstration is marked as released before its first token is yielded.
-            replayed: the events that were yielded before the interruption.
-            journal: turns events into the lines that the ledger keeps with a mark; without it nothing is marked.
-
-        Raises:
-            UsageError: the replayed events do not agree with the ledger.
+            logits: of the public row, shape (vocabulary,); a ModelUnavailable where none is finite.
         """
-        seen = run.released if run else frozenset()
-        for event in replayed:
-            self._keep(event)
-        told = (part_of(each) for each, tokens in self._tokens.items() if tokens or each in self._ended)
-        check_replayed(told, run)
-        if replayed and isinstance(replayed[-1], DemoCompleted):  # the interruption came before it was judged
-            yield [*_judged(replayed[-1], judge)]
-        for event in self._written(charge, openings, seen):
-            if run and isinstance(event, TokenReleased | DemoCompleted) and part_of(_key(event)) not in seen:
-                seen |= {part_of(_key(event))}
-                mark_released(run, journal, part_of(_key(event)), event)
-            self._keep(event)
-            yield [event, *_judged(event, judge)]
+        spec = self._plan.spec
+        usable = np.where(np.isfinite(logits), logits, -np.inf)
+        usable[self.state.barred()] = -np.inf
+        order = np.argsort(-usable, kind="stable")
+        likeliest = self.state.visible(order[np.isfinite(usable[order])])
+        columns = np.array(list(islice(likeliest, spec.candidates)), dtype=np.int64)
+        if not len(columns):
+            raise ModelUnavailable("The model gives no usable logits for the public prompt: choose another model.")
+        if (top_p := spec.candidate_top_p or 1.0) < 1:
+            shares = softmax(usable[np.isfinite(usable)])
+            held = np.cumsum(np.exp(usable[columns] - usable.max()) * shares.max())
+            columns = columns[: max(2, int(np.searchsorted(held, top_p)) + 1)]
+        return columns[self._plan.transform.narrow(logits[columns])]
 
-    def _keep(self, event: object) -> None:
-        match event:
-            case DemoStarted(label, number, opening):
-                self._openings[label, number] = opening
-                self._tokens.setdefault((label, number), [])
-            case TokenReleased():
-                self._tokens.setdefault(_key(event), []).append(event)
-            case DemoCutOff(label, number):
-                self._cut_off.add((label, number))
-            case DemoCompleted():
-                self._ended.add(_key(event))
-            case _:
-                pass
+    def distributions(
+        self, private: PrivateRows | None, rows: Floats, public: Floats, base: Floats | None
+    ) -> TokenDistributions:
+        """The mechanism's input.
 
-    def _written(
-        self, charge: Charge, openings: Mapping[str, Mapping[str, float]], seen: frozenset[str]
-    ) -> Iterator[WritingEvent]:
-        yield from self._finished(seen)
-        left = [key for key in self._keys if part_of(key) not in seen]
-        for label in dict.fromkeys(label for label, _ in left):
-            mine = [key for key in left if key[0] == label]
-            drawn = allotted(openings.get(label, {}), len(mine), self._randomness)
-            writers = [
-                self._writer(key, self._openings.get(key, opening)) for key, opening in zip(mine, drawn, strict=True)
+        Args:
+            private: who joined; None where the mechanism takes no private rows.
+            rows: their logits, shape (rows, K); empty where nobody takes part.
+            public, base: logits of the public and of the base row, shape (K,).
+        """
+        sampling = self._plan.sampling
+        occupied = private.occupied if private and not private.overflow else np.empty(0, dtype=np.bool_)
+        seen = TokenDistributions(rows[: len(occupied)], occupied, public, sampling.subsets, sampling.unit_rows, base)
+        return self._plan.transform.apply(seen.public_step() if private and private.overflow else seen)
+
+    def release(self, columns: Integers, distributions: TokenDistributions) -> Iterator[WritingEvent]:
+        """Release one token of the candidates `columns`; whether it is the last is decided on the token itself."""
+        release = self._releaser.step(distributions)
+        self.charged += 1
+        self.state.accept(int(columns[release.index]))
+        rows = self._plan.sampling.subsets
+        yield TokenReleased(
+            label=self.label,
+            number=self.key[1],
+            step=self.charged,
+            text=self.state.text,
+            candidates=tuple(self._model.decode([int(column)]) for column in columns),
+            chosen=release.index,
+            scores=None if release.scores is None else tuple(release.scores.tolist()),
+            public=tuple((distributions.public_probabilities * rows).tolist()),
+            stop=self.state.stopped,
+            values=None if release.values is None else tuple((release.values * rows).tolist()),
+            free=release.free,
+            trail=release.trail,
+            token=int(columns[release.index]),
+        )
+        if self._curator and self._plan.mechanism.uses_private_rows:
+            clean, found = distributions.probabilities().sum(axis=0), self._plan.mechanism.clipped(distributions)
+            clipped = (tuple(found[0].tolist()), tuple(found[1].tolist())) if found else None
+            yield PrivateDiagnostics(self.label, self.key[1], self.charged, tuple(clean.tolist()), clipped)
+
+
+def groups(
+    writers: Sequence[DemonstrationWriter], plan: Plan, model: LanguageModel
+) -> Iterator[Sequence[DemonstrationWriter]]:
+    """Groups of demonstrations to write together, each of one label and as large as a batch of the model allows; a
+    UsageError where not even one of them fits."""
+    anew = plan.sampling.scheme is Scheme.PER_TOKEN
+    for label, of_label in groupby(writers, lambda writer: writer.label):
+        mine = list(of_label)
+        prefix, (length, room) = mine[0].prompt.prefix, _shape(mine, plan, plan.sampling.tokens - 1 if anew else 0)
+        held = len(prefix) + length + room
+        rows = plan.capacity(label) if plan.mechanism.uses_private_rows else 1
+        size = max(1, model.rows_at_once(held if room == 0 else 1, held) // rows)
+        model.check(prefix, min(size, len(mine)) * rows, length, room + REST)
+        for start in range(0, len(mine), size):
+            yield mine[start : start + size]
+
+
+def _shape(writers: Sequence[DemonstrationWriter], plan: Plan, more: int = 0) -> tuple[int, int]:
+    """Positions of a private row, `more` of them for tokens that have yet to be written, and tokens that are appended
+    to it: none where every token starts anew."""
+    length = max(writer.length + len(writer.written) for writer in writers) + more
+    if plan.sampling.scheme is not Scheme.PER_TOKEN:
+        return length, plan.sampling.tokens
+    # A device prepares its kernels, and the engine compares their slots, once for every length.
+    return math.ceil(length / _LENGTHS) * _LENGTHS, 0
+
+
+def write_together(writers: Sequence[DemonstrationWriter], plan: Plan, model: LanguageModel) -> Iterator[WritingEvent]:
+    """Write demonstrations to their end; each step adds one token to every one of them."""
+    batch = _Batch(writers, plan, model)
+    while batch.writers:
+        yield from batch.release()
+        ended = [writer for writer in batch.writers if writer.ended]
+        yield from finish_publicly(ended, model)
+        batch.go_on()
+
+
+def finish_publicly(writers: Sequence[DemonstrationWriter], model: LanguageModel) -> Iterator[WritingEvent]:
+    """Finish demonstrations that get no more private tokens: public text brings each to the end of its sentence.
+
+    It follows from released tokens alone, so it costs nothing.
+    """
+    going = [writer for writer in writers if not writer.state.whole]
+    if going:
+        rows = [[*writer.cue, *writer.written] for writer in going]
+        session = model.open(going[0].prompt.prefix, rows, max(map(len, rows)), REST)
+        for _ in range(REST):
+            for writer, logits in zip(going, session.logits(), strict=True):
+                writer.write_public_token(logits)
+            kept = [i for i, writer in enumerate(going) if not writer.state.whole]
+            if not kept:
+                break
+            if len(kept) < len(going):
+                session.keep(kept)
+                going = [going[i] for i in kept]
+            session.advance([writer.written[-1] for writer in going])
+    yield from (writer.completed for writer in writers)
+
+
+class _Batch:
+    """The sessions of demonstrations in progress: public rows, rows for the base distribution, private rows."""
+
+    def __init__(self, writers: Sequence[DemonstrationWriter], plan: Plan, model: LanguageModel) -> None:
+        self.writers = list(writers)
+        self._plan, self._model, self._prefix = plan, model, writers[0].prompt.prefix
+        tokens = plan.sampling.tokens
+        rows = [[*writer.cue, *writer.written] for writer in writers]
+        self._public = model.open(self._prefix, rows, max(map(len, rows)), tokens)
+        self._base: Session | None = None
+        if plan.transform.needs_base and plan.mechanism.uses_private_rows:
+            # The tokens so far alone start behind a line break: a row cannot be empty.
+            rows = [
+                [*model.encode("\n"), *writer.prompt.opening(writer.opening), *writer.written] for writer in writers
             ]
-            for group in groups(writers, self._plan, self._model):
-                for writer in group:
-                    charge(*writer.key)
-                    if writer.key not in self._openings:
-                        yield DemoStarted(*writer.key, writer.opening)
-                yield from write_together(group, self._plan, self._model)
+            self._base = model.open([], rows, max(map(len, rows)), tokens)
+        self._drawn: list[PrivateRows] = []
+        self._private = self._join()
 
-    def _finished(self, seen: frozenset[str]) -> Iterator[WritingEvent]:
-        """Finish demonstrations that had released tokens before the interruption.
+    @property
+    def _slices(self) -> list[slice]:
+        """The place of each demonstration's private rows in the batch."""
+        return [slice(*ends) for ends in pairwise(accumulate((len(d.prompts) for d in self._drawn), initial=0))]
 
-        Their sample is lost, and the charge does not cover tokens from a second sample: public text completes them.
-        """
-        going: list[DemonstrationWriter] = []
-        for key in self._keys:
-            if part_of(key) not in seen or key in self._ended:
-                continue
-            if not self._tokens.get(key):
-                if key not in self._cut_off:
-                    yield DemoCutOff(*key, finished=False)
-                continue
-            writer = self._writer(key, self._openings.get(key, ""))
-            writer.restore(self._tokens[key])
-            if not writer.ended and key not in self._cut_off:
-                yield DemoCutOff(*key, finished=True)
-            going.append(writer)
-        for writer in going:
-            yield from finish_publicly([writer], self._model)
+    def _join(self) -> Session | None:
+        if not self._plan.mechanism.uses_private_rows:
+            return None
+        self._drawn = [writer.join() for writer in self.writers]
+        rows = [row for drawn in self._drawn for row in drawn.prompts]
+        return self._model.open(self._prefix, rows, *_shape(self.writers, self._plan))
 
+    def release(self) -> Iterator[WritingEvent]:
+        """Release one token of each demonstration."""
+        slices, everything = self._slices, self._public.logits()
+        for i, writer in enumerate(self.writers):
+            row = slice(i, i + 1)
+            columns = writer.candidates(everything[i])
+            drawn = self._drawn[i] if self._private else None
+            rows = self._private.logits(columns, slices[i]) if self._private else np.empty((0, len(columns)))
+            base = self._base.logits(columns, row)[0] if self._base else None
+            public = self._public.logits(columns, row)[0]
+            yield from writer.release(columns, writer.distributions(drawn, rows, public, base))
 
-def _judged(event: WritingEvent, judge: Judge) -> Iterator[DemoRefused]:
-    if isinstance(event, DemoCompleted):
-        text = event.demonstration.text
-        if reason := judge(text) if text else NO_SENTENCE:
-            yield DemoRefused(*_key(event), reason)
-
-
-def _key(event: TokenReleased | DemoCompleted) -> Key:
-    label = event.demonstration.label if isinstance(event, DemoCompleted) else event.label
-    return label, event.number
+    def go_on(self) -> None:
+        """Drop ended demonstrations, and give the released tokens to the model."""
+        going = [i for i, writer in enumerate(self.writers) if not writer.ended]
+        anew = self._plan.sampling.scheme is Scheme.PER_TOKEN
+        public = [session for session in (self._public, self._base) if session is not None]
+        if going and len(going) < len(self.writers):
+            for session in public:
+                session.keep(going)
+            if self._private is not None and not anew:
+                slices = self._slices
+                self._private.keep([row for i in going for row in range(slices[i].start, slices[i].stop)])
+            self._drawn = [self._drawn[i] for i in going] if self._drawn else []
+        self.writers = [self.writers[i] for i in going]
+        if not going:
+            return
+        tokens = [writer.written[-1] for writer in self.writers]
+        for session in public:
+            session.advance(tokens)
+        if anew:
+            self._private = self._join()
+        elif self._private is not None:
+            counts = [len(drawn.prompts) for drawn in self._drawn]
+            self._private.advance([token for token, count in zip(tokens, counts, strict=True) for _ in range(count)])

@@ -1,6 +1,6 @@
 """Private answers on public research data: neighbours against Poisson samples (Koskela et al. 2025).
 
-    python -m research.benchmarks.answers DATA trec agnews squad [--model gemma-3-270m]
+    python -m research.benchmarks.answers DATA trec agnews squad [--model gemma-3-270m.gguf]
 
 DATA holds trec/, agnews/, squad/ with train.csv (taken as private) and test.csv. Prints the tables of
 research/docs/answers.md, in about 40 minutes for one model on 2 idle cores. Threshold and answers a row are chosen on
@@ -26,8 +26,7 @@ from rouge_score.rouge_scorer import RougeScorer
 from sacrebleu.metrics.bleu import BLEU
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget
-from mechanisms.answers.request import AnswerRequest
-from mechanisms.answers.session import TextRespondent, exact_match, keyword_texts, open_session
+from mechanisms.answers import AnswerRequest, TextRespondent, exact_match, open_session
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.inference.models.listing import EMBEDDED
@@ -211,13 +210,13 @@ def text_section(
             mechanism = arm.at(epsilon).mechanism
             chosen = [mechanism.release(h, SecureRandomness()).chosen for h in arm.histograms]
             answers = [
-                public if tokens is None else writer.final(keyword_texts(model, tokens), question)
+                public if tokens is None else writer.final(tokens, question)[1]
                 for tokens, question, public in zip(chosen, questions, zero_shot, strict=True)
             ]
             answered = f"{sum(tokens is not None for tokens in chosen)} of {len(chosen)}"
             yield row(f"{arm.name} | {epsilon:g} | {mechanism.deviation:.2f}", answers, answered)
         answers = [
-            writer.final(keyword_texts(model, widest_gap(h, arm.request.mechanism)), question)
+            writer.final(widest_gap(h, arm.request.mechanism), question)[1]
             for h, question in zip(arm.histograms, questions, strict=True)
         ]
         yield row(f"{arm.name}, without noise | infinite | 0", answers, f"{len(answers)} of {len(answers)}")

@@ -11,6 +11,8 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from mechanisms.accounting import claim
+from mechanisms.accounting.losses import Direction
+from mechanisms.accounting.normal_form import SampledGaussian
 from mechanisms.accounting.prv import SampledGaussianLoss
 from mechanisms.cli.main import main
 from mechanisms.errors import AccountingError
@@ -37,7 +39,7 @@ def gaussian_epsilon(multiplier: float, delta: float) -> float:
 def test_the_mean_of_a_sampled_loss_is_that_of_its_distribution(rate: float, noise: float):
     low, high = -2.0, 12.0
     losses = math.log1p(-rate) + np.concatenate([[0.0], np.geomspace(1e-12, high - math.log1p(-rate), 400_000)])
-    variable = SampledGaussianLoss(noise, rate)
+    variable = SampledGaussianLoss(SampledGaussian(noise, rate), Direction.REMOVE)
     mass = np.diff(variable.cdf(losses))
     expected = (mass * (losses[1:] + losses[:-1]) / 2).sum() / mass.sum()
     assert variable.mean_within(low, high) == pytest.approx(expected, rel=1e-5)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.accounting import Cap, Fingerprint, PrivacyLedger, Reservation, claim, reserve
-from mechanisms.accounting.zcdp import largest_rho
+from mechanisms.accounting.rdp import largest_rho
 from mechanisms.errors import BudgetRefused, UsageError
 from mechanisms.privacy_events import ZCDP, Approximate, Composed
 from mechanisms.records import RECORD

@@ -8,8 +8,17 @@ import threading
 
 import pytest
 
-from mechanisms.accounting import Cap, Fingerprint, LedgerRun, PrivacyLedger, claim, new_key, text_digests
-from mechanisms.accounting.database import _VERSIONS, ResumablePlan
+from mechanisms.accounting import (
+    Cap,
+    Fingerprint,
+    LedgerRun,
+    PrivacyLedger,
+    ResumablePlan,
+    claim,
+    new_key,
+    text_digests,
+)
+from mechanisms.accounting.database import _VERSIONS
 from mechanisms.accounting.filter import Spend, usage
 from mechanisms.errors import BudgetRefused, UsageError
 from mechanisms.privacy_events import ZCDP, Approximate, Composed, Gaussian, Poisson, Pure, Repeat

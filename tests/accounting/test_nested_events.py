@@ -13,7 +13,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 
 from mechanisms.accounting import claim
-from mechanisms.accounting.losses import Direction, LaplaceLoss
+from mechanisms.accounting.losses import Direction
 from mechanisms.accounting.normal_form import (
     SampledGaussian,
     SampledLaplace,
@@ -22,6 +22,7 @@ from mechanisms.accounting.normal_form import (
     normal_form,
     pure_epsilon,
 )
+from mechanisms.accounting.prv import LaplaceLoss
 from mechanisms.accounting.rdp import renyi, to_epsilon
 from mechanisms.errors import AccountingError, UsageError
 from mechanisms.privacy_events import (
@@ -110,7 +111,7 @@ def test_the_loss_has_the_distribution_of_the_log_ratio(scale, rate, direction):
     assert loss.mean_within(low - 1, cut) == pytest.approx(kept / float(loss.cdf(np.array(cut))), abs=1e-3)
     for order in (1.5, 4.0, 64.0):
         exact = math.log(integral(lambda x, a=order: upper(x) * math.exp((a - 1) * log_ratio(x)), scale)) / (order - 1)
-        assert loss.renyi(order) == pytest.approx(exact, rel=1e-6)
+        assert loss.rdp(order) == pytest.approx(exact, rel=1e-6)
 
 
 def test_accountants_agree_on_random_laplace_settings_under_a_bound_that_anybody_can_compute():
@@ -224,4 +225,4 @@ def test_what_dominates_costs_no_less(scale, rate, more_noise, smaller):
     assert not dominates(greater, SampledPure(1e-3, 1, rate))
     assert pure_epsilon(less) <= pure_epsilon(greater) * (1 + 1e-12)
     for direction, order in itertools.product(Direction, (1.5, 8.0)):
-        assert LaplaceLoss(less, direction).renyi(order) <= LaplaceLoss(greater, direction).renyi(order) * (1 + 1e-9)
+        assert LaplaceLoss(less, direction).rdp(order) <= LaplaceLoss(greater, direction).rdp(order) * (1 + 1e-9)

@@ -24,7 +24,7 @@ from mechanisms.cli.main import main
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.inference.models.embeddings import load_embedder
 from mechanisms.noise import SecureRandomness, SeededRandomness
-from mechanisms.runs.gate import Gate
+from mechanisms.runs.text import Gate
 from tests.baselines.toys import MODELS
 from tests.toy_embedder import ToyEmbedder
 

@@ -11,9 +11,8 @@ from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.demos.demo_set import MEASURED_SIZES, Certificate, DemoSet
 from mechanisms.demos.findings import ArmScore, Baselines, Refusal, Score
 from mechanisms.records import Demonstration
-from mechanisms.runs.defaults import completed
 from mechanisms.runs.plan import DECLARED_SIZES, FILE_FORMAT, LABEL_SET, NO_FILE, Plan
-from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, SOURCES, VOTE, WRITE, Recipe, RunSpec, Split
+from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, SOURCES, VOTE, WRITE, Recipe, RunSpec, Split, completed
 
 LABELS = ("a", "b")
 SIZES = {"a": 450, "b": 520}

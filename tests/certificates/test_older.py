@@ -14,9 +14,7 @@ import pytest
 from mechanisms.demos.demo_set import loads
 from mechanisms.demos.signature import Signature, check_signature, signed
 from mechanisms.errors import UsageError
-from mechanisms.exports.export_format import Released, format_named
-from mechanisms.runs.certificate import plan_of
-from mechanisms.runs.older import CHOOSE, OlderPlan
+from mechanisms.runs.certificate import CHOOSE, OlderPlan, plan_of
 from mechanisms.runs.verification import verify
 from mechanisms.steps import mechanism_names
 from mechanisms.steps.noisy_vector import AS_RELEASED
@@ -93,11 +91,6 @@ def test_an_edit_is_found_and_its_field_named(path, value, field):
     assert any(field in problem for problem in problems), problems
 
 
-def test_a_choice_that_nobody_paid_for_is_found():
-    file = FILES["gaussian per-demonstration"] | {"choice": FILES["vote roles"]["choice"]}
-    assert found(file) == ("choice: nobody has paid for it: this run has no stage 'choose'.",)
-
-
 @pytest.mark.parametrize("name", ["vote roles", "both roles measured", "best of three"])
 def test_hostile_values_get_one_line(name):
     text = json.dumps(FILES[name])
@@ -141,11 +134,3 @@ def test_a_dropped_kind_is_refused_in_one_line_with_the_version_that_reads_it(na
 def test_disjoint_samples_are_checked_by_the_version_that_drew_them(name):
     [problem] = found(FILES[name])
     assert "scheme: disjoint samples: version 0.2.0 " in problem
-
-
-@pytest.mark.parametrize("name", ["certificate", "facts"])
-def test_a_page_of_before_says_how_the_set_was_chosen_and_asks_nothing(name):
-    written = "".join(format_named(name).write(Released.read(json.dumps(FILES["vote roles"]))).values())
-    assert "Asked" not in written
-    if name == "certificate":
-        assert "the model does best without any" in written

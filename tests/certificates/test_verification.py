@@ -22,7 +22,7 @@ from mechanisms.runs.spec import Recipe, Split
 from mechanisms.runs.verification import Verification, verify
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class, mechanism_names
-from tests.certificates.recipes import certified, demonstrations, measured_in, planned
+from tests.certificates.recipes import certified, demonstrations, planned
 from tests.runs import running
 from tests.toy_model import ToyModel
 
@@ -90,17 +90,6 @@ def test_a_share_of_the_units_stands_only_where_roles_divide_them(scheme):
     part = planned(Recipe.TOKENS, Split.ROLES, shares={"write": 0.5}, scheme=scheme)
     assert part.parameters()["written"]["share"] == 0.5
     assert verify(loads(certified(part).dumps())).problems == ()
-
-
-@pytest.mark.parametrize("subsets", [False, True])
-@pytest.mark.parametrize("by_user", [False, True])
-def test_sets_written_by_whole_runs_pass(subsets, by_user, any_text_passes):
-    rows = running.data(running.rows(60, users=by_user), by_user)
-    rest = {"transform": "pta", "parameters": {}, "per_subset": 2 if subsets else None, "shots": 2, "written": 2}
-    plan = running.planned(rows, running.alone(**rest)).calibrated()
-    made = list(running.begun(rows, plan, randomness=SecureRandomness()))[-1].demo_set
-    assert len(made.demonstrations) == 4
-    assert verify(loads(made.dumps())).problems == ()
 
 
 @pytest.mark.parametrize("written", [1, 3])
@@ -186,49 +175,34 @@ def test_a_lower_epsilon_is_found_however_little(case, share):
     assert problem.startswith(f"privacy/epsilon: {lower:.6g} is stated")
 
 
-def test_a_higher_epsilon_claims_less_and_may_stand():
-    document = json.loads(text_of(*CASES[0]))
-    document["privacy"]["epsilon"] = document["privacy"]["accountants"]["claimed"]["epsilon"] = 7.0
-    assert found(document) == ()
-
-
 PLAIN = CASES[0]
 MEASURED = CASES[3]
 EDITS: list[tuple[Any, tuple[Any, ...], Callable[[Any], Any], str]] = [
     (PLAIN, ("event", "lists", "a"), lambda _: [{"type": "approximate", "delta": 0}], "privacy/event/lists/a:"),
     (PLAIN, ("event", "lists", "a"), lambda events: events[:1], "privacy/event/lists/a:"),
-    (PLAIN, ("event", "lists", "a"), lambda events: [], "privacy/event/lists/a:"),
     (PLAIN, ("event", "lists"), lambda lists: {"a": lists["a"]}, "privacy/event/lists/b: is missing"),
     (PLAIN, ("event", "lists"), lambda lists: lists | {"c": lists["a"]}, "privacy/event/lists/c: has no place"),
     (PLAIN, ("event", "per"), lambda _: "cell", "privacy/event/per"),
     (PLAIN, ("mechanism",), lambda _: "no-such", "privacy/mechanism"),
     (PLAIN, ("mechanism",), lambda _: "non-private", "privacy/parameters/noise_multiplier"),
-    (PLAIN, ("mechanism",), lambda _: "public", "privacy/parameters/noise_multiplier"),
     (PLAIN, ("mechanism",), lambda _: "noisy-max", "privacy/parameters/step_epsilon"),
-    (PLAIN, ("transform",), lambda _: "no-such", "privacy/transform"),
     (PLAIN, ("transform",), lambda _: "pta", "privacy/parameters/alpha"),
-    (PLAIN, ("scheme",), lambda _: "no-such", "privacy/scheme"),
     (PLAIN, ("scheme",), lambda _: "disjoint", "privacy/scheme: disjoint samples: version 0.2.0"),
     (PLAIN, ("scheme",), lambda _: "per-token", "privacy/event/lists/a"),
     (PLAIN, ("unit",), lambda _: "user:name", "privacy/parameters/max_unit_records"),
     (CASES[1], ("unit",), lambda _: "record", "privacy/parameters/max_unit_records"),
     (PLAIN, ("delta",), lambda delta: delta / 2, "privacy/event/lists/b"),
-    (PLAIN, ("delta",), lambda _: 0, "privacy/delta"),
     (PLAIN, ("epsilon",), lambda _: 0.1, "privacy/accountants/claimed/epsilon"),
     (PLAIN, ("accountants", "claimed", "name"), lambda _: "mine", "privacy/accountants/claimed/name"),
     (PLAIN, ("accountants", "check", "name"), lambda _: "mine", "privacy/accountants/check/name"),
     (PLAIN, ("accountants", "check", "epsilon"), lambda e: e * 0.9999, "privacy/accountants/check/epsilon"),
     (PLAIN, ("public_inputs",), lambda names: names[:1], "privacy/public_inputs"),
     (PLAIN, ("public_inputs",), lambda names: names[1:], "privacy/public_inputs"),
-    (MEASURED, ("public_inputs",), lambda names: names[:1], "privacy/public_inputs"),
     (MEASURED, ("parameters",), lambda p: {k: v for k, v in p.items() if k != "measured"}, "privacy/event/lists/a"),
     (MEASURED, ("parameters", "measured"), lambda m: m | {"more": 1}, "privacy/parameters/measured/more"),
-    (MEASURED, ("parameters", "measured"), lambda _: None, "privacy/parameters/measured"),
     (PLAIN, ("parameters", "sizes"), lambda _: {"a": 45}, "privacy/parameters/sizes"),
     (PLAIN, ("parameters", "sizes", "a"), lambda _: 10**15, "privacy/parameters: A label's declared size"),
     (PLAIN, ("parameters", "unit_rows"), lambda _: False, "privacy/parameters/sensitivity"),
-    (PLAIN, ("parameters", "unit_rows"), lambda _: 1, "privacy/parameters/unit_rows"),
-    (PLAIN, ("parameters", "sensitivity"), lambda _: True, "privacy/parameters/sensitivity"),
     (PLAIN, ("parameters", "sensitivity_norm"), lambda _: "l1", "privacy/parameters/sensitivity_norm"),
     (PLAIN, ("parameters", "noise_multiplier"), lambda _: "20", "privacy/parameters/noise_multiplier"),
     (PLAIN, ("parameters", "tokens"), lambda _: 1, "privacy/event/lists/a"),
@@ -274,13 +248,6 @@ def test_what_says_how_a_set_came_about_is_checked_too(edit):
     assert found(document) != ()
 
 
-@pytest.mark.parametrize(("epsilon", "failure"), [(1e-9, 1e-8), (0.2, 0.0)])
-def test_a_measurement_that_nobody_can_make_is_found(epsilon, failure):
-    measured = replace(measured_in(SIZES), epsilon=epsilon, failure=failure)
-    made = replace(asked("gaussian", measured=True), measured=measured)
-    assert found(json.loads(certified(made).dumps())) != ()
-
-
 def test_more_demonstrations_than_were_paid_for_are_found():
     document = json.loads(text_of(*PLAIN))
     document["demonstrations"] = [{"text": "x", "label": "a"}] * 2
@@ -314,7 +281,7 @@ def test_last_digits_of_another_machine_may_differ():
 
 
 def test_a_file_of_ten_thousand_wrong_lists_gets_a_few_lines_and_no_accountant(monkeypatch):
-    monkeypatch.setattr(Plan, "claim_of", lambda *arguments: pytest.fail("it was accounted"))
+    monkeypatch.setattr(Plan, "claim", lambda *arguments: pytest.fail("it was accounted"))
     document = edited(
         text_of(*PLAIN),
         ("privacy", "event", "lists"),

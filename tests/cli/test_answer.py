@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mechanisms.answers.request import WHETHER_RESERVED
+from mechanisms.answers import WHETHER_RESERVED
 from mechanisms.data.sizes import WHETHER_SHOWN
 from mechanisms.runs.plan import FILE_FORMAT, LABEL_SET
 from tests.cli.command import BANK, check_refusal, run
@@ -68,9 +68,15 @@ def test_what_is_taken_as_public_stands_beside_every_claim(capsys, small, tmp_pa
     strangers = tmp_path / "strangers.csv"
     strangers.write_text("question,who\nWhat is near the garden?,u0\n")
     _, out, _ = run(capsys, f"{line} --test {strangers}")
-    assert set(json.loads(out)["public_inputs"]) == stated
-    _, out, _ = run(capsys, f"{line} --test {small} --limit 1")
-    assert set(json.loads(out)["session"]["public_inputs"]) == stated
+    report = json.loads(out)
+    assert set(report["public_inputs"]) == stated
+    assert (report["private"], report["rows"], "curator_only" in report) == (True, 1, False)
+    _, out, err = run(capsys, f"{line} --test {small} --limit 1")
+    report = json.loads(out)
+    assert set(report["session"]["public_inputs"]) == stated
+    assert (report["private"], report["curator_only"], "epsilon" in report) == (False, True, False)
+    assert report["session"]["epsilon"] <= 4
+    assert "'small'" in err
 
 
 def test_the_model_votes_on_a_test_file(capsys):
@@ -87,23 +93,6 @@ def test_the_model_votes_on_a_test_file(capsys):
     assert "'bank_support'" in err
 
 
-def test_only_figures_of_strangers_stand_beside_a_claim(capsys, small, tmp_path):
-    strangers = tmp_path / "strangers.csv"
-    strangers.write_text("question,who\nWhat is near the garden?,u0\n")
-    line = f"answer {small} {DUMMY} --epsilon 4"
-    code, out, err = run(capsys, f"{line} --test {strangers}")
-    report = json.loads(out)
-    assert code == 0, err
-    assert (report["private"], report["rows"]) == (True, 1)
-    assert "curator_only" not in report
-    code, out, err = run(capsys, f"{line} --test {small} --limit 1")
-    report = json.loads(out)
-    assert (report["private"], report["curator_only"]) == (False, True)
-    assert "epsilon" not in report
-    assert report["session"]["epsilon"] <= 4
-    assert "'small'" in err
-
-
 def test_open_answers_for_users(capsys, small):
     line = f"answer {small} --text-column question --label-column answer --unit-column who --delta 1e-5 --json"
     rest = f"--mechanism keywords --queries 1 --epsilon 8 --shards 2 --neighbours 1 --answer-tokens 3 --test {small}"
@@ -114,21 +103,6 @@ def test_open_answers_for_users(capsys, small):
     assert LABEL_SET not in report["session"]["public_inputs"]
     assert report["private_answers"]["accuracy"] in (0, 1)
     assert report["abstained"] in (0, 1)
-
-
-def test_divided_votes_are_other_terms(capsys, small):
-    line = f"answer {small} colour? {DUMMY} --epsilon 4 --mechanism soft-votes"
-    code, out, err = run(capsys, f"{line} --sharpness 2")
-    assert code == 0, err
-    assert set(json.loads(out)["votes"]) == {"u0", "u1"}
-    check_refusal(capsys, f"{line} --sharpness 3", 2, "reserve anew")
-    check_refusal(capsys, f"answer {small} colour? {DUMMY} --epsilon 4 --sharpness 2", 2, "--sharpness")
-
-
-def test_a_test_seed_marks_the_answer(capsys, small):
-    code, out, _ = run(capsys, f"answer {small} colour? {DUMMY} --epsilon 4 --test-seed 3")
-    assert code == 0
-    assert json.loads(out)["private"] is False
 
 
 @pytest.mark.parametrize(

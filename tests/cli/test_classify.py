@@ -13,7 +13,7 @@ from mechanisms import api
 from mechanisms.demos.findings import Baselines
 from mechanisms.records import Demonstration
 from tests.cli.command import check_refusal, run
-from tests.exports.sets import labelled, marked, none_chosen
+from tests.exports.sets import labelled, none_chosen
 from tests.runs.running import Speaking
 from tests.ui.generate.recording import demo_set
 
@@ -78,13 +78,6 @@ def test_every_arm_has_the_prior_that_was_measured_for_it(using, tmp_path):
             assert 0 <= low <= report[arm][way]["accuracy"] <= high <= 1
 
 
-def test_a_set_without_demonstrations_answers_with_its_prior(using, tmp_path):
-    assert using(NONE, "query", "hello")["label"] == "Sport"
-    report = evaluated(using, tmp_path, NONE)
-    assert report["zero-shot"]["prior"]["accuracy"] == 1
-    assert "private demonstrations" not in report
-
-
 def test_another_reader_does_not_take_over_what_was_measured_with_the_writer(using, tmp_path):
     said = "Written with toy, read here by other: the prior was measured with the model that wrote the set"
     other = using(MEASURED, "query", "hello", "--model", "other", said=said)
@@ -146,13 +139,6 @@ def test_several_files_are_a_folder_or_an_archive(demos: Path, tmp_path: Path, c
         assert {name: packed.read(name) for name in packed.namelist()} == {
             path.name: path.read_bytes() for path in folder.iterdir()
         }
-
-
-def test_a_mark_that_is_lost_is_said(demos: Path, tmp_path: Path, capsys):
-    demos.write_text(marked(labelled("x")).dumps(), encoding="utf-8")
-    code, _, err = run(capsys, f"export {demos} --format openai --out {tmp_path / 'm.jsonl'}")
-    assert code == 0
-    assert "no place for that mark" in err
 
 
 @pytest.mark.parametrize(

@@ -81,23 +81,6 @@ def check_evaluate(capsys, demos, strangers):
     assert "curator_only" not in json.loads(out)
 
 
-def test_a_file_without_a_header_is_quoted_nowhere(capsys, tmp_path):
-    path = tmp_path / "headerless.csv"
-    path.write_text("Mr Smith of Elm Street has HIV,a\nanother,b\n")
-    for line in (
-        f"synthesize {path} {SMALL} --epsilon 1",
-        f"answer {path} x --labels a,b --queries 1 --epsilon 1 --delta 1e-5",
-    ):
-        code, out, err = run(capsys, line)
-        assert code == 2
-        assert "--no-header" in err
-        assert "Smith" not in out + err
-        code, out, err = run(capsys, f"{line} --header")
-        assert code == 2
-        assert "no column 'text'" in err
-        assert "Smith" not in out + err
-
-
 def test_output_that_nobody_reads_is_no_defect():
     command = [sys.executable, "-m", "mechanisms", "models", "--json"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as told:
@@ -173,13 +156,6 @@ def test_bad_usage_gets_one_line_and_its_exit_code(capsys, line, code, message):
     check_refusal(capsys, line, code, message)
 
 
-def test_a_refused_budget_is_exit_code_three(capsys):
-    run(capsys, "ledger cap bank_support --epsilon 0.5 --delta 1e-4")
-    code, _, err = run(capsys, f"synthesize {BANK} {COLUMNS} {SMALL} --epsilon 2")
-    assert code == 3
-    assert "allows epsilon 0.5" in err
-
-
 def test_a_cap_is_of_a_name_that_a_run_can_have(capsys):
     cap = "ledger cap --epsilon 0.5 --delta 1e-4 --json"
     for name, *unit in (("",), (" ",), ("clinic", "--unit-column", ""), ("clinic", "--unit-column", " ")):
@@ -216,22 +192,6 @@ def test_an_audit_reports_what_it_can_prove(capsys):
     assert 0.3 < report["epsilon_lower_bound"] < 1.2
     assert report["holds"] == (report["epsilon_lower_bound"] <= report["epsilon_claimed"])
     assert report["epsilon_claimed"] == pytest.approx(1)
-
-
-def test_a_plan_ranks_options_within_the_budget(capsys):
-    line = "plan --size 2000 --tokens 4 --prompt-tokens 40 --epsilon 1 --delta 1e-5 --mechanism noisy-max --json"
-    code, out, err = run(capsys, f"{line} --max-prompt-tokens 400")
-    options = json.loads(out)["options"]
-    assert code == 0
-    signals = [option["signal_to_noise"] for option in options]
-    assert signals == sorted(signals, reverse=True)
-    assert all(option["prompt_tokens"] <= 400 for option in options)
-    assert options[0]["efficient"]
-    assert len(err.splitlines()) == len(options)  # told as they are found
-    check_refusal(capsys, f"{line} --max-prompt-tokens 1", 2, "No plan fits")
-    check_refusal(
-        capsys, line.replace("noisy-max", "public --max-prompt-tokens 400"), 2, "Nothing to plan for 'public'"
-    )
 
 
 def test_nothing_is_charged_where_the_run_could_not_follow(capsys):

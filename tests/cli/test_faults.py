@@ -13,12 +13,10 @@ from types import SimpleNamespace
 import pytest
 
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.accounting import ledger as ledger_module
 from mechanisms.cli.main import main
 from mechanisms.errors import ModelUnavailable
 from mechanisms.inference.models import catalogue, listing
-from mechanisms.inference.models.listing import gguf_in_wheel
-from tests.accounting.test_faults import closed_folder, no_room, one_line, run, spent
+from tests.accounting.test_faults import no_room, one_line, run
 from tests.conftest import ROOT
 from tests.examples import BANK
 
@@ -66,18 +64,6 @@ def test_a_model_that_is_not_here_without_a_network_is_one_line_and_nothing_is_c
     assert PrivacyLedger().names() == []
 
 
-def test_a_clock_that_is_set_back_hides_nothing_from_the_command(capsys, monkeypatch):
-    run(PrivacyLedger())
-    seen = []
-    for moment in ("2031-01-01T00:00:00+00:00", "2001-01-01T00:00:00+00:00"):
-        monkeypatch.setattr(ledger_module, "now", lambda moment=moment: moment)
-        run(PrivacyLedger())
-        assert main(["ledger", "show", "clinic", "--json"]) == 0
-        seen.append((spent(), capsys.readouterr()))
-    assert 0 < seen[0][0] < seen[1][0]
-    assert all(err == "" and f"{epsilon:.4g}"[:4] in out for epsilon, (out, err) in seen)
-
-
 @pytest.fixture
 def gguf(monkeypatch):
     """A model to be converted, so far as this test goes; how it would be kept is `kept`'s."""
@@ -102,22 +88,3 @@ def test_a_cache_that_is_full_is_one_line_and_is_left_as_it_was(gguf, tmp_path, 
     assert [path for path in cache.iterdir() if path.suffix != ".sha256"] == []
     assert catalogue.converted(gguf).is_dir()  # a digest that was cut off would name another folder
     assert listing.remembered_digest(gguf) == listing.file_digest(gguf)
-
-
-def test_a_cache_that_is_closed_is_one_line_and_serves_what_it_holds(gguf, monkeypatch):
-    with closed_folder() as cache:
-        monkeypatch.setenv("DPICL_CACHE", str(cache))
-        with pytest.raises(ModelUnavailable) as refused:
-            catalogue.converted(gguf)
-        assert one_line(refused.value, str(cache))
-        assert listing.remembered_digest(gguf) == listing.file_digest(gguf)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(gguf_in_wheel() is None or not Path("/proc").is_dir(), reason="NO EMBEDDED MODEL, OR NO LINUX")
-def test_the_command_says_so_too(data_folder):
-    """Nobody makes a file in /proc, not even root."""
-    code, [_, line] = typed(*WRITE, DPICL_CACHE="/proc")
-    assert code == 4
-    assert "'/proc'" in line
-    assert PrivacyLedger().names() == []

@@ -101,28 +101,6 @@ def test_rows_that_are_left_out_are_told_and_stand_in_no_document(capsys, mixed,
     assert (code, "left" in out) == (0, False)
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("small_model")
-@pytest.mark.parametrize("command", ["evaluate", "score", "answer", "test"])
-def test_every_command_that_reads_a_labelled_file_tells_and_asks(capsys, mixed, tmp_path, command):
-    demos = tmp_path / "demos.json"
-    demos.write_text(SET)
-    budget = "--epsilon 4 --delta 1e-5"
-    answering = f"{LABELS} --retrieval labels-only --queries 99 {budget} --label-column label"
-    line = {
-        "evaluate": f"evaluate {demos} --test {mixed} --limit 2",
-        "score": f"score {mixed} {demos} {budget}",
-        "answer": f"answer {mixed} card? {answering}",
-        "test": f"answer {mixed} --test {mixed} --limit 1 {answering}",
-    }[command]
-    code, out, err = run(capsys, f"{line} --json")
-    assert (code, out) == (2, ""), err
-    assert "4 of 64 rows are left out" in err
-    code, out, err = run(capsys, f"{line} --json --allow-left-out")
-    assert "4 of 64 rows are left out" in err
-    assert "left out" not in out
-
-
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
@@ -162,24 +140,6 @@ def test_labels_with_commas_and_quotes_are_said_in_quotes_or_as_json():
     assert {label: int(size) for label, size in read_pairs(said)} == sizes
     with pytest.raises(UsageError, match="JSON list"):
         read_labels('"open, x')
-
-
-@pytest.mark.parametrize("way", ["quotes", "json", "settings"])
-def test_a_label_with_a_comma_reaches_the_rows(capsys, tmp_path, way):
-    path = tmp_path / "odd.csv"
-    rows = (f"a letter {i},{quoted(ODD[i % 2])}" for i in range(20))
-    path.write_text("\n".join(["text,label", *rows]))
-    settings = tmp_path / "settings.yaml"
-    settings.write_text(json.dumps({"labels": list(ODD[:2]), "sizes": {ODD[0]: 10, ODD[1]: 10}}))
-    said = {
-        "quotes": ["--labels", quoted(*ODD[:2])],
-        "json": ["--labels", json.dumps(ODD[:2])],
-        "settings": ["--config", str(settings)],
-    }[way]
-    public = [] if way == "settings" else ["--sizes", "counted"]
-    code, _, err = run(capsys, f"synthesize {path} --model no/such-folder/here", *said, *public)
-    assert code == 4
-    assert "left out" not in err
 
 
 # A text that says nothing is asked about nothing.

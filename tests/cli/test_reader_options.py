@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import threading
 from dataclasses import replace
 
 import pytest
 
-from mechanisms import api, trials
+from mechanisms import api
 from mechanisms.inference.remote import KEY_VARIABLE
 from mechanisms.records import Demonstration
 from tests.chat_server import Reply, query_of, serving
@@ -34,9 +31,8 @@ def files(tmp_path, monkeypatch, any_text_passes):
     """Files of a set and of test rows, a key, and a home of one's own."""
     monkeypatch.setenv("DPICL_HOME", str(tmp_path / "home"))
     monkeypatch.setenv(KEY_VARIABLE, KEY)
-    monkeypatch.setattr(trials, "listed_as", lambda label: "toy" if label == "toy" else None)
-    monkeypatch.setattr(trials, "load_model", lambda name: Speaking())
-    monkeypatch.setattr(api, "load_model", None)  # nothing here asks for it
+    monkeypatch.setattr(api, "listed_as", lambda label: "toy" if label == "toy" else None)
+    monkeypatch.setattr(api, "load_model", lambda name: Speaking())
     lines = [f"text {i},{'Sport' if i % 3 else 'News'}" for i in range(20)]
     (tmp_path / "test.csv").write_text("\n".join(["text,label", *lines]))
     (tmp_path / "set.json").write_text(SET.dumps())
@@ -67,14 +63,6 @@ def test_a_query_is_answered_elsewhere_and_says_so_before_it_is_sent(files, caps
     assert seen_nowhere(files, out, err, asked.body)
 
 
-def test_an_answer_without_a_label_is_none(files, capsys):
-    with serving(lambda asked: Reply(f"I know your key, {KEY}")) as server:
-        code, out, err = run(capsys, f"query {files}/set.json hello --json {asked_of(server)}")
-    assert (code, json.loads(out)["label"]) == (0, None)
-    assert "names no label" in err
-    assert seen_nowhere(files, out, err)
-
-
 def test_evaluate_has_the_raw_reading_of_every_arm(files, capsys):
     with serving(right_of) as server:
         code, out, err = run(capsys, f"evaluate {files}/set.json --test {files}/test.csv --json {asked_of(server)}")
@@ -100,7 +88,7 @@ def test_public_text_is_left_out_with_its_reason_where_its_writer_is_not_here(fi
     for missing in ({"listed_as": lambda label: None}, {"load_model": lambda name: Namesake()}):
         with monkeypatch.context() as patched:
             for name, value in missing.items():
-                patched.setattr(trials, name, value)
+                patched.setattr(api, name, value)
             with serving(right_of) as server:
                 line = f"evaluate {files}/set.json --test {files}/test.csv --limit 6 --json {asked_of(server)}"
                 report = json.loads(run(capsys, line)[1])
@@ -143,22 +131,3 @@ def test_a_refused_key_is_one_line_without_it(files, capsys):
 def test_whatever_reads_private_rows_refuses_a_reader_elsewhere_in_one_line(capsys, command):
     for option in ("--reader-url=https://h", "--reader-model s"):
         check_refusal(capsys, f"{command} {option}", 2, f"unrecognized arguments: {option}")
-
-
-def test_ctrl_c_ends_a_request_that_is_under_way(files, capsys):
-    done = threading.Event()
-
-    def rule(asked):
-        os.kill(os.getpid(), signal.SIGINT)
-        done.wait(30)
-        return Reply("late")
-
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
-    try:
-        with serving(rule) as server:
-            code, out, err = run(capsys, f"query {files}/set.json hello {asked_of(server)}")
-            done.set()
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert (code, out) == (130, "")
-    assert "stopped" in err.splitlines()[-1]

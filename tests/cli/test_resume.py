@@ -10,14 +10,13 @@ import pytest
 
 from mechanisms import api
 from mechanisms.accounting import LedgerRun, PrivacyLedger
-from mechanisms.accounting.database import KnownRows
+from mechanisms.accounting.known_rows import KnownRows
 from mechanisms.data.sizes import UNKNOWN
 from mechanisms.demos.demo_set import loads
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.runs import run_file
 from mechanisms.runs.events import DemoCompleted, TokenReleased
-from mechanisms.runs.journal import RunJournal
-from mechanisms.runs.run_file import from_lines, to_lines
+from mechanisms.runs.run_file import RunJournal, from_lines, to_lines
 from tests.cli.command import BANK, check_refusal, run
 from tests.runs.running import KINDS, file_of, recorded
 
@@ -211,7 +210,7 @@ def test_it_tells_every_token_and_every_stage_in_order(kind: str, saved: Path, c
     tokens = [event for event in recorded(kind) if isinstance(event, TokenReleased)]
     assert said.count("beside it") == len(tokens)
     stages = [str(each.stage) for each in recorded(kind) if type(each).__name__ == "StageStarted"]
-    assert [line.removeprefix("Stage: ") for line in said.splitlines() if line.startswith("Stage: ")] == stages
+    assert [line.removeprefix("stage ") for line in said.splitlines() if line.startswith("stage ")] == stages
     assert all(each.isprintable() for each in said.replace("\n", ""))
 
 

@@ -54,15 +54,6 @@ def test_few_rows_are_said_to_be_few(capsys, line):
     assert said == {name for name, width in widths.items() if width > 0.2}
 
 
-def test_users_are_the_unit(capsys, line):
-    code, out, err = run(capsys, f"{line} --epsilon 2 --share 1 --unit-column who --json")
-    assert code == 0, err
-    found = json.loads(out)
-    assert found["unit"] == "user:who"
-    assert found["epsilon"] <= 2.0001
-    assert found["event"]["lists"]["score"][0]["type"] == "laplace"
-
-
 def test_a_score_over_the_cap_is_exit_code_three(capsys, line):
     run(capsys, "ledger cap rows --epsilon 0.5 --delta 1e-4")
     check_refusal(capsys, f"{line} --epsilon 2", 3, "allows epsilon 0.5")

@@ -26,9 +26,8 @@ from mechanisms.discovery import parameters
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.queries import query_mechanism_class, query_mechanism_names
 from mechanisms.records import Dataset
-from mechanisms.runs import settings as written
-from mechanisms.runs.plan import Plan, plan_for
-from mechanisms.runs.settings import solved_flag
+from mechanisms.runs import plan as run_plan
+from mechanisms.runs.plan import Plan, plan_for, solved_flag
 from mechanisms.runs.spec import FLAGGED, PARAMETERS, RunSpec
 from mechanisms.runs.stages import stage_names
 from mechanisms.steps import mechanism_class, mechanism_names, transform_class, transform_names
@@ -43,7 +42,7 @@ OTHER = {
     "epsilon": 2.5, "delta": 1e-7, "sizes": {"Yes": 700, "2020-01-01": 900}, "count_epsilon": 0.25,
     "kind": "note", "writer": "a nurse", "reader": "a doctor", "relation": "that says",
     "label_words": {"Yes": "agreement, or so"}, "sentence": "Write of {label}: 100% true.",
-    "instruction": "Sort: the notes.", "text_field": "Note", "label_field": "Answer", "shots": 3,
+    "instruction": "Sort:\x85the\u2028\rno\ufefftes.", "text_field": "Note", "label_field": "Answer", "shots": 3,
     "recipe": "both", "split": "epsilon", "shares": {"write": 0.5, "vote": 0.25}, "score": False,
     "drafts": 9, "draft_tokens": 30, "weighing": "labels",
     "mechanism": "adadpsyn", "transform": "pta", "parameters": {"alpha": 2.0}, "written": 2, "scheme": "per-token",
@@ -113,7 +112,7 @@ def test_a_field_is_in_the_help_in_the_file_and_the_same_when_it_comes_back(file
         assert field.title in told.replace("- ", "-")
         assert field.description in told.replace("- ", "-")
     plan = plan_for(spec, dataset_of(file, mapping_of()))
-    text = written.settings(plan, mapping_of(), "my notes")
+    text = run_plan.settings(plan, mapping_of(), "my notes")
     assert set(flags) <= yaml.safe_load(text).keys()
     again, _ = from_command_line(text, file)
     assert (
@@ -166,7 +165,7 @@ def test_the_file_of_a_plan_gives_the_plan_again(file, said, by_user, drop, meas
         plan = plan_for(spec, dataset, measured)
     except StudioError:
         return  # the app shows why, and offers no file
-    text = written.settings(plan, mapping, dataset.name)
+    text = run_plan.settings(plan, mapping, dataset.name)
     again, read = from_command_line(text, file, measured)
     assert same(again, plan)
     assert (read.name, read.unit) == (dataset.name, dataset.unit)
@@ -178,19 +177,12 @@ def plan_of(file: Path, **said: object) -> Plan:
     return plan_for(RunSpec.of(**{"sizes": "counted", "recipe": "tokens"} | said), dataset_of(file, mapping_of()))
 
 
-@pytest.mark.parametrize("odd", ["\x85", "\u2028", "\r", "\ufeff"])
-def test_what_yaml_takes_for_another_line_break_comes_back_as_it_was(file, odd):
-    plan = plan_of(file, instruction=f"one{odd}two", label_field=f"a{odd}b")
-    again, _ = from_command_line(written.settings(plan, mapping_of(), "my notes"), file)
-    assert same(again, plan)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["gaussian", "adadpsyn", "blended-logits"])
 def test_what_calibration_solves_for_is_no_setting(file, mechanism):
     """Else the command line would refuse the file of a plan, which is calibrated."""
     plan = plan_of(file, mechanism=mechanism).calibrated()
-    text = written.settings(plan, mapping_of(), "my notes")
+    text = run_plan.settings(plan, mapping_of(), "my notes")
     again, _ = from_command_line(text, file)
     assert again.calibrated() == plan
     assert solved_flag(mechanism) not in yaml.safe_load(text)
@@ -205,7 +197,7 @@ def test_no_flag_belongs_to_a_mechanism_and_to_a_transform():
 def test_sizes_that_were_measured_are_not_written_but_measured_again(file):
     dataset = dataset_of(file, mapping_of())
     measured = MeasuredSizes({"Yes": 4711, "2020-01-01": 4712}, 0.25, 1e-9, fingerprint(dataset).content)
-    text = written.settings(plan_for(RunSpec(), dataset, measured), mapping_of(), "my notes")
+    text = run_plan.settings(plan_for(RunSpec(), dataset, measured), mapping_of(), "my notes")
     assert "471" not in text
     assert "paid for again" in text
     assert math.isclose(yaml.safe_load(text)["count-epsilon"], 0.25)
@@ -214,7 +206,7 @@ def test_sizes_that_were_measured_are_not_written_but_measured_again(file):
 def test_a_label_that_the_command_line_cannot_name_is_refused(file):
     plan = replace(plan_of(file), labels=("Yes", " No"), sizes={"Yes": 3, " No": 3})
     with pytest.raises(UsageError, match="' No'"):
-        written.settings(plan, mapping_of(), "my notes")
+        run_plan.settings(plan, mapping_of(), "my notes")
 
 
 ODD = ('Billing, "urgent"', "\U0001f642 \u05e9\u05dc\u05d5\u05dd", "a=b", "[x", "two\nlines")
@@ -230,7 +222,7 @@ def test_any_label_comes_back_from_the_settings_as_it_was(tmp_path):
     words = dict(zip(called, ("a=b", "c,d", "'e'", '"f"', "g"), strict=True))
     asked = plan_for(RunSpec.of(sizes=dict.fromkeys(called, 30), label_words=words), dataset_of(path, mapping, called))
     reading = Reading(header=True, encoding="utf-8", separator=",")
-    text = written.settings(asked, mapping, "my notes", reading=reading)
+    text = run_plan.settings(asked, mapping, "my notes", reading=reading)
     again, dataset = from_command_line(text, path)
     assert dataset.labels == called
     assert same(again, asked)
@@ -347,12 +339,3 @@ def test_every_owner_has_a_group_and_every_meaning_is_told(command, users, capsy
             assert f"{prefix}{each.help} ({each.citation})" in told[title]
             assert f"--{flag}" in told[title]
     assert "PARAMETER_" not in "".join(told.values())
-
-
-def test_a_shared_flag_does_not_tell_one_mechanism_what_holds_for_another(capsys, monkeypatch):
-    shared = sections("calibrate", capsys, monkeypatch)["parameters of several mechanisms"]
-    [temperature] = re.findall(r"--temperature X (.*?)(?= --|$)", shared)
-    own = re.split(r"(?:^| )([a-z-]+): ", temperature)
-    meanings = dict(zip(own[1::2], own[2::2], strict=True))
-    assert "the more private" in meanings["blended-logits"]
-    assert "the more private" not in meanings["gaussian"] + meanings["svt-public"]

@@ -93,14 +93,6 @@ def test_what_no_encoding_makes_sense_of_is_asked_for_without_a_proposal():
     assert asked.value.proposed.encoding is None
 
 
-def test_long_lines_are_recognised_by_their_beginnings():
-    long = content(["".join(CHINESE) * 300] * 3, 3)
-    with pytest.raises(ReadingAsked, match="looks like gb18030"):
-        read(long.encode("gb18030"))
-    with pytest.raises(ReadingAsked, match=r"looks like utf-8\+windows-1252"):
-        read(long.encode() + b"caf\xe9,a\n")
-
-
 @pytest.mark.parametrize("encoding", [*OF_LINES, "utf-8+windows-1252", "utf-8+gb18030"])
 @given(st.lists(ANY_LINE, min_size=1, max_size=6), ANY_LINE, st.integers(0, 6))
 def test_whatever_bytes_a_line_has_every_other_line_is_decoded_as_before(encoding, others, hostile, place):

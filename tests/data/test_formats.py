@@ -257,12 +257,6 @@ def test_what_gzip_holds_is_bounded_before_it_is_read(monkeypatch):
     assert refusal(gzip.compress(b"text,label\n" + b"x,a\n" * 200), "csv.gz") is None
 
 
-def test_what_stands_around_a_sheet_s_table_is_left_out():
-    rows = [(None, None, None), ("x", "a", "m", None, "a note beside"), (None,), ("y",), (None, None, None)]
-    table = read(one_sheet(rows), "xlsx")
-    assert table.frame.to_numpy(dtype=object).tolist() == [["x", "a", "m"], ["y", "", ""]]
-
-
 def sheet(content: str, head: str = "") -> bytes:
     """A workbook whose only sheet has this XML."""
     parts = parts_of(one_sheet([]))

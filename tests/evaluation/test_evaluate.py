@@ -9,7 +9,6 @@ import pytest
 
 from mechanisms.demos.demo_set import loads
 from mechanisms.demos.findings import Baselines, PublicSet
-from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import (
     PRIVATE,
     PUBLIC_ONLY,
@@ -23,7 +22,7 @@ from mechanisms.evaluation.evaluate import (
 )
 from mechanisms.evaluation.reader import Arm, Classifier, LocalReader, as_read_by, readers_in_words, without_corrections
 from mechanisms.records import Demonstration, PromptTemplate, Record
-from mechanisms.runs.public_demonstrations import public_demonstrations
+from mechanisms.runs.drafts import public_demonstrations
 from tests.exports.sets import demo_set
 from tests.toy_model import ToyModel
 
@@ -72,20 +71,6 @@ def test_confusion_counts_every_row_under_its_true_label():
         assert (card.corrected or card.calibrated).correct == card.confusion.trace()
     assert cards[0].corrected is None
     assert max(each.done for each in told if isinstance(each, Progress)) <= 40
-
-
-def test_a_test_file_without_the_labels_is_refused():
-    with pytest.raises(UsageError, match="red"):
-        next(evaluate(LocalReader(ToyModel()), TEMPLATE, LABELS, [Arm("one", ())], [Record("x", "purple")]))
-
-
-def test_every_arm_is_read_with_its_own_prior():
-    test = [Record(f"text {i}", "blue") for i in range(9)]
-    told = evaluate(LocalReader(ToyModel()), TEMPLATE, LABELS, [Arm("one", (), PRIOR), Arm("two", ())], test)
-    one, two = (each for each in told if isinstance(each, Scorecard))
-    assert one.corrected == Accuracy(9, 9)
-    assert (one.raw, one.calibrated, None) == (two.raw, two.calibrated, two.corrected)
-    assert one.raw != one.corrected
 
 
 WRITTEN, PUBLIC = (Demonstration("a", "News"),), (Demonstration("b", "Sport"),)
@@ -156,11 +141,3 @@ def test_weights_decide_and_not_the_name():
     assert (read.prior, read.baselines) == (None, Baselines(None, None))
     assert read == replace(MEASURED, prior=None, baselines=read.baselines)
     assert "contextual calibration" in readers_in_words(MEASURED, Namesake())
-
-
-def test_where_nothing_was_measured_only_the_models_are_named():
-    assert as_read_by(PLAIN, Namesake()) == PLAIN
-    assert as_read_by(MEASURED, ToyModel()) is MEASURED
-    assert readers_in_words(PLAIN, Namesake()) == "Written with toy, read here by toy."
-    zero_shot = replace(PLAIN, baselines=Baselines(MEASURED_PRIOR, None))
-    assert "contextual calibration" in readers_in_words(zero_shot, Namesake())

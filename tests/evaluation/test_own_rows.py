@@ -7,7 +7,7 @@ import pytest
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.sizes import COMPARED
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.own_rows import MOST_EMBEDDED, SHOWN, Nearest, beside
+from mechanisms.evaluation.own_rows import SHOWN, Nearest, beside
 from mechanisms.records import Dataset, Demonstration, Record
 from tests.exports.sets import demo_set
 from tests.toy_embedder import ToyEmbedder
@@ -38,19 +38,6 @@ def test_rows_are_of_the_label_and_the_nearest_is_the_nearest():
         assert len(set(found.rows) & set(own)) == SHOWN
         near = (embedder.embed([made.text]) @ embedder.embed(own).T)[0]
         assert found.nearest == (Nearest(made.text, own[near.argmax()], float(near.max())),)
-
-
-def test_of_many_rows_a_fixed_number_is_embedded():
-    class Counting(ToyEmbedder):
-        most = 0
-
-        def embed(self, texts):
-            self.most = max(self.most, len(texts))
-            return super().embed(texts)
-
-    embedder = Counting()
-    assert len(list(beside(SET, data(4 * MOST_EMBEDDED), embedder, PrivacyLedger()))) == 2
-    assert embedder.most == MOST_EMBEDDED
 
 
 def test_a_set_of_other_labels_is_refused_and_nothing_is_marked():

@@ -1,23 +1,29 @@
-"""A reader elsewhere: which words are an answer, and what a server is told."""
+"""A reader elsewhere: which words are an answer, what a server is told, and what it never gets."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import get_type_hints
 
 import pytest
 
+from mechanisms import api
+from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.data.sizes import CLEAN_VALUES, SCORED
+from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.evaluate import PRIVATE, ZERO_SHOT, Scorecard, evaluate
+from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Scorecard, evaluate
 from mechanisms.evaluation.reader import NO_ANSWER, Arm, finished, reported
-from mechanisms.evaluation.remote_reader import RemoteReader, label_in, refuse_set_without_promise
+from mechanisms.evaluation.remote_reader import RemoteReader, label_in
 from mechanisms.inference import LanguageModel, QueryPrompt, QueryWords
 from mechanisms.inference.remote import ChatServer, ServerAddress
-from mechanisms.records import Demonstration, PromptTemplate, Record
+from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record
 from mechanisms.runs.run import run
 from mechanisms.runs.score import score_set
 from tests.chat_server import Reply, query_of, serving
 from tests.exports.sets import demo_set
+from tests.runs.running import Speaking
 from tests.toy_model import ToyModel
 
 TEMPLATE, LABELS = PromptTemplate("Classify.", "Text", "Topic"), ("Account", "Account closed", "Sport")
@@ -104,9 +110,76 @@ def test_it_has_nothing_that_reads_private_rows():
         assert get_type_hints(private)["model"] is LanguageModel
 
 
-def test_a_set_that_promises_nothing_stays_here():
-    made = demo_set(*SHOWN)
-    refuse_set_without_promise(made)
-    without = replace(made, certificate=replace(made.certificate, private=False, reason="a test seed"))
-    with pytest.raises(UsageError, match="a test seed"):
-        refuse_set_without_promise(without)
+# A set tried on rows: what never leaves, and what is remembered of rows whose figures are shown.
+
+SET = demo_set(Demonstration("one", "News"), Demonstration("two", "Sport"))
+WITHOUT_PROMISE = replace(SET, certificate=replace(SET.certificate, private=False, reason="a test seed"))
+OURS = Record("a private letter", "News")
+PUBLIC = Dataset("test file", (), [Record("a text", "News"), Record("another", "Sport")])
+SHARED = replace(PUBLIC, records=[*PUBLIC.records, OURS])
+
+
+class Server:
+    """Says "Sport", and remembers what it was sent."""
+
+    name, host = "small at h", "h"
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def answers(self, messages, tokens):
+        self.asked += messages
+        yield ["Sport"] * len(messages)
+
+
+@pytest.fixture
+def letters() -> Dataset:
+    """A private data set that the ledger knows."""
+    known = Dataset("letters", ("News", "Sport"), [OURS, Record("of somebody", "Sport")])
+    PrivacyLedger().rows.mark(fingerprint(known), CLEAN_VALUES)
+    return known
+
+
+WAYS: dict[str, Callable[[RemoteReader, DemoSet, Dataset], object]] = {
+    "words": lambda reader, demos, test: api.about_to_send(reader, demos, test),
+    "evaluate": lambda reader, demos, test: api.evaluate(demos, test, reader),
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_private_rows_and_sets_without_promise_are_not_sent_by_any_way(letters, way):
+    server = Server()
+    reader = RemoteReader(server)
+    with pytest.raises(UsageError, match="'letters': private rows never leave"):
+        way(reader, SET, SHARED)
+    with pytest.raises(UsageError, match="promises nothing"):
+        way(reader, WITHOUT_PROMISE, PUBLIC)
+    assert server.asked == []
+    way(reader, SET, PUBLIC)
+
+
+def test_one_text_is_sent_with_a_set_that_promises_something():
+    server = Server()
+    with pytest.raises(UsageError, match="promises nothing"):
+        api.label_remotely(WITHOUT_PROMISE, "a text", RemoteReader(server))
+    assert server.asked == []
+    assert api.label_remotely(SET, "a text", RemoteReader(server)) == "Sport"
+    assert len(server.asked) == 1
+
+
+def test_public_text_is_an_arm_elsewhere_where_its_writer_is_given():
+    told: list[tuple[int, int]] = []
+    found = api.evaluate(SET, PUBLIC, RemoteReader(Server()), told=lambda *progress: told.append(progress))
+    assert [*found] == [ZERO_SHOT, PRIVATE]
+    assert {card.raw.value for card in found.values()} == {0.5}
+    assert told == [(2, 4), (4, 4)]
+    assert [*api.evaluate(SET, PUBLIC, RemoteReader(Server()), writer=Speaking())] == [ZERO_SHOT, PUBLIC_ONLY, PRIVATE]
+
+
+def test_whose_rows_are_scored_is_told_and_remembered(letters):
+    assert api.mark_test_file(PUBLIC) == []
+    assert SCORED not in api.disclosures(letters)
+    assert api.mark_test_file(SHARED) == ["letters"]
+    assert SCORED in api.disclosures(letters)
+    later = Dataset("later", ("News",), [PUBLIC.records[0]])
+    assert SCORED in api.disclosures(later)  # nobody's then

@@ -11,6 +11,7 @@ import importlib.machinery
 import io
 import multiprocessing
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -59,6 +60,27 @@ class Lie:
     killer: str
     worst: bool = False
     added: tuple[str, str] | None = None
+
+
+def planted(table: str) -> list[Lie]:
+    """The lies of a table: `## what it says`, its killer behind `found` or `worst`, and what it changes.
+
+    `in MODULE` begins a change: lines with a minus are what stands there, those with a plus what stands there instead,
+    and those with a space are in both. `new PACKAGE` begins a file. `$NAME = ...` shortens the ids of tests.
+    """
+    names = dict(re.findall(r"^\$(\w+) = (.+)$", table, re.MULTILINE))
+    lies = []
+    for says, found, killer, rest in re.findall(r"^## (.+)\n(found|worst) (.+)\n((?:.+\n)+)", table, re.MULTILINE):
+        changes, added = [], None
+        for kind, where, lines in re.findall(r"^(in|new) (.+)\n((?:[-+ ].*\n)+)", rest, re.MULTILINE):
+            old, new = ("\n".join(line[1:] for line in lines.splitlines() if line[0] in side) for side in ("- ", "+ "))
+            if kind == "in":
+                changes.append(Change(where, old, new))
+            else:
+                added = where, new
+        killer = re.sub(r"^\$(\w+)", lambda name: names[name[1]], killer)
+        lies.append(Lie(says, tuple(changes), killer, found == "worst", added))
+    return lies
 
 
 class _Lying(importlib.machinery.SourceFileLoader):

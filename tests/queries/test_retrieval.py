@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mechanisms.accounting import PrivacyTarget
-from mechanisms.answers.request import AnswerRequest, SearchableUnits
+from mechanisms.answers import AnswerRequest, SearchableUnits
 from mechanisms.queries import nearest_by_shard, query_mechanism_class
 from mechanisms.queries.retrieval import GRID, on_grid, similarities
 from mechanisms.records import Dataset, PromptTemplate, Record
@@ -28,10 +28,10 @@ def units_of(records, embedder, by_user=False) -> SearchableUnits:
 def retrieved(records, embedder, query: str, threshold: float, by_user=False) -> list[list[Record]]:
     """What each shard gets, by the code that answers questions."""
     units = units_of(records, embedder, by_user)
-    similarities = units.similarities(embedder.embed([query])[0])
-    payers = np.nonzero(similarities.by_unit >= threshold)[0]
-    rows = nearest_by_shard(similarities.by_unit, units.shard, payers, SHARDS, NEIGHBOURS)
-    return [units.examples(row, similarities) for row in rows]
+    by_unit, by_record = units.similarities(embedder.embed([query])[0])
+    payers = np.nonzero(by_unit >= threshold)[0]
+    rows = nearest_by_shard(by_unit, units.shard, payers, SHARDS, NEIGHBOURS)
+    return [units.examples(row, by_record) for row in rows]
 
 
 def by_rank(records, embedder, query: str) -> list[list[Record]]:
@@ -116,10 +116,10 @@ def test_a_user_is_as_near_as_the_nearest_row():
     embedder = ToyEmbedder()
     records = [Record("a b", "x", "u"), Record("c d", "y", "u"), Record("e f", "z", "v")]
     units = units_of(records, embedder, by_user=True)
-    similarities = units.similarities(embedder.embed(["c d"])[0])
-    best = int(similarities.by_unit.argmax())
-    assert similarities.by_unit[best] == pytest.approx(1, abs=0.01)
-    assert units.examples([best], similarities) == [records[1]]
+    by_unit, by_record = units.similarities(embedder.embed(["c d"])[0])
+    best = int(by_unit.argmax())
+    assert by_unit[best] == pytest.approx(1, abs=0.01)
+    assert units.examples([best], by_record) == [records[1]]
 
 
 # Exact search: integers are the reference, and neither other rows nor extremes change a bit.

@@ -177,7 +177,7 @@ def _by_user(plan: Any) -> bool:
     return bool(plan.unit != "record")
 
 
-# Stages: what each costs a unit that takes part, at the epsilon that it may cost (docs/tallies.md, docs/recipes.md).
+# Stages: what each costs a unit that takes part, at the epsilon that it may cost (docs/tallies.md).
 
 
 def _of_whole_numbers(epsilon: float, whole: bool) -> Price:

@@ -25,16 +25,20 @@ class LeakError(AssertionError):
     """Something that was drawn, charged or told follows from private values without noise."""
 
 
+class Same:
+    """An entry that is the same on the neighbour."""
+
+    def like(self, other: Any) -> bool:
+        return bool(self == other)
+
+
 @dataclass(frozen=True)
-class Charge:
+class Charge(Same):
     """What an event list was charged, and for which kind of release."""
 
     name: str
     events: tuple[PrivacyEvent, ...]
     kind: str = ""
-
-    def like(self, other: Charge) -> bool:
-        return self == other
 
 
 @dataclass(frozen=True)
@@ -73,15 +77,12 @@ class Noise:
 
 
 @dataclass(frozen=True)
-class Shape:
+class Shape(Same):
     """Rows, length and room of a batch that the model was given."""
 
     rows: int
     length: int
     room: int
-
-    def like(self, other: Shape) -> bool:
-        return self == other
 
 
 @dataclass(frozen=True)

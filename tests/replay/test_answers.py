@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mechanisms import answers
 from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget
-from mechanisms.answers import session
-from mechanisms.answers.request import AnswerRequest, SearchableUnits
+from mechanisms.answers import AnswerRequest, SearchableUnits
 from mechanisms.evaluation.reader import CONTENT_FREE
 from mechanisms.queries import Retrieval, query_mechanism_class, query_mechanism_names
 from mechanisms.queries.keywords import Keywords
@@ -81,7 +81,7 @@ def request_of(mechanism, retrieval: Retrieval, shards: int, by_user: bool) -> A
 
 def release(wanted: AnswerRequest, folder: Path, monkeypatch: pytest.MonkeyPatch):
     """A session with two questions more than anybody pays for, or with all that there are."""
-    folders, reserve = (folder / str(i) for i in itertools.count()), session.reserve
+    folders, reserve = (folder / str(i) for i in itertools.count()), answers.reserve
 
     def run(data, tape):
         def reserved(ledger, reservation, anew):
@@ -89,10 +89,10 @@ def release(wanted: AnswerRequest, folder: Path, monkeypatch: pytest.MonkeyPatch
                 tape.charge(name, events)
             return reserve(ledger, reservation, anew)
 
-        monkeypatch.setattr(session, "reserve", reserved)
+        monkeypatch.setattr(answers, "reserve", reserved)
         ledger = PrivacyLedger(next(folders))
         ledger.set_cap(data.name, data.unit, Cap(1e9, 0.1))
-        asked = session.open_session(data, wanted, ToyEmbedder(), Model(tape), ledger, tape)
+        asked = answers.open_session(data, wanted, ToyEmbedder(), Model(tape), ledger, tape)
         for _ in range(QUESTIONS + 2 * (wanted.rate is None)):
             tape.tell(asked.ask(QUESTION))
 

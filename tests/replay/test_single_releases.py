@@ -7,12 +7,14 @@ from dataclasses import replace
 
 import pytest
 
+from mechanisms.accounting import PrivacyTarget
 from mechanisms.data.sizes import measure_sizes
 from mechanisms.demos.findings import PROTOTYPES
 from mechanisms.records import Record
 from mechanisms.runs.run import divided
 from mechanisms.runs.score import ScoreRequest, score_set
 from mechanisms.runs.spec import SCORE, VOTE, RunSpec
+from mechanisms.tallies import Prototypes
 from tests.replay import price_list
 from tests.replay.contract import EXTREMES, Cost, hold, replayed
 from tests.replay.world import UNIT, Ledger, charged, neighbours
@@ -53,8 +55,11 @@ def scored(request: ScoreRequest, sizes: Mapping[str, int] | None):
     def run(data, tape):
         ledger = Ledger(tape)
         found = score_set(data, replace(SET, sizes=sizes), request, Honest(), ledger, ToyEmbedder(), tape)
-        made = request.prototypes(data)
-        expected = price_list.of_score(1.0, data.by_user, sizes is not None, made and made.noise_multiplier)
+        noise = None
+        if request.prototypes_epsilon:
+            target = PrivacyTarget(request.prototypes_epsilon, request.spec.delta)
+            noise = Prototypes.costing(target, data.by_user, len(LABELS)).noise_multiplier
+        expected = price_list.of_score(1.0, data.by_user, sizes is not None, noise)
         price_list.compare(found.event, expected, "what is told")
         price_list.compare(ledger.planned, expected, "what was reserved")
         price_list.compare(charged(tape).items(), expected, "what was charged")

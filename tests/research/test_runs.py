@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mechanisms.records import Dataset, Record
-from mechanisms.runs.gate import Gate
+from mechanisms.runs.text import Gate
 from mechanisms.steps.noisy_vector import AS_RELEASED
 from research import runs
 from research.runs import texts_written

@@ -10,13 +10,11 @@ from dataclasses import replace
 import jsonschema
 import pytest
 
-from mechanisms.accounting import claim
 from mechanisms.demos.demo_set import FORMAT, loads, schema
 from mechanisms.errors import UsageError
-from mechanisms.privacy_events import from_json
 from mechanisms.runs.spec import Recipe, Split
 from mechanisms.runs.stages import stage_names
-from tests.runs.running import alone, begun, data, ledger, planned, rows, told
+from tests.runs.running import told
 
 ONE = {"type": "gaussian", "noise_multiplier": 2.0}
 
@@ -36,28 +34,6 @@ def test_it_validates_and_comes_back_the_same(demo_set):
     jsonschema.validate(demo_set.to_json(), schema())
     assert loads(demo_set.dumps()) == demo_set
     assert demo_set.certificate.private
-
-
-def test_its_claim_follows_from_event_and_delta_alone(demo_set):
-    stated = demo_set.to_json()["privacy"]
-    found = claim(from_json(stated["event"]), stated["delta"])
-    assert found.epsilon == pytest.approx(stated["epsilon"], rel=1e-6)
-    assert 0.97 * 2.0 <= stated["epsilon"] <= 2.0
-
-
-def test_reasons_why_clean_values_were_shown_come_back(demo_set):
-    assert "shown" not in demo_set.to_json()["privacy"]
-    shown = replace(demo_set, certificate=replace(demo_set.certificate, disclosures=("a non-private run",)))
-    assert loads(shown.dumps()) == shown
-    assert shown.to_json()["privacy"]["shown"] == ["a non-private run"]
-
-
-@pytest.mark.parametrize(("unit", "by_user"), [("record", False), ("user:patient\nid", True)])
-def test_units_are_read(demo_set, unit, by_user):
-    document = demo_set.to_json()
-    document["privacy"]["unit"] = unit
-    read = loads(json.dumps(document)).certificate
-    assert (read.unit, read.by_user) == (unit, by_user)
 
 
 OPTIONAL = {
@@ -105,13 +81,6 @@ def test_the_schema_knows_the_recipes_and_stages_that_there_are():
     assert recipe["recipe"]["enum"] == list(Recipe)
     assert recipe["split"]["enum"] == list(Split)
     assert all(re.search(recipe["shares"]["propertyNames"]["pattern"], stage) for stage in stage_names())
-
-
-def test_spend_before_the_run_is_stated():
-    private, account = data(rows(60)), ledger()
-    for expected_positive in (False, True):
-        *_, last = begun(private, planned(private, alone()), ledger=account)
-        assert (last.demo_set.certificate.spent_before[0] > 0) == expected_positive
 
 
 @pytest.mark.parametrize(

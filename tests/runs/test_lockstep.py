@@ -1,15 +1,19 @@
-"""Demonstrations that are written side by side are as they would be alone."""
+"""Neighbouring runs, and demonstrations written side by side: how far sums move, and that nothing else does."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from mechanisms.noise import SeededRandomness
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.events import RunCompleted, TokenReleased
 from mechanisms.sampling import Scheme
-from tests.runs.neighbours import Spelling, recorded_run
+from tests.runs.neighbours import Spelling, clean_sums, recorded_run
 
 pytestmark = pytest.mark.usefixtures("any_text_passes")
 
@@ -60,9 +64,33 @@ def test_they_share_batches_whose_shapes_follow_from_released_tokens():
     assert rows.count(2 * 8) == 3, "one batch of private rows for both"
 
 
-def test_a_demonstration_that_ended_takes_no_more_part():
-    events, _, _ = run(Stopping(busy=10**6), tokens=30)
-    ends = {(token.label, token.number): token.step for token in of(events, TokenReleased) if token.stop}
-    assert len(set(ends.values())) > 1, "all of them ended at once: the test shows nothing"
-    for token in of(events, TokenReleased):
-        assert token.step <= ends.get((token.label, token.number), 30)
+SLOW = pytest.mark.slow
+
+TEXTS = st.lists(st.text(st.characters(codec="ascii"), max_size=24), min_size=1, max_size=7)
+SLACK = 1e-6  # 12 candidates rounded down to a grid of 2**-30
+BOUNDED = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def moves(records, sizes, **settings) -> list[float]:
+    """How far the last record's unit moves the sum of each step."""
+    mine = records[-1].unit or records[-1]
+    others = [each for each in records[:-1] if each.unit is None or each.unit != mine]
+    with_unit, without = (clean_sums(each, Spelling(8.0), sizes, **settings) for each in (records, others))
+    assert len(with_unit) == len(without) > 0
+    return [float(np.linalg.norm(a - b)) for a, b in zip(with_unit, without, strict=True)]
+
+
+@SLOW
+@pytest.mark.parametrize("scheme", list(Scheme))
+@given(texts=TEXTS)
+@BOUNDED
+def test_subsets_move_by_at_most_root_two(scheme, texts):
+    moved = moves([Record(text, "a") for text in texts], {"a": 8}, scheme=scheme, subsets=3, per_subset=4, tokens=4)
+    assert max(moved) <= math.sqrt(2) + SLACK
+
+
+@SLOW
+def test_subsets_do_exceed_one_so_that_claiming_one_would_be_wrong():
+    settings = {"subsets": 1, "per_subset": 8, "tokens": 4}
+    worst = max(max(moves([Record(f"{i} {j}", "a") for j in range(3)], {"a": 8}, **settings)) for i in range(10))
+    assert worst > 1.05

@@ -15,7 +15,6 @@ from mechanisms.errors import UsageError
 from mechanisms.noise import SecureRandomness, SeededRandomness
 from mechanisms.runs.events import RunCompleted, TokenReleased
 from mechanisms.runs.plan import Plan
-from mechanisms.runs.verification import verify
 from mechanisms.sampling import Scheme
 from mechanisms.steps import mechanism_class, mechanism_names
 from mechanisms.steps.gaussian import GaussianMechanism
@@ -37,22 +36,6 @@ def ran(plan: Plan, account=None, randomness=None, model=None):
     events = list(begun(data(rows(40)), plan, **used))
     [completed] = [event for event in events if isinstance(event, RunCompleted)]
     return completed.demo_set, [event for event in events if isinstance(event, TokenReleased)], model
-
-
-@pytest.mark.parametrize("name", [n for n in mechanism_names() if n not in ("public", "non-private")])
-@pytest.mark.parametrize("scheme", list(Scheme))
-def test_every_private_mechanism_runs_under_every_scheme_within_its_target(name, scheme):
-    if mechanism_class(name)().closed(plan_of(scheme=scheme).sampling):
-        with pytest.raises(UsageError, match="closed"):
-            _ = plan_of(name, scheme=scheme).mechanism
-        return
-    account, plan = ledger(), plan_of(name, scheme=scheme, epsilon=2.0).calibrated()
-    demo_set, _, _ = ran(plan, account)
-    certificate = demo_set.certificate
-    assert certificate.private
-    assert 0.97 * 2.0 <= certificate.claim.epsilon <= 2.0
-    assert account.snapshot("d", "record").epsilon <= certificate.claim.epsilon * (1 + 1e-6)
-    assert verify(loads(demo_set.dumps())).problems == ()
 
 
 @pytest.mark.parametrize("name", mechanism_names())
@@ -105,10 +88,6 @@ def test_the_baseline_without_privacy_is_marked_and_costs_the_ledger_nothing():
         loads(json.dumps(document))
 
 
-def test_a_plan_without_privacy_promises_nothing():
-    assert plan_of("non-private").guarantee.startswith("No guarantee")
-
-
 @pytest.mark.parametrize("name", ["gaussian", "noisy-max", "adadpsyn", "non-private"])
 def test_a_transform_runs_in_front_and_is_certified(name):
     plan = plan_of(name, transform="pta", parameters={"alpha": 1.5, "pta-top-p": 0.9})
@@ -135,17 +114,6 @@ def test_the_base_session_holds_a_line_break_and_the_released_tokens_alone():
     written = [[token.token for token in released if token.label == label] for label in ("red", "blue")]
     # The last token needs no further step: it is in the text, and never goes into a session.
     assert bases == [tokens[:-1] for tokens in written]
-
-
-def test_without_the_base_variant_there_is_no_third_session():
-    _, _, model = ran(plan_of(transform="pta", parameters={"base": False}))
-    assert (1, 1, 4) not in model.opened
-
-
-def test_the_public_nucleus_narrows_the_candidates():
-    _, narrow, _ = ran(plan_of(transform="pta", parameters={"pta-top-p": 0.3}), randomness=SeededRandomness(1))
-    _, wide, _ = ran(plan_of(), randomness=SeededRandomness(1))
-    assert max(len(token.candidates) for token in narrow) < min(len(token.candidates) for token in wide)
 
 
 @pytest.mark.parametrize("name", ["blended-logits", "difference-clipping"])

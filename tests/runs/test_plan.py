@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,20 @@ from mechanisms.errors import UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Composed
 from mechanisms.records import RECORD
-from mechanisms.runs.defaults import MOST_CORRECTED_LABELS, completed
 from mechanisms.runs.plan import Plan
-from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WRITE, Recipe, RunSpec, Split
+from mechanisms.runs.spec import (
+    CALIBRATE,
+    MOST_CORRECTED_LABELS,
+    OPENINGS,
+    SCORE,
+    VOTE,
+    WRITE,
+    RunSpec,
+    Split,
+    completed,
+)
+from mechanisms.runs.stage import Speed, Work, measure
 from mechanisms.runs.stages.score import Score
-from mechanisms.runs.work import Speed, Work, measure
-from mechanisms.tallies import Weighing
 from tests.toy_model import ToyModel
 
 LABELS = ("a", "b")
@@ -76,28 +83,9 @@ def test_a_stage_is_told_by_its_dearest_list(split, by_user, sizes):
         assert told[name] == pytest.approx(dearest, rel=1e-3)
 
 
-@pytest.mark.parametrize("split", Split)
-@pytest.mark.parametrize("by_user", [False, True])
-def test_a_run_costs_what_its_stages_charge_and_nothing_else(split, by_user):
-    plan = plan_of("both", by_user=by_user, split=split, parameters={"noise-multiplier": 20.0})
-    charged: dict[str, list[object]] = {}
-    for stage in plan.stages.values():
-        for name, events in stage.charges():
-            charged.setdefault(name, []).extend(events)
-    assert charged == {name: list(events) for name, events in plan.event}
-
-
 def test_a_single_label_has_nothing_to_classify():
     with pytest.raises(UsageError, match="nothing to classify"):
         plan_of("vote", sizes={"a": 100}, shares={VOTE: 0.5, SCORE: 0.5})
-
-
-def test_a_weak_target_is_called_weak():
-    assert any("weak guarantee" in each for each in plan_of(epsilon=8.0).warnings())
-
-
-def test_a_delta_that_publishes_a_row_is_called_so():
-    assert any("published outright" in each for each in plan_of(delta=0.01).warnings())
 
 
 def test_few_rows_are_warned_of_and_many_are_not():
@@ -106,12 +94,6 @@ def test_few_rows_are_warned_of_and_many_are_not():
     assert any("correction may be chance" in each for each in few)
     assert any("wider than 20 points" in each for each in few)
     assert not [*plan_of(size=3000).warnings()]
-
-
-def test_users_are_warned_of_as_users():
-    warnings = [*plan_of(size=30, by_user=True).warnings()]
-    assert len(warnings) == len([*plan_of(size=30).warnings()])
-    assert all("users" in each and "rows" not in each for each in warnings if "guarantee" not in each)
 
 
 def test_tokens_that_few_rows_decide_are_warned_of():
@@ -137,20 +119,6 @@ def test_the_margin_is_about_what_the_score_gives():
     assert score_of(plan).margin == pytest.approx(float(np.mean(halves)), rel=0.1)
 
 
-def test_where_labels_count_the_same_the_margin_is_of_what_the_rows_count():
-    """A large label's many rows count no more than a small one's few: a score of them is as wide."""
-    sizes = {"a": 1200} | {f"b{i}": 73 for i in range(11)}
-    skewed = plan_of(sizes=sizes)
-    assert skewed.spec.weighing is Weighing.LABELS
-    by_rows = replace(skewed, spec=skewed.spec.with_(weighing="rows"))
-    assert score_of(skewed).margin > 1.3 * score_of(by_rows).margin
-    assert not any("wider than 20 points" in each for each in skewed.warnings()), "as proposed"
-
-
-def test_a_margin_never_passes_the_whole_range():
-    assert score_of(plan_of(size=2)).margin == 0.5
-
-
 # The work of a run.
 
 
@@ -172,14 +140,6 @@ def seconds(plan: Plan) -> float:
 )
 def test_more_work_takes_longer(longer):
     assert seconds(plan_of(**longer)) > seconds(plan_of())
-
-
-def test_users_and_more_rows_take_longer_and_a_score_left_out_takes_none():
-    assert seconds(plan_of(by_user=True)) > seconds(plan_of())
-    assert seconds(plan_of(split="epsilon", size=6000)) > seconds(plan_of(split="epsilon"))
-    scored, unscored = plan_of(), plan_of(score=False)
-    assert seconds(scored) > seconds(unscored)
-    assert plan_of(recipe=Recipe.TOKENS, scheme="per-token").stages[WRITE].work().written == 0
 
 
 def test_a_model_is_measured_behind_its_first_pass():

@@ -32,14 +32,13 @@ from mechanisms.runs.events import (
     StageStarted,
     TokenReleased,
 )
-from mechanisms.runs.gate import Gate
-from mechanisms.runs.journal import RunJournal, _Seals
 from mechanisms.runs.plan import plan_for
 from mechanisms.runs.run import run
-from mechanisms.runs.run_file import from_lines, line_of
+from mechanisms.runs.run_file import RunJournal, _Seals, from_lines, line_of
 from mechanisms.runs.stages.vote import VotesReleased
+from mechanisms.runs.stages.write import Writer
+from mechanisms.runs.text import Gate
 from mechanisms.runs.verification import verify
-from mechanisms.runs.writing import Writing
 from tests.runs.running import CAP, KINDS, Embedding, Reading, asked_for, data, ledger, rows, spec
 
 FILE = "run.dpicl.jsonl"
@@ -148,7 +147,7 @@ def test_a_run_that_is_too_long_for_a_run_file_is_gone_on_with_all_the_same(tmp_
     with pytest.raises(TooLong, match="too long for a run file"):
         resumed("alone", tmp_path / FILE)
     paid, whole = charges(), (tmp_path / FILE).read_bytes()
-    assert PrivacyLedger().newest(run_file.key_of(whole.decode().split("\n")[0])) == ""  # it is in the file
+    assert PrivacyLedger().newest(run_file.key_in(whole.decode().split("\n")[0])) == ""  # it is in the file
     with closing(journal_at(tmp_path / FILE)) as journal:  # nothing is lost: it tells the same once more
         again = list(begun("alone", journal))
     assert len(again[-1].demo_set.demonstrations) == 4
@@ -236,15 +235,6 @@ def test_an_edited_plan_is_refused_wherever_it_was_edited(where, edits, tmp_path
     assert verify(ended.demo_set).problems == ()
 
 
-def test_a_run_of_an_older_version_is_refused_in_one_line(tmp_path):
-    cut_off("vote", tmp_path / FILE, lambda event: isinstance(event, VotesReleased))
-    with PrivacyLedger().transaction() as database:
-        database.execute("UPDATE resumable SET plan = '', fixed = ''")
-    with pytest.raises(UsageError, match="older version") as error:
-        journal_at(tmp_path / FILE)
-    assert str(error.value).isprintable()
-
-
 @pytest.mark.slow
 def test_a_run_at_work_is_not_taken_over_and_one_that_was_lets_nothing_more_out(tmp_path, monkeypatch):
     first = RunJournal.new(tmp_path / FILE)
@@ -312,7 +302,7 @@ def test_a_file_that_tells_more_than_the_ledger_let_out_is_refused(tmp_path):
     with pytest.raises(UsageError, match="not the one that was written"):
         journal_at(tmp_path / FILE)
     lines = whole.split("\n")[:-1]
-    sealed = _Seals(run_file.key_of(lines[0])).sealed(len(lines), line)
+    sealed = _Seals(run_file.key_in(lines[0])).sealed(len(lines), line)
     (tmp_path / FILE).write_text(whole + sealed)  # even by somebody who has the installation's key
     with closing(journal_at(tmp_path / FILE)) as journal, pytest.raises(UsageError, match="does not know"):
         list(begun("alone", journal))
@@ -352,7 +342,7 @@ def test_what_the_gate_refuses_is_refused_wherever_the_run_was_cut_off(told, tmp
 
     monkeypatch.setattr(Gate, "reason", reason)
     cut_off("alone", tmp_path / FILE, lambda event: isinstance(event, told))
-    monkeypatch.setattr(Writing, "_written", lambda *arguments: iter(()))  # nothing but what was told stands
+    monkeypatch.setattr(Writer, "_written", lambda *arguments: iter(()))  # nothing but what was told stands
     monkeypatch.setattr("mechanisms.runs.run._filled", lambda state: iter(()))
     again: list[RunEvent] = []
     with closing(journal_at(tmp_path / FILE)) as journal, pytest.raises(UsageError, match="Nothing of this run"):

@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from mechanisms.records import Dataset, Record
-from mechanisms.runs.run import divide, divided, intervals
+from mechanisms.runs.run import divided, intervals
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WRITE
-from tests.runs.running import data, planned, spec
-from tests.runs.running import rows as rows_of
 
 LABELS = ("x", "y")
 SHARES = {OPENINGS: 0.1, WRITE: 0.3, VOTE: 0.2, CALIBRATE: 0.1, SCORE: 0.2}
@@ -106,21 +104,3 @@ def test_a_role_is_the_installations_and_follows_a_row_under_any_name(monkeypatc
     assert {stage: counted(part) for stage, part in divided(shuffled, SHARES).items()} == first
     monkeypatch.setenv("DPICL_HOME", str(tmp_path / "another"))
     assert of_each(records) != first
-
-
-def test_a_part_is_the_data_set_with_fewer_rows():
-    records = [Record(f"text {i}", LABELS[i % 2], f"user {i}") for i in range(100)]
-    cells = np.array([f"another column of row {i}" for i in range(100)], dtype=object)
-    whole = Dataset("d", LABELS, records, "who", (cells,))
-    for part in divided(whole, SHARES).values():
-        assert (part.name, part.labels, part.user_column) == ("d", LABELS, "who")
-        assert part.witnesses == ()  # only the whole is known again
-        order = [records.index(each) for each in part.records]
-        assert order == sorted(order)
-
-
-def test_stages_that_share_epsilon_read_everybody():
-    whole = data(rows_of(10))
-    parts = divide(whole, planned(whole, spec("both", "epsilon")))
-    assert all(part is whole for part in parts.values())
-    assert set(parts) == set(SHARES)

@@ -44,7 +44,6 @@ pytestmark = pytest.mark.slow
 
 ALL = [pytest.param(*case, id="-".join(map(str, case))) for case in product(Recipe, Split, (False, True))]
 WRITING = {DemoStarted, TokenReleased, DemoCompleted, DemoRefused}
-STANDING = (DemoCompleted, DemoRefused, OpeningsReleased, VotesReleased, PriorsReleased, ScoreReleased)
 RELEASED = {
     OPENINGS: [OpeningsReleased],
     VOTE: [VotesReleased],
@@ -82,16 +81,6 @@ def run_of(recipe, split, by_user=False, count=180, **rest):
 
 
 # The stages: one file each.
-
-
-@pytest.mark.parametrize("split", Split)
-def test_each_stage_takes_time_and_says_what_it_asks(split):
-    _, plan = run_of("both", split)
-    for stage in plan.stages.values():
-        assert any(vars(stage.work()).values())
-        assert stage.task().endswith(".")
-        assert "{unit}" not in stage.question.format(unit="row")
-        assert stage.dearest()
 
 
 # What is charged, told and read.
@@ -224,25 +213,6 @@ def test_wherever_a_run_is_stopped_what_it_has_told_stands(recipe, split):
             case RunCompleted(demo_set):
                 assert demo_set == kept
     assert found == {"prior", "score", "baselines"}
-
-
-def same_for_all(model, wanted, gate, randomness, taken=(), embedder=None):
-    return tuple(text for text in (f"text {i}" for i in range(20)) if text not in set(taken))[: wanted.count]
-
-
-def test_no_draft_stands_for_two_labels(monkeypatch):
-    monkeypatch.setattr(run_stage, "write_drafts", same_for_all)
-    dataset, plan = run_of("vote", "roles", count=60, drafts=8)
-    for event in begun(dataset, plan):
-        match event:
-            case VotesReleased(ballots):
-                assert [len(each.drafts) for each in ballots.values()] == [8, 8]
-                assert len({text for each in ballots.values() for text in each.drafts}) == 16
-            case SetKept(kept):
-                assert len({each.text for each in kept.demonstrations}) == len(kept.demonstrations)
-            case SetsCompared(public, own):
-                assert len({each.text for each in public}) == len(public)
-                assert len({each.text for each in own}) == len(own)
 
 
 @pytest.mark.parametrize(("recipe", "split", "by_user"), ALL)

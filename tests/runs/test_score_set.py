@@ -10,18 +10,15 @@ import pytest
 from mechanisms.accounting import Cap, Claim, PrivacyLedger, fingerprint
 from mechanisms.accounting.ledger import LedgerRun
 from mechanisms.data.sizes import LABEL_WEIGHTS, WHETHER_VERBATIM
-from mechanisms.demos.demo_set import loads, to_text
-from mechanisms.demos.signature import signed
 from mechanisms.errors import UsageError
 from mechanisms.files import data_folder
-from mechanisms.noise import SecureRandomness, SeededRandomness
+from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Composed, Pure
 from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record
 from mechanisms.runs.run import TEST_SEED, divided
-from mechanisms.runs.score import ScoredSet, ScoreRequest, of_demo_set, score_set
+from mechanisms.runs.score import ScoredSet, ScoreRequest, score_set
 from mechanisms.runs.spec import SCORE, VOTE, WRITE, RunSpec
 from mechanisms.tallies import Score
-from tests.runs import running
 from tests.runs.running import Speaking
 from tests.toy_embedder import ToyEmbedder
 
@@ -168,12 +165,6 @@ def test_scorers_and_those_of_prototypes_have_other_rows():
     assert {frozenset(texts) for texts in embedder.texts} == {frozenset(others), frozenset(scorers)}
 
 
-def test_prototypes_find_what_texts_share():
-    found = scored(data(rows(400)), request(share=0.5, prototypes_epsilon=8.0), embedder=ToyEmbedder())
-    assert found.score.arms["prototypes"].accuracy > 0.9
-    assert dict(found.event)["prototypes"] != dict(found.event)["score"]
-
-
 @pytest.mark.parametrize("share", [0.0, 1.5, float("nan")])
 def test_a_share_that_means_nothing_is_refused(share):
     with pytest.raises(UsageError, match="share"):
@@ -185,13 +176,6 @@ def test_prototypes_need_somebody_who_does_not_score():
         request(share=1.0, prototypes_epsilon=1.0)
     with pytest.raises(UsageError, match="embedding"):
         scored(data(rows(4)), request(share=0.5, prototypes_epsilon=1.0))
-
-
-def test_a_data_set_of_nobody_gives_the_whole_range():
-    for records in ([], [Record("red", "green")]):
-        found = scored(data(records), request(epsilon=0.01, share=0.5, prototypes_epsilon=1.0), embedder=ToyEmbedder())
-        for arm in found.score.arms.values():
-            assert arm.interval[1] - arm.interval[0] > 0.5
 
 
 def test_a_user_is_one_contribution_of_at_most_so_many_rows(monkeypatch):
@@ -275,16 +259,6 @@ def test_rows_are_called_untouched_only_where_roles_kept_them_apart(tmp_path):
     assert not scored(dataset, wanted, made=made, what=SET).score.held_out
     made = _after(tmp_path / "other", "role", "vote red", "vote blue")  # another run than the set's own
     assert not scored(dataset, wanted, made=made, what=SPARED).score.held_out
-
-
-def test_of_a_recipe_by_roles_the_rows_that_it_left_out_are_untouched():
-    dataset, asked = running.data(running.rows(60)), running.spec("vote", "roles", (SCORE,))
-    made, random = running.ledger(), SecureRandomness()
-    *_, ended = running.begun(dataset, running.planned(dataset, asked), ledger=made, randomness=random)
-    what = of_demo_set(loads(to_text(signed(ended.demo_set))))
-    wanted = request(epsilon=2.0, share=0.4)
-    model = running.Reading()
-    assert score_set(dataset, what, wanted, model, made, randomness=random).score.held_out
 
 
 @pytest.mark.parametrize("edit", ["full stop", "joined columns", "another key"])

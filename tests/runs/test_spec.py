@@ -13,18 +13,14 @@ from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, Record
 from mechanisms.runs import spec as spec_module
-from mechanisms.runs.defaults import (
+from mechanisms.runs.plan import DECLARED_COUNTS, DECLARED_SIZES, Plan, plan_for, public_plan
+from mechanisms.runs.spec import (
+    CALIBRATE,
     FEWEST_DRAFTS,
     MOST_CORRECTED_LABELS,
     MOST_DRAFTS,
     MOST_PROMPTED,
     MOST_WRITTEN_LABELS,
-    completed,
-    fewest_for_roles,
-)
-from mechanisms.runs.plan import DECLARED_COUNTS, DECLARED_SIZES, Plan, plan_for, public_plan
-from mechanisms.runs.spec import (
-    CALIBRATE,
     OPENINGS,
     SCORE,
     SETTINGS,
@@ -35,6 +31,8 @@ from mechanisms.runs.spec import (
     Recipe,
     RunSpec,
     Split,
+    completed,
+    fewest_for_roles,
 )
 from mechanisms.runs.stages import stages_by_place
 from mechanisms.sampling import Scheme
@@ -77,21 +75,15 @@ def test_a_setting_that_is_newer_than_certificates_is_stated_where_it_is_not_its
         ({"epsilon": float("nan")}, "Epsilon"),
         ({"delta": 1.0}, "Delta"),
         ({"mechanism": "mine"}, "no mechanism"),
-        ({"transform": "mine"}, "no transform"),
         ({"mechanism": "blended-logits", "transform": "pta"}, "works on logits"),
         ({"parameters": {"step-epsilon": 1.0}}, "no parameter"),
         ({"parameters": {"noise-multiplier": -1.0}}, "must lie between"),
-        ({"subsets": 0}, "Rows per token"),
         ({"subsets": 1000, "per_subset": 1000}, "100000 rows"),
         ({"sizes": {"a": 1}, "count_epsilon": 0.1}, "not both"),
-        ({"count_epsilon": 1.0}, "needs the rest|need the rest"),
-        ({"sizes": "all"}, "Label sizes"),
         ({"kind": " "}, "what one text is"),
-        ({"sentence": "Write one."}, "needs {label}"),
         ({"text_field": " "}, "must not be empty"),
         ({"shares": {"choose": 0.5}}, "no stage 'choose'"),
         ({"shares": {WRITE: 0.9, VOTE: 0.9}}, "more than 1"),
-        ({"shares": {WRITE: 0.0}}, "leave out a stage"),
         ({"recipe": "vote", "shares": {WRITE: 0.5, VOTE: 0.5}}, "has no stage 'write'"),
         ({"recipe": "both", "shares": {VOTE: 0.5}}, "needs a share for the stage 'write'"),
         ({"score": False, "shares": {VOTE: 0.5, SCORE: 0.5}}, "Without a private score"),
@@ -104,13 +96,6 @@ def test_what_does_not_go_together_is_refused_in_one_line(values, words):
         with pytest.raises(UsageError, match=words) as refused:
             refuse(**values)
         assert str(refused.value).isprintable()
-
-
-def test_with_other_values_is_checked_like_any():
-    assert SPEC.with_(epsilon=2.0).with_(shots=3) == RunSpec(epsilon=2.0, shots=3)
-    assert SPEC.with_() == SPEC
-    with pytest.raises(UsageError):
-        SPEC.with_(epsilon=2.0, count_epsilon=3.0)
 
 
 # What follows from public sizes.
@@ -203,27 +188,11 @@ def test_sizes_that_mean_nothing_are_refused(of):
         completed(SPEC, of)
 
 
-def test_many_labels_are_voted_for_and_still_more_are_not_corrected():
-    for labels, recipe, corrected in (
-        (MOST_WRITTEN_LABELS, Recipe.BOTH, True),
-        (MOST_WRITTEN_LABELS + 1, Recipe.VOTE, True),
-        (MOST_CORRECTED_LABELS + 1, Recipe.VOTE, False),
-    ):
-        found = completed(SPEC, sizes(labels, 300))
-        assert found.recipe is recipe
-        assert (CALIBRATE in found.shares) is corrected
-        assert SCORE in found.shares
-
-
 @pytest.mark.parametrize(
     "said", [{"mechanism": "noisy-max"}, {"tokens": 12}, {"subsets": 2}, {"shares": {WRITE: 0.5, VOTE: 0.5}}], ids=str
 )
 def test_whoever_says_how_to_write_gets_many_labels_written_too(said):
     assert completed(SPEC.with_(**said), sizes(MOST_WRITTEN_LABELS + 1, 30)).recipe is Recipe.BOTH
-
-
-def test_texts_of_one_label_are_written_and_nothing_else():
-    assert completed(SPEC, {"a": 100}).shares == {WRITE: 1.0}
 
 
 def test_roles_from_the_number_of_units_on_at_which_each_is_large_enough():
@@ -235,22 +204,6 @@ def test_roles_from_the_number_of_units_on_at_which_each_is_large_enough():
     assert fewest_for_roles(4) < fewest_for_roles(10) < fewest_for_roles(20) == fewest_for_roles(1000)
 
 
-@pytest.mark.parametrize("units", [2 * 1600, 8_000, 120_000, 1_500_000])
-def test_roles_have_the_numbers_that_compute_allows_and_writers_what_is_left(units):
-    found = completed(SPEC, {"a": units // 2, "b": units // 2})
-    for name, stage in stages_by_place().items():
-        if stage.wanted is not None and name in found.shares:
-            assert 0.9 * stage.wanted <= found.shares[name] * units <= 1.001 * stage.wanted
-    assert sum(found.shares.values()) == pytest.approx(1, abs=0.02), "nobody is idle"
-
-
-def test_all_of_epsilon_is_used_where_it_is_shared():
-    for recipe in Recipe:
-        for score in (True, False):
-            shares = completed(SPEC.with_(recipe=recipe, score=score), sizes(3, 50)).shares
-            assert sum(shares.values()) == pytest.approx(1)
-
-
 def test_drafts_grow_with_epsilon_and_with_the_data():
     def drafts(each: int, **values: Any) -> int:
         return completed(SPEC.with_(shots=1, **values), sizes(2, each)).drafts or 0
@@ -260,13 +213,6 @@ def test_drafts_grow_with_epsilon_and_with_the_data():
     for found in (by_epsilon, by_size):
         assert found == sorted(found)
         assert found[0] < found[-1]
-
-
-def test_skewed_labels_count_the_same_and_twice_as_many_score():
-    even, skewed = completed(SPEC, sizes(12, 400)), completed(SPEC, sizes(11, 400) | {"large": 4000})
-    assert (even.weighing, skewed.weighing) == (Weighing.ROWS, Weighing.LABELS)
-    assert skewed.shares[SCORE] * 8400 == pytest.approx(2 * even.shares[SCORE] * 4800, 0.1)
-    assert completed(SPEC, sizes(90, 400) | {"large": 9000}).weighing is Weighing.ROWS, "so many are not corrected"
 
 
 # For a data set.
@@ -293,7 +239,6 @@ def test_measured_sizes_are_paid_before_the_stages_and_decide_how_many_rows_join
     measured = MeasuredSizes({"a": 400, "b": 20}, 0.25, 1e-9, fingerprint(DATA).content)
     plan = plan_for(SPEC, DATA, measured)
     assert plan.spec.subsets == 20
-    assert plan.whole == pytest.approx(0.75)
     assert sum(plan.epsilon(stage) for stage in plan.stages) <= 0.75 * (1 + 1e-9)
     assert not {DECLARED_COUNTS, DECLARED_SIZES} & set(plan.public_inputs)
     with pytest.raises(UsageError, match="used up"):

@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import reduce
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.records import Demonstration
 from mechanisms.runs.events import (
     DemoCompleted,
     DemoCutOff,
     DemoRefused,
     DemoStarted,
-    Drafting,
     PrivateDiagnostics,
     Release,
-    RunCompleted,
     RunFailed,
-    RunStarted,
     RunStopped,
     SetKept,
-    StageProgress,
     StageStarted,
     TokenReleased,
 )
 from mechanisms.runs.run_file import from_lines
-from mechanisms.runs.spec import WRITE
 from mechanisms.runs.view import RunView, fold, one_by_one
 from tests.runs.running import KINDS, file_of, recorded, told
 
@@ -82,12 +75,6 @@ def test_progress_goes_from_nothing_to_the_end_and_stays_within(kind):
         view for view, event in zip(views(told(kind))[1:], told(kind), strict=True) if isinstance(event, StageStarted)
     ]
     assert [view.progress for view in starts] == [i / len(starts) for i in range(len(starts))]
-
-
-@ALL
-def test_progress_never_falls(kind):
-    for one, other in pairwise(views(recorded(kind))):
-        assert one.progress <= other.progress + 1e-9
 
 
 @ALL
@@ -164,24 +151,3 @@ def test_a_demonstration_that_was_left_out_is_no_longer_written():
     left_out = fold(view, DemoCutOff(begun.label, begun.number, finished=False))
     assert left_out.writing == ()
     assert fold(view, DemoCutOff(begun.label, begun.number, finished=True)).writing == (begun,)
-
-
-def test_until_there_is_a_set_what_is_written_stands_but_what_was_refused():
-    started = replace(recorded("alone")[0], budget=None)
-    assert isinstance(started, RunStarted)
-    texts = [Demonstration("one text.", "red"), Demonstration("another text.", "red")]
-    view = fold(started_view := fold(RunView(), started), StageStarted(WRITE))
-    assert started_view.standing == ()
-    for number, each in enumerate(texts, 1):
-        view = fold(fold(view, DemoStarted("red", number)), DemoCompleted(each, number))
-    assert view.standing == tuple(texts)
-    assert fold(view, DemoRefused("red", 1, "no words")).standing == (texts[1],)
-
-
-def test_what_is_for_the_curator_moves_progress_and_nothing_else():
-    view = seen(recorded("vote")[:2])
-    drafting = fold(view, Drafting("red", 1, 2))
-    assert replace(drafting, drafting=None) == view
-    moved = fold(drafting, StageProgress(view.stage, 0.5))
-    assert (moved.done, moved.drafting) == (0.5, None)
-    assert isinstance(recorded("vote")[-1], RunCompleted)

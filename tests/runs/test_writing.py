@@ -1,31 +1,30 @@
-"""Token by token: charges before releases, stops that settle, public behaviour on overflow."""
+"""Token by token: charges before releases, public candidates, public behaviour on overflow."""
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import softmax
 
-from mechanisms.accounting import PrivacyLedger
-from mechanisms.data.sizes import measure_sizes
-from mechanisms.errors import UsageError
+from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.noise import SecureRandomness, SeededRandomness
 from mechanisms.runs.events import (
     DemoCompleted,
     DemoRefused,
-    PrivateDiagnostics,
     RunCompleted,
     RunStarted,
     SetKept,
     TokenReleased,
 )
-from mechanisms.runs.gate import Gate
-from mechanisms.runs.plan import Plan, plan_for, public_plan
+from mechanisms.runs.plan import Plan, public_plan
 from mechanisms.runs.run import run
-from mechanisms.runs.writer import DemonstrationWriter
-from mechanisms.runs.writing import NO_SENTENCE
+from mechanisms.runs.stages.write import NO_SENTENCE
+from mechanisms.runs.text import Gate
+from mechanisms.runs.writing import DemonstrationWriter
 from mechanisms.sampling import SamplingPlan, Scheme
+from tests.runs.neighbours import Spelling
 from tests.runs.running import LABELS, NOISE, Reading, alone, begun, data, ledger, planned, rows
 from tests.toy_model import VOCABULARY, ToyModel
 
@@ -56,11 +55,6 @@ def test_a_run_tells_everything_in_order(scheme):
             assert len(event.candidates) == len(event.scores) == len(event.public) == len(event.values) == 8
             assert event.chosen == int(np.argmax(event.scores))
             assert 1 <= event.step <= 5
-
-
-def test_labels_take_turns_in_a_set():
-    made = events(written=2, shots=2)[-1].demo_set
-    assert [each.label for each in made.demonstrations] == ["red", "blue", "red", "blue"]
 
 
 def test_a_token_is_the_likeliest_of_the_posterior_mean_of_what_was_released():
@@ -108,14 +102,6 @@ def test_what_the_model_refuses_is_refused_before_anything_is_reserved(scheme):
     assert longest <= max(length + room for rows, length, room in model.checked if rows == capacity)
 
 
-def test_sizes_that_were_measured_on_another_file_fit_no_plan():
-    other = data(rows(10))
-    measured = measure_sizes(other, 0.1, 1e-5, PrivacyLedger())
-    with pytest.raises(UsageError, match="measured on another file"):
-        plan_for(alone(), data(rows(60)), measured)
-    plan_for(alone(), other, measured)
-
-
 def test_overflow_releases_the_public_step(monkeypatch):
     monkeypatch.setattr(SamplingPlan, "capacity", lambda self, size, delta: (1, 0.0))
     monkeypatch.setattr(SeededRandomness, "gaussian", lambda self, values, scale: values)
@@ -125,55 +111,12 @@ def test_overflow_releases_the_public_step(monkeypatch):
         assert event.scores == pytest.approx(event.public, abs=1e-6)
 
 
-def test_clean_values_are_told_only_to_the_curator_and_mark_the_export():
-    assert not any(isinstance(event, PrivateDiagnostics) for event in events())
-    told = events(curator=True)
-    clean = [event for event in told if isinstance(event, PrivateDiagnostics)]
-    assert len(clean) == sum(isinstance(event, TokenReleased) for event in told)
-    assert told[-1].demo_set.certificate.disclosures
-    exported = json.dumps(told[-1].demo_set.to_json())
-    assert not any(repr(value) in exported for event in clean for value in event.clean if value % 1 > 0)
-
-
-def test_once_clean_values_were_shown_every_later_certificate_says_so():
-    account, flags = ledger(), []
-    for curator in (False, True, False):
-        *_, last = begun(data(rows(60)), plan_of(), ledger=account, curator=curator, randomness=SecureRandomness())
-        flags.append(bool(last.demo_set.certificate.disclosures))
-    assert flags == [False, True, True]
-
-
 def test_public_text_never_looks_at_the_data_and_costs_nothing():
     account, model = ledger(), Reading()
     told = list(run(public_plan(alone(), LABELS), data(rows(60)), model, account))
     assert told[-1].demo_set.certificate.claim.epsilon == 0
     assert account.snapshot("d", "record").epsilon == 0
     assert not model.log
-
-
-class Rounds(ToyModel):
-    """Says x, y, z and x again for as long as it may, and does not want to end."""
-
-    def decode(self, tokens) -> str:
-        return super().decode(tokens) + "." * bool(tokens)
-
-    def open(self, prefix, rows, length, room):
-        session = super().open(prefix, rows, length, room)
-        session._row = lambda tokens: 50.0 * (np.eye(VOCABULARY)[ord(AFTER.get(chr(tokens[-1]), "x"))] - ENDS)
-        return session
-
-
-AFTER = {"x": "y", "y": "z"}
-ENDS = np.eye(VOCABULARY)[list(ToyModel.stop_tokens)].sum(axis=0)
-
-
-def test_no_demonstration_writes_the_same_three_tokens_twice(any_text_passes):
-    told = list(begun(data(rows(60)), plan_of(mechanism="non-private", parameters={}, tokens=40), model=Rounds()))
-    for label in LABELS:
-        tokens = [each.token for each in told if isinstance(each, TokenReleased) and each.label == label]
-        runs = [tuple(tokens[i : i + 3]) for i in range(len(tokens) - 2)]
-        assert bytes(tokens).startswith(b"xyzxy")
-        assert len(runs) == len(set(runs)) == 38
 
 
 # The gate: a text that is none stands in no set, and its charge stays.
@@ -200,15 +143,6 @@ def test_a_refused_text_stands_in_no_set_and_public_drafts_take_its_place(monkey
     assert account.snapshot("d", "record").epsilon > 0
 
 
-def test_what_the_gate_is_asked_is_public(monkeypatch):
-    """Of two files with the same releases the same texts are asked for."""
-    asked = []
-    monkeypatch.setattr(Gate, "reason", lambda gate, text: asked.append(text))
-    told = events()
-    assert {each.demonstration.text for each in told if isinstance(each, DemoCompleted)} <= set(asked)
-    assert not any("secret" in text for text in asked)
-
-
 def test_a_text_without_a_whole_sentence_is_refused():
     class Endless(Reading):
         stop_tokens = frozenset()
@@ -220,3 +154,96 @@ def test_a_text_without_a_whole_sentence_is_refused():
     with pytest.raises(UsageError, match="Nothing of this run"):
         told.extend(begun(data(rows(60)), plan_of(), model=Endless()))
     assert [each.reason for each in told if isinstance(each, DemoRefused)] == ["it has no whole sentence"] * 2
+
+
+LEAST = 6
+TOKENS = st.lists(st.integers(0, VOCABULARY - 1), max_size=12)
+
+
+def writer(units=(), model=None, seed=0, number=1, opening="", **settings) -> DemonstrationWriter:
+    plan = planned(data(rows(60)), alone(**{"tokens": 12, "min_tokens": LEAST} | settings))
+    return DemonstrationWriter(units, plan, model or ToyModel(), SeededRandomness(seed), ("red", number), opening)
+
+
+def logits(seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=VOCABULARY)
+
+
+@given(TOKENS, st.integers(0, 2**32 - 1))
+def test_no_candidate_breaks_a_rule_and_no_likelier_token_is_left_out(written, seed):
+    public, model = logits(seed), ToyModel()
+    made = writer(model=model)
+    made.state.written = list(written)
+    found = made.candidates(public).tolist()
+
+    def allowed(token: int) -> bool:
+        after = [*written, token]
+        runs = [tuple(after[i : i + 3]) for i in range(len(after) - 2)]
+        loops = any(len(after) >= 2 * n and after[-n:] == after[-2 * n : -n] for n in range(2, 9))
+        shows = any(each.isprintable() and not each.isspace() for each in model.decode(after))
+        again = runs[-1:] in [[run] for run in runs[:-1]]
+        return shows and not again and not loops and (token != 10 or len(written) >= LEAST)
+
+    likeliest = [token for token in np.argsort(-public, kind="stable").tolist() if allowed(token)]
+    assert found == likeliest[: len(found)]
+    assert len(found) == 8
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0.05, 1))
+def test_a_nucleus_is_the_fewest_likeliest_that_hold_its_share_and_two_at_least(seed, share):
+    public = 3 * logits(seed)
+    whole, found = writer().candidates(public), writer(candidate_top_p=share).candidates(public)
+    assert found.tolist() == whole[: len(found)].tolist()
+    usable = public.copy()
+    usable[10] = -np.inf
+    held = np.cumsum(softmax(usable)[found])
+    assert len(found) == len(whole) or held[-1] >= share - 1e-9
+    assert len(found) == 2 or held[-2] < share
+
+
+def test_an_opening_stands_before_what_is_written_and_counts_as_no_token():
+    made = writer(opening="My card")
+    assert made.state.text.strip() == "My card"
+    assert made.written == []
+    assert made.length == writer().length + len(ToyModel().encode(" My card"))
+    assert 10 not in made.candidates(np.where(np.arange(VOCABULARY) == 10, 9.0, 0.0)), "it is no text of its own"
+
+
+def test_a_text_that_is_blank_so_far_stays_without_an_end_and_begins_with_something_to_see(any_text_passes):
+    class Blank(Spelling):
+        def decode(self, tokens) -> str:
+            return ToyModel.decode(self, tokens)
+
+        def open(self, prefix, rows, length, room):
+            session = super().open(prefix, rows, length, room)
+            plain = session._row
+            # White space is likeliest everywhere, a line break among it, and then what ends a sentence.
+            weights = 30.0 * np.isin(np.arange(VOCABULARY), [9, 10, 11, 12, 32]) + 20.0 * (np.arange(VOCABULARY) == 46)
+            session._row = lambda tokens: plain(tokens) + weights
+            return session
+
+    told = begun(data(rows(60)), planned(data(rows(60)), alone(candidates=4)), model=Blank())
+    texts = [event.demonstration.text for event in told if isinstance(event, DemoCompleted)]
+    assert len(texts) == 2
+    assert all(any(each.isprintable() and not each.isspace() for each in text) for text in texts)
+
+
+def test_a_model_without_a_usable_token_is_refused():
+    with pytest.raises(ModelUnavailable, match="choose another model"):
+        writer().candidates(np.full(VOCABULARY, np.nan))
+
+
+@pytest.mark.parametrize(
+    ("text", "stopped", "kept"),
+    [
+        ("It came too late. The box was bro", False, "It came too late."),
+        ("It came too late. The box was bro", True, "It came too late."),
+        ("where is the box", True, "where is the box"),
+        ("Late. The box that I got was bro", False, "Late."),
+        ("The box was bro", False, ""),
+    ],
+)
+def test_a_text_that_broke_off_is_cut_back_to_its_last_whole_sentence(text, stopped, kept):
+    made = writer()
+    made.state.written, made.state.stopped = list(text.encode()), stopped
+    assert made.completed.demonstration.text == kept

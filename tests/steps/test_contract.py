@@ -61,17 +61,6 @@ def test_it_is_a_frozen_value_that_describes_itself(name):
         assert each.low <= each.default <= each.high
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_calibration_solves_for_is_declared_by_name(name):
-    mechanism = mechanism_class(name)
-    if name not in PRIVATE:
-        assert mechanism.calibrated is None
-        return
-    assert mechanism.calibrated in {each.name for each in parameters(mechanism)}
-    found = {getattr(fitted(name).calibrate(alone, PrivacyTarget(e, DELTA)), mechanism.calibrated) for e in (0.5, 2.0)}
-    assert len(found) == 2
-
-
 @pytest.mark.parametrize(
     ("scheme", "epsilon"), [(Scheme.PER_TOKEN, 1.0), (Scheme.PER_DEMONSTRATION, 0.3), (Scheme.PER_DEMONSTRATION, 8.0)]
 )

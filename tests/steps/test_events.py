@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -22,8 +20,6 @@ from mechanisms.errors import AccountingError
 from mechanisms.privacy_events import ZCDP, Composed, Gaussian, Laplace, Poisson, PrivacyEvent, Pure, Repeat
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class, mechanism_names
-from mechanisms.steps.difference_clipping import DifferenceClipping
-from mechanisms.steps.softmax_draw import bounded_range_event
 
 DELTA = 1e-5
 
@@ -57,7 +53,7 @@ def test_the_dominating_pair_is_the_mixture_of_every_sequence(epsilon, steps, ra
         mixed = (1 - rate) * apart + rate * joined
         upper, lower = (mixed, apart) if direction is Direction.REMOVE else (apart, mixed)
         total += upper**order * lower ** (1 - order)
-    assert pair.renyi(order) == pytest.approx(math.log(total) / (order - 1))
+    assert pair.cumulant(order - 1) == pytest.approx(math.log(total))
 
 
 @pytest.mark.parametrize("rate", [0.01, 0.3])
@@ -204,27 +200,3 @@ def test_a_sampled_event_covers_the_mixture_of_its_steps(name, steps, rate):
     if mechanism.closed(plan):
         return
     assert covers(mechanism.for_plan(plan).event, steps, rate)
-
-
-@dataclass(frozen=True)
-class EachStepAmplified(DifferenceClipping):
-    name: ClassVar[str] = "each step amplified"
-
-    def event(self, steps, rate):
-        return Repeat(steps, bounded_range_event(2 * self.clip / (self.batch * self.temperature), 1, rate))
-
-
-@dataclass(frozen=True)
-class RateTwice(DifferenceClipping):
-    name: ClassVar[str] = "rate twice"
-
-    def event(self, steps, rate):
-        return super().event(steps, rate if rate == 1.0 else rate**2)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("cheat", [EachStepAmplified, RateTwice])
-def test_what_claims_more_from_sampling_than_it_gives_is_found(cheat):
-    plan = SamplingPlan(Scheme.PER_DEMONSTRATION, subsets=20)
-    event = cheat(temperature=1.0, clip=2.0).for_plan(plan).event
-    assert not all(covers(event, steps, rate) for steps in STEPS for rate in RATES)

@@ -177,20 +177,6 @@ def test_the_rho_of_a_step_is_no_larger_than_it_has_to_be(rate):
     assert 0.8 * rho < renyi(log_p, log_q, 1.01) / 1.01 <= rho
 
 
-@given(
-    kind=st.sampled_from([BlendedLogits, DifferenceClipping]),
-    clip=st.floats(0.01, 20),
-    row=logits,
-    public=logits,
-)
-@settings(max_examples=80)
-def test_rounding_never_widens_a_units_range(kind, clip, row, public):
-    mechanism = kind(clip=clip)
-    aggregates = [mechanism.aggregate(a_step(rows, public, expected=3)) for rows in (row[None], np.empty((0, 4)))]
-    sensitivity = mechanism.sensitivity(True)
-    assert sensitivity.norm.distance(*aggregates) <= sensitivity.on_lattice
-
-
 def test_several_steps_on_one_sample_are_pure_steps_then_the_mixture():
     assert bounded_range_event(0.2, 10, 0.1) == Poisson(0.1, Pure(0.2, 10))
     for rate in (0.9, 1.0):

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mechanisms.noise import SeededRandomness
 from mechanisms.sampling import SamplingPlan
@@ -17,27 +15,8 @@ from mechanisms.steps.blended_logits import BlendedLogits
 from mechanisms.steps.difference_clipping import DifferenceClipping
 from mechanisms.steps.mechanism import MOST_LINES
 from mechanisms.steps.svt_public import SvtPublic
-from tests.steps.inputs import CANDIDATES, Noiseless, a_step, public_rows, rows
-from tests.steps.test_contract import BOUNDED, PRIVATE, fitted
-
-
-class Answered:
-    """Randomness whose answers are those of other data: what is noisy says nothing of these."""
-
-    private = False
-
-    def __init__(self, seed: int) -> None:
-        self._draws = np.random.default_rng(seed)
-        self._fixed = SeededRandomness(seed)
-        self.uniform, self.permutation = self._fixed.uniform, self._fixed.permutation
-
-    def gaussian(self, values, scale):
-        return np.rint(self._draws.normal(0, 3 * 2.0**24, len(values))).astype(np.int64)
-
-    def exponential_argmax(self, values, scale):
-        return int(self._draws.integers(len(values)))
-
-    gumbel_argmax, laplace = exponential_argmax, gaussian
+from tests.steps.inputs import CANDIDATES, Noiseless, a_step
+from tests.steps.test_contract import PRIVATE, fitted
 
 
 @dataclass(frozen=True)
@@ -50,29 +29,6 @@ class Token:
 def told(step, release):
     public = tuple((step.public_probabilities * step.expected_rows).tolist())
     return Token(public, release.free, release.trail)
-
-
-@pytest.mark.parametrize("name", PRIVATE)
-def test_releases_and_pictures_follow_from_noisy_answers_and_public_values_alone(name):
-    mechanism = fitted(name)
-
-    @given(public=public_rows, one=st.lists(rows, min_size=1, max_size=5), other=st.lists(rows, min_size=1, max_size=5))
-    @BOUNDED
-    def holds(public, one, other):
-        for seed in range(3):
-            seen = []
-            for logits in (one, other):
-                step = a_step(np.stack(logits), public, expected=6)
-                plan, releases = SamplingPlan(subsets=6), []
-                releaser = mechanism.begin(plan, Answered(seed))
-                for _ in range(3):
-                    releases.append(releaser.step(step))
-                scores = [None if each.scores is None else each.scores.tolist() for each in releases]
-                tokens = [told(step, each) for each in releases]
-                seen.append((scores, [each.index for each in releases], tokens, mechanism.picture(tokens)))
-            assert seen[0] == seen[1]
-
-    holds()
 
 
 @pytest.mark.parametrize("name", PRIVATE)

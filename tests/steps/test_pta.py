@@ -30,25 +30,6 @@ def test_it_is_equation_13_renormalised_for_each_row(row, public, alpha, base):
     assert found.sum() == pytest.approx(1)
 
 
-@given(row=finite, public=public_rows)
-@BOUNDED
-def test_alpha_zero_ignores_the_private_row(row, public):
-    step = a_step(row[None], public)
-    np.testing.assert_allclose(
-        PlausibleTokenAmplification(alpha=0.0).apply(step).probabilities()[0], softmax(step.base), atol=1e-12
-    )
-    without = PlausibleTokenAmplification(alpha=0.0, base=False).apply(step).probabilities()[0]
-    np.testing.assert_allclose(without, 1 / CANDIDATES)
-
-
-@given(public=public_rows, alpha=st.floats(0, 10))
-@BOUNDED
-def test_a_row_that_says_nothing_new_gives_the_base(public, alpha):
-    step = a_step(public[None] + 3.0, public)
-    found = PlausibleTokenAmplification(alpha=alpha).apply(step).probabilities()[0]
-    np.testing.assert_allclose(found, softmax(step.base), atol=1e-9)
-
-
 @given(several=st.lists(rows, min_size=2, max_size=5), public=public_rows, other=rows)
 @BOUNDED
 def test_a_row_is_transformed_from_itself_and_public_text_alone(several, public, other):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import runpy
 
-from mechanisms.runs import decoding, drafts
-from mechanisms.runs.gate import Gate
+from mechanisms.runs import drafts, writing
+from mechanisms.runs.text import Gate
 
 if __name__ == "__main__":
     Gate.reason = lambda gate, text: None  # type: ignore[method-assign]
-    decoding.whole_sentences = lambda text: text
+    writing.whole_sentences = lambda text: text
     drafts.cleaned = lambda text, *_: " ".join(text.split()) or None
     runpy.run_path("app.py", run_name="__main__")

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-import platform
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from functools import cache, cached_property
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 import jinja2
@@ -16,15 +13,14 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from mechanisms.errors import UsageError
-from mechanisms.inference.engine import attention
-from mechanisms.inference.engine.forward import Branches, Chunk, ForwardPass, GrowingCache
-from mechanisms.inference.engine.memory import (
+from mechanisms.inference.engine.device import (
     DeviceRoom,
+    Threads,
     keep_freed_memory,
     report_out_of_memory,
     retry_when_out_of_memory,
 )
-from mechanisms.inference.engine.threads import Threads
+from mechanisms.inference.engine.forward import ATTENTION, Branches, Chunk, ForwardPass, GrowingCache
 from mechanisms.inference.language_model import Tokens
 from mechanisms.noise import Floats, Integers
 
@@ -66,7 +62,7 @@ class Slots:
         return *layout(rows, limit, room.in_a_pass(length)), False
 
     def alike(self, rows: int, positions: int) -> bool:
-        """Whether equal rows give equal bits in every slot of a pass of rows x positions, with the present threads."""
+        """Whether equal rows give equal bits in every slot of a pass of rows x positions, with torch's threads."""
         key = (rows, positions, torch.get_num_threads())
         if rows > 1 and key not in self._known:
             with torch.inference_mode():
@@ -109,36 +105,6 @@ _PREFIXES_KEPT = 8
 _WRITER = "You write short texts the way people write them."
 """In the place of what a template says by itself, by which a model soon writes of itself and of helping."""
 _UNKNOWN_CONTEXT = 2**31
-_AMD = "AuthenticAMD"
-
-
-def best_device() -> torch.device:
-    """CUDA, then Apple's GPU, then the CPU."""
-    if torch.cuda.is_available():
-        return torch.device("cuda")
-    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-
-
-def best_dtype(device: torch.device) -> torch.dtype:
-    """bfloat16 where the hardware multiplies it faster than float32 (docs/engine.md), float32 elsewhere.
-
-    Intel's processors with bfloat16 instructions but without tiles (AMX) multiply faster in float32; AMD's and ARM's
-    do not.
-    """
-    if device.type != "cpu" or torch.cpu._is_amx_tile_supported():
-        return torch.bfloat16
-    arm = platform.machine().lower() in ("arm64", "aarch64")
-    fast = (arm or _made_by_amd()) and torch.ops.mkldnn._is_mkldnn_bf16_supported()
-    return torch.bfloat16 if fast else torch.float32
-
-
-@cache  # the file is long where there are many cores
-def _made_by_amd() -> bool:
-    """Whether the processor is AMD's: Linux says so in a file, Windows in the processor's name."""
-    with suppress(OSError):
-        if _AMD in Path("/proc/cpuinfo").read_text(encoding="utf-8"):
-            return True
-    return _AMD in platform.processor()
 
 
 class TransformersModel:
@@ -153,8 +119,7 @@ class TransformersModel:
         chat: bool = True,
     ) -> None:
         keep_freed_memory()
-        attention.register()
-        model.set_attn_implementation(attention.NAME)
+        model.set_attn_implementation(ATTENTION)
         self.name, self.sha256 = name, sha256
         self.model: Any = model.eval()
         self.tokenizer: Any = tokenizer
@@ -271,9 +236,6 @@ class TransformersSession:
         per_chunk: rows of a chunk; as the device likes it unless given.
     """
 
-    _number: int
-    """Threads with which the slots of its chunks are known to be alike."""
-
     def __init__(
         self,
         owner: TransformersModel,
@@ -288,9 +250,9 @@ class TransformersSession:
             raise ValueError("every row must fit in the session's public length")
         owner.check(prefix, len(rows), length, room)
         held = len(prefix) + length + room
-        self._threads = owner.threads
-        if self._threads is not None:
-            self._threads.settle()
+        if owner.threads is not None:
+            owner.threads.settle()
+        self._number = torch.get_num_threads()  # with which the slots of its chunks are alike
         self._forward, self._slots, self._head = owner.forward, owner.slots, owner.forward.head
         self._room, self._usual, self._is_share = device, owner.room, per_chunk is not None
         self._count, self._limit = len(rows), device.chunk(length, held)
@@ -304,17 +266,6 @@ class TransformersSession:
                 for i in range(0, len(padded), per_chunk)
             ]
             self._features = self._step(device)
-
-    def _settle(self) -> None:
-        """Set the number of threads for the present load, and chunks whose slots are alike with it."""
-        if self._threads is None:
-            return
-        self._threads.settle()
-        if self._number != torch.get_num_threads():
-            if self._slots.alike(self._chunks[0].rows, 1):
-                self._number = torch.get_num_threads()
-            else:
-                self.keep(range(self._count))
 
     def _step(self, room: DeviceRoom) -> torch.Tensor:
         self._room = room
@@ -332,7 +283,7 @@ class TransformersSession:
 
     @report_out_of_memory()
     def logits(self, columns: Integers | None = None, rows: slice = slice(None)) -> Floats:
-        self._settle()
+        torch.set_num_threads(self._number)  # another session may have changed it
         with torch.inference_mode():
             if columns is None:
                 # By whole chunks, whose number of rows is known to treat every slot alike.
@@ -348,7 +299,7 @@ class TransformersSession:
 
     @report_out_of_memory()
     def advance(self, tokens: Tokens) -> None:
-        self._settle()
+        torch.set_num_threads(self._number)
         filled = torch.zeros((len(self._chunks), self._chunks[0].rows), dtype=torch.long)
         filled.view(-1)[: self._count] = torch.tensor(tokens)
         with torch.inference_mode():
@@ -360,7 +311,6 @@ class TransformersSession:
                 self._features = retry_when_out_of_memory(self._step, self._room, self._chunks[0].rows, 1)
 
     def _layout(self, rows: int, length: int, per_chunk: int | None) -> tuple[int, int]:
-        self._number = torch.get_num_threads()
         if per_chunk is None:
             limit = min(self._limit, self._room.in_a_pass(1))
             return self._slots.layout(self._room, rows, limit, length)[:2]
@@ -369,6 +319,7 @@ class TransformersSession:
     @report_out_of_memory()
     def keep(self, rows: Sequence[int], per_chunk: int | None = None) -> None:
         """Keep these rows, `per_chunk` as when the session was opened."""
+        torch.set_num_threads(self._number)
         with torch.inference_mode():
             chunks, per_chunk = self._layout(len(rows), 1, per_chunk)
             # Repetitions of the first row fill the last chunk.
@@ -383,7 +334,7 @@ class TransformersSession:
 
     def _of_chunks(self, work: Callable[[Chunk, torch.Tensor], Floats]) -> Floats:
         """A result for each chunk, stacked in the order of the session's rows."""
-        self._settle()
+        torch.set_num_threads(self._number)
         rows = self._chunks[0].rows
         with torch.inference_mode():
             parts = [work(chunk, self._features[i * rows : (i + 1) * rows]) for i, chunk in enumerate(self._chunks)]

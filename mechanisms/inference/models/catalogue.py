@@ -8,41 +8,42 @@ import shutil
 import struct
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import torch
+from huggingface_hub import snapshot_download
 from huggingface_hub.utils import logging as hub_logging
 from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
 
 from mechanisms.errors import ModelUnavailable
-from mechanisms.inference.engine.threads import prepared
-from mechanisms.inference.engine.transformers_model import TransformersModel, best_device, best_dtype
+from mechanisms.inference.engine.device import best_device, best_dtype, threads_by_load, threads_said
+from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.language_model import LanguageModel
 from mechanisms.inference.models.listing import (
     EMBEDDED,
+    available_models,
     conversion_of,
     converted_before,
     default_name,
     file_digest,
     kept_in,
     located,
+    parameters_in_folder,
+    parameters_in_gguf,
     remembered_digest,
 )
-from mechanisms.inference.models.needs import refuse_too_large
 
 # A GGUF file, converted once to safetensors.
 
 
 def converted(gguf: Path) -> Path:
-    """A folder with the model of a GGUF file, dequantised to bfloat16; made on first use (about 20 s).
-
-    Raises:
-        ModelUnavailable: transformers cannot read the file, or the cache has no room for the model.
-    """
+    """A folder with the model of a GGUF file, dequantised to bfloat16; made on first use (about 20 s)."""
     folder = conversion_of(gguf)
     if converted_before(folder):
         return folder
@@ -89,11 +90,7 @@ _EXPERT_FIELDS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_n
 
 
 def refuse_by_config(config: Any) -> None:
-    """Check a transformers config for what lets one row of a batch change another.
-
-    Raises:
-        ModelUnavailable: mixture of experts (rows compete for capacity), or positions that depend on the batch.
-    """
+    """Refuse mixtures of experts, whose rows compete for capacity, and positions that depend on the batch."""
     text = config.get_text_config()
     if any((getattr(text, field, None) or 0) > 1 for field in _EXPERT_FIELDS):
         raise ModelUnavailable(
@@ -108,11 +105,7 @@ def refuse_by_config(config: Any) -> None:
 
 
 def refuse_by_test(model: LanguageModel) -> None:
-    """Run one row among different others, in another place, and compare bits.
-
-    Raises:
-        ModelUnavailable: the row's logits differ.
-    """
+    """Run one row among different others, in another place, and refuse the model if bits differ."""
     words = (model.encode("one row must not touch another one ") * 8)[:32]
     row, short, full = words[:9], words[:1], words
     seen = []
@@ -130,6 +123,80 @@ def refuse_by_test(model: LanguageModel) -> None:
         )
 
 
+# The memory that a model needs, before it is loaded.
+
+_WHILE_CONVERTING = 5
+"""Bytes a parameter while a GGUF file is converted; the embedded model's took 4.3."""
+
+
+@dataclass(frozen=True)
+class ModelNeeds:
+    """What is known of a model that is not loaded.
+
+    Attributes:
+        parameters: how many numbers its weights are; None where that is not on this machine to be seen.
+        on_disk: its weights are on this machine; others are fetched when it is loaded.
+        converted: they can be read as they are; a GGUF file is converted once, which takes more memory than the model.
+    """
+
+    parameters: int | None
+    on_disk: bool
+    converted: bool = True
+
+    @property
+    def memory(self) -> int | None:
+        """Bytes for its weights while it is loaded: what a run computes with them comes on top."""
+        if self.parameters is None:
+            return None
+        item = best_dtype(best_device()).itemsize
+        return self.parameters * (item if self.converted else max(item, _WHILE_CONVERTING))
+
+
+def needs(name: str) -> ModelNeeds:
+    """What a model needs, by the name that `load_model` takes."""
+    _, source = located(name)
+    if isinstance(source, str):
+        try:
+            source = Path(snapshot_download(source, local_files_only=True))
+        except (OSError, ValueError):  # not there, or no id
+            return ModelNeeds(None, False)
+        if not any(source.glob("*.safetensors")):
+            return ModelNeeds(None, False)
+    if source.is_file():
+        folder = conversion_of(source)
+        if not converted_before(folder):
+            listed = next((each.parameters for each in available_models() if each.name == name), None)
+            return ModelNeeds(listed or parameters_in_gguf(source), True, converted=False)
+        source = folder
+    return ModelNeeds(parameters_in_folder(source), True)
+
+
+def available_memory() -> int:
+    """Bytes that a model may take: of the machine, or of its accelerator where that has less."""
+    free = int(psutil.virtual_memory().available)
+    return min(free, torch.cuda.mem_get_info()[0]) if torch.cuda.is_available() else free
+
+
+def refuse_too_large(name: str, freed: int = 0) -> ModelNeeds:
+    """What a model needs; refuses one whose weights alone do not fit. A model of unknown size passes.
+
+    Args:
+        freed: bytes that will be free once the present model is gone.
+    """
+    found, free = needs(name), available_memory() + freed
+    needed = found.memory
+    if needed is not None and needed > free:
+        raise ModelUnavailable(
+            f"The model '{name}' needs {in_gigabytes(needed)} of memory, and {in_gigabytes(free)} are free here: "
+            "choose a smaller one."
+        )
+    return found
+
+
+def in_gigabytes(count: int) -> str:
+    return f"{count / 1e9:.2g} GB" if count < 1e10 else f"{count / 1e9:.0f} GB"
+
+
 # Names, and what is loaded for each.
 
 FETCHING, CONVERTING, READING, TESTING = "fetching it", "converting it once", "reading it", "testing rows"
@@ -143,7 +210,7 @@ def load_model(
 
     Args:
         name: what the command line takes as `--model`; unless given, see `default_name`.
-        threads: that a CPU computes with; unless given, what the environment sets, else as many as the load leaves.
+        threads: that a CPU computes with; unless given, what the environment says, else as many as the load leaves.
         tell: hears how far it is.
 
     Raises:
@@ -155,7 +222,9 @@ def load_model(
     hub_logging.set_verbosity_error()  # without a network it would tell of every try
     name = name or default_name()
     known = refuse_too_large(name)
-    following = prepared(threads)
+    fixed = threads or threads_said()
+    if fixed:
+        torch.set_num_threads(fixed)
     label, source = located(name)
     gguf = source if isinstance(source, Path) and source.is_file() else None
     if gguf is not None:
@@ -166,15 +235,13 @@ def load_model(
     model, tokenizer = _read(name, source)
     refuse_by_config(model.config)
     sha256 = _digest(source, model) if gguf is None else remembered_digest(gguf)
-    # The embedded model learns more from examples in plain text than in its chat template (docs/engine.md).
+    # The embedded model learns more from examples in plain text than in its chat template (research/docs/engine.md).
     chat = name != EMBEDDED
     loaded = TransformersModel(label, sha256, model.to(device), tokenizer, chat=chat)
-    if following is not None:
-        following.settle()
     tell(TESTING)
     refuse_by_test(loaded)  # with one number of threads: it compares bits
-    if device.type == "cpu":
-        loaded.threads = following
+    if device.type == "cpu" and not fixed:
+        loaded.threads = threads_by_load()
     return loaded
 
 

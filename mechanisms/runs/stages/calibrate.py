@@ -17,11 +17,10 @@ from pydantic.dataclasses import dataclass as checked
 from mechanisms.errors import UsageError
 from mechanisms.noise import Floats
 from mechanisms.privacy_events import PrivacyEvent
-from mechanisms.runs.defaults import CLEARANCE
 from mechanisms.runs.events import LINE, CuratorEvent, Numbers, Release
 from mechanisms.runs.judging import preferences, step
-from mechanisms.runs.stage import OneRelease, PlannedStage, RunState
-from mechanisms.runs.work import Work
+from mechanisms.runs.spec import CLEARANCE
+from mechanisms.runs.stage import OneRelease, PlannedStage, RunState, Work
 from mechanisms.tallies import LabelBias
 
 REFINEMENTS = 2
@@ -83,8 +82,7 @@ class Calibrate(PlannedStage):
     def task(self) -> str:
         return "measure the model's habit: which labels it prefers whatever it reads."
 
-    def check(self, event: Release, before: Sequence[Release]) -> None:
-        super().check(event, before)
+    def check(self, event: Release) -> None:
         assert isinstance(event, PriorsReleased)
         if {len(each) for each in (*event.compared, *event.refined)} != {len(self.plan.labels)}:
             raise UsageError("priors of other labels")

@@ -25,8 +25,7 @@ from mechanisms.inference import LanguageModel, WritingPrompt
 from mechanisms.noise import Floats
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.runs.events import LINE, CuratorEvent, Name, Number, Release, Share, Texts
-from mechanisms.runs.stage import OneRelease, PlannedStage, RunState, check_noise
-from mechanisms.runs.work import Work
+from mechanisms.runs.stage import OneRelease, PlannedStage, RunState, Work, check_noise
 from mechanisms.tallies import Beginnings, Openings, distinct, mean_contribution
 
 _CLEARS = 3.0
@@ -101,8 +100,7 @@ class AskForOpenings(PlannedStage):
     def task(self) -> str:
         return "vote for how their texts begin, among public openings."
 
-    def check(self, event: Release, before: Sequence[Release]) -> None:
-        super().check(event, before)
+    def check(self, event: Release) -> None:
         assert isinstance(event, OpeningsReleased)
         groups = set(self.plan.labels) if self.by_label else {""}
         if set(event.counts) != groups or any(len(each) != len(event.openings) for each in event.counts.values()):
@@ -120,11 +118,8 @@ class AskForOpenings(PlannedStage):
         return max(_CLEARS * self.tally.deviation, scale * math.log(openings))
 
     def used(self, openings: Sequence[str], counts: dict[str, Floats]) -> dict[str, dict[str, float]]:
-        """The openings of each label that clear the noise, with their weights; post-processing.
-
-        Args:
-            counts: noisy votes on each opening, by label or under "".
-        """
+        """The openings of each label that clear the noise, with weights: post-processing of the released `counts`, by
+        label or under ""."""
         found, least = {}, self.clear_of_noise(len(openings))
         for label in self.plan.labels:
             noisy = counts[label if self.by_label else ""]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,9 +17,8 @@ from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.rounding import percent_down, percent_up
 from mechanisms.runs.events import LINE, CuratorEvent, Release
 from mechanisms.runs.judging import right
-from mechanisms.runs.stage import OneRelease, PlannedStage, RunState
+from mechanisms.runs.stage import OneRelease, PlannedStage, RunState, Work
 from mechanisms.runs.stages.calibrate import reading_work
-from mechanisms.runs.work import Work
 from mechanisms.tallies import Score as ScoreTally
 from mechanisms.tallies import Weighing, masses, weights
 
@@ -88,8 +87,7 @@ class Score(PlannedStage):
         alone = "They took part in nothing else" if self.plan.by_roles else "They took part in the other stages too"
         return f"say how often the model finds their label. {alone}."
 
-    def check(self, event: Release, before: Sequence[Release]) -> None:
-        super().check(event, before)
+    def check(self, event: Release) -> None:
         assert isinstance(event, ScoreReleased)
         known = {findings.ZERO_SHOT, findings.PUBLIC_ONLY, findings.DEMONSTRATIONS}
         ordered = all(arm.interval[0] <= arm.interval[1] for arm in event.score.arms.values())

@@ -21,12 +21,11 @@ from mechanisms.noise import Floats
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.queries.retrieval import similarities
 from mechanisms.records import Record
-from mechanisms.runs.defaults import CLEARANCE, EXCESS
 from mechanisms.runs.events import LINE, Count, CuratorEvent, Name, Number, Release, StageProgress, Texts
 from mechanisms.runs.plan import EventLists
-from mechanisms.runs.stage import OneRelease, PlannedStage, RunState, check_noise
+from mechanisms.runs.spec import CLEARANCE, EXCESS
+from mechanisms.runs.stage import OneRelease, PlannedStage, RunState, Work, check_noise
 from mechanisms.runs.text import normalised_text
-from mechanisms.runs.work import Work
 from mechanisms.tallies import Votes, mean_contribution
 
 ALIKE = 0.9
@@ -54,11 +53,7 @@ class Ballot:
 
 @checked(frozen=True, config=LINE)
 class VotesReleased(Release):
-    """The votes of all labels, released at once.
-
-    Attributes:
-        noise: standard deviation of the noise on each vote.
-    """
+    """The votes of all labels, released at once; `noise` is the standard deviation of that on each."""
 
     ballots: Annotated[dict[Name, Ballot], Field(min_length=1, max_length=10_000)]
     noise: Annotated[float, Field(ge=0, le=1e9)]
@@ -124,8 +119,7 @@ class Vote(PlannedStage):
     def task(self) -> str:
         return f"vote for the one of {self.plan.spec.drafts} drafts of their label that is most like them."
 
-    def check(self, event: Release, before: Sequence[Release]) -> None:
-        super().check(event, before)
+    def check(self, event: Release) -> None:
         assert isinstance(event, VotesReleased)
         if set(event.ballots) != set(self.plan.labels):
             raise UsageError("votes of other labels")

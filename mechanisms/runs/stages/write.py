@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mechanisms.accounting import LedgerRun
+from mechanisms.demos.findings import Refusal
 from mechanisms.privacy_events import Approximate, PrivacyEvent
-from mechanisms.runs.events import CuratorEvent, DemoCompleted, DemoRefused
+from mechanisms.runs.drafts import allotted
+from mechanisms.runs.events import (
+    CuratorEvent,
+    DemoCompleted,
+    DemoCutOff,
+    DemoRefused,
+    DemoStarted,
+    Key,
+    TokenReleased,
+    WritingEvent,
+    key_of,
+)
 from mechanisms.runs.plan import ALL, EventLists
-from mechanisms.runs.resume import Journal
-from mechanisms.runs.stage import PlannedStage, RunState
-from mechanisms.runs.work import Work
-from mechanisms.runs.writing import part_of
+from mechanisms.runs.spec import WRITE
+from mechanisms.runs.stage import PlannedStage, RunState, Work, part_of
+from mechanisms.runs.writing import DemonstrationWriter, finish_publicly, groups, write_together
 from mechanisms.sampling import Scheme
 
+if TYPE_CHECKING:
+    from mechanisms.runs.run_file import RunJournal
+
+NO_SENTENCE = "it has no whole sentence"
 FAINT = 3.0
 """Signal-to-noise of a token below which rows decide little: its noise is read through what the model expects."""
 _AROUND = 40
@@ -28,7 +45,7 @@ class Write(PlannedStage):
     Each demonstration is charged before its first token, so that a run that is stopped costs what it began.
     """
 
-    name = "write"
+    name = WRITE
     place = 10
     title = "Write"
     question = "Token by token: what would the {unit}s write next?"
@@ -113,41 +130,103 @@ def _rounded(number: float) -> float:
 
 
 class Writer:
-    """The step; see `Writing`, which marks each demonstration by itself."""
+    """The step: demonstrations that are complete, those still to write, and those that a crash interrupted."""
 
     def __init__(self, stage: Write, state: RunState) -> None:
-        self._stage, self._state = stage, state
-        self._texts: dict[tuple[str, int], str] = {}
+        self._stage, self._state, self._plan = stage, state, stage.plan
+        self._keys = [(label, n) for label in self._plan.labels for n in range(1, self._plan.sampling.shots + 1)]
+        self._openings: dict[Key, str] = {}
+        self._tokens: dict[Key, list[TokenReleased]] = {}
+        self._cut_off: set[Key] = set()
+        self._texts: dict[Key, str] = {}
+        self._refused: set[Key] = set()
+        # What does not fit is refused here, before anybody has paid.
+        deque(groups([self._writer(key, "") for key in self._keys], self._plan, state.model), maxlen=0)
 
-    def events(
-        self, run: LedgerRun | None, replayed: Sequence[CuratorEvent], journal: Journal | None
-    ) -> Iterator[Sequence[CuratorEvent]]:
+    def _writer(self, key: Key, opening: str) -> DemonstrationWriter:
         state = self._state
-        assert state.writing is not None
+        units = state.parts[WRITE].units[key[0]]
+        opening = self._openings.get(key, opening)
+        return DemonstrationWriter(units, self._plan, state.model, state.randomness, key, opening, state.curator)
 
-        def charge(label: str, number: int) -> None:
-            if run is not None:
-                run.charge(*self._stage.charge_of(label, number), part_of((label, number)))
+    def events(self, run: LedgerRun | None, journal: RunJournal | None) -> Iterator[Sequence[CuratorEvent]]:
+        """Each demonstration is charged, or charged again, before its first token, and marked before that is yielded;
+        a finished one comes together with what the gate says of it."""
+        replayed = (journal.replayed if journal else None) or ()
+        if replayed and isinstance(replayed[-1], DemoCompleted):  # the interruption came before it was judged
+            yield [*self._judged(replayed[-1])]
+        seen = run.released if run else frozenset()
+        marked = set(seen)
+        for event in self._written(run, seen):
+            if run and journal and isinstance(event, TokenReleased | DemoCompleted):
+                part = part_of(key_of(event))
+                if part not in marked:
+                    marked.add(part)
+                    run.mark(part, journal.lines(event))
+            yield [event, *self._judged(event)]
 
-        def reason(text: str) -> str | None:
-            return state.gate.reason(text)  # which the first token need not wait for
+    def _written(self, run: LedgerRun | None, seen: frozenset[str]) -> Iterator[WritingEvent]:
+        state = self._state
+        yield from self._finished(seen)
+        left = [key for key in self._keys if part_of(key) not in seen]
+        for label in dict.fromkeys(label for label, _ in left):
+            mine = [key for key in left if key[0] == label]
+            drawn = allotted(state.openings.get(label, {}), len(mine), state.randomness)
+            writers = [self._writer(key, opening) for key, opening in zip(mine, drawn, strict=True)]
+            for group in groups(writers, self._plan, state.model):
+                for writer in group:
+                    if run is not None:
+                        run.charge(*self._stage.charge_of(*writer.key), part_of(writer.key))
+                    if writer.key not in self._openings:
+                        yield DemoStarted(*writer.key, writer.opening)
+                yield from write_together(group, self._plan, state.model)
 
-        yield from state.writing.events(charge, state.openings, reason, run, replayed, journal)
+    def _finished(self, seen: frozenset[str]) -> Iterator[WritingEvent]:
+        """Finish demonstrations that had released tokens before the interruption.
+
+        Their sample is lost, and the charge does not cover tokens from a second sample: public text completes them.
+        """
+        going: list[DemonstrationWriter] = []
+        for key in self._keys:
+            if part_of(key) not in seen or key in self._texts:
+                continue
+            if key not in self._tokens:
+                if key not in self._cut_off:
+                    yield DemoCutOff(*key, finished=False)
+                continue
+            writer = self._writer(key, "")
+            writer.restore(self._tokens[key])
+            if not writer.ended and key not in self._cut_off:
+                yield DemoCutOff(*key, finished=True)
+            going.append(writer)
+        for writer in going:
+            yield from finish_publicly([writer], self._state.model)
+
+    def _judged(self, event: CuratorEvent) -> Iterator[DemoRefused]:
+        if isinstance(event, DemoCompleted):
+            text = event.demonstration.text
+            if reason := self._state.gate.reason(text) if text else NO_SENTENCE:
+                yield DemoRefused(*key_of(event), reason)
 
     def apply(self, event: CuratorEvent) -> None:
         match event:
-            case DemoCompleted(demonstration, number):
-                self._texts[demonstration.label, number] = demonstration.text
-            case DemoRefused(label, number, reason):
-                self._texts.pop((label, number), None)
-                self._state.refuse(label, reason)
-            case _:
-                return
-        labels = self._state.plan.labels
-        by_number = sorted(self._texts.items(), key=lambda each: each[0][1])
-        self._state.written = {
-            label: tuple(dict.fromkeys(text for (of, _), text in by_number if of == label)) for label in labels
-        }
+            case DemoStarted(opening=opening):
+                self._openings[key_of(event)] = opening
+            case TokenReleased():
+                self._tokens.setdefault(key_of(event), []).append(event)
+            case DemoCutOff():
+                self._cut_off.add(key_of(event))
+            case DemoCompleted(demonstration):
+                self._texts[key_of(event)] = demonstration.text
+            case DemoRefused(label, _, reason):
+                self._refused.add(key_of(event))
+                self._state.refused.append(Refusal(label, reason))
+        if isinstance(event, DemoCompleted | DemoRefused):
+            found: dict[str, list[str]] = {label: [] for label in self._plan.labels}
+            for key in self._keys:
+                if key in self._texts and key not in self._refused and self._texts[key] not in found[key[0]]:
+                    found[key[0]].append(self._texts[key])
+            self._state.written = {label: tuple(texts) for label, texts in found.items()}
 
 
 STAGE = Write

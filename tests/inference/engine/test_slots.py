@@ -19,9 +19,9 @@ from transformers import (
 
 from mechanisms.errors import ModelUnavailable
 from mechanisms.inference import scores_of
-from mechanisms.inference.engine import attention, forward
+from mechanisms.inference.engine import forward
 from mechanisms.inference.engine.forward import Branches, attends_to_everything
-from mechanisms.inference.engine.transformers_model import TransformersModel, TransformersSession, layout
+from mechanisms.inference.engine.transformers_model import TransformersModel, layout
 from mechanisms.inference.models.catalogue import refuse_by_test
 from tests.inference.engine.test_transformers_model import SMALL
 from tests.toy_model import ToyModel
@@ -90,33 +90,6 @@ def test_rows_never_meet_the_edge_of_a_block(random_model, monkeypatch, name, co
     assert alike(model, count)
     monkeypatch.setattr(model.slots, "alike", lambda rows, positions: True)
     assert not alike(model, count), "this kernel has an edge that a session would meet"
-
-
-class Switching:
-    """One thread and two in turn, from one call of a session to the next."""
-
-    def settle(self):
-        torch.set_num_threads(3 - torch.get_num_threads())
-
-
-@pytest.mark.parametrize("count", [7, 9])
-def test_nor_when_the_number_of_threads_changes(random_model, monkeypatch, count):
-    """Kernels with blocks of four rows on one thread, and of six on two: no chunk of theirs is the other's."""
-
-    def edge(rows):
-        blocks = 2 + 2 * torch.get_num_threads()
-        return slice(rows // blocks * blocks, rows)
-
-    before, model = torch.get_num_threads(), model_with(edge, random_model.tokenizer)
-    model.threads = Switching()
-    try:
-        torch.set_num_threads(1)
-        assert alike(model, count)
-        assert {threads for rows, positions, threads in model.slots._known} == {1, 2}
-        monkeypatch.setattr(TransformersSession, "_settle", lambda session: model.threads.settle())
-        assert not alike(model, count)
-    finally:
-        torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("count", [6, 7, 9])
@@ -273,18 +246,18 @@ def test_attention_by_blocks_is_attention(monkeypatch, softcap):
     weights = weights if softcap is None else softcap * torch.tanh(weights / softcap)
     expected = (weights + mask).softmax(-1) @ value.repeat_interleave(3, dim=1)
     for block in (1, 1000, 2**20):  # a position at a time, a few, and all of them
-        monkeypatch.setattr(attention, "_BLOCK", block)
+        monkeypatch.setattr(forward, "_BLOCK", block)
         given = {} if softcap is None else {"softcap": softcap}
-        found, _ = attention.row_independent_attention(torch.nn.Module(), query, key, value, mask, **given)
+        found, _ = forward.row_independent_attention(torch.nn.Module(), query, key, value, mask, **given)
         assert (found.transpose(1, 2) - expected).abs().max() < 1e-5
 
 
 def test_a_rows_attention_by_blocks_is_its_own_to_the_bit(monkeypatch):
-    monkeypatch.setattr(attention, "_BLOCK", 2**14)
+    monkeypatch.setattr(forward, "_BLOCK", 2**14)
     query, key, value = (torch.randn(4, heads, n, 16, dtype=torch.bfloat16) for heads, n in ((6, 90), (2, 70), (2, 70)))
-    found, _ = attention.row_independent_attention(torch.nn.Module(), query, key, value, None)
+    found, _ = forward.row_independent_attention(torch.nn.Module(), query, key, value, None)
     for row in range(4):
-        alone, _ = attention.row_independent_attention(
+        alone, _ = forward.row_independent_attention(
             torch.nn.Module(), query[row : row + 1], key[row : row + 1], value[row : row + 1], None
         )
         assert torch.equal(found[row], alone[0])

@@ -15,7 +15,7 @@ from mechanisms.inference import QueryPrompt, WritingPrompt
 from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.records import Demonstration
 from research.ginc.hmm import Concepts, ginc, posterior
-from research.ginc.model import CONTEXT, LABEL, SENTENCE, TEMPLATE, batch, tokenizer, train, untrained
+from research.ginc.model import LABEL, SENTENCE, TEMPLATE, tokenizer, train, untrained
 from tests.conftest import DATA
 
 # The forward algorithm against the sum over all hidden paths, the posterior, and the published data's own rows.
@@ -65,15 +65,6 @@ def test_posterior_is_bayes_rule_over_independent_texts(tiny):
     assert posterior(np.vstack([found, nowhere])) == pytest.approx(posterior(found))
     assert posterior(nowhere).tolist() == [0.5, 0.5]
     assert posterior(np.array([[0.0, -np.inf], [-np.inf, 0.0]])).tolist() == [0.5, 0.5]
-
-
-def test_documents_follow_the_matrices(tiny):
-    rng = np.random.default_rng(2)
-    texts = tiny.documents(np.zeros(20_000, dtype=np.int64), 3, np.ones(20_000, dtype=np.bool_), rng)
-    for text in ("/ a b", "a / /", "b b b"):
-        share = float((texts == [tiny.codes[token] for token in text.split()]).all(axis=1).mean())
-        expected = float(np.exp(tiny.log_likelihoods(text, tiny.start[0]))[0])
-        assert share == pytest.approx(expected, abs=5 * np.sqrt(expected / 20_000) + 1e-3)
 
 
 def test_ginc_is_five_concepts_that_share_their_words():
@@ -142,18 +133,6 @@ def test_queries_are_prompts_that_end_before_the_answer(model):
     prompt = QueryPrompt(model, TEMPLATE, [Demonstration("a ai", "j"), Demonstration("ak ar", "/")], 2)
     assert words(model, [*prompt.prefix, *prompt.row("v au")]) == "/ a ai j / ak ar / / v au"
     assert [prompt.label(token) for token in ("/", "ax")] == [[0], [49]]
-
-
-def test_windows_are_documents_of_one_concept():
-    concepts = ginc()
-    texts = batch(concepts, 8, np.random.default_rng(0)).numpy()
-    assert texts.shape == (8, CONTEXT)
-    assert (texts[::2, 0] == len(concepts.tokens)).all()  # a document's beginning
-    assert (texts[1::2, 0] < len(concepts.tokens)).all()
-    for text in texts:
-        written = " ".join(concepts.tokens[code] for code in text if code < len(concepts.tokens))
-        found = concepts.log_likelihoods(written)
-        assert posterior(found[None]).max() > 0.99
 
 
 @pytest.mark.slow

@@ -35,11 +35,6 @@ def test_a_planted_run_is_found_whatever_its_case_and_punctuation():
     assert found(TEXTS, reversed(rows)) == (5, 1)
 
 
-def test_a_copied_row_is_found_whole():
-    assert found(TEXTS, [TEXTS[1]]) == (7, 1)
-    assert found(["私は東京に住む"], ["昨日から東京に住んでいる"]) == (4, 0)
-
-
 TEXT = st.lists(st.sampled_from("abc"), max_size=8).map(" ".join)
 
 
@@ -62,13 +57,6 @@ def test_by_hand():
     """a b a b, and b a: six words of two kinds, four pairs of two kinds, two triples of two kinds."""
     texts = ["A b a b", "b, a!"]
     assert [distinct(texts, n) for n in (1, 2, 3)] == [pytest.approx(2 / 6), pytest.approx(2 / 4), 1.0]
-
-
-def test_repetition_lowers_it():
-    texts = ["one red apple", "two blue skies"]
-    for n in (1, 2, 3):
-        assert distinct(texts, n) == 1.0
-        assert distinct(texts * 4, n) == 0.25
 
 
 # Logistic regression on embeddings, on planted clusters.
@@ -111,11 +99,6 @@ def test_as_many_of_each_label_or_all(labels, like):
     chosen = matching(labels, like)
     assert chosen == sorted(set(chosen))
     assert Counter(labels[place] for place in chosen) == Counter(labels) & Counter(like)
-
-
-def test_they_are_spread_over_the_file():
-    """The first rows of a file may all be of one day."""
-    assert matching(["a"] * 100, ["a"] * 4) == [0, 25, 50, 75]
 
 
 # Perplexity in closed form.

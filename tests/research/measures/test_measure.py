@@ -52,11 +52,6 @@ def test_swapped_labels_are_not_recognised_and_mislead(measures):
     assert figures.distinct == measures.of(texts()).distinct
 
 
-def test_texts_that_say_nothing_of_their_label_teach_nothing(measures):
-    nothing = [Demonstration(f"word {i // 2}", label) for i, label in enumerate(LABELS * 10)]
-    assert measures.of(nothing).label_fidelity.value == 0.5
-
-
 # `measure` on the command line, on toy models.
 
 COLOURS = ("red", "blue")
@@ -134,14 +129,6 @@ def test_a_test_file_with_private_rows_is_the_curators(capsys, files, tmp_path):
     assert code == 0
     assert json.loads(out)["curator_only"]
     assert "'letters'" in err
-
-
-def test_a_second_model_gives_perplexity_on_the_command_line(capsys, files):
-    code, out, err = run(capsys, line(files, "--model", "other"))
-    assert code == 0, err
-    found = json.loads(out)
-    assert found["perplexity_by"] == "toy"
-    assert found[DEMONSTRATIONS]["perplexity"] > 1
 
 
 def test_what_cannot_be_measured_gets_one_line(capsys, files, tmp_path):

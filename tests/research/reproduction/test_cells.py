@@ -11,7 +11,7 @@ import pytest
 
 from mechanisms.errors import UsageError
 from mechanisms.steps import mechanism_names, transform_names
-from research.__main__ import main, parser
+from research.__main__ import main
 from research.reproduction import command as reproduce
 from research.reproduction.cells import EPSILONS, METHODS, PUBLIC, REAL, ZERO_SHOT, Grid
 from research.reproduction.published import published
@@ -48,12 +48,6 @@ def test_a_grid_has_each_method_at_each_epsilon_and_the_baselines_once():
     ]
 
 
-def test_the_whole_grid_has_a_cell_for_nearly_every_published_figure():
-    own = {(each.task, each.method, each.epsilon) for each in Grid().cells()}
-    without = {(each.method, each.epsilon) for each in published() if (each.task, each.method, each.epsilon) not in own}
-    assert without == {("blended-logits", INF), ("svt-public", INF)}  # with little noise there, with none nowhere
-
-
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -76,14 +70,6 @@ def test_what_cannot_be_is_refused(wrong, said):
 EVERY_METHOD = {ZERO_SHOT, PUBLIC, REAL, *mechanism_names()}
 
 
-def found(source: str, method: str, task: str) -> dict[float, tuple[float, float | None]]:
-    return {
-        each.epsilon: (each.accuracy, each.deviation)
-        for each in published()
-        if (each.source, each.method, each.task) == (source, method, task)
-    }
-
-
 def test_every_figure_belongs_to_a_cell_that_the_grid_knows():
     for each in published():
         name, _, transform = each.method.partition("+")
@@ -101,50 +87,10 @@ def test_every_figure_belongs_to_a_cell_that_the_grid_knows():
     assert max(keys.values()) == 1
 
 
-def test_what_the_papers_say_in_words_holds_of_their_figures():
-    """Gao et al., section 5.1; Yamasaki et al., section 5.2; Bhusal et al., results; Tang et al., section 5.2."""
-    for task in TASKS:
-        better, base = (found("Gao et al. 2025", method, task) for method in ("adadpsyn", "gaussian"))
-        assert all(better[epsilon][0] > base[epsilon][0] for epsilon in (1, 2, 4, 8))
-    for task in ("agnews", "trec"):
-        better, base = (found("Yamasaki et al. 2025", method, task) for method in ("gaussian+pta", "gaussian"))
-        assert all(better[epsilon][0] > base[epsilon][0] for epsilon in (1, 8))
-    for task in ("agnews", "trec"):
-        ours, *others = (
-            [e.accuracy for e in published() if (e.method, e.task, e.epsilon, e.table) == (method, task, 1, "table 1")]
-            for method in ("blended-logits", "gaussian", "svt-public")
-        )
-        assert all(ours[0] > other[-1] for other in others)
-    for task in ("dbpedia", "trec"):
-        private, public = found("Tang et al. 2024", "gaussian", task), found("Tang et al. 2024", PUBLIC, task)
-        assert all(private[epsilon][0] > public[0][0] for epsilon in (1, 2, 4, 8))
-
-
 # `reproduce`: the grid that its options describe, what it writes, and what it does the second time.
 
 run = partial(command.run, program=main)
 check_refusal = partial(command.check_refusal, program=main)
-
-
-def grid(line: str):
-    return reproduce._grid(parser().parse_args(["reproduce", "DATA", "--out", "x", *line.split()]))
-
-
-def test_what_is_left_open_is_the_whole_grid_or_the_small_one():
-    whole, small = grid(""), grid("--small")
-    assert (whole.tasks, whole.methods, whole.epsilons, whole.runs) == (tuple(TASKS), METHODS, EPSILONS, 5)
-    assert whole.setting.rows is None
-    assert small == reproduce.SMALL
-    assert len(list(small.cells())) == 16
-    asked = grid("--small --rows 7 --epsilons 0 inf --runs 2 --seed 3 --mechanisms noisy-max --tasks dbpedia")
-    assert (asked.tasks, asked.methods, asked.epsilons, asked.runs) == (
-        ("dbpedia",),
-        ("noisy-max",),
-        (0.0, math.inf),
-        2,
-    )
-    assert (asked.setting.rows, asked.setting.seed) == (7, 3)
-    assert asked.setting.tokens == small.setting.tokens
 
 
 @pytest.fixture

@@ -139,15 +139,6 @@ def test_rows_of_a_private_data_set_are_refused_and_others_marked(data, tmp_path
         computed(data, tmp_path, replace(grid, runs=2))
 
 
-def test_files_that_are_not_the_tasks_are_refused(data, tmp_path):
-    (data / "trec" / "test.csv").write_text("text,label\nwhat,Entity\n")
-    with pytest.raises(UsageError, match="Number"):
-        computed(data, tmp_path)
-    (data / "trec" / "test.csv").unlink()
-    with pytest.raises(UsageError, match="Cannot read"):
-        computed(data, tmp_path)
-
-
 @pytest.mark.slow
 def test_the_recipe_is_read_with_its_own_correction(data, tmp_path):
     grid = replace(GRID, methods=("vote",), epsilons=(8.0,), setting=replace(SETTING, tokens=12))

@@ -13,8 +13,7 @@ from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.columns import MOST_LABELS
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.errors import UsageError
-from mechanisms.runs.plan import DECLARED_COUNTS
-from mechanisms.runs.settings import settings
+from mechanisms.runs.plan import DECLARED_COUNTS, settings
 from tests.ui.data.tab import NO_USER, TAB, Tab
 from tests.ui.privacy.test_form import DATASET
 from tests.ui.tabs import confirm, planned

@@ -12,7 +12,7 @@ import pytest
 from dpicl_ui.data.forms import STAYS, Waiting
 from dpicl_ui.frame.guard import guarded
 from mechanisms.errors import DataError, SeveralErrors
-from mechanisms.runs.settings import settings
+from mechanisms.runs.plan import settings
 from tests.ui.data.tab import NO_USER, TAB, Tab
 from tests.ui.tabs import planned
 from tests.ui.trees import text_of

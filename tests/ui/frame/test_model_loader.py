@@ -14,11 +14,11 @@ import pytest
 from dpicl_ui.frame.model_loader import AT_START, EmbedderLoader, ModelLoader
 from dpicl_ui.privacy.step import ModelChoice
 from mechanisms.errors import ModelUnavailable, UsageError
-from mechanisms.inference.models import catalogue, embeddings, needs
-from mechanisms.inference.models.listing import EMBEDDED, GEMMA, available_models
-from mechanisms.inference.models.needs import ModelNeeds
-from mechanisms.runs import work
-from mechanisms.runs.work import Speed
+from mechanisms.inference.models import catalogue, embeddings
+from mechanisms.inference.models.catalogue import ModelNeeds
+from mechanisms.inference.models.listing import EMBEDDED, available_models
+from mechanisms.runs import stage as run_stage
+from mechanisms.runs.stage import Speed
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import HOSTILE
@@ -26,6 +26,9 @@ from tests.ui.tabs import in_page, services
 from tests.ui.trees import tags, text_of
 
 pytestmark = pytest.mark.slow
+
+
+OTHER = "other/model"
 
 
 class Shelf:
@@ -55,8 +58,8 @@ class Shelf:
 def shelf(monkeypatch) -> Iterator[Shelf]:
     held = Shelf()
     monkeypatch.setattr(catalogue, "load_model", held.load)
-    monkeypatch.setattr(work, "measure", lambda model: Speed(1e-4, 1e-4, 1e-3))
-    monkeypatch.setattr(needs, "needs", lambda name: ModelNeeds(1000, on_disk=True))
+    monkeypatch.setattr(run_stage, "measure", lambda model: Speed(1e-4, 1e-4, 1e-3))
+    monkeypatch.setattr(catalogue, "needs", lambda name: ModelNeeds(1000, on_disk=True))
     return held
 
 
@@ -70,20 +73,20 @@ def begun(name: str = EMBEDDED, locked: bool = False) -> ModelLoader:
 def test_the_old_model_is_gone_before_the_new_one_is_read(shelf):
     loader = begun()
     assert loader.title == f"toy {EMBEDDED}"
-    for name in ("a/hub-id", GEMMA):
+    for name in ("a/hub-id", OTHER):
         loader.choose(name)
         loader.wait()
         assert (loader.name, loader.title, loader.problem, loader.refusal) == (name, f"toy {name}", None, None)
-    assert shelf.asked == [EMBEDDED, "a/hub-id", GEMMA]
+    assert shelf.asked == [EMBEDDED, "a/hub-id", OTHER]
     assert shelf.beside == [0, 0, 0]
 
 
 def test_what_fails_brings_the_old_one_back(shelf):
     loader = begun()
-    shelf.missing = {GEMMA}
-    loader.choose(GEMMA)
+    shelf.missing = {OTHER}
+    loader.choose(OTHER)
     assert loader.model().name == f"toy {EMBEDDED}"
-    assert (loader.name, loader.problem, loader.refusal) == (EMBEDDED, None, f"No {GEMMA} here.")
+    assert (loader.name, loader.problem, loader.refusal) == (EMBEDDED, None, f"No {OTHER} here.")
     loader.choose("another")
     assert loader.model().name == "toy another"
     assert loader.refusal is None
@@ -93,31 +96,31 @@ def test_a_model_in_use_is_not_replaced(shelf):
     loader = begun()
     held = loader.model()
     with pytest.raises(UsageError, match="still in use"):
-        loader.choose(GEMMA)
+        loader.choose(OTHER)
     assert loader.model() is held
     assert loader.speed is not None
     assert shelf.asked == [EMBEDDED]
     del held
-    loader.choose(GEMMA)
-    assert loader.model().name == f"toy {GEMMA}"
+    loader.choose(OTHER)
+    assert loader.model().name == f"toy {OTHER}"
 
 
 def test_one_model_is_loaded_at_a_time(shelf):
     loader, free = begun(), threading.Event()
     shelf.meanwhile = free.wait
-    loader.choose(GEMMA)
+    loader.choose(OTHER)
     with pytest.raises(UsageError, match="being loaded"):
         loader.choose(EMBEDDED)
     free.set()
-    assert loader.model().name == f"toy {GEMMA}"
+    assert loader.model().name == f"toy {OTHER}"
 
 
-@pytest.mark.parametrize("name", [EMBEDDED, GEMMA, AT_START, "/etc/passwd"])
+@pytest.mark.parametrize("name", [EMBEDDED, OTHER, AT_START, "/etc/passwd"])
 def test_a_locked_model_stays(shelf, name):
-    loader = begun(GEMMA, locked=True)
+    loader = begun(OTHER, locked=True)
     with pytest.raises(UsageError, match="locked"):
         loader.choose(name)
-    assert shelf.asked == [GEMMA]
+    assert shelf.asked == [OTHER]
 
 
 def test_nothing_is_embedded_while_a_model_is_read(shelf, monkeypatch):
@@ -130,7 +133,7 @@ def test_nothing_is_embedded_while_a_model_is_read(shelf, monkeypatch):
         free.wait()
 
     shelf.meanwhile = read
-    loader.choose(GEMMA)
+    loader.choose(OTHER)
     reading.wait()
     other = threading.Thread(target=lambda: found.append(embedder.embed(["a text"])))
     other.start()
@@ -159,9 +162,9 @@ def loaded(made: ModelChoice, *chosen: str) -> tuple[str, str]:
 
 
 def test_what_is_here_comes_first_and_the_loaded_one_is_chosen(shelf):
-    made = choice(begun(GEMMA))
+    made = choice(begun(OTHER))
     assert [name for _, name in made.name.choices] == [each.name for each in available_models()]
-    assert made.name.value == GEMMA
+    assert made.name.value == OTHER
 
 
 def test_a_page_whose_model_is_locked_neither_asks_for_paths_nor_shows_the_operators(shelf):
@@ -174,14 +177,14 @@ def test_a_page_whose_model_is_locked_neither_asks_for_paths_nor_shows_the_opera
 
 def test_loading_tells_how_far_it_is_and_how_it_ended(shelf):
     made = choice(begun())
-    there, notice = loaded(made, GEMMA, "")
-    assert there.startswith(f"toy {GEMMA} is loaded. It is asked in plain text")
+    there, notice = loaded(made, OTHER, "")
+    assert there.startswith(f"toy {OTHER} is loaded. It is asked in plain text")
     assert notice == "The model is loaded."
     shelf.missing = {"some/hub"}
-    there, notice = loaded(made, GEMMA, " some/hub ")
-    assert there.startswith(f"toy {GEMMA} is loaded")
+    there, notice = loaded(made, OTHER, " some/hub ")
+    assert there.startswith(f"toy {OTHER} is loaded")
     assert "No some/hub here. The model before it is back" in there
     assert notice == ""
-    shelf.missing |= {GEMMA}
+    shelf.missing |= {OTHER}
     assert "No model is loaded" in loaded(made, EMBEDDED, "some/hub")[0]
     assert "img" not in tags(ModelLoader(HOSTILE).there())

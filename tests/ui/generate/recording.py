@@ -13,7 +13,6 @@ from mechanisms.asking import Asked
 from mechanisms.demos.demo_set import Certificate, DemoSet
 from mechanisms.demos.findings import ArmScore, Refusal, Score
 from mechanisms.records import Demonstration
-from mechanisms.runs.defaults import completed
 from mechanisms.runs.events import (
     DemoCompleted,
     DemoRefused,
@@ -28,7 +27,7 @@ from mechanisms.runs.events import (
     TokenReleased,
 )
 from mechanisms.runs.plan import DECLARED_COUNTS, LABEL_SET, Plan
-from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WRITE, RunSpec
+from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WRITE, RunSpec, completed
 from mechanisms.runs.stages.calibrate import PriorsReleased
 from mechanisms.runs.stages.openings import OpeningsReleased
 from mechanisms.runs.stages.score import ScoreReleased

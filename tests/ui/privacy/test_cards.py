@@ -17,7 +17,7 @@ from mechanisms.records import Dataset
 from mechanisms.rounding import rounded_up
 from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.spec import SCORE, VOTE, Recipe, RunSpec, Split
-from mechanisms.runs.work import Speed
+from mechanisms.runs.stage import Speed
 from mechanisms.sampling import Scheme
 from tests.ui.privacy.test_form import DATASET
 from tests.ui.tabs import confirm

@@ -21,7 +21,7 @@ from mechanisms.data.sources import read_table
 from mechanisms.errors import UsageError
 from mechanisms.runs.plan import plan_for
 from mechanisms.runs.spec import Recipe, RunSpec
-from mechanisms.runs.work import Speed
+from mechanisms.runs.stage import Speed
 from tests.ui.data.tab import TAB
 from tests.ui.privacy.test_form import DATASET, spec
 from tests.ui.tabs import confirm

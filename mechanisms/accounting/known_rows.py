@@ -1,0 +1,208 @@
+"""The rows that the ledger knows: keyed digests of data sets, and those whose clean values became known.
+
+Digests are comparable on this installation and meaningless elsewhere. They are private and reach no export. By them
+rows are recognised in a file of another name, or in a part of the file.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+import sqlite3
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.accounting.database import Database, now
+from mechanisms.files import keyed_digest, secret_key
+from mechanisms.records import Dataset
+
+Digests = NDArray[np.uint64]
+"""Keyed digests of 64 bits, sorted, each once: two of a million by a million are equal by chance once in 2e7 times."""
+
+
+_FEWEST_WORDS = 4
+"""Words from which on a cell of another column is a text: dates, numbers and categories recur in many files."""
+_FEWEST_LETTERS = 12
+"""The same in characters, for scripts without spaces."""
+_NO_LETTER = re.compile(r"[\W_]+")
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Fingerprint:
+    """A data set as the ledger identifies it; private, except for its name and its unit.
+
+    Attributes:
+        name: the curator's name for it.
+        unit: its privacy unit, see `mechanisms.records.privacy_unit`.
+        content: keyed digest of the whole content.
+        said: keyed digest of the same without labels, which a file may spell in other ways and name otherwise; "" where
+            it is not known.
+        rows: keyed digests of its texts, of cells that read like a text in the file's other columns, and of its users
+            where there is a user column. Two files with a digest in common share a row or a user, whatever their names
+            and parts.
+    """
+
+    name: str
+    unit: str
+    content: str
+    rows: Digests = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
+    said: str = ""
+
+
+_known: WeakKeyDictionary[Dataset, tuple[bytes, Fingerprint]] = WeakKeyDictionary()
+
+
+def fingerprint(dataset: Dataset) -> Fingerprint:
+    """The fingerprint of a data set under the present key.
+
+    It is computed once for each data set and key: every run needs it, and a large file takes seconds.
+    """
+    key = secret_key()
+    if dataset not in _known or _known[dataset][0] != key:
+        texts = text_digests((record.text for record in dataset.records), key)
+        others = (cell for column in dataset.witnesses for cell in column if cell and _reads_like_a_text(cell))
+        users = {record.unit or "" for record in dataset.records} if dataset.by_user else set()
+        rows = np.unique(np.concatenate([texts, text_digests(others, key), _digests("user", users, key)]))
+        content = keyed_digest(dataset.content(), key)
+        said = keyed_digest(_said(dataset), key)
+        _known[dataset] = key, Fingerprint(dataset.name, dataset.unit, content, rows, said)
+    return _known[dataset][1]
+
+
+def _said(dataset: Dataset) -> Iterator[str]:
+    yield "without labels"
+    for record in dataset.records:
+        yield from (record.text, record.unit or "")
+
+
+def rows_among(dataset: Dataset, known: Digests) -> list[bool]:
+    """For each row, whether its text, another cell that reads like a text, or its user is in `known`."""
+    key = secret_key()
+    found = []
+    for i, record in enumerate(dataset.records):
+        cells = [cell for column in dataset.witnesses if (cell := column[i]) and _reads_like_a_text(cell)]
+        users = [record.unit or ""] if dataset.by_user else []
+        own = np.concatenate([text_digests([record.text, *cells], key), _digests("user", users, key)])
+        found.append(share_any(np.unique(own), known))
+    return found
+
+
+def text_digests(texts: Iterable[str], key: bytes | None = None) -> Digests:
+    """Keyed digests of texts. Only letters and digits count: not case, spaces or punctuation."""
+    return _digests("text", filter(None, map(_letters, texts)), key or secret_key())
+
+
+def _reads_like_a_text(cell: str) -> bool:
+    return len(cell.split()) >= _FEWEST_WORDS or (not cell.isascii() and len(cell) >= _FEWEST_LETTERS)
+
+
+def _letters(text: str) -> str:
+    plain = text.casefold() if text.isascii() else unicodedata.normalize("NFKC", text.casefold())
+    return _NO_LETTER.sub("", plain) or plain.strip()
+
+
+def _digests(kind: str, values: Iterable[str], key: bytes) -> Digests:
+    prefix = f"row\x1f{kind}\x1f".encode()
+    found = (hmac.digest(key, prefix + value.encode(), "sha256")[:8] for value in values)
+    return np.unique(np.frombuffer(b"".join(found), dtype=np.uint64))
+
+
+def share_any(one: Digests, other: Digests) -> bool:
+    """Whether two files have a text or a user in common."""
+    return bool(np.isin(one, other, assume_unique=True).any())
+
+
+_NO_NAME = ""
+"""The name under which rows of files that are not data sets are marked."""
+
+
+class KnownRows:
+    """The rows that the ledger knows. Its answers are private, for the curator's screen."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def record(self, database: sqlite3.Connection, data: Fingerprint) -> None:
+        """Store a data set's rows, inside the transaction that reserves their run."""
+        for digest, rows in ((data.said, b""), (data.content, data.rows.tobytes())):
+            if digest:
+                database.execute("INSERT OR REPLACE INTO contents VALUES (?, ?, ?)", (data.name, digest, rows))
+
+    def recognise(self, data: Fingerprint) -> list[str]:
+        """Warnings about a data set: other texts or users than in the runs of that name, or known by another name."""
+        with self._database.transaction() as database:
+            query = "SELECT digest FROM contents WHERE name = ?"
+            own = {digest for (digest,) in database.execute(query, (data.name,))} - {""}
+            others = [name for name in names_that_share(database, data.rows) if name != data.name]
+        warnings = []
+        if own and own.isdisjoint({data.content, data.said}):
+            warnings.append(
+                f"What is read of the file differs from what was read before under the name '{data.name}'. It keeps "
+                "that name's ledger: people who were read before have already spent what it shows."
+            )
+        if others:
+            names = ", ".join(f"'{other}'" for other in others)
+            warnings.append(f"Rows of this file were used before under {names}: their spend there does not show here.")
+        return warnings
+
+    def names_that_share(self, rows: Digests) -> list[str]:
+        """The data sets of earlier runs that share a text or a user with `rows`; private."""
+        with self._database.transaction() as database:
+            return names_that_share(database, rows)
+
+    def shared(self, rows: Digests) -> Digests:
+        """Those of `rows` that are also in data sets of earlier runs; private."""
+        with self._database.transaction() as database:
+            known = [rows for _, rows in _contents(database)]
+        return rows[np.isin(rows, np.concatenate([rows[:0], *known]))]
+
+    def mark(self, data: Fingerprint, reason: str) -> None:
+        """Store that something of a data set became known without noise, under its name and for each of its rows.
+
+        Later choices may then depend on it, and every later certificate says so.
+        """
+        with self._database.transaction() as database:
+            self.record(database, data)
+            values = (data.name, reason, data.content, now(), data.rows.tobytes())
+            database.execute("INSERT OR IGNORE INTO marks VALUES (?, ?, ?, ?, ?)", values)
+
+    def mark_rows(self, rows: Digests, reason: str) -> None:
+        """Store the same for rows of a file that is not a data set of this ledger.
+
+        No name is stored: whose rows these are is private, and what is stored under a name is shown in public.
+        """
+        content = keyed_digest([rows.tobytes().hex()])
+        with self._database.transaction() as database:
+            values = (_NO_NAME, reason, content, now(), rows.tobytes())
+            database.execute("INSERT OR IGNORE INTO marks VALUES (?, ?, ?, ?, ?)", values)
+
+    def disclosures(self, data: Fingerprint) -> tuple[str, ...]:
+        """Why clean values of a data set count as known; private.
+
+        These are the marks of its name, of its rows, and of the files that were used under its name.
+        """
+        with self._database.transaction() as database:
+            own = [data.rows, *(rows for name, rows in _contents(database) if name == data.name)]
+            marks = database.execute("SELECT name, reason, rows FROM marks").fetchall()
+        found = {
+            reason
+            for name, reason, rows in marks
+            if name == data.name or any(share_any(each, np.frombuffer(rows, dtype=np.uint64)) for each in own)
+        }
+        return tuple(sorted(found))
+
+
+def _contents(database: sqlite3.Connection) -> list[tuple[str, Digests]]:
+    """The names of earlier data sets, each with the digests of its rows."""
+    known = database.execute("SELECT name, rows FROM contents ORDER BY rowid")
+    return [(name, np.frombuffer(rows, dtype=np.uint64)) for name, rows in known]
+
+
+def names_that_share(database: sqlite3.Connection, rows: Digests) -> list[str]:
+    """`KnownRows.names_that_share`, inside a transaction of the caller."""
+    return list(dict.fromkeys(name for name, other in _contents(database) if share_any(rows, other)))

