@@ -132,7 +132,7 @@ def text_of(upload: str, largest: int, what: str) -> str:
         what: the file should hold, with its article: "a demo set".
 
     Raises:
-        DataError: see `taken`.
+        DataError: it is no upload.
         UsageError: it is too large, or not text.
     """
     with taken(upload) as path:

@@ -10,7 +10,7 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.frame.inputs import File, download, sink, text_of
+from dpicl_ui.frame.inputs import sink, text_of
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import drawn, seen
 from dpicl_ui.generate.cards import other_releases, score_of_run
@@ -182,15 +182,6 @@ class Replay:
     def ended(self, recording: Sequence[RunEvent], savable: bool) -> dict[Any, Any]:
         """The components with a run to replay; `savable` for a finished run of this tab."""
         return {self.bar: replay_screen(recording), self.save: gr.Button(visible=seen(savable))}
-
-    def said_again(self, session: Session) -> dict[Any, Any]:
-        """Whether the tab's last run can be saved; see `seen`."""
-        return {self.save: gr.Button(visible=seen(savable(replayed(own_recording(session)))))}
-
-    def saved(self, session: Session, ledger: PrivacyLedger) -> dict[Any, Any]:
-        file = File(FILE_NAME, "application/jsonl", own_run(session, ledger).encode())
-        session.of(GenerateState).take()
-        return {self.sink: download(session, file)}
 
 
 def savable(view: RunView) -> bool:

@@ -12,6 +12,7 @@ import gradio as gr
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.guard import MODEL, PRIVATE, on
+from dpicl_ui.frame.inputs import File, download
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.sessions import Session
 from dpicl_ui.frame.tree import Tree, Updates, budget, drawn, el, notice, panel, seen
@@ -19,7 +20,7 @@ from dpicl_ui.generate.cards import Pace, finished, forecast, outcome_of_loading
 from dpicl_ui.generate.charts import live
 from dpicl_ui.generate.kept_runs import KeptRuns, Replacing
 from dpicl_ui.generate.own_rows import OwnRows
-from dpicl_ui.generate.replay import Replay, loaded, own_recording, replayed, savable, screens
+from dpicl_ui.generate.replay import FILE_NAME, Replay, loaded, own_recording, own_run, replayed, savable, screens
 from dpicl_ui.generate.runner import CutOffCard, Runner
 from dpicl_ui.generate.state import NO_DATA, GenerateState, Run
 from dpicl_ui.privacy.state import PrivacyState
@@ -122,8 +123,11 @@ class GenerateStep:
         return gr.Button("Stopping …", interactive=False)
 
     def _save(self, request: gr.Request) -> Updates:
-        saved = self.replay.saved(self._app.session(request), self._app.ledger(request))
-        return saved | {self.notice: notice("Saved by your browser: what was released, and nothing else.", "good")}
+        session = self._app.session(request)
+        file = File(FILE_NAME, "application/jsonl", own_run(session, self._app.ledger(request)).encode())
+        session.of(GenerateState).take()
+        said = notice("Saved by your browser: what was released, and nothing else.", "good")
+        return {self.replay.sink: download(session, file), self.notice: said}
 
     def loads(self, button: gr.UploadButton, where: gr.HTML) -> None:
         """Show the run in an uploaded file, and move to this step; errors are shown in `where`."""
@@ -163,9 +167,10 @@ class GenerateStep:
         return shown | (self._app.steps(session, 3) if move else {})
 
     def _said_again(self, request: gr.Request) -> Updates:
-        """What a call just before the last one hid and showed; see `seen`."""
+        """What a call just before the last one hid and showed (`seen`)."""
         session = self._app.session(request)
-        return self._next_step(session.of(GenerateState).made is not None) | self.replay.said_again(session)
+        again = {self.replay.save: gr.Button(visible=seen(savable(replayed(own_recording(session)))))}
+        return self._next_step(session.of(GenerateState).made is not None) | again
 
     def _next_step(self, made: bool) -> Updates:
         """The buttons: with a set, the primary ones are Test and Export."""

@@ -191,7 +191,7 @@ class PrototypesState(Jobs[Wanted]):
         return self._released.get(_key(confirmed.dataset)) if confirmed else None
 
     def refuse(self, wanted: Wanted) -> None:
-        """Refuse to pay twice; see `Jobs.refuse`."""
+        """Refuse to pay twice."""
         if _key(wanted.confirmed.dataset) in self._released:
             raise UsageError(_THERE)
 

@@ -162,9 +162,9 @@ def loaded(made: ModelChoice, *chosen: str) -> tuple[str, str]:
 
 
 def test_what_is_here_comes_first_and_the_loaded_one_is_chosen(shelf):
-    made = choice(begun(OTHER))
+    made = choice(begun())
     assert [name for _, name in made.name.choices] == [each.name for each in available_models()]
-    assert made.name.value == OTHER
+    assert made.name.value == EMBEDDED
 
 
 def test_a_page_whose_model_is_locked_neither_asks_for_paths_nor_shows_the_operators(shelf):
