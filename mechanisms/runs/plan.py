@@ -26,7 +26,7 @@ from mechanisms.data.sizes import (
     with_counts,
 )
 from mechanisms.data.table import FLAGS, USUAL, Reading
-from mechanisms.demos.demo_set import MEASURED_SIZES
+from mechanisms.demos.demo_set import MEASURED_SIZES, Certificate, DemoSet
 from mechanisms.demos.findings import StageRecord
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
@@ -291,6 +291,27 @@ class Plan:
         """What the certificate names as public inputs."""
         said = {WHETHER_SHOWN: self.reads_rows, WHETHER_MET: SCORE in self.stages}
         return (*self.public_inputs, *(each for each, holds in said.items() if holds))
+
+    def empty_set(
+        self, model: str, sha256: str, disclosures: tuple[str, ...] = (), reason: str | None = None
+    ) -> DemoSet:
+        """The set before its first demonstration and before its charge; with a reason its run is not private."""
+        why = self.not_private or reason
+        certificate = Certificate(
+            private=why is None,
+            reason=why,
+            claim=self.claim(),
+            unit=self.unit,
+            mechanism=self.name,
+            transform=self.transform_name,
+            scheme=self.scheme,
+            parameters=self.parameters(),
+            event=self.certified_event(),
+            public_inputs=self.stated_inputs(),
+            disclosures=disclosures,
+        )
+        stages, asked = self.stage_records(), self.spec.asked
+        return DemoSet((), self.labels, self.template, certificate, model, sha256, stages=stages, asked=asked)
 
     def for_content(self, content: str) -> Self:
         """The same plan, for the data set of that content."""

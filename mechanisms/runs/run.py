@@ -26,7 +26,7 @@ from mechanisms.accounting import (
     fingerprint,
 )
 from mechanisms.data.sizes import CLEAN_VALUES, NO_NOISE, SEEDED
-from mechanisms.demos.demo_set import Certificate, DemoSet
+from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import DataError, StudioError, UsageError
 from mechanisms.files import derived_key, keyed_digest
 from mechanisms.inference import Embedder, LanguageModel
@@ -104,7 +104,8 @@ def run(
     _replay(steps, journal)
     if WRITE not in plan.stages:  # public, and the likeliest to fail: before anybody has paid
         yield from state.try_the_model()
-    begun = _empty(data, plan, model, ledger, randomness)
+    shown, seed = _disclosures(data, plan, ledger), None if randomness.private else TEST_SEED
+    begun = plan.empty_set(model.name, model.sha256, shown, seed)
     # What promises nothing has no cost that a ledger could add up: it stays on the curator's screen, marked.
     entry = _reserved(data, plan, ledger, randomness, journal, begun) if charged else None
     try:
@@ -243,37 +244,6 @@ def _disclosures(data: Fingerprint, plan: Plan, ledger: PrivacyLedger) -> tuple[
     if plan.reads_rows:
         return ledger.rows.disclosures(data)
     return ledger.snapshot(data.name, data.unit).disclosures
-
-
-def _empty(
-    data: Fingerprint, plan: Plan, model: LanguageModel, ledger: PrivacyLedger, randomness: Randomness
-) -> DemoSet:
-    """The set before its first demonstration and before its charge, with its certificate."""
-    reason = plan.not_private or (None if randomness.private else TEST_SEED)
-    certificate = Certificate(
-        private=reason is None,
-        reason=reason,
-        claim=plan.claim(),
-        unit=data.unit,
-        mechanism=plan.name,
-        transform=plan.transform_name,
-        scheme=plan.scheme,
-        parameters=plan.parameters(),
-        event=plan.certified_event(),
-        public_inputs=plan.stated_inputs(),
-        disclosures=_disclosures(data, plan, ledger),
-        spent_before=(0.0, 0.0),
-    )
-    return DemoSet(
-        (),
-        plan.labels,
-        plan.template,
-        certificate,
-        model.name,
-        model.sha256,
-        stages=plan.stage_records(),
-        asked=plan.spec.asked,
-    )
 
 
 # The units of each stage: all of them, or those whose role it is.

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from mechanisms.data.sizes import MeasuredSizes
-from mechanisms.demos.demo_set import MEASURED_SIZES, Certificate, DemoSet
+from mechanisms.demos.demo_set import MEASURED_SIZES, DemoSet
 from mechanisms.demos.findings import ArmScore, Baselines, Refusal, Score
 from mechanisms.records import Demonstration
 from mechanisms.runs.plan import DECLARED_SIZES, FILE_FORMAT, LABEL_SET, NO_FILE, Plan
@@ -70,22 +70,7 @@ def planned(
 
 def certified(plan: Plan, **changes: Any) -> DemoSet:
     """The demo set of a run in which nothing was found yet."""
-    certificate = Certificate(
-        private=plan.not_private is None,
-        reason=plan.not_private,
-        claim=plan.claim(),
-        unit=plan.unit,
-        mechanism=plan.name,
-        transform=plan.transform_name,
-        scheme=plan.scheme,
-        parameters=plan.parameters(),
-        event=plan.certified_event(),
-        public_inputs=plan.stated_inputs(),
-    )
-    made = DemoSet(
-        (), plan.labels, plan.template, certificate, "toy", "0" * 64, stages=plan.stage_records(), asked=plan.spec.asked
-    )
-    return replace(made, **changes)
+    return replace(plan.empty_set("toy", "0" * 64), **changes)
 
 
 @cache

@@ -205,13 +205,5 @@ def recorded(kind: str) -> tuple[RunEvent, ...]:
 
 
 @cache
-def run_told(recipe: str, split: str, *without: str) -> tuple[RunEvent, ...]:
-    """What a run without some of its stages told; no curator looked."""
-    records = data(rows(60))
-    events = begun(records, planned(records, spec(recipe, split, without)), randomness=SecureRandomness())
-    return tuple(event for event in events if not isinstance(event, OWN))
-
-
-@cache
 def file_of(kind: str) -> str:
     return to_lines(recorded(kind))

@@ -111,17 +111,3 @@ def test_broken_files_are_refused_with_the_place(demo_set, change, message):
     change(document)
     with pytest.raises(UsageError, match=message):
         loads(json.dumps(document))
-
-
-@pytest.mark.parametrize(
-    "text", ["", "not json", "[]", "3", f'{{"format": "{FORMAT}"}}', '{"format": ["dpicl-demos/1"]}', "[" * 100_000]
-)
-def test_no_json_is_refused(text):
-    with pytest.raises(UsageError):
-        loads(text)
-
-
-def test_a_field_that_stands_twice_is_refused(demo_set):
-    text = demo_set.dumps().replace('"private": true,', '"private": true, "private": false,')
-    with pytest.raises(UsageError, match="not JSON"):
-        loads(text)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from mechanisms.accounting import claim
-from mechanisms.errors import UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Composed
 from mechanisms.records import RECORD
@@ -44,17 +43,6 @@ def score_of(plan: Plan) -> Score:
     return stage
 
 
-@pytest.mark.parametrize("split", Split)
-@pytest.mark.parametrize("by_user", [False, True])
-def test_voting_costs_its_target_and_needs_no_calibration(split, by_user):
-    plan = plan_of(split=split, by_user=by_user)
-    assert plan.calibrated() is plan
-    assert plan.claim().epsilon == pytest.approx(1.0)
-    assert plan.claim().epsilon <= 1.0 + 1e-9
-    assert ("user" in plan.guarantee) is by_user
-    assert not [*plan.warnings()]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("split", Split)
 def test_writing_gets_its_part_of_the_units_or_of_epsilon(split):
@@ -81,11 +69,6 @@ def test_a_stage_is_told_by_its_dearest_list(split, by_user, sizes):
     for name in (OPENINGS, WRITE, VOTE, CALIBRATE):
         dearest = max(price(events) for _, events in plan.stages[name].charges())
         assert told[name] == pytest.approx(dearest, rel=1e-3)
-
-
-def test_a_single_label_has_nothing_to_classify():
-    with pytest.raises(UsageError, match="nothing to classify"):
-        plan_of("vote", sizes={"a": 100}, shares={VOTE: 0.5, SCORE: 0.5})
 
 
 def test_few_rows_are_warned_of_and_many_are_not():

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from mechanisms.accounting import Cap, PrivacyLedger, fingerprint
-from mechanisms.accounting import database as ledger_database
+from mechanisms.accounting import ledger as ledger_module
 from mechanisms.data.sizes import measure_sizes
 from mechanisms.errors import BudgetRefused, StudioError, TooLong, UsageError
 from mechanisms.noise import SeededRandomness
@@ -243,7 +243,7 @@ def test_a_run_at_work_is_not_taken_over_and_one_that_was_lets_nothing_more_out(
         pass
     with closing(journal_at(tmp_path / FILE)) as second, pytest.raises(UsageError, match="still at work"):
         list(begun("alone", second))
-    monkeypatch.setattr(ledger_database, "_is_alive", lambda holder: False)
+    monkeypatch.setattr(ledger_module, "_is_alive", lambda holder: False)
     with closing(journal_at(tmp_path / FILE)) as second:
         assert isinstance(list(begun("alone", second))[-1], RunCompleted)
     with pytest.raises(StudioError, match="nothing is drawn twice"):

@@ -67,15 +67,6 @@ def test_parts_are_as_large_as_their_shares(records):
     assert ((sizes - expected) ** 2 / expected).sum() < chi2.isf(1e-9, len(sizes) - 1)
 
 
-@pytest.mark.parametrize("user_column", [None, "who"])
-def test_nobody_has_two_roles_and_a_share_of_one_is_everybody(user_column):
-    records = [Record(f"text {i}", "x", f"user {i}" if user_column else None) for i in range(300)]
-    held = sum(of_each(records, user_column).values(), Counter())
-    assert max(held.values()) == 1
-    (everybody,) = divided(dataset(records, user_column), {WRITE: 1.0}).values()
-    assert counted(everybody) == counted(dataset(records))
-
-
 @given(st.lists(st.floats(1e-6, 1), min_size=5, max_size=5), st.floats(0.5, 1 + 1e-10))
 def test_intervals_are_disjoint_and_as_wide_as_their_shares(weights, total):
     shares = dict(zip(SHARES, (np.array(weights) / sum(weights) * total).tolist(), strict=True))

@@ -9,7 +9,7 @@ import pytest
 
 from mechanisms.accounting import Cap, PrivacyLedger, fingerprint
 from mechanisms.accounting.filter import Spend, usage
-from mechanisms.data.sizes import CLEAN_VALUES, SEEDED, measure_sizes
+from mechanisms.data.sizes import CLEAN_VALUES, SEEDED
 from mechanisms.demos.demo_set import loads
 from mechanisms.errors import BudgetRefused, DataError, UsageError
 from mechanisms.noise import SecureRandomness
@@ -29,7 +29,7 @@ from mechanisms.runs.events import (
     StageStarted,
     TokenReleased,
 )
-from mechanisms.runs.plan import Plan, plan_for
+from mechanisms.runs.plan import Plan
 from mechanisms.runs.run import TEST_SEED, divide
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WRITE, Recipe, Split
 from mechanisms.runs.stages.calibrate import PriorsReleased
@@ -269,17 +269,6 @@ def test_over_the_cap_nothing_is_read():
         list(begun(dataset, plan, log, ledger=account))
     assert all(kind is Drafting for kind in kinds(log)), "only public drafts come before the refusal"
     assert not read(log)
-
-
-@pytest.mark.parametrize("split", Split)
-def test_a_measured_size_that_is_too_small_does_not_show(split):
-    dataset, account = data(rows(60)), ledger()
-    measured = measure_sizes(dataset, 0.5, 1e-5, account)
-    plan = plan_for(spec("vote", split), dataset, replace(measured, sizes=dict.fromkeys(LABELS, 1)))
-    *_, last = begun(dataset, plan, ledger=account, randomness=SecureRandomness())
-    verified = verify(loads(last.demo_set.dumps()))
-    assert verified.problems == ()
-    assert account.snapshot("d", "record").epsilon <= verified.claim.epsilon + 1e-9 <= 2.0 + 2e-9
 
 
 def test_a_test_seed_marks_the_set_and_the_data_set_and_nothing_else_does():

@@ -71,13 +71,6 @@ def test_nothing_is_in_it_but_what_was_released(kind):
         assert f'"{word}' not in text.replace('"label', "")
 
 
-def test_marks_that_are_known_by_now_stand_on_it():
-    made = from_lines(to_lines(recorded("vote"), ("shown since",)))[-1].demo_set
-    assert made.certificate.disclosures == tuple(
-        sorted({*recorded("vote")[-1].demo_set.certificate.disclosures, "shown since"})
-    )
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_stopped_run_comes_back_wherever_it_was_stopped(kind):
     events, made = recorded(kind), recorded(kind)[0].demo_set

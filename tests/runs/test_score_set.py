@@ -15,9 +15,9 @@ from mechanisms.files import data_folder
 from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Composed, Pure
 from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record
-from mechanisms.runs.run import TEST_SEED, divided
+from mechanisms.runs.run import TEST_SEED
 from mechanisms.runs.score import ScoredSet, ScoreRequest, score_set
-from mechanisms.runs.spec import SCORE, VOTE, WRITE, RunSpec
+from mechanisms.runs.spec import RunSpec
 from mechanisms.tallies import Score
 from tests.runs.running import Speaking
 from tests.toy_embedder import ToyEmbedder
@@ -153,16 +153,6 @@ def test_a_prompt_that_does_not_fit_is_found_before_anybody_has_paid():
     with pytest.raises(UsageError, match="too long"):
         scored(data(rows(40)), request(share=1.0), Small(), made=made)
     assert made.history("d") == []
-
-
-def test_scorers_and_those_of_prototypes_have_other_rows():
-    model, embedder, dataset = Honest(), Watched(), data(rows(300))
-    scored(dataset, request(share=0.25, prototypes_epsilon=5.0), model, embedder)
-    roles = divided(dataset, {WRITE: 0.4, VOTE: 0.2, SCORE: 0.25})
-    scorers = {record.text for record in roles[SCORE].records}
-    others = {record.text for record in dataset.records} - scorers
-    assert {text for text in model.texts if "secret" in text} == scorers
-    assert {frozenset(texts) for texts in embedder.texts} == {frozenset(others), frozenset(scorers)}
 
 
 @pytest.mark.parametrize("share", [0.0, 1.5, float("nan")])

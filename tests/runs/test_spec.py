@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,14 +11,13 @@ from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, Record
 from mechanisms.runs import spec as spec_module
-from mechanisms.runs.plan import DECLARED_COUNTS, DECLARED_SIZES, Plan, plan_for, public_plan
+from mechanisms.runs.plan import DECLARED_COUNTS, DECLARED_SIZES, Plan, plan_for
 from mechanisms.runs.spec import (
     CALIBRATE,
     FEWEST_DRAFTS,
     MOST_CORRECTED_LABELS,
     MOST_DRAFTS,
     MOST_PROMPTED,
-    MOST_WRITTEN_LABELS,
     OPENINGS,
     SCORE,
     SETTINGS,
@@ -182,19 +179,6 @@ def test_a_calibrated_run_costs_its_epsilon_and_no_more(values, by_user, measure
     assert 0.9 * plan.spec.epsilon < ready.claim().epsilon <= plan.spec.epsilon * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("of", [{}, {"a": 0, "b": 5}])
-def test_sizes_that_mean_nothing_are_refused(of):
-    with pytest.raises(UsageError):
-        completed(SPEC, of)
-
-
-@pytest.mark.parametrize(
-    "said", [{"mechanism": "noisy-max"}, {"tokens": 12}, {"subsets": 2}, {"shares": {WRITE: 0.5, VOTE: 0.5}}], ids=str
-)
-def test_whoever_says_how_to_write_gets_many_labels_written_too(said):
-    assert completed(SPEC.with_(**said), sizes(MOST_WRITTEN_LABELS + 1, 30)).recipe is Recipe.BOTH
-
-
 def test_roles_from_the_number_of_units_on_at_which_each_is_large_enough():
     for labels in (2, 4, 14, 150):
         fewest = fewest_for_roles(labels)
@@ -202,17 +186,6 @@ def test_roles_from_the_number_of_units_on_at_which_each_is_large_enough():
         assert completed(SPEC, {"a": fewest - labels, **others}).split is Split.EPSILON
         assert completed(SPEC, {"a": fewest - labels + 1, **others}).split is Split.ROLES
     assert fewest_for_roles(4) < fewest_for_roles(10) < fewest_for_roles(20) == fewest_for_roles(1000)
-
-
-def test_drafts_grow_with_epsilon_and_with_the_data():
-    def drafts(each: int, **values: Any) -> int:
-        return completed(SPEC.with_(shots=1, **values), sizes(2, each)).drafts or 0
-
-    by_epsilon = [drafts(150, epsilon=epsilon) for epsilon in (0.01, 0.3, 1.0, 3.0, 50.0)]
-    by_size = [drafts(each, split="roles") for each in (20, 60, 200, 600, 3000)]
-    for found in (by_epsilon, by_size):
-        assert found == sorted(found)
-        assert found[0] < found[-1]
 
 
 # For a data set.
@@ -243,13 +216,6 @@ def test_measured_sizes_are_paid_before_the_stages_and_decide_how_many_rows_join
     assert not {DECLARED_COUNTS, DECLARED_SIZES} & set(plan.public_inputs)
     with pytest.raises(UsageError, match="used up"):
         plan_for(SPEC, DATA, MeasuredSizes(measured.sizes, 1.0, 1e-9, measured.content))
-
-
-def test_a_public_plan_reads_no_row_and_claims_nothing():
-    plan = public_plan(SPEC.with_(epsilon=3.0), ("a", "b"))
-    assert not plan.reads_rows
-    assert plan.claim().epsilon == 0
-    assert "not looked at" in plan.guarantee
 
 
 @pytest.mark.parametrize("name", ["public", "non-private"])

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from mechanisms.runs.events import (
     DemoCompleted,
-    DemoCutOff,
     DemoRefused,
     DemoStarted,
     PrivateDiagnostics,
@@ -143,11 +142,3 @@ def test_wherever_it_ends_a_view_says_how(kind, data):
     assert failed.standing == before.standing, "what was released is not lost"
     again = fold(failed, events[0])
     assert again == seen(events[:1]), "a run that begins knows nothing of the one before"
-
-
-def test_a_demonstration_that_was_left_out_is_no_longer_written():
-    view = seen(recorded("alone")[: 1 + next(i for i, e in enumerate(recorded("alone")) if isinstance(e, DemoStarted))])
-    [begun] = view.writing
-    left_out = fold(view, DemoCutOff(begun.label, begun.number, finished=False))
-    assert left_out.writing == ()
-    assert fold(view, DemoCutOff(begun.label, begun.number, finished=True)).writing == (begun,)

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from mechanisms.accounting import BudgetSnapshot, Cap
-from mechanisms.asking import Asked
-from mechanisms.demos.demo_set import Certificate, DemoSet
+from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.findings import ArmScore, Refusal, Score
 from mechanisms.records import Demonstration
 from mechanisms.runs.events import (
@@ -54,29 +53,13 @@ def plan(kind: str = "tokens", size: int = 3000) -> Plan:
 
 
 @cache
-def certificate(kind: str, curator: bool) -> Certificate:
-    planned = plan(kind)
-    return Certificate(
-        private=True,
-        reason=None,
-        claim=planned.claim(),
-        unit="record",
-        mechanism=planned.name,
-        transform=planned.transform_name,
-        scheme=planned.scheme,
-        parameters=planned.parameters(),
-        event=planned.certified_event(),
-        public_inputs=planned.stated_inputs(),
-        disclosures=("clean values were on a screen",) if curator else (),
-    )
+def empty(kind: str, curator: bool) -> DemoSet:
+    return plan(kind).empty_set("toy", "0" * 64, ("clean values were on a screen",) if curator else ())
 
 
 def demo_set(*demonstrations: Demonstration, curator: bool = False, kind: str = "tokens") -> DemoSet:
-    held, planned = certificate(kind, curator), plan(kind)
-    return DemoSet(
-        demonstrations, LABELS, planned.template, held, "toy", "0" * 64, "2026-01-01T00:00:00+00:00",
-        stages=planned.stage_records(), asked=Asked(**ASKED),
-    )  # fmt: skip
+    made = empty(kind, curator)
+    return replace(made, demonstrations=demonstrations, created="2026-01-01T00:00:00+00:00")
 
 
 def snapshot(epsilon: float = 1.0) -> BudgetSnapshot:

@@ -20,7 +20,7 @@ from dpicl_ui.generate.state import GenerateState
 from dpicl_ui.generate.step import GenerateStep
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.accounting import database as ledger_database
+from mechanisms.accounting import ledger as ledger_module
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.events import DemoCompleted, DemoCutOff, RunCompleted, TokenReleased
 from mechanisms.runs.run_file import from_lines, line_of
@@ -165,7 +165,7 @@ def test_after_a_server_has_died_what_was_being_written_is_finished_from_public_
     tab = app.tab()
     running = app.generate(tab)  # and is never closed
     until(app, tab, running, lambda event: isinstance(event, TokenReleased) and event.step == 2)
-    monkeypatch.setattr(ledger_database, "_is_alive", lambda holder: False)
+    monkeypatch.setattr(ledger_module, "_is_alive", lambda holder: False)
     later = App(folder=app.ledger.folder)
     again = later.tab()
     assert "0 of 4 demonstrations were whole" in later.card(again)
