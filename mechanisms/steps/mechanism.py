@@ -270,11 +270,7 @@ def mechanism_names() -> list[str]:
 
 
 def mechanism_class(name: str) -> type[TokenMechanism]:
-    """The mechanism of that name.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """The mechanism of that name; a `UsageError` where there is none."""
     return pick(_registered(), name, "mechanism", mechanism_names())
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from mechanisms.noise import SeededRandomness
 from mechanisms.sampling import SamplingPlan
-from mechanisms.steps.adadpsyn import AdaDPSyn
-from mechanisms.steps.ball import INITIAL_RADIUS
+from mechanisms.steps.adadpsyn import INITIAL_RADIUS, AdaDPSyn
 from mechanisms.steps.blended_logits import BlendedLogits
 from mechanisms.steps.difference_clipping import DifferenceClipping
 from mechanisms.steps.mechanism import MOST_LINES
