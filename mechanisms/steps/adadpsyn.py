@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.privacy_events import Gaussian, Poisson, PrivacyEvent
 from mechanisms.sampling import Compose, SamplingPlan, sensitivity
 from mechanisms.steps.distributions import TokenDistributions, TokenRelease
-from mechanisms.steps.mechanism import Line, Norm, Picture, PublicTokenRecord, Sensitivity
+from mechanisms.steps.mechanism import Line, Norm, Picture, Sensitivity
 from mechanisms.steps.noisy_vector import NoisyVector
 
 GRID = 2.0**24
@@ -184,7 +184,7 @@ class AdaDPSyn(NoisyVector):
         """A pair for each refinement."""
         return self.refinements
 
-    def picture(self, released: Sequence[PublicTokenRecord]) -> Picture:
+    def picture(self, released: Sequence[Any]) -> Picture:
         """The balls that were tried at the last token."""
         last, ball = released[-1], INITIAL_RADIUS
         rows = sum(last.public)
