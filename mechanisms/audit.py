@@ -120,7 +120,7 @@ def audit_steps(
     for step in (pair.with_unit, pair.without):
         found = np.empty(draws)
         for i in range(draws):
-            found[i] = _seen(mechanism.begin(plan, randomness).step(step), direction)
+            found[i] = _seen(mechanism.begin(plan, randomness)(step), direction)
             if (i + 1) % _CHUNK == 0:
                 told(len(values) * draws + i + 1, 2 * draws)
         values.append(found)

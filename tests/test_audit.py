@@ -13,7 +13,7 @@ from mechanisms.audit import Neighbours, audit_mechanism, audit_steps, lower_bou
 from mechanisms.errors import UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Composed
-from mechanisms.steps import TokenDistributions, ball, mechanism_names
+from mechanisms.steps import TokenDistributions, adadpsyn, mechanism_names
 from mechanisms.steps.adadpsyn import AdaDPSyn
 from mechanisms.steps.distributions import GRID, to_lattice
 from mechanisms.steps.gaussian import GaussianMechanism
@@ -131,14 +131,14 @@ def test_two_units_in_a_unit_row_cost_more_than_a_sensitivity_of_one_claims():
 
 def test_projected_vectors_that_are_summed_without_centring_cost_many_times_the_claim():
     """A unit that says what all others say has a short offset from their centre, but its vector is not short."""
-    radius, centre = 0.1, ball.on_grid(np.array([0.9, 0.1]))
-    everybody = np.tile(ball.on_grid(np.array([0.93, 0.07])), (30, 1))
+    radius, centre = 0.1, adadpsyn.on_grid(np.array([0.9, 0.1]))
+    everybody = np.tile(adadpsyn.on_grid(np.array([0.93, 0.07])), (30, 1))
     multiplier = AdaDPSyn(sigma1=1.4).sigma1
     claimed = gaussian_epsilon(1.0, multiplier)
 
     def cost(summed):
-        moved = (summed(everybody) - summed(everybody[:-1])).astype(float) / ball.GRID
+        moved = (summed(everybody) - summed(everybody[:-1])).astype(float) / adadpsyn.GRID
         return gaussian_epsilon(float(np.linalg.norm(moved)), radius * multiplier)
 
-    assert cost(lambda points: ball.projected_offsets(points, centre, radius).sum(axis=0)) <= claimed
-    assert cost(lambda points: (centre + ball.projected_offsets(points, centre, radius)).sum(axis=0)) > 5 * claimed
+    assert cost(lambda points: adadpsyn.projected_offsets(points, centre, radius).sum(axis=0)) <= claimed
+    assert cost(lambda points: (centre + adadpsyn.projected_offsets(points, centre, radius)).sum(axis=0)) > 5 * claimed

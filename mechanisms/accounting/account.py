@@ -29,9 +29,7 @@ from mechanisms.rounding import rounded_down, rounded_up
 class BudgetSnapshot:
     """What a data set has spent of its cap: the smallest valid bound, and the number of runs.
 
-    Attributes:
-        disclosures: acts of the curator that cost no epsilon but show clean values under this name. They do not depend
-            on the rows.
+    `disclosures` are acts of the curator that cost no epsilon but show clean values under this name, whatever the rows.
     """
 
     name: str
@@ -55,14 +53,9 @@ class BudgetSnapshot:
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """A run in the ledger.
+    """A run in the ledger: what it was planned to cost, whether it ended by itself, and what it counts.
 
-    Attributes:
-        started: when it was reserved, in ISO 8601.
-        mechanism: the mechanism's or the recipe's name.
-        event, epsilon, delta: the planned event and its claim.
-        finished: whether it ended by itself. A run that was cut off is never finished.
-        counted: its cost; None if it released nothing.
+    `started` is in ISO 8601. A run that was cut off is never finished; `counted` is None if nothing was released.
     """
 
     started: str

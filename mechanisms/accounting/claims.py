@@ -76,9 +76,7 @@ _PLUS = " + "
 class _Method:
     """Two accountants of the same events: one claims, the other checks, and each finds an upper bound.
 
-    Attributes:
-        epsilon: what claims; None where it cannot, and another method has to.
-        estimate: about the larger of the two, quickly, for calibration.
+    Where the claiming one finds None another method has to; `estimate` is about the larger of the two, quickly.
     """
 
     name: str
@@ -227,14 +225,10 @@ def calibrate_noise(
 
     Bisects on a quick estimate of epsilon, which falls as the parameter grows, then confirms with the claim's.
 
+    Its claim lies within about 1.5% under the target, unless even the smallest parameter meets it.
+
     Args:
         event_at: the run's event at a value of the noise parameter.
-        target: what the run may cost.
-        smallest: the parameter's lower end, returned where even that meets the target.
-        largest: its upper end.
-
-    Returns:
-        The parameter; its claim lies within about 1.5% under the target.
 
     Raises:
         AccountingError: no parameter meets the target.

@@ -28,12 +28,7 @@ MOST_REPEATS = 100
 
 @dataclass(frozen=True)
 class Spend:
-    """What one run costs at most.
-
-    Attributes:
-        epsilon, delta: the run's claim, all its lists.
-        lists: events charged so far, for each list.
-    """
+    """What one run costs at most: its claim over all lists, and the events that each list was charged."""
 
     epsilon: float
     delta: float

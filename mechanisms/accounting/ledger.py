@@ -42,10 +42,8 @@ _CLOCK = 2.0
 class ResumablePlan:
     """What a resumable run was reserved for; public.
 
-    Attributes:
-        key: by which the run can be resumed, from `new_key`.
-        document: the text that the run's request is built from when the run is resumed.
-        fixed: keyed digest of everything public that fixes the run.
+    The key is one of `new_key`, the document what the run's request is built from when it is resumed, and `fixed` a
+    keyed digest of everything public that fixes the run.
     """
 
     key: str
@@ -144,13 +142,7 @@ class PrivacyLedger:
     def begin(
         self, data: Fingerprint, mechanism: str, event: Composed, claimed: Claim, plan: ResumablePlan | None = None
     ) -> LedgerRun:
-        """Reserve a whole run, or refuse it.
-
-        Args:
-            data: the data set whose rows take part.
-            mechanism: the name in the record.
-            event, claimed: the planned event and its claim.
-            plan: with a new key, by which the run can be resumed; None for a run that cannot.
+        """Reserve a whole run, or refuse it. With a plan, of a new key, it can be resumed.
 
         Raises:
             BudgetRefused: the run would exceed the data set's cap, or the data set was used at another privacy unit,
@@ -171,8 +163,7 @@ class PrivacyLedger:
     ) -> LedgerRun:
         """Resume a run that was cut off or stopped; what it may still charge is reserved again.
 
-        Args:
-            data, mechanism, event, claimed, plan: as given to `begin`; the plan's document does not count.
+        All values are those that were given to `begin`, but for the plan's document, which does not count.
 
         Raises:
             UsageError: the ledger has no such run, it was planned otherwise or for other data, or it is still at work.
@@ -318,11 +309,7 @@ class PrivacyLedger:
         """The runs that may have read rows of a data set, under any name, oldest first; private.
 
         These are the runs of its name and of data sets that share rows with it, and all runs that were reserved while
-        the installation had another key: their rows cannot be recognised.
-
-        Args:
-            data: private.
-            but: the key of a resumable run to leave out.
+        the installation had another key: their rows cannot be recognised. `but` is the key of a run to leave out.
         """
         with self.transaction() as database:
             names = {data.name, *names_that_share(database, data.rows)}
@@ -372,13 +359,7 @@ def _is_alive(holder: str) -> bool:
 
 @dataclass(frozen=True)
 class EarlierRun:
-    """A run that may have read rows of a data set.
-
-    Attributes:
-        mechanism: its name in the record.
-        event: what it was planned to cost.
-        same_content: it was reserved for exactly this data set.
-    """
+    """A run that may have read rows of a data set, and whether it was reserved for exactly that content."""
 
     mechanism: str
     event: Composed
@@ -459,12 +440,8 @@ ON CONFLICT DO UPDATE SET answers = answers + 1 WHERE answers < ? RETURNING 1
 class Reservation:
     """The values that stay fixed while a reservation lasts.
 
-    Attributes:
-        data: the file; an edited row would be a unit that has paid nothing.
-        mechanism: the name in the record.
-        event, claim: what all answers together cost a unit at most.
-        terms: the public parameters, in a fixed form.
-        queries: answers that a unit can pay for.
+    The event is what all answers together cost a unit at most, `terms` the public parameters in a fixed form, and
+    `queries` the answers that a unit can pay for. In an edited file a row would be a unit that has paid nothing.
     """
 
     data: Fingerprint
@@ -519,12 +496,7 @@ class IndividualFilter:
 
 
 def reserve(ledger: PrivacyLedger, wanted: Reservation, anew: bool = False) -> IndividualFilter:
-    """Continue the reservation of the same file and terms, or make one and charge it to the ledger once.
-
-    Args:
-        ledger: where it is stored.
-        wanted: the reservation.
-        anew: make a new reservation although the data set has one.
+    """Continue the reservation of the same file and terms, or make one (`anew` although there is one), charged once.
 
     Raises:
         ReservedOtherwise: the data set's reservation is for another file or other terms, and `anew` is not set.

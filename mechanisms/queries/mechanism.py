@@ -109,11 +109,7 @@ def query_mechanism_names() -> list[str]:
 
 
 def query_mechanism_class(name: str) -> type[QueryMechanism]:
-    """The mechanism of that name.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """The mechanism of that name; a `UsageError` where there is none."""
     return pick(_registered(), name, "pay-per-query mechanism", query_mechanism_names())
 
 

@@ -237,7 +237,7 @@ class DemonstrationWriter:
 
     def release(self, columns: Integers, distributions: TokenDistributions) -> Iterator[WritingEvent]:
         """Release one token of the candidates `columns`; whether it is the last is decided on the token itself."""
-        release = self._releaser.step(distributions)
+        release = self._releaser(distributions)
         self.charged += 1
         self.state.accept(int(columns[release.index]))
         rows = self._plan.sampling.subsets

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mechanisms.discovery import parameter
 from mechanisms.noise import Floats, Integers
 from mechanisms.steps.distributions import TokenDistributions, to_lattice
-from mechanisms.steps.mechanism import Line, Picture, PublicTokenRecord, below_largest, likeliest
+from mechanisms.steps.mechanism import Line, Picture, below_largest, likeliest
 from mechanisms.steps.softmax_draw import SoftmaxDraw
 
 _LOWEST = -1e4
@@ -67,7 +67,7 @@ class BlendedLogits(SoftmaxDraw):
         public = distributions.expected_rows * to_lattice(self._clipped(distributions.public))
         return np.asarray(private + public, dtype=np.int64)
 
-    def picture(self, released: Sequence[PublicTokenRecord]) -> Picture:
+    def picture(self, released: Sequence[Any]) -> Picture:
         """The public row's logits below its largest, before and after clipping."""
         public = released[-1].public
         logits = below_largest(public)

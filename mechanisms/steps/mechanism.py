@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, ClassVar, Protocol, Self
@@ -26,23 +26,6 @@ Span = tuple[float, float]
 _NOTHING = 1e-30
 MOST_LINES = 8
 """A picture is to be read beside text that is being written."""
-
-
-class PublicTokenRecord(Protocol):
-    """The public facts of a released token; see `TokenReleased`."""
-
-    @property
-    def public(self) -> Sequence[float]:
-        """The public distribution over the candidates, in expected rows."""
-        ...
-
-    @property
-    def free(self) -> bool:
-        """Whether the token follows from public text alone."""
-        ...
-
-    @property
-    def trail(self) -> Sequence[tuple[float, float]]: ...
 
 
 @dataclass(frozen=True)
@@ -134,15 +117,8 @@ class Sensitivity:
         return self.bound * self.grid
 
 
-class Releaser(Protocol):
-    """Releases one demonstration token by token, and has memory of that demonstration alone.
-
-    Privacy is charged by the demonstration.
-    """
-
-    def step(self, distributions: TokenDistributions) -> TokenRelease:
-        """Release the next token, charged or free."""
-        ...
+Releaser = Callable[[TokenDistributions], TokenRelease]
+"""Releases one demonstration token by token, charged or free, and has memory of that demonstration alone."""
 
 
 class TokenMechanism(Protocol):
@@ -222,7 +198,7 @@ class TokenMechanism(Protocol):
         The default has no memory: every token is a `step`. Mechanisms whose tokens differ return a releaser of their
         own.
         """
-        return _Memoryless(self, randomness)
+        return lambda distributions: self.step(distributions, randomness)
 
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
         """Release one token, independently of earlier tokens of the demonstration."""
@@ -233,11 +209,11 @@ class TokenMechanism(Protocol):
         """Entries of a step's `TokenRelease.trail` at most."""
         return 0
 
-    def picture(self, released: Sequence[PublicTokenRecord]) -> Picture | None:
+    def picture(self, released: Sequence[Any]) -> Picture | None:
         """The mechanism's effect on a demonstration, from public values and releases; None if bars show it.
 
         Args:
-            released: the demonstration's released tokens so far, at least one.
+            released: the demonstration's released tokens so far, at least one: `public`, `free` and `trail` of each.
         """
         return None
 
@@ -247,17 +223,6 @@ class TokenMechanism(Protocol):
         Private, and without noise: for `PrivateDiagnostics` alone. None where no row is clipped.
         """
         return None
-
-
-@dataclass(frozen=True, repr=False)
-class _Memoryless:
-    """The releaser of a mechanism whose tokens are all alike."""
-
-    mechanism: TokenMechanism
-    randomness: Randomness
-
-    def step(self, distributions: TokenDistributions) -> TokenRelease:
-        return self.mechanism.step(distributions, self.randomness)
 
 
 def mechanism_names() -> list[str]:
@@ -270,11 +235,7 @@ def mechanism_names() -> list[str]:
 
 
 def mechanism_class(name: str) -> type[TokenMechanism]:
-    """The mechanism of that name.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """The mechanism of that name; a `UsageError` where there is none."""
     return pick(_registered(), name, "mechanism", mechanism_names())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from mechanisms.noise import Integers, Randomness
 from mechanisms.privacy_events import Poisson, PrivacyEvent, Pure, SequentialComposition
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, choose, lattice_sum, to_lattice
-from mechanisms.steps.mechanism import Line, Picture, PublicTokenRecord, Sensitivity, Span, TokenMechanism
+from mechanisms.steps.mechanism import Line, Picture, Sensitivity, Span, TokenMechanism
 from mechanisms.steps.noisy_max import NoisyMax
 
 _WIDTH = 16
@@ -116,7 +116,7 @@ class SvtPublic(TokenMechanism):
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
         return self._choice.step(distributions, randomness)
 
-    def picture(self, released: Sequence[PublicTokenRecord]) -> Picture:
+    def picture(self, released: Sequence[Any]) -> Picture:
         """Which tokens were paid for, and which were free."""
         paid, free = (_runs([each.free is wanted for each in released]) for wanted in (False, True))
         counts = [sum(each.free is wanted for each in released) for wanted in (False, True)]
@@ -155,7 +155,7 @@ class SparseReleaser:
     left: int
     noisy_threshold: int | None = field(default=None, init=False)
 
-    def step(self, distributions: TokenDistributions) -> TokenRelease:
+    def __call__(self, distributions: TokenDistributions) -> TokenRelease:
         if self.left == 0 or not self._above(distance(distributions)):
             public = distributions.public_probabilities
             return TokenRelease(choose(public, self.mechanism.temperature, 1.0, self.randomness), None, free=True)

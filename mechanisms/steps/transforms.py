@@ -124,9 +124,5 @@ def transform_names() -> list[str]:
 
 
 def transform_class(name: str) -> type[Transform]:
-    """The transform of that name.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """The transform of that name; a `UsageError` where there is none."""
     return pick(_TRANSFORMS, name, "transform", transform_names())

@@ -12,8 +12,6 @@ from mechanisms.tallies.tally import (
     Weighing,
     masses,
     mean_contribution,
-    tally_class,
-    tally_names,
     usual_weighing,
     weights,
 )
@@ -32,8 +30,6 @@ __all__ = [
     "distinct",
     "masses",
     "mean_contribution",
-    "tally_class",
-    "tally_names",
     "usual_weighing",
     "weights",
 ]

@@ -1,4 +1,4 @@
-"""The protocol of a tally and its privacy proof, the histogram that most tallies are, and the registry of tallies."""
+"""The protocol of a tally and its privacy proof, and the histogram that most tallies are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from mechanisms.accounting import PrivacyTarget
-from mechanisms.discovery import defined, pick
 from mechanisms.errors import UsageError
 from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.privacy_events import Laplace, PrivacyEvent, Pure
@@ -169,24 +168,6 @@ class WholeVotes(Histogram):
     @property
     def steps(self) -> int:
         return LATTICE if self.by_user else 1
-
-
-def tally_names() -> list[str]:
-    """Names of all tallies."""
-    return sorted(_registered())
-
-
-def tally_class(name: str) -> type[Tally]:
-    """The tally of that name.
-
-    Raises:
-        UsageError: there is none.
-    """
-    return pick(_registered(), name, "tally", tally_names())
-
-
-def _registered() -> dict[str, type[Tally]]:
-    return defined("mechanisms.tallies", "TALLY")
 
 
 # Weights of units where they fit, choose and score: the same for every row, or for every label.

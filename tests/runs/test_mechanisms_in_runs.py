@@ -56,12 +56,10 @@ class Counted(GaussianMechanism):
         self.begun.append(plan)
         mechanism, count = self, itertools.count()
 
-        class Releaser:
-            def step(self, distributions):
-                release = mechanism.step(distributions, randomness)
-                return replace(release, free=next(count) % 2 == 1)
+        def releaser(distributions):
+            return replace(mechanism.step(distributions, randomness), free=next(count) % 2 == 1)
 
-        return Releaser()
+        return releaser
 
 
 @pytest.mark.parametrize("scheme", list(Scheme))

@@ -53,7 +53,7 @@ def a_step(logits, public=None, unit_rows=True, occupied=None, expected=None) ->
 def first_release(mechanism: TokenMechanism, step: TokenDistributions, randomness: Randomness) -> TokenRelease:
     """The first token of a demonstration."""
     plan = SamplingPlan(subsets=step.expected_rows, unit_rows=step.unit_rows)
-    return mechanism.begin(plan, randomness).step(step)
+    return mechanism.begin(plan, randomness)(step)
 
 
 def writing(
@@ -62,7 +62,7 @@ def writing(
     """One demonstration, token by token."""
     releaser = mechanism.begin(plan, randomness)
     for step in steps:
-        yield releaser.step(step)
+        yield releaser(step)
 
 
 @st.composite

@@ -12,17 +12,17 @@ from mechanisms.accounting import claim
 from mechanisms.accounting.normal_form import SampledGaussian, normal_form
 from mechanisms.noise import SeededRandomness
 from mechanisms.sampling import SamplingPlan, Scheme
-from mechanisms.steps import adadpsyn, ball
+from mechanisms.steps import adadpsyn
 from mechanisms.steps.adadpsyn import AdaDPSyn
 from tests.steps.inputs import CANDIDATES, a_step
 
-GRID = ball.GRID
+GRID = adadpsyn.GRID
 BOUNDED = settings(max_examples=150)
 corner = st.integers(0, CANDIDATES - 1).map(lambda i: np.eye(CANDIDATES)[i])
 spread = st.lists(st.floats(-8, 8), min_size=CANDIDATES, max_size=CANDIDATES).map(lambda v: softmax(np.array(v)))
-point = (corner | spread).map(ball.on_grid)
+point = (corner | spread).map(adadpsyn.on_grid)
 points = st.lists(point, min_size=1, max_size=9).map(np.stack)
-radius = st.floats(0.01, ball.INITIAL_RADIUS)
+radius = st.floats(0.01, adadpsyn.INITIAL_RADIUS)
 
 
 @pytest.mark.slow
@@ -48,7 +48,7 @@ def test_one_gaussian_stands_for_every_release_of_a_step():
 @pytest.mark.parametrize(("theta", "queries"), [(0.1, 6), (0.5, 2), (0.01, 14)])
 def test_the_radius_search_makes_exactly_the_queries_that_are_charged(theta, queries):
     recorder = Recorder()
-    ball.good_radius(ball.on_grid(np.eye(CANDIDATES)), 4, theta, 10.0, recorder)
+    adadpsyn.good_radius(adadpsyn.on_grid(np.eye(CANDIDATES)), 4, theta, 10.0, recorder)
     assert AdaDPSyn(theta=theta).queries == queries == sum(len(values) for values, _ in recorder.calls)
 
 
@@ -68,7 +68,7 @@ class Recorder(SeededRandomness):
 @BOUNDED
 def test_a_ball_volume_moves_by_two_at_most(points, target, at, added, place):
     def volume(some):
-        return ball._ball_volume(ball._squared_distances(some), target, at) / target
+        return adadpsyn._ball_volume(adadpsyn._squared_distances(some), target, at) / target
 
     appeared = np.vstack([points, added])
     replaced = points.copy()
@@ -81,16 +81,16 @@ def test_a_ball_volume_moves_by_two_at_most(points, target, at, added, place):
 @BOUNDED
 def test_a_coverage_count_moves_by_one_at_most(points, at, centre, added):
     replaced = np.vstack([points[:-1], added])
-    assert abs(ball.within(points, centre, at) - ball.within(replaced, centre, at)) <= 1
-    assert 0 <= ball.within(np.vstack([points, added]), centre, at) - ball.within(points, centre, at) <= 1
+    assert abs(adadpsyn.within(points, centre, at) - adadpsyn.within(replaced, centre, at)) <= 1
+    assert 0 <= adadpsyn.within(np.vstack([points, added]), centre, at) - adadpsyn.within(points, centre, at) <= 1
 
 
 @given(points=points, at=radius, centre=point, added=point)
 @BOUNDED
 def test_a_centred_sum_moves_by_its_radius_or_twice_that(points, at, centre, added):
-    before = ball.projected_offsets(points, centre, at).sum(axis=0)
-    appeared = ball.projected_offsets(np.vstack([points, added]), centre, at).sum(axis=0)
-    replaced = ball.projected_offsets(np.vstack([points[:-1], added]), centre, at).sum(axis=0)
+    before = adadpsyn.projected_offsets(points, centre, at).sum(axis=0)
+    appeared = adadpsyn.projected_offsets(np.vstack([points, added]), centre, at).sum(axis=0)
+    replaced = adadpsyn.projected_offsets(np.vstack([points[:-1], added]), centre, at).sum(axis=0)
     assert np.linalg.norm((appeared - before).astype(float)) <= at * GRID
     assert np.linalg.norm((replaced - before).astype(float)) <= 2 * at * GRID
 
@@ -100,17 +100,17 @@ def test_a_centred_sum_moves_by_its_radius_or_twice_that(points, at, centre, add
 def test_offsets_within_the_ball_stay_as_they_are(points, at, centre):
     offsets = points - centre
     inside = (offsets.astype(float) ** 2).sum(axis=1) < (0.999 * at * GRID) ** 2
-    np.testing.assert_array_equal(ball.projected_offsets(points, centre, at)[inside], offsets[inside])
+    np.testing.assert_array_equal(adadpsyn.projected_offsets(points, centre, at)[inside], offsets[inside])
 
 
 @given(points=points, order=st.randoms(use_true_random=False), others=points, at=radius)
 @BOUNDED
 def test_counts_do_not_depend_on_who_else_is_there(points, order, others, at):
     """Exactly: a distance that changed its last bit with the arrays' shapes would move counts without bound."""
-    together = ball._squared_distances(np.vstack([points, others]))[: len(points), : len(points)]
-    np.testing.assert_array_equal(together, ball._squared_distances(points))
+    together = adadpsyn._squared_distances(np.vstack([points, others]))[: len(points), : len(points)]
+    np.testing.assert_array_equal(together, adadpsyn._squared_distances(points))
     shuffled = points[order.sample(range(len(points)), len(points))]
-    alone = [ball._ball_volume(ball._squared_distances(each), 3, at) for each in (points, shuffled)]
+    alone = [adadpsyn._ball_volume(adadpsyn._squared_distances(each), 3, at) for each in (points, shuffled)]
     assert alone[0] == alone[1]
 
 
@@ -130,7 +130,7 @@ def test_every_noise_is_its_own_sensitivity_times_its_multiplier(unit_rows, firs
 
 def test_the_noise_of_the_radius_search_fits_a_sensitivity_of_two():
     recorder = Recorder()
-    ball.good_radius(ball.on_grid(np.eye(CANDIDATES)), 4, 0.1, 1.5, recorder)
+    adadpsyn.good_radius(adadpsyn.on_grid(np.eye(CANDIDATES)), 4, 0.1, 1.5, recorder)
     for volumes, deviation in recorder.calls:
         unit_of_l = 4 * 1024
         assert deviation == pytest.approx(2 * 1.5 * unit_of_l)

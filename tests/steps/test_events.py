@@ -7,8 +7,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import expit, logsumexp
 from scipy.stats import binom, norm
@@ -99,21 +97,6 @@ def test_what_no_accountant_bounds_is_refused():
     for nothing in (Pure(500.0), Laplace(1e-3)):
         with pytest.raises(AccountingError, match="promises nothing"):
             cost(nothing)
-
-
-@given(st.floats(0.01, 3), st.integers(1, 30), st.floats(0.01, 1), st.floats(1, 1.5), st.integers(0, 5))
-@settings(max_examples=50)
-def test_what_dominates_costs_no_less(epsilon, steps, rate, factor, more):
-    smaller = normal_form([Poisson(rate, Pure(epsilon, steps))])
-    larger = normal_form([Poisson(min(1.0, rate * factor), Pure(epsilon * factor, steps + more))])
-    if larger.dominates(smaller):
-        [(one, m)], [(other, n)] = smaller.primitives, larger.primitives
-        at = np.linspace(0, 3, 7)
-        if m == n == 1:
-            for direction in Direction:
-                less, greater = (dominating_pair(p, direction).hockey_stick(at) for p in (one, other))
-                assert (less <= greater + 1e-9).all()
-    assert not normal_form([ZCDP(1.0)]).dominates(smaller)
 
 
 # What an event claims of a sample, held against an explicit pair of distributions that is mixed by the rate.

@@ -9,8 +9,7 @@ import pytest
 
 from mechanisms.noise import SeededRandomness
 from mechanisms.sampling import SamplingPlan
-from mechanisms.steps.adadpsyn import AdaDPSyn
-from mechanisms.steps.ball import INITIAL_RADIUS
+from mechanisms.steps.adadpsyn import INITIAL_RADIUS, AdaDPSyn
 from mechanisms.steps.blended_logits import BlendedLogits
 from mechanisms.steps.difference_clipping import DifferenceClipping
 from mechanisms.steps.mechanism import MOST_LINES
@@ -36,7 +35,7 @@ def test_a_trail_is_no_longer_than_is_said_and_a_picture_has_few_lines(name):
     mechanism = fitted(name)
     step = a_step(3 * np.eye(CANDIDATES)[[0, 0, 1, 2]])
     releaser = mechanism.begin(SamplingPlan(subsets=4), SeededRandomness(1))
-    tokens = [told(step, releaser.step(step)) for _ in range(20)]
+    tokens = [told(step, releaser(step)) for _ in range(20)]
     assert all(len(each.trail) <= mechanism.longest_trail for each in tokens)
     if picture := mechanism.picture(tokens):
         assert 0 < len(picture.lines) <= max(MOST_LINES, mechanism.longest_trail + 1)

@@ -151,7 +151,7 @@ def test_demonstrations_have_these_probabilities(source):
     counts = dict.fromkeys(expected, 0)
     for _ in range(draws):
         releaser = EXACT.begin(plan, source)
-        released = [releaser.step(each) for each in WITH]
+        released = [releaser(each) for each in WITH]
         counts[tuple((not each.free, each.index) for each in released)] += 1
     common = [outcome for outcome in expected if expected[outcome] * draws >= 5]
     seen = np.array([*(counts[each] for each in common), draws - sum(counts[each] for each in common)])
@@ -180,11 +180,11 @@ def test_free_tokens_are_drawn_from_public_text_at_its_temperature(temperature, 
     step = a_step(np.hstack([private, np.zeros((5, 1))]), public)
     releaser = replace(SvtPublic(), temperature=temperature).begin(UNIT_ROWS, SeededRandomness(6))
     releaser.left = 0
-    drawn = np.bincount([releaser.step(step).index for _ in range(3000)], minlength=3)
+    drawn = np.bincount([releaser(step).index for _ in range(3000)], minlength=3)
     weights = np.array([0.6, 0.3, 0.1]) ** power
     assert chisquare(drawn, 3000 * weights / weights.sum()).pvalue > FALSE_ALARM
     releaser = replace(SvtPublic(), temperature=0.0, threshold=1.0).begin(SamplingPlan(subsets=50), Noiseless())
-    assert releaser.step(step).index == 0
+    assert releaser(step).index == 0
 
 
 def test_the_event_depends_on_the_tokens_through_the_cap_alone():

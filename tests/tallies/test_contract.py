@@ -11,16 +11,18 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from mechanisms.accounting import PrivacyTarget, claim
+from mechanisms.discovery import defined
 from mechanisms.errors import StudioError
 from mechanisms.noise import SecureRandomness, SeededRandomness
 from mechanisms.privacy_events import Composed
-from mechanisms.tallies import Score, tally_class, tally_names
+from mechanisms.tallies import Score
 from mechanisms.tallies import tally as histogram
 from mechanisms.tallies.tally import LATTICE, Tally, mean_contribution, within_one
 from tests.replay.contract import replay, replayed
 from tests.replay.tape import Tape
 from tests.steps.inputs import Noiseless
 
+TALLIES = defined("mechanisms.tallies", "TALLY")
 ENTRIES, LABELS = 4, 3
 TARGET = PrivacyTarget(0.7, 1e-5)
 SLACK = 1 + 1e-12
@@ -54,7 +56,7 @@ HOSTILE = [
 ]
 ALL = [
     pytest.param(name, by_user, id=f"{name}-{'users' if by_user else 'records'}")
-    for name in tally_names()
+    for name in TALLIES
     for by_user in (False, True)
 ]
 WEIGHED = "score by weights"
@@ -65,7 +67,7 @@ WITH_WEIGHTS = [*ALL, pytest.param(WEIGHED, False, id="score-weighed records")]
 def made(name: str, by_user: bool) -> Tally:
     if name == WEIGHED:
         return Score(TARGET.epsilon, by_user, weighted=True)
-    return tally_class(name).costing(TARGET, by_user, LABELS)
+    return TALLIES[name].costing(TARGET, by_user, LABELS)
 
 
 def share(tally: Tally, rows: np.ndarray) -> float:
@@ -149,7 +151,7 @@ def test_a_users_mean_keeps_the_norms(rows):
     contribution = mean_contribution(rows / np.maximum(1, rows.sum(axis=1, keepdims=True)))
     assert contribution.dtype == np.float64
     assert contribution.sum() <= 1 + 1e-6
-    for name in tally_names():
+    for name in TALLIES:
         assert share(made(name, True), contribution[None]) <= SLACK
 
 
@@ -164,4 +166,4 @@ def test_an_epsilon_without_meaning_is_refused(name, by_user, wrong):
     if name == "prototypes" and wrong == 101.0:
         return
     with pytest.raises(StudioError):
-        tally_class(name).costing(PrivacyTarget(wrong, 1e-5), by_user, LABELS)
+        TALLIES[name].costing(PrivacyTarget(wrong, 1e-5), by_user, LABELS)
