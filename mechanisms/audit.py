@@ -14,7 +14,7 @@ from mechanisms.errors import UsageError
 from mechanisms.noise import Floats, Randomness, SecureRandomness
 from mechanisms.privacy_events import Composed
 from mechanisms.sampling import EventOfSteps, SamplingPlan
-from mechanisms.steps import TokenDistributions, TokenMechanism, TokenRelease, mechanism_class
+from mechanisms.steps import TokenDistributions, TokenMechanism, mechanism_class
 
 DELTA = 1e-5
 CONFIDENCE = 0.99
@@ -46,30 +46,19 @@ class AuditResult:
         return self.lower_bound <= self.claimed
 
 
-@dataclass(frozen=True)
-class Neighbours:
-    """Inputs of a step with and without one unit."""
-
-    with_unit: TokenDistributions
-    without: TokenDistributions
+Pair = tuple[TokenDistributions, TokenDistributions]
+"""Inputs of a step with and without one unit."""
 
 
-def worst_case_pair() -> Neighbours:
+def worst_case_pair() -> Pair:
     """A unit that is certain of one candidate, among units for which both candidates are equally likely.
 
     It moves a sum of distributions by its whole sensitivity. The agreement of the other units lets AdaDPSyn's ball
     shrink, and their tie between the candidates is the most sensitive case for noisy max.
     """
     rows = np.vstack([np.zeros((_BACKGROUND, 2)), [[-1000.0, 0.0]]])
-    occupied = np.ones(len(rows), dtype=np.bool_)
-    with_unit = TokenDistributions(rows, occupied, np.zeros(2), _BACKGROUND, unit_rows=True)
-    occupied_without = occupied.copy()
-    occupied_without[-1] = False
-    return Neighbours(with_unit, replace(with_unit, occupied=occupied_without))
-
-
-Told = Callable[[int, int], None]
-"""Takes how many draws are done, and of how many."""
+    with_unit = TokenDistributions(rows, np.ones(len(rows), dtype=np.bool_), np.zeros(2), _BACKGROUND, unit_rows=True)
+    return with_unit, replace(with_unit, occupied=np.arange(len(rows)) < _BACKGROUND)
 
 
 def audit_mechanism(
@@ -77,16 +66,15 @@ def audit_mechanism(
     epsilon: float,
     draws: int = 100_000,
     randomness: Randomness | None = None,
-    told: Told = lambda done, total: None,
+    told: Callable[[int, int], None] = lambda done, total: None,
 ) -> AuditResult:
     """Audit one-token demonstrations of a registered mechanism that is calibrated to cost `epsilon`.
 
     Args:
-        name: the mechanism's name.
         epsilon: target of one such demonstration at delta `DELTA`, with all units joining.
         draws: for each neighbour.
         randomness: the operating system's by default; other sources are for tests.
-        told: called now and then.
+        told: gets how many draws are done, and of how many.
 
     Raises:
         UsageError: no such mechanism, or too few draws.
@@ -104,35 +92,36 @@ def audit_mechanism(
 
 def audit_steps(
     mechanism: TokenMechanism,
-    pair: Neighbours,
+    pair: Pair,
     claimed: Claim,
     draws: int,
     randomness: Randomness,
-    told: Told = lambda done, total: None,
+    told: Callable[[int, int], None] = lambda done, total: None,
 ) -> AuditResult:
-    """Audit a mechanism's first step on a given pair of neighbours; see `audit_mechanism`."""
+    """Audit a mechanism's first step on a given pair of neighbours.
+
+    A release counts as a number: its projection on the unit's direction, or the token's index, lower for free tokens.
+    """
     if draws < 1000:
         raise UsageError("An audit needs at least 1000 draws.")
-    direction = (mechanism.aggregate(pair.with_unit) - mechanism.aggregate(pair.without)).astype(np.float64)
+    with_unit, without = pair
+    direction = (mechanism.aggregate(with_unit) - mechanism.aggregate(without)).astype(np.float64)
     direction /= max(1.0, float(np.linalg.norm(direction)))
-    plan = SamplingPlan(subsets=pair.without.expected_rows, unit_rows=pair.without.unit_rows, tokens=1)
+    plan = SamplingPlan(subsets=without.expected_rows, unit_rows=without.unit_rows, tokens=1)
     values: list[Floats] = []
-    for step in (pair.with_unit, pair.without):
+    for step in pair:
         found = np.empty(draws)
         for i in range(draws):
-            found[i] = _seen(mechanism.begin(plan, randomness)(step), direction)
+            release = mechanism.begin(plan, randomness)(step)
+            if release.scores is not None:
+                found[i] = release.scores @ direction
+            else:
+                found[i] = release.index - len(direction) if release.free else release.index
             if (i + 1) % _CHUNK == 0:
                 told(len(values) * draws + i + 1, 2 * draws)
         values.append(found)
     bound = lower_bound(values[0], values[1], claimed.delta)
     return AuditResult(mechanism.name, bound, claimed.epsilon, claimed.delta, draws)
-
-
-def _seen(release: TokenRelease, direction: Floats) -> float:
-    """A release as a number: its projection on the unit's direction, or the token's index, lower for free tokens."""
-    if release.scores is not None:
-        return float(release.scores @ direction)
-    return release.index - len(direction) if release.free else release.index
 
 
 def lower_bound(one: Floats, other: Floats, delta: float) -> float:
@@ -149,19 +138,14 @@ def lower_bound(one: Floats, other: Floats, delta: float) -> float:
 
     def bound_on(samples: tuple[Floats, Floats], region: tuple[bool, bool, float], scale: float) -> float:
         low, swap, at = region
-        inside = [int(((each <= at) if low else (each > at)).sum()) for each in samples]
+        inside = [scale * int(((each <= at) if low else (each > at)).sum()) for each in samples]
         favoured, opposed = reversed(inside) if swap else inside
-        total = len(samples[0])
-        return _bound(favoured * scale, opposed * scale, total * scale, delta)
+        total, error = scale * len(samples[0]), (1 - CONFIDENCE) / 2
+        # Clopper-Pearson intervals, each with half of the error.
+        at_least = beta.ppf(error, favoured, total - favoured + 1) if favoured > 0 else 0.0
+        at_most = beta.ppf(1 - error, opposed + 1, total - opposed) if opposed < total else 1.0
+        return max(0.0, math.log((at_least - delta) / at_most)) if at_least > delta else 0.0
 
     scale = len(tests[0]) / pilot
     best = max(regions, key=lambda region: bound_on(pilots, region, scale))
     return bound_on(tests, best, 1.0)
-
-
-def _bound(favoured: float, opposed: float, total: float, delta: float) -> float:
-    """Epsilon from counts by Clopper-Pearson intervals, each with half of the error."""
-    error = (1 - CONFIDENCE) / 2
-    at_least = beta.ppf(error, favoured, total - favoured + 1) if favoured > 0 else 0.0
-    at_most = beta.ppf(1 - error, opposed + 1, total - opposed) if opposed < total else 1.0
-    return max(0.0, math.log((at_least - delta) / at_most)) if at_least > delta else 0.0

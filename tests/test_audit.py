@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from mechanisms import audit
 from mechanisms.accounting import PrivacyTarget, claim
-from mechanisms.audit import Neighbours, audit_mechanism, audit_steps, lower_bound, worst_case_pair
+from mechanisms.audit import Pair, audit_mechanism, audit_steps, lower_bound, worst_case_pair
 from mechanisms.errors import UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Composed
@@ -91,12 +91,12 @@ class RenormalisedAfterAveraging(GaussianMechanism):
         return to_lattice(distributions.expected_rows * rows.sum(axis=0) / rows.sum())
 
 
-def with_candidates_of_little_mass() -> Neighbours:
+def with_candidates_of_little_mass() -> Pair:
     """The others put e^-10 on the candidates, the unit everything."""
     pair = worst_case_pair()
-    rows = np.where(pair.with_unit.rows == 0, -10.0, pair.with_unit.rows)
+    rows = np.where(pair[0].rows == 0, -10.0, pair[0].rows)
     rows[-1, 1] = 0.0
-    return Neighbours(*(replace(each, rows=rows) for each in (pair.with_unit, pair.without)))
+    return replace(pair[0], rows=rows), replace(pair[1], rows=rows)
 
 
 def test_the_audit_catches_renormalising_after_averaging():

@@ -18,7 +18,6 @@ COMMANDS = {
     "account": ("account", "epsilon of given noise, or of a demo set"),
     "plan": ("plan", "the most signal for a privacy target and a budget of compute"),
     "synthesize": ("synthesize", "write private demonstrations from a file"),
-    "replay": ("replay", "look at a saved run again"),
     "export": ("export", "a demo set in the shape of another tool"),
     "query": ("classify", "classify one text with a demo set"),
     "evaluate": ("classify", "accuracy on a file, beside zero-shot and public-only"),

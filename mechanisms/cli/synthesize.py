@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -13,24 +14,37 @@ from mechanisms.api import run
 from mechanisms.cli.config_file import add_config
 from mechanisms.cli.options import add_settings, check_noise, spec_of
 from mechanisms.cli.output import add_json, check_apart, progress, show, show_json
-from mechanisms.cli.replay import claim_in_words, lines_of, stages_in_words
 from mechanisms.cli.rows import FROM_THE_COLUMN, add_labels, add_private_rows, field_names, labels_of, loaded_private
 from mechanisms.data.sizes import MeasuredSizes, measure_sizes
 from mechanisms.data.sources import formats_in_words
 from mechanisms.demos.demo_set import DemoSet, to_text
 from mechanisms.demos.signature import signed
-from mechanisms.errors import TooLong, UsageError
+from mechanisms.errors import TooLong, UsageError, printable
 from mechanisms.files import atomic_write, check_writable
 from mechanisms.inference.models import ENGINES, LOCAL, load_embedder, opened
 from mechanisms.inference.models.listing import default_name
 from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset
-from mechanisms.runs.events import RunCompleted
+from mechanisms.rounding import rounded_up
+from mechanisms.runs.events import (
+    CuratorEvent,
+    DemoCompleted,
+    DemoCutOff,
+    DemoRefused,
+    DemoStarted,
+    Drafting,
+    Release,
+    RunCompleted,
+    RunStarted,
+    StageStarted,
+)
 from mechanisms.runs.plan import Plan, plan_for, solved_flag
 from mechanisms.runs.run_file import RunJournal
-from mechanisms.runs.spec import VOTE, RunSpec
+from mechanisms.runs.spec import VOTE, Recipe, RunSpec, Split
 
 _SLACK = 1e-6
+_SHOWN = 60
+"""Characters of a text on a progress line."""
 _PUBLIC = "public"
 """The name of the data set of a run that reads no file."""
 _NO_SIZES = (
@@ -149,12 +163,46 @@ def _ready(asked: Plan, journal: RunJournal | None) -> Plan:
     """The plan calibrated, or as it was when the run was cut off; what it costs, and is weak in, is told."""
     resumed = journal is not None and journal.begun is not None
     plan = _resumed(journal, asked) if journal is not None and resumed else asked.calibrated()
-    progress(claim_in_words(plan.claim()))
+    claim, spec = plan.claim(), plan.spec
+    cost = f"epsilon {rounded_up(claim.epsilon, 4)} (check {rounded_up(claim.check, 4)}) at delta {claim.delta:g}"
+    progress(f"{cost}. {claim.remark}" if claim.remark else cost)
     if not plan.alone:
-        progress(stages_in_words(plan))
+        shared = "units" if spec.split is Split.ROLES else "epsilon"
+        shares = ", ".join(f"{stage} {rounded_up(share, 3)}" for stage, share in (spec.shares or {}).items())
+        drafts = "" if spec.recipe is Recipe.TOKENS else f"; {spec.drafts} drafts a label"
+        weighed = f"all {spec.weighing} count the same where they fit and score"
+        progress(f"shares of {shared}: {shares}{drafts}; {weighed}")
     for warning in () if resumed else plan.warnings():
         progress(warning)
     return plan
+
+
+# What is said of a run as it goes: public values and releases only.
+
+
+def lines_of(event: CuratorEvent, name: str) -> Iterator[str]:
+    """The lines for an event of a run on the data set `name`; tokens have none."""
+    match event:
+        case Drafting(label, number, of):
+            yield f"{label}: writing public drafts, label {number} of {of}"
+        case RunStarted(budget=budget) if budget:
+            spent = f"{rounded_up(budget.epsilon, 4)} of {budget.cap.epsilon:g}"
+            yield f"'{name}' has spent {spent} before this run"
+        case StageStarted(stage):
+            yield f"stage {stage}"
+        case DemoStarted(label, number):
+            yield f"{label}, demonstration {number} is charged and begins"
+        case DemoCompleted(demonstration, number):
+            text = printable(demonstration.text)
+            shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+            yield f"{demonstration.label}, demonstration {number}: {shown}"
+        case DemoRefused(label, number, reason):
+            yield printable(f"{label}, demonstration {number}: refused, {reason}")
+        case DemoCutOff(label, number, finished):
+            how = "finished from public text alone" if finished else "left out"
+            yield printable(f"{label}, demonstration {number}: cut off, {how}")
+        case Release():
+            yield from map(printable, event.lines())
 
 
 # `--journal` and `--resume`: a run that can go on after a crash.

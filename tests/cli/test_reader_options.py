@@ -8,10 +8,13 @@ from dataclasses import replace
 import pytest
 
 from mechanisms import api
+from mechanisms.errors import UsageError
 from mechanisms.inference.remote import KEY_VARIABLE
 from mechanisms.records import Demonstration
+from mechanisms.runs.score import of_demo_set
 from tests.chat_server import Reply, query_of, serving
 from tests.cli.command import check_refusal, run
+from tests.exports.sets import single
 from tests.runs.running import Speaking
 from tests.ui.generate.recording import demo_set
 
@@ -131,3 +134,14 @@ def test_a_refused_key_is_one_line_without_it(files, capsys):
 def test_whatever_reads_private_rows_refuses_a_reader_elsewhere_in_one_line(capsys, command):
     for option in ("--reader-url=https://h", "--reader-model s"):
         check_refusal(capsys, f"{command} {option}", 2, f"unrecognized arguments: {option}")
+
+
+@pytest.mark.parametrize("where", ["--model nowhere", "--reader-url http://127.0.0.1:9 --reader-model any"])
+def test_a_set_of_one_label_is_refused_before_a_model_is_looked_for(files, capsys, where):
+    one = single("the vote was close")
+    (files / "one.json").write_text(one.dumps())
+    check_refusal(capsys, f"evaluate {files}/one.json --test {files}/test.csv {where}", 2, "at least two labels")
+    check_refusal(capsys, f"query {files}/one.json text {where}", 2, "at least two labels")
+    for door in (lambda: api.classify(one, ["a text"], Speaking()), lambda: of_demo_set(one)):
+        with pytest.raises(UsageError, match="at least two labels"):
+            door()

@@ -1,4 +1,4 @@
-"""Runs that are resumed, and runs that are replayed."""
+"""Runs that are resumed."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from mechanisms.data.sizes import UNKNOWN
 from mechanisms.demos.demo_set import loads
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.runs import run_file
-from mechanisms.runs.events import DemoCompleted, TokenReleased
-from mechanisms.runs.run_file import RunJournal, from_lines, to_lines
+from mechanisms.runs.events import DemoCompleted
+from mechanisms.runs.run_file import RunJournal, from_lines
 from tests.cli.command import BANK, check_refusal, run
-from tests.runs.running import KINDS, file_of, recorded
 
 # `synthesize --journal` and `--resume`, on toy models.
 
@@ -65,7 +64,6 @@ def test_a_run_that_broke_off_goes_on_and_its_certificate_holds(kind, capsys, mo
     made = loads(out.read_text())
     assert from_lines(journal.read_text())[-1].demo_set.demonstrations == made.demonstrations
     assert run(capsys, f"account --from {out}")[0] == 0
-    assert run(capsys, f"replay {journal}")[0] == 0
 
 
 @pytest.mark.slow
@@ -96,7 +94,6 @@ def test_what_does_not_fit_is_refused_in_one_line(capsys, monkeypatch, tmp_path,
     for changed in ("--tokens 4", "--epsilon 1", "--candidates 9", "--recipe vote", "--sizes Cards=800,Fraud=1500"):
         check_refusal(capsys, f"{line} {changed} --resume {journal}", 2, "give the same options")
     check_refusal(capsys, f"{line} --name other --resume {journal}", 2, "other data")
-    check_refusal(capsys, f"replay {journal}", 2, "has not ended")
 
 
 @pytest.mark.slow
@@ -187,57 +184,3 @@ def test_a_run_and_its_set_have_places_of_their_own(capsys, tmp_path):
             given = f"{line} {option} {tmp_path}/{journal} --out {tmp_path}/{out}"
             check_refusal(capsys, given, 2, "give each a place of its own")
     assert PrivacyLedger().names() == []
-
-
-# `replay`: everything that a run released, in its order, and nothing that a terminal would obey.
-
-
-@pytest.fixture(params=KINDS)
-def kind(request) -> str:
-    return request.param
-
-
-@pytest.fixture
-def saved(kind: str, tmp_path: Path) -> Path:
-    path = tmp_path / "run.jsonl"
-    path.write_text(file_of(kind), encoding="utf-8")
-    return path
-
-
-def test_it_tells_every_token_and_every_stage_in_order(kind: str, saved: Path, capsys: pytest.CaptureFixture[str]):
-    code, said, _ = run(capsys, "replay", str(saved))
-    assert code == 0
-    tokens = [event for event in recorded(kind) if isinstance(event, TokenReleased)]
-    assert said.count("beside it") == len(tokens)
-    stages = [str(each.stage) for each in recorded(kind) if type(each).__name__ == "StageStarted"]
-    assert [line.removeprefix("stage ") for line in said.splitlines() if line.startswith("stage ")] == stages
-    assert all(each.isprintable() for each in said.replace("\n", ""))
-
-
-def test_as_json_it_is_one_object(kind: str, saved: Path, capsys: pytest.CaptureFixture[str]):
-    told = json.loads(run(capsys, "replay --json", str(saved))[1])
-    assert told["ended"] == "completed"
-    assert told["demonstrations"] == len(recorded(kind)[-1].demo_set.demonstrations)
-    assert told["marks"] == list(recorded(kind)[-1].demo_set.certificate.disclosures)
-
-
-HOSTILE = "\x9b31m\x1b[2J\u202e\x85mark"
-
-
-@pytest.mark.parametrize("options", ["", " --json"])
-def test_a_mark_reaches_no_terminal_as_it_stands(options: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    path = tmp_path / "run.jsonl"
-    path.write_text(to_lines(recorded("alone"), (HOSTILE,)), encoding="utf-8")
-    code, said, complaint = run(capsys, f"replay {path}{options}")
-    assert code == 0
-    assert "mark" in said
-    assert all(each.isprintable() for each in (said + complaint).replace("\n", ""))
-    if options:
-        assert HOSTILE in json.loads(said)["marks"]
-
-
-def test_another_file_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    path = tmp_path / "x"
-    path.write_text("{}\n{}")
-    check_refusal(capsys, f"replay {path}", 2, "line 1")
-    check_refusal(capsys, f"replay {path} --pause nan", 2, "--pause")

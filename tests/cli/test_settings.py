@@ -10,8 +10,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from mechanisms.accounting import fingerprint
 from mechanisms.cli import synthesize as command
@@ -23,13 +21,12 @@ from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.data.sources import read_table
 from mechanisms.data.table import Reading
 from mechanisms.discovery import parameters
-from mechanisms.errors import StudioError, UsageError
+from mechanisms.errors import UsageError
 from mechanisms.queries import query_mechanism_class, query_mechanism_names
 from mechanisms.records import Dataset
 from mechanisms.runs import plan as run_plan
 from mechanisms.runs.plan import Plan, plan_for, solved_flag
 from mechanisms.runs.spec import FLAGGED, PARAMETERS, RunSpec
-from mechanisms.runs.stages import stage_names
 from mechanisms.steps import mechanism_class, mechanism_names, transform_class, transform_names
 from tests.cli.command import check_refusal, run
 
@@ -37,7 +34,7 @@ from tests.cli.command import check_refusal, run
 
 SECRET = "the private text"
 LABELS = ("Yes", "2020-01-01")
-WORDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20).filter(lambda text: text.strip())
+MAPPING = ColumnMapping("the text", "null")
 OTHER = {
     "epsilon": 2.5, "delta": 1e-7, "sizes": {"Yes": 700, "2020-01-01": 900}, "count_epsilon": 0.25,
     "kind": "note", "writer": "a nurse", "reader": "a doctor", "relation": "that says",
@@ -62,15 +59,11 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def mapping_of(by_user: bool = False, drop: bool = False) -> ColumnMapping:
-    return ColumnMapping("the text", "null", "who" if by_user else None, drop)
-
-
-def dataset_of(path: Path, mapping: ColumnMapping, labels: tuple[str, ...] = LABELS) -> Dataset:
+def dataset_of(path: Path, mapping: ColumnMapping = MAPPING, labels: tuple[str, ...] = LABELS) -> Dataset:
     return checked_dataset(read_table(path), mapping, "my notes", labels, lambda told: None)
 
 
-def from_command_line(text: str, file: Path, measured: MeasuredSizes | None = None) -> tuple[Plan, Dataset]:
+def from_command_line(text: str, file: Path) -> tuple[Plan, Dataset]:
     """The plan of `synthesize FILE --config`, and the data set that it is of."""
     config = file.with_name("settings.yaml")
     config.write_text(text, encoding="utf-8")
@@ -78,9 +71,7 @@ def from_command_line(text: str, file: Path, measured: MeasuredSizes | None = No
     spec = spec_of(options)
     command._check(options, spec)
     dataset = command._dataset(options, spec)
-    if measured:
-        assert spec.count_epsilon == measured.epsilon
-    return plan_for(spec, dataset, measured), dataset
+    return plan_for(spec, dataset), dataset
 
 
 def same(one: Plan, other: Plan) -> bool:
@@ -111,8 +102,8 @@ def test_a_field_is_in_the_help_in_the_file_and_the_same_when_it_comes_back(file
         field = RunSpec.model_fields[name]
         assert field.title in told.replace("- ", "-")
         assert field.description in told.replace("- ", "-")
-    plan = plan_for(spec, dataset_of(file, mapping_of()))
-    text = run_plan.settings(plan, mapping_of(), "my notes")
+    plan = plan_for(spec, dataset_of(file))
+    text = run_plan.settings(plan, MAPPING, "my notes")
     assert set(flags) <= yaml.safe_load(text).keys()
     again, _ = from_command_line(text, file)
     assert (
@@ -124,57 +115,8 @@ def test_a_field_is_in_the_help_in_the_file_and_the_same_when_it_comes_back(file
     assert same(again, plan)
 
 
-@st.composite
-def specs(draw: st.DrawFn) -> dict[str, object]:
-    shares = {name: draw(st.integers(1, 20)) / 100 for name in stage_names()}
-    return {
-        "epsilon": draw(st.floats(0.5, 20)),
-        "delta": draw(st.floats(1e-9, 1e-3)),
-        "mechanism": draw(st.sampled_from(["gaussian", "noisy-max", "adadpsyn", "blended-logits", "svt-public"])),
-        "scheme": draw(st.sampled_from(["per-demonstration", "per-token"])),
-        "per_subset": draw(st.none() | st.integers(1, 3)),
-        "subsets": draw(st.integers(4, 30)),
-        "tokens": draw(st.integers(9, 40)),
-        "shots": draw(st.integers(1, 4)),
-        "candidates": draw(st.integers(2, 99)),
-        "max_record_tokens": draw(st.integers(8, 200)),
-        "kind": draw(WORDS),
-        "writer": draw(st.just("") | WORDS),
-        "label_words": draw(st.just({}) | st.fixed_dictionaries({"Yes": WORDS.map(str.strip)})),
-        "instruction": draw(st.none() | WORDS),
-        "text_field": draw(WORDS),
-        "label_field": draw(WORDS),
-        "transform": draw(st.sampled_from(["none", "pta"])),
-        "recipe": draw(st.sampled_from(["tokens", "vote", "both"])),
-        "split": draw(st.sampled_from([None, "roles", "epsilon"])),
-        "shares": draw(st.none() | st.just(shares)),
-        "score": draw(st.booleans()),
-    }
-
-
-@pytest.mark.slow
-@settings(max_examples=30, suppress_health_check=list(HealthCheck))
-@given(specs(), st.booleans(), st.booleans(), st.booleans())
-def test_the_file_of_a_plan_gives_the_plan_again(file, said, by_user, drop, measure):
-    mapping = mapping_of(by_user, drop)
-    dataset = dataset_of(file, mapping)
-    sizes = {"Yes": 40, "2020-01-01": 50}
-    measured = MeasuredSizes(sizes, 0.25, 1e-9, fingerprint(dataset).content) if measure else None
-    try:
-        spec = RunSpec.of(**said, **{"count_epsilon": 0.25} if measure else {"sizes": "counted"})
-        plan = plan_for(spec, dataset, measured)
-    except StudioError:
-        return  # the app shows why, and offers no file
-    text = run_plan.settings(plan, mapping, dataset.name)
-    again, read = from_command_line(text, file, measured)
-    assert same(again, plan)
-    assert (read.name, read.unit) == (dataset.name, dataset.unit)
-    assert SECRET not in text
-    assert yaml.safe_load(text).get("sizes") == (None if measure else "counted")
-
-
 def plan_of(file: Path, **said: object) -> Plan:
-    return plan_for(RunSpec.of(**{"sizes": "counted", "recipe": "tokens"} | said), dataset_of(file, mapping_of()))
+    return plan_for(RunSpec.of(**{"sizes": "counted", "recipe": "tokens"} | said), dataset_of(file))
 
 
 @pytest.mark.slow
@@ -182,7 +124,7 @@ def plan_of(file: Path, **said: object) -> Plan:
 def test_what_calibration_solves_for_is_no_setting(file, mechanism):
     """Else the command line would refuse the file of a plan, which is calibrated."""
     plan = plan_of(file, mechanism=mechanism).calibrated()
-    text = run_plan.settings(plan, mapping_of(), "my notes")
+    text = run_plan.settings(plan, MAPPING, "my notes")
     again, _ = from_command_line(text, file)
     assert again.calibrated() == plan
     assert solved_flag(mechanism) not in yaml.safe_load(text)
@@ -195,9 +137,9 @@ def test_no_flag_belongs_to_a_mechanism_and_to_a_transform():
 
 
 def test_sizes_that_were_measured_are_not_written_but_measured_again(file):
-    dataset = dataset_of(file, mapping_of())
+    dataset = dataset_of(file)
     measured = MeasuredSizes({"Yes": 4711, "2020-01-01": 4712}, 0.25, 1e-9, fingerprint(dataset).content)
-    text = run_plan.settings(plan_for(RunSpec(), dataset, measured), mapping_of(), "my notes")
+    text = run_plan.settings(plan_for(RunSpec(), dataset, measured), MAPPING, "my notes")
     assert "471" not in text
     assert "paid for again" in text
     assert math.isclose(yaml.safe_load(text)["count-epsilon"], 0.25)
@@ -206,7 +148,7 @@ def test_sizes_that_were_measured_are_not_written_but_measured_again(file):
 def test_a_label_that_the_command_line_cannot_name_is_refused(file):
     plan = replace(plan_of(file), labels=("Yes", " No"), sizes={"Yes": 3, " No": 3})
     with pytest.raises(UsageError, match="' No'"):
-        run_plan.settings(plan, mapping_of(), "my notes")
+        run_plan.settings(plan, MAPPING, "my notes")
 
 
 ODD = ('Billing, "urgent"', "\U0001f642 \u05e9\u05dc\u05d5\u05dd", "a=b", "[x", "two\nlines")
@@ -214,10 +156,10 @@ ODD = ('Billing, "urgent"', "\U0001f642 \u05e9\u05dc\u05d5\u05dd", "a=b", "[x", 
 
 def test_any_label_comes_back_from_the_settings_as_it_was(tmp_path):
     path = tmp_path / "odd.csv"
-    rows = [(f"a text {i}", ODD[i % len(ODD)]) for i in range(60)]
-    pd.DataFrame(rows, columns=["text", "label"]).to_csv(path, index=False)
+    rows = [(f"{SECRET} {i}", ODD[i % len(ODD)], f"p{i % 37}") for i in range(60)]
+    pd.DataFrame(rows, columns=["text", "label", "who"]).to_csv(path, index=False)
     names = ((ODD[2], "A, named = 1"),)
-    mapping = ColumnMapping("text", "label", label_names=names, merge_labels=True)
+    mapping = ColumnMapping("text", "label", "who", True, label_names=names, merge_labels=True)
     called = tuple(dict(names).get(each, each) for each in ODD)
     words = dict(zip(called, ("a=b", "c,d", "'e'", '"f"', "g"), strict=True))
     asked = plan_for(RunSpec.of(sizes=dict.fromkeys(called, 30), label_words=words), dataset_of(path, mapping, called))
@@ -230,6 +172,8 @@ def test_any_label_comes_back_from_the_settings_as_it_was(tmp_path):
     options = parser().parse_args(["synthesize", str(path), "--config", str(path.with_name("settings.yaml"))])
     assert (options.header, options.encoding, options.separator) == (True, "utf-8", ",")
     assert options.merge_labels
+    assert (dataset.unit, options.drop_duplicates) == ("user:who", True)
+    assert SECRET not in text
 
 
 # Options from a file: the same as on the command line, which overrides them.

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mechanisms.demos.demo_set import loads
-from mechanisms.demos.findings import Baselines, PublicSet
+from mechanisms.demos.findings import DEMONSTRATIONS, ArmScore, Baselines, PublicSet, Score
 from mechanisms.evaluation.evaluate import (
     PRIVATE,
     PUBLIC_ONLY,
@@ -19,6 +21,8 @@ from mechanisms.evaluation.evaluate import (
     Scorecard,
     arms_of,
     evaluate,
+    gain,
+    verdict_of_score,
 )
 from mechanisms.evaluation.reader import Arm, Classifier, LocalReader, as_read_by, readers_in_words, without_corrections
 from mechanisms.records import Demonstration, PromptTemplate, Record
@@ -141,3 +145,53 @@ def test_weights_decide_and_not_the_name():
     assert (read.prior, read.baselines) == (None, Baselines(None, None))
     assert read == replace(MEASURED, prior=None, baselines=read.baselines)
     assert "contextual calibration" in readers_in_words(MEASURED, Namesake())
+
+
+# The one sentence on a set: praise only where an interval allows it.
+
+ARM = ArmScore(0.7, (0.65, 0.75))
+
+
+def score(alone: tuple[float, float], public: tuple[float, float]) -> Score:
+    gains = {ZERO_SHOT: ArmScore(sum(alone) / 2, alone), PUBLIC_ONLY: ArmScore(sum(public) / 2, public)}
+    return Score({ZERO_SHOT: ARM, PUBLIC_ONLY: ARM, DEMONSTRATIONS: ARM}, True, gains=gains)
+
+
+def test_each_difference_is_told_as_far_as_its_interval_allows():
+    assert verdict_of_score(score((0.01, 0.2), (-0.1, 0.1)), False, 0.5) == (
+        "These demonstrations are better than the model alone and naming the largest label every time; not shown to "
+        "differ from public text."
+    )
+    assert "worse than public text" in verdict_of_score(score((0.01, 0.2), (-0.2, -0.01)), False, 0.5)
+    assert "not shown to differ from naming" in verdict_of_score(score((0.01, 0.2), (0.01, 0.2)), False, 0.7)
+
+
+interval = st.tuples(st.floats(-1, 1), st.floats(-1, 1)).map(sorted).map(tuple)
+
+
+@given(alone=interval, public=interval, majority=st.floats(0, 1))
+def test_nothing_is_praised_whose_interval_holds_zero(alone, public, majority):
+    said = verdict_of_score(score(alone, public), False, majority).split(";")
+    praise = next((each for each in said if "better than" in each), "")
+    for name, low in (("the model alone", alone[0]), ("public text", public[0]), ("naming", 0.65 - majority)):
+        assert (name in praise) == (low > 0)
+
+
+@given(alone=interval, public=interval, majority=st.floats(0, 1))
+def test_rows_that_may_have_chosen_a_set_praise_nothing(alone, public, majority):
+    chosen = replace(score(alone, public), held_out=False)
+    said = verdict_of_score(chosen, False, majority)
+    assert "better than" not in said
+    assert ("ahead, on rows that may have taken part in the choice, of" in said) == (
+        max(alone[0], public[0], 0.65 - majority) > 0
+    )
+
+
+@pytest.mark.parametrize(("rates", "rows"), [((0.7, 0.6), 100), ((0.9, 0.9), 60), ((0.5, 0.2), 200)])
+def test_nine_in_ten_intervals_of_a_difference_and_more_hold_it(rates, rows):
+    rng, held = np.random.default_rng(1), 0
+    for _ in range(400):
+        one, other = (Accuracy(float(rng.binomial(rows, rate)), rows) for rate in rates)
+        low, high = gain(one, other)
+        held += low <= rates[0] - rates[1] <= high
+    assert held >= 0.92 * 400

@@ -13,7 +13,7 @@ from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.sizes import CLEAN_VALUES, SCORED
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Scorecard, evaluate
+from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT
 from mechanisms.evaluation.reader import NO_ANSWER, Arm, finished, reported
 from mechanisms.evaluation.remote_reader import RemoteReader, label_in
 from mechanisms.inference import LanguageModel, QueryPrompt, QueryWords
@@ -86,19 +86,6 @@ def test_each_query_is_one_message_with_the_demonstrations_before_it():
         start = "Classify.\n\nText: one two\nTopic: Sport\n\nText: three\nTopic: Account\n\nText: q "
         assert all(asked.prompt.startswith(start) and asked.prompt.endswith("\nTopic:") for asked in server.asked)
         assert {asked.chat["max_tokens"] for asked in server.asked} == {8 + len("Account closed")}
-
-
-def test_figures_count_what_names_no_label_as_wrong():
-    test = [Record(f"{word} {i}", "Sport" if i % 2 else "Account") for i in range(10) for word in ("Sport", "hm")]
-    with serving(lambda asked: Reply(query_of(asked).split()[0])) as server:
-        told = list(evaluate(reader(server), TEMPLATE, LABELS, [Arm(ZERO_SHOT, ()), Arm(PRIVATE, SHOWN)], test))
-    cards = [each for each in told if isinstance(each, Scorecard)]
-    assert [card.name for card in cards] == [ZERO_SHOT, PRIVATE]
-    for card in cards:
-        assert (card.raw.correct, card.raw.total, sum(card.silent)) == (5, 20, 10)
-        assert (card.calibrated, card.corrected, card.read) == (None, None, card.raw)
-        assert card.confusion.sum() + sum(card.silent) == 20
-        assert card.confusion.trace() == 5
 
 
 def test_it_has_nothing_that_reads_private_rows():

@@ -65,16 +65,6 @@ def test_it_says_what_a_certificate_has_to():
     assert "not measured" in shown
 
 
-def test_stages_and_the_private_score_are_on_it():
-    for made in (staged(), none_chosen()):
-        shown = page(made).text
-        for stage in made.demo_set.stages:
-            assert stage.name.capitalize() in shown
-        assert "61.0%" in shown
-        assert "57.0% to 66.0%" in shown
-        assert ("the model does best without any" in shown) == (made is none_chosen())
-
-
 @pytest.mark.parametrize("named", ["certificate", "facts"])
 def test_how_the_model_was_asked_and_what_was_refused_is_on_page_and_label(named):
     made = staged()
