@@ -17,7 +17,7 @@ from dpicl_ui.server.serving import reader_elsewhere, serving
 from dpicl_ui.server.temporary import TemporaryFolder
 from mechanisms.data.table import MAX_BYTES
 from mechanisms.errors import StudioError
-from mechanisms.inference.models.listing import default_name
+from mechanisms.inference.models import default_name
 
 _TABS = 500
 """Tabs whose state Gradio keeps at once: it takes a megabyte each."""

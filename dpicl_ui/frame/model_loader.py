@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mechanisms.errors import ModelUnavailable, StudioError, UsageError
-from mechanisms.inference.models.listing import available_models
+from mechanisms.inference.models import available_models
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,7 +12,7 @@ from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.model_loader import AT_START, ModelLoader
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.tree import Tree, el, notice, panel, spinner
-from mechanisms.inference.models.listing import available_models
+from mechanisms.inference.models import available_models
 
 _CHAT = "It is asked through its chat template."
 _PLAIN = "It is asked in plain text, as a base model is."

@@ -21,7 +21,7 @@ from dpicl_ui.privacy.settings import ExpertSettings, usual_delta
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget
 from mechanisms.errors import StudioError, UsageError
-from mechanisms.inference.models.listing import available_models
+from mechanisms.inference.models import available_models
 from mechanisms.runs.plan import settings
 from mechanisms.runs.spec import RunSpec
 

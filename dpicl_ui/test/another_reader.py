@@ -17,7 +17,7 @@ from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import PUBLIC_ONLY
 from mechanisms.evaluation.reader import Arm
 from mechanisms.evaluation.remote_reader import RemoteReader, read_remotely_in_words, refuse_set_without_promise
-from mechanisms.inference.models.listing import available_models
+from mechanisms.inference.models import available_models
 from mechanisms.inference.remote import ChatServer, ServerAddress
 
 _HERE, _OPERATOR, _ADDRESS = "here", "operator", "address"

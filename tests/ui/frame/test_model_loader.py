@@ -13,9 +13,8 @@ import pytest
 
 from dpicl_ui.frame.model_loader import AT_START, EmbedderLoader, ModelLoader
 from mechanisms.errors import ModelUnavailable, UsageError
-from mechanisms.inference.models import catalogue, embeddings
+from mechanisms.inference.models import EMBEDDED, catalogue, embeddings
 from mechanisms.inference.models.catalogue import ModelNeeds
-from mechanisms.inference.models.listing import EMBEDDED
 from mechanisms.runs import stage as run_stage
 from mechanisms.runs.stage import Speed
 from tests.toy_embedder import ToyEmbedder

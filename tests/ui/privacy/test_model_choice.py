@@ -12,9 +12,8 @@ from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.sessions import Sessions
 from dpicl_ui.privacy.model_choice import ModelChoice, there
 from mechanisms.errors import ModelUnavailable
-from mechanisms.inference.models import catalogue
+from mechanisms.inference.models import EMBEDDED, available_models, catalogue
 from mechanisms.inference.models.catalogue import ModelNeeds
-from mechanisms.inference.models.listing import EMBEDDED, available_models
 from tests.ui.frame.test_model_loader import OTHER, begun, shelf  # noqa: F401
 from tests.ui.generate.recording import HOSTILE
 from tests.ui.tabs import services
