@@ -16,7 +16,7 @@ from dpicl_ui.page import build
 from dpicl_ui.server.serving import TemporaryFolder, serving
 from mechanisms.data.table import MAX_BYTES
 from mechanisms.errors import StudioError
-from mechanisms.inference.models.listing import default_name
+from mechanisms.inference.models import default_name
 
 _TABS = 500
 """Tabs whose state Gradio keeps at once: it takes a megabyte each."""

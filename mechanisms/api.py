@@ -47,8 +47,7 @@ from mechanisms.evaluation.remote_reader import RemoteReader, read_remotely_in_w
 from mechanisms.exports.export_format import Released, format_named, packed
 from mechanisms.files import atomic_write, check_writable, text_of
 from mechanisms.inference import Embedder, LanguageModel
-from mechanisms.inference.models import default_model, load_embedder, load_model
-from mechanisms.inference.models.listing import listed_as
+from mechanisms.inference.models import default_model, listed_as, load_embedder, load_model
 from mechanisms.noise import Randomness
 from mechanisms.queries import Retrieval, query_mechanism_class
 from mechanisms.records import Dataset, default_template

@@ -115,8 +115,8 @@ def real_data() -> Callable[[str, str], list[Record]]:
 @pytest.fixture(scope="session")
 def embedded_model():
     """The real model, loaded once."""
+    from mechanisms.inference.models import EMBEDDED
     from mechanisms.inference.models.catalogue import load_model
-    from mechanisms.inference.models.listing import EMBEDDED
 
     return load_model(EMBEDDED)
 

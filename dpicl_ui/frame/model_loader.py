@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from dpicl_ui.frame.tree import Tree, el, notice, spinner
 from mechanisms.errors import ModelUnavailable, StudioError, UsageError
-from mechanisms.inference.models.listing import available_models
+from mechanisms.inference.models import available_models
 
 if TYPE_CHECKING:
     import numpy as np

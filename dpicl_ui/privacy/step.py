@@ -22,7 +22,7 @@ from dpicl_ui.privacy.settings import ExpertSettings
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Cap, PrivacyTarget
 from mechanisms.errors import StudioError, UsageError
-from mechanisms.inference.models.listing import available_models
+from mechanisms.inference.models import available_models
 from mechanisms.runs.plan import settings
 from mechanisms.runs.spec import RunSpec
 

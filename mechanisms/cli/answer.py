@@ -32,7 +32,7 @@ from mechanisms.cli.rows import (
 from mechanisms.data.sizes import SCORED
 from mechanisms.discovery import Parameter, parameters
 from mechanisms.errors import UsageError
-from mechanisms.inference.models.listing import default_name
+from mechanisms.inference.models import default_name
 from mechanisms.noise import SeededRandomness
 from mechanisms.queries import Retrieval, query_mechanism_class, query_mechanism_names
 from mechanisms.records import Dataset, PromptTemplate, Record, default_template

@@ -18,7 +18,7 @@ from mechanisms.evaluation.evaluate import PUBLIC_ONLY, Scorecard
 from mechanisms.evaluation.reader import check_labels, readers_in_words, same_reader
 from mechanisms.evaluation.remote_reader import RemoteReader
 from mechanisms.inference import LanguageModel
-from mechanisms.inference.models.listing import default_name
+from mechanisms.inference.models import default_name
 from mechanisms.inference.remote import KEY_VARIABLE, ChatServer, ServerAddress, key_from_environment
 from mechanisms.records import Dataset
 from mechanisms.runs.score import ScoredSet, ScoreFound, ScoreRequest

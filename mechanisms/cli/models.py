@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from mechanisms import api
 from mechanisms.cli.output import add_json, show
-from mechanisms.inference.models.listing import available_models, default_name
+from mechanisms.inference.models import available_models, default_name
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:

@@ -21,8 +21,7 @@ from mechanisms.demos.demo_set import DemoSet, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import TooLong, UsageError, printable
 from mechanisms.files import atomic_write, check_writable
-from mechanisms.inference.models import ENGINES, LOCAL, load_embedder, opened
-from mechanisms.inference.models.listing import default_name
+from mechanisms.inference.models import ENGINES, LOCAL, default_name, load_embedder, opened
 from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset
 from mechanisms.rounding import rounded_up

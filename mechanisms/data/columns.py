@@ -88,8 +88,7 @@ def _column(table: Table, name: str) -> pd.Series:
 def _mapped(table: Table, mapping: ColumnMapping, labels: Sequence[str] = ()) -> pd.DataFrame:
     """The columns text, label and unit, with labels as they are read; unit is None without users.
 
-    Args:
-        labels: the public label set; without one, labels that look alike are read as the most frequent of them.
+    Without a public label set, labels that look alike are read as the most frequent of them.
     """
     if not mapping.text:
         raise DataError("Name the text column: nested values, objects and lists, are no texts.")
@@ -238,14 +237,7 @@ class Breakdown:
 
 
 def breakdown(table: Table, mapping: ColumnMapping, labels: Sequence[str] = ()) -> Breakdown:
-    """Which rows of a mapped file may take part, and why others may not; private.
-
-    Args:
-        labels: the public label set, if it is known.
-
-    Raises:
-        DataError: a column is missing or chosen twice.
-    """
+    """Which rows of a mapped file may take part under a public label set, if known, and why not others; private."""
     return _divided(_mapped(table, mapping, labels), table)[1]
 
 
@@ -285,11 +277,6 @@ class Inspection:
 
 
 def inspect(table: Table, mapping: ColumnMapping) -> Inspection:
-    """Label counts and problems of a mapped file.
-
-    Raises:
-        DataError: a column is missing or chosen twice.
-    """
     filled, rows = _divided(_mapped(table, mapping), table)
     repeated = filled.duplicated()
     usable = filled[~repeated] if mapping.drop_duplicates else filled
@@ -323,9 +310,6 @@ def to_dataset(table: Table, mapping: ColumnMapping, name: str, labels: tuple[st
 
     Rows whose label is outside the set are part of it, and take no part in a run. A label without rows is no error:
     whether a run starts must not depend on one record.
-
-    Raises:
-        DataError: a column is missing.
     """
     usable, _ = _divided(_mapped(table, mapping, labels), table)
     if mapping.drop_duplicates:
@@ -348,7 +332,6 @@ def checked_dataset(
 
     Args:
         tell: gets private facts, for the owner's eyes alone.
-        allow_left_out: whether many rows may be left out.
 
     Raises:
         DataError: many rows are left out, and that was not allowed; or a column is missing.

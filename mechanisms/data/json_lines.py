@@ -35,7 +35,6 @@ class Lines(Table):
     objects: tuple[Mapping[str, Any], ...] = ()
 
     def column(self, name: str) -> pd.Series | None:
-        """The cells under a name; None if no row has it, or if it is no valid column name."""
         found = super().column(name)
         if found is None and _is_name(name) and any(name in row for row in self.objects):
             return pd.Series([cell_text(row.get(name)) for row in self.objects], index=self.frame.index, dtype=TEXT)

@@ -81,7 +81,6 @@ def read_parquet(raw: RawFile) -> Table:
 
 
 def _described(raw: RawFile) -> tuple[Any, Any]:
-    """The schema and the metadata in the footer."""
     with raw.opened() as opened:
         opened.seek(-_TAIL, os.SEEK_END)
         if int.from_bytes(opened.read(_TAIL)[:4], "little") > _MAX_FOOTER:

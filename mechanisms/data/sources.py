@@ -124,11 +124,7 @@ def formats_in_words() -> str:
 
 
 def format_in(raw: RawFile) -> FileFormat:
-    """The format of a file: its first bytes tell. Text has no such mark: its suffix tells, and without one it is CSV.
-
-    Raises:
-        DataError: it is an old or a protected workbook, or one that is not read out of gzip.
-    """
+    """The format of a file, by its first bytes. Text has no such mark: its suffix tells, and without one it is CSV."""
     start = raw.start(_LONGEST_MARK)
     if start.startswith(_OLD_OFFICE):
         raise DataError(
@@ -143,11 +139,7 @@ def format_in(raw: RawFile) -> FileFormat:
 
 
 def read_table(file: str | Path | RawFile, reading: Reading = USUAL) -> Table:
-    """The table in a file, with text cells.
-
-    Args:
-        file: it may be packed with gzip, if it is text.
-        reading: what its owner says of it.
+    """The table in a file, with text cells. Text may be packed with gzip.
 
     Raises:
         DataError: not readable in its format, without rows, or too large.

@@ -131,14 +131,10 @@ def column_names(header: Iterable[str]) -> list[str]:
 
 
 def table_of(names: Sequence[str], rows: Iterable[Sequence[str]], remarks: Iterable[str] = ()) -> Table:
-    """The table of rows with one cell for each name; columns with an empty name are left out.
+    """The table of rows with one cell for each of `column_names`; columns with an empty name are left out.
 
     Args:
-        names: from `column_names`.
         remarks: consumed after all rows.
-
-    Raises:
-        DataError: no rows, or too many.
     """
     named = [name for name in names if name]
     columns: list[list[str]] = [[] for _ in named]

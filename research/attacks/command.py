@@ -11,7 +11,7 @@ from typing import Any
 
 from mechanisms import api
 from mechanisms.cli.output import progress
-from mechanisms.inference.models.listing import EMBEDDED
+from mechanisms.inference.models import EMBEDDED
 from research.attacks import extraction, membership
 from research.lines import Line, done, interval, keep, lines, markdown
 

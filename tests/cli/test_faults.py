@@ -15,7 +15,8 @@ import pytest
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.cli.main import main
 from mechanisms.errors import ModelUnavailable
-from mechanisms.inference.models import catalogue, listing
+from mechanisms.inference import models
+from mechanisms.inference.models import catalogue
 from tests.accounting.test_faults import no_room, one_line, run
 from tests.conftest import ROOT
 from tests.examples import BANK
@@ -87,4 +88,4 @@ def test_a_cache_that_is_full_is_one_line_and_is_left_as_it_was(gguf, tmp_path, 
     assert one_line(refused.value, str(cache))
     assert [path for path in cache.iterdir() if path.suffix != ".sha256"] == []
     assert catalogue.converted(gguf).is_dir()  # a digest that was cut off would name another folder
-    assert listing.remembered_digest(gguf) == listing.file_digest(gguf)
+    assert models.remembered_digest(gguf) == models.file_digest(gguf)

@@ -12,10 +12,17 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from mechanisms.errors import ModelUnavailable
-from mechanisms.inference.models import catalogue, embeddings, listing
+from mechanisms.inference import models
+from mechanisms.inference.models import (
+    ModelListing,
+    available_models,
+    catalogue,
+    embeddings,
+    files_in_wheel,
+    gguf_in_wheel,
+)
 from mechanisms.inference.models.catalogue import converted
 from mechanisms.inference.models.embeddings import MAX_TOKENS, WHEEL, load_embedder
-from mechanisms.inference.models.listing import ModelListing, available_models, files_in_wheel, gguf_in_wheel
 from mechanisms.queries.retrieval import GRID, similarities
 
 
@@ -43,7 +50,7 @@ def test_the_embedded_model_has_the_parameters_that_are_listed():
     if not (gguf := gguf_in_wheel()):
         pytest.skip("MODELS MISSING: the embedded model's wheel is not installed")
     [listed] = available_models()
-    assert listing.parameters_in_gguf(gguf) == catalogue.needs(listed.name).parameters == listed.parameters
+    assert models.parameters_in_gguf(gguf) == catalogue.needs(listed.name).parameters == listed.parameters
 
 
 def test_a_hub_model_that_is_not_here_is_unknown(monkeypatch):
@@ -137,7 +144,7 @@ def test_attention_is_not_fetched_because_a_config_names_it(folder, monkeypatch)
 def test_a_file_that_is_no_model_is_not_read_beyond_its_first_bytes(tmp_path, monkeypatch):
     (tmp_path / "secret.gguf").write_text("a long text")
     with monkeypatch.context() as patched:
-        patched.setattr(listing, "file_digest", lambda _: pytest.fail("it was read"))
+        patched.setattr(models, "file_digest", lambda _: pytest.fail("it was read"))
         for read in (catalogue.needs, lambda name: converted(Path(name))):
             with pytest.raises(ModelUnavailable, match="cannot be read"):
                 read(str(tmp_path / "secret.gguf"))
@@ -157,11 +164,11 @@ def test_a_label_leads_to_the_listed_model_that_has_it_here(monkeypatch):
         ModelListing("two", "", 1, True),
         ModelListing("away", "", 1, False),
     ]
-    monkeypatch.setattr(listing, "available_models", lambda: here)
-    monkeypatch.setattr(listing, "located", lambda name: (f"label of {name}", "somewhere"))
-    assert listing.listed_as("label of two") == "two"
-    assert listing.listed_as("label of away") is None
-    assert listing.listed_as("two") is None
+    monkeypatch.setattr(models, "available_models", lambda: here)
+    monkeypatch.setattr(models, "located", lambda name: (f"label of {name}", "somewhere"))
+    assert models.listed_as("label of two") == "two"
+    assert models.listed_as("label of away") is None
+    assert models.listed_as("two") is None
 
 
 # The real embedding model: a text's vector is its own, and near texts are near.

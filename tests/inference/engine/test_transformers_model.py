@@ -18,8 +18,8 @@ from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import QueryPrompt, WritingPrompt
 from mechanisms.inference.engine.device import best_device, best_dtype
 from mechanisms.inference.engine.transformers_model import TransformersModel
+from mechanisms.inference.models import gguf_in_wheel
 from mechanisms.inference.models.catalogue import converted, refuse_by_config, refuse_by_test
-from mechanisms.inference.models.listing import gguf_in_wheel
 from mechanisms.records import PromptTemplate
 from tests.toy_model import ToyModel
 
