@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
-from mechanisms.inference.models.listing import available_models
 
 from dpicl_ui.data.forms import ReadingCard
 from dpicl_ui.data.state import DataState
@@ -32,6 +31,7 @@ from mechanisms.evaluation.evaluate import PUBLIC_ONLY, Progress, Scorecard, eva
 from mechanisms.evaluation.own_rows import spread
 from mechanisms.evaluation.reader import Arm, LocalReader
 from mechanisms.evaluation.remote_reader import RemoteReader, read_remotely_in_words, refuse_set_without_promise
+from mechanisms.inference.models import available_models
 from mechanisms.inference.remote import ChatServer, ServerAddress
 from mechanisms.records import Dataset
 

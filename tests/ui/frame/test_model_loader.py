@@ -14,12 +14,8 @@ import pytest
 from dpicl_ui.frame.model_loader import AT_START, EmbedderLoader, ModelLoader
 from dpicl_ui.privacy.step import ModelChoice
 from mechanisms.errors import ModelUnavailable, UsageError
-from mechanisms.inference.models import EMBEDDED, catalogue, embeddings
+from mechanisms.inference.models import EMBEDDED, available_models, catalogue, embeddings
 from mechanisms.inference.models.catalogue import ModelNeeds
-<<<<<<< HEAD
-from mechanisms.inference.models.listing import EMBEDDED, available_models
-=======
->>>>>>> ed9773c46a0de0d8394cd3971645c65adfbd8488
 from mechanisms.runs import stage as run_stage
 from mechanisms.runs.stage import Speed
 from tests.toy_embedder import ToyEmbedder
