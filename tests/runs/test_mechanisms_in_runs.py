@@ -112,3 +112,11 @@ def test_the_base_session_holds_a_line_break_and_the_released_tokens_alone():
     written = [[token.token for token in released if token.label == label] for label in ("red", "blue")]
     # The last token needs no further step: it is in the text, and never goes into a session.
     assert bases == [tokens[:-1] for tokens in written]
+
+
+@pytest.mark.parametrize("name", ["blended-logits", "difference-clipping"])
+def test_choices_without_sound_accounting_are_refused_with_the_reason(name):
+    with pytest.raises(UsageError, match="Choose unit rows"):
+        _ = plan_of(name, per_subset=1).mechanism
+    with pytest.raises(UsageError, match="works on logits"):
+        plan_of(name, transform="pta")
