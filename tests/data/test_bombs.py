@@ -6,9 +6,11 @@ import base64
 import gzip
 import io
 import resource
+import signal
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import psutil
 import pyarrow as pa
@@ -19,7 +21,6 @@ from mechanisms.data.excel_file import MAX_UNPACKED
 from mechanisms.data.table import MAX_CELLS
 from tests.data.files import as_parquet, as_workbook, read, refusal
 from tests.data.test_formats import HEADER, parts_of, sheet, zipped
-from tests.mutating import at_most
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 SECONDS = 20
@@ -142,6 +143,26 @@ READ: dict[str, tuple[str, Callable[[], bytes]]] = {
     "a hundred thousand names": ("jsonl", lambda: b"{" + b",".join(b'"k%d":1' % i for i in range(99_999)) + b"}"),
     "megabytes of metadata": ("parquet", lambda: with_metadata(2 * MANY)),
 }
+
+
+class TooLong(BaseException):
+    """A reader is at work for longer than it may be; no reader catches this."""
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Raises `TooLong` where this process computes for longer; in the main thread alone."""
+
+    def late(*_: Any) -> None:
+        raise TooLong
+
+    usual = signal.signal(signal.SIGVTALRM, late)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, usual)
 
 
 @contextmanager
