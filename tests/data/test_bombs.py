@@ -6,6 +6,7 @@ import base64
 import gzip
 import io
 import resource
+import signal
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +20,6 @@ from mechanisms.data.excel_file import MAX_UNPACKED
 from mechanisms.data.table import MAX_CELLS
 from tests.data.files import as_parquet, as_workbook, read, refusal
 from tests.data.test_formats import HEADER, parts_of, sheet, zipped
-from tests.mutating import at_most
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 SECONDS = 20
@@ -145,13 +145,20 @@ READ: dict[str, tuple[str, Callable[[], bytes]]] = {
 
 
 @contextmanager
-def within(room: int) -> Iterator[None]:
-    """Lets this process have so many bytes more than it has."""
-    usual = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (psutil.Process().memory_info().vms + room, usual[1]))
+def within_bounds() -> Iterator[None]:
+    """Lets this process have so many bytes more than it has, and so many seconds of its own time."""
+
+    def late(*_: object) -> None:
+        raise TimeoutError
+
+    usual, handler = resource.getrlimit(resource.RLIMIT_AS), signal.signal(signal.SIGVTALRM, late)
+    resource.setrlimit(resource.RLIMIT_AS, (psutil.Process().memory_info().vms + ROOM, usual[1]))
+    signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
     try:
         yield
     finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, handler)
         resource.setrlimit(resource.RLIMIT_AS, usual)
 
 
@@ -159,7 +166,7 @@ def within(room: int) -> Iterator[None]:
 def test_a_bomb_is_refused_in_one_line_soon_and_within_bounds(bomb: str):
     suffix, made = REFUSED[bomb]
     raw = made()
-    with within(ROOM), at_most(SECONDS):
+    with within_bounds():
         line = refusal(raw, suffix)
     assert line is not None
     assert "\n" not in line
@@ -170,6 +177,6 @@ def test_a_bomb_is_refused_in_one_line_soon_and_within_bounds(bomb: str):
 def test_what_is_only_large_is_read_soon_and_within_bounds(bomb: str):
     suffix, made = READ[bomb]
     raw = made()
-    with within(ROOM), at_most(SECONDS):
+    with within_bounds():
         table = read(raw, suffix)
     assert len(table.frame) > 0
