@@ -166,13 +166,20 @@ def at_most(seconds: float) -> Iterator[None]:
 
 
 @contextmanager
-def within(room: int) -> Iterator[None]:
-    """Lets this process have so many bytes more than it has."""
-    usual = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (psutil.Process().memory_info().vms + room, usual[1]))
+def within_bounds() -> Iterator[None]:
+    """Lets this process have so many bytes more than it has, and so many seconds of its own time."""
+
+    def late(*_: object) -> None:
+        raise TimeoutError
+
+    usual, handler = resource.getrlimit(resource.RLIMIT_AS), signal.signal(signal.SIGVTALRM, late)
+    resource.setrlimit(resource.RLIMIT_AS, (psutil.Process().memory_info().vms + ROOM, usual[1]))
+    signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
     try:
         yield
     finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, handler)
         resource.setrlimit(resource.RLIMIT_AS, usual)
 
 
@@ -180,7 +187,7 @@ def within(room: int) -> Iterator[None]:
 def test_a_bomb_is_refused_in_one_line_soon_and_within_bounds(bomb: str):
     suffix, made = REFUSED[bomb]
     raw = made()
-    with within(ROOM), at_most(SECONDS):
+    with within_bounds():
         line = refusal(raw, suffix)
     assert line is not None
     assert "\n" not in line
@@ -191,6 +198,6 @@ def test_a_bomb_is_refused_in_one_line_soon_and_within_bounds(bomb: str):
 def test_what_is_only_large_is_read_soon_and_within_bounds(bomb: str):
     suffix, made = READ[bomb]
     raw = made()
-    with within(ROOM), at_most(SECONDS):
+    with within_bounds():
         table = read(raw, suffix)
     assert len(table.frame) > 0
