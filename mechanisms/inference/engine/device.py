@@ -1,4 +1,4 @@
-"""The device that computes: which it is, its number format, its threads, and its memory."""
+"""The device that computes: which it is and why, its number format, its threads, and its memory."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import ctypes
 import gc
 import os
 import platform
+import re
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -20,24 +22,110 @@ import psutil
 import torch
 
 from mechanisms.errors import ModelUnavailable, UsageError
+from mechanisms.inference.engine.limits import cores, total_memory
 
+# Which device, and which number format.
+
+SETTING = "DPICL_DEVICE"
+AUTO, CPU, CUDA, MPS = "auto", "cpu", "cuda", "mps"
+_NAMES = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
+_BFLOAT16, _FLOAT16 = (8, 0), (7, 0)
+"""Compute capabilities from which a GPU multiplies these faster than float32."""
 _AMD = "AuthenticAMD"
 
 
-def best_device() -> torch.device:
-    """CUDA, then Apple's GPU, then the CPU."""
-    if torch.cuda.is_available():
-        return torch.device("cuda")
-    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+@dataclass(frozen=True)
+class Device:
+    """Where a model computes.
+
+    Attributes:
+        place: the device, with its number where there are several.
+        dtype: of weights and activations.
+        title: its name for a reader.
+        reason: why this device and this number format.
+    """
+
+    place: torch.device
+    dtype: torch.dtype
+    title: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.title}, {str(self.dtype).removeprefix('torch.')}: {self.reason}"
 
 
-def best_dtype(device: torch.device) -> torch.dtype:
-    """bfloat16 where the hardware multiplies it faster than float32 (docs/engine.md), float32 elsewhere.
+def chosen_device(asked: str | None = None) -> Device:
+    """The device that computes here.
+
+    Args:
+        asked: auto, cpu, cuda, cuda:1, mps; unless given, what `DPICL_DEVICE` says, else auto: CUDA, then Apple's GPU,
+            then the CPU.
+
+    Raises:
+        UsageError: there is no such device here.
+    """
+    asked = (asked or os.environ.get(SETTING, "")).strip().lower() or AUTO
+    if not _NAMES.fullmatch(asked):
+        raise UsageError(f"{SETTING} is auto, cpu, cuda, cuda:1 (a number) or mps, and not '{asked}'.")
+    missing = [_no_cuda(asked), "no Apple GPU that torch can use"]
+    if asked == AUTO:
+        if missing[0] is None:
+            return _cuda(torch.device(CUDA))
+        return _mps() if torch.backends.mps.is_available() else _cpu(missing[0])
+    if asked == CPU:
+        return _cpu("it was asked for")
+    if asked == MPS:
+        if torch.backends.mps.is_available():
+            return _mps()
+        raise UsageError(f"There is {missing[1]}: choose another device.")
+    if missing[0] is not None:
+        raise UsageError(f"'{asked}' cannot be used: {missing[0]}. Choose another device.")
+    return _cuda(torch.device(asked))
+
+
+def _no_cuda(asked: str) -> str | None:
+    """Why CUDA cannot be used here; None where it can."""
+    if torch.version.cuda is None and torch.version.hip is None:
+        return "this torch was built without CUDA"
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        try:
+            count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        except RuntimeError as error:  # a driver that breaks while it is asked
+            return f"the NVIDIA driver does not answer ({str(error).splitlines()[0]})"
+    if count == 0:
+        told = " ".join(str(each.message) for each in heard)
+        return "the CUDA driver is too old for this torch" if "too old" in told else "no NVIDIA GPU is there"
+    number = int(asked.partition(":")[2] or 0)
+    return None if number < count else f"there are only {count} GPUs, counted from 0"
+
+
+def _cuda(place: torch.device) -> Device:
+    major, minor = torch.cuda.get_device_capability(place)
+    dtype, reason = torch.float32, "multiplies nothing shorter fast"
+    if (major, minor) >= _BFLOAT16:
+        dtype, reason = torch.bfloat16, "multiplies bfloat16 fast"
+    elif (major, minor) >= _FLOAT16:
+        dtype, reason = torch.float16, "multiplies float16 fast, and bfloat16 not; logits are float32"
+    title = f"{torch.cuda.get_device_name(place)} ({place})"
+    return Device(place, dtype, title, f"compute capability {major}.{minor} {reason}")
+
+
+def _mps() -> Device:
+    return Device(torch.device(MPS), torch.float32, "Apple GPU", "it has no float64, which the CPU computes")
+
+
+def _cpu(reason: str) -> Device:
+    return Device(torch.device(CPU), cpu_dtype(), "CPU", reason)
+
+
+def cpu_dtype() -> torch.dtype:
+    """bfloat16 where the processor multiplies it faster than float32 (research/docs/engine.md), float32 elsewhere.
 
     Intel's processors with bfloat16 instructions but without tiles (AMX) multiply faster in float32; AMD's and ARM's
     do not.
     """
-    if device.type != "cpu" or torch.cpu._is_amx_tile_supported():
+    if torch.cpu._is_amx_tile_supported():
         return torch.bfloat16
     arm = platform.machine().lower() in ("arm64", "aarch64")
     fast = (arm or _made_by_amd()) and torch.ops.mkldnn._is_mkldnn_bf16_supported()
@@ -51,6 +139,28 @@ def _made_by_amd() -> bool:
         if _AMD in Path("/proc/cpuinfo").read_text(encoding="utf-8"):
             return True
     return _AMD in platform.processor()
+
+
+def prepare(device: Device) -> None:
+    """Let a GPU compute the same numbers in every run: deterministic kernels, and no shortened float32 products."""
+    if device.place.type == CUDA:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+        torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+
+
+def in_parts(model: Any) -> bool:
+    """Whether a model's layers lie on several devices, or on the disk."""
+    return len(set(map(str, getattr(model, "hf_device_map", {}).values()))) > 1
+
+
+def device_of(model: Any) -> torch.device:
+    """Where a model's inputs go: its device, or the first GPU of a model in parts."""
+    if not in_parts(model):
+        return torch.device(model.device)
+    return torch.device(next((each for each in model.hf_device_map.values() if each not in (CPU, "disk")), CPU))
 
 
 # Threads meet at a barrier after every operation: one that has lost its core to another process keeps the others
@@ -110,7 +220,7 @@ class Threads:
 @cache
 def threads_by_load() -> Threads:
     """The one instance of this process. A second one would start from the number that the first has set."""
-    return Threads(torch.get_num_threads(), psutil.cpu_count() or 1)
+    return Threads(min(torch.get_num_threads(), cores()), psutil.cpu_count() or 1)
 
 
 # Telling the C library to keep freed memory.
@@ -182,7 +292,7 @@ class DeviceRoom:
     @classmethod
     def of(cls, model: Any) -> DeviceRoom:
         """Measure the room beside a loaded model."""
-        config, device = model.config.get_text_config(), model.device
+        config, device = model.config.get_text_config(), device_of(model)
         item = torch.finfo(model.dtype).bits // 8
         heads = config.num_attention_heads
         key_heads = getattr(config, "num_key_value_heads", None) or heads
@@ -190,12 +300,16 @@ class DeviceRoom:
         inner = getattr(config, "intermediate_size", None) or 4 * config.hidden_size
         # Of a CPU a fixed part, since its memory also holds the data.
         on_gpu = device.type == "cuda"
-        free = torch.cuda.mem_get_info(device)[0] if on_gpu else int(psutil.virtual_memory().total * 3 // 5)
+        free = torch.cuda.mem_get_info(device)[0] if on_gpu else total_memory() * 3 // 5
+        busy, most, at_once = _CPU if device.type == "cpu" else _ACCELERATOR
+        state_bytes = (3 * inner + 6 * config.hidden_size) * item
         return cls(
             free,
-            *(_CPU if device.type == "cpu" else _ACCELERATOR),
+            busy,
+            most,
+            max(1, min(at_once, free // _SHARE_OF_A_CHUNK // state_bytes)),
             cache_bytes=2 * config.num_hidden_layers * key_heads * head_width * item,
-            state_bytes=(3 * inner + 6 * config.hidden_size) * item,
+            state_bytes=state_bytes,
             score_bytes=heads * (8 + item),
         )
 
@@ -274,6 +388,10 @@ def retry_when_out_of_memory(work: Callable[[DeviceRoom], _T], room: DeviceRoom,
     return work(room)
 
 
+_WORDS_OF_FULL = ("out of memory", "allocate memory", "cublas_status_alloc_failed", "cudnn_status_alloc_failed")
+"""torch has no type of its own for the memory of a processor, of Apple's GPU, or of CUDA's libraries."""
+
+
 def _ran_out(error: Exception) -> bool:
-    # torch has no type of its own for a processor's memory
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "allocate memory" in str(error)
+    told = str(error).lower()
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(each in told for each in _WORDS_OF_FULL)

@@ -12,6 +12,7 @@ from transformers import AttentionInterface, Cache, PreTrainedModel
 from transformers.cache_utils import CacheLayerMixin
 from transformers.masking_utils import AttentionMaskInterface, eager_mask, remap_positions_for_packed_sequence
 
+from mechanisms.inference.engine.device import device_of, in_parts
 from mechanisms.inference.language_model import Tokens
 
 # Attention whose result for a row does not depend on the other rows of the batch, to the bit.
@@ -327,7 +328,8 @@ class OutputHead:
         self.separable = self._is_one_matrix()
 
     def _is_one_matrix(self) -> bool:
-        if not isinstance(self._matrix, torch.nn.Linear) or self._model.base_model is self._model:
+        # Of a quantised head, and of a model in parts, the weights are not at hand.
+        if type(self._matrix) is not torch.nn.Linear or self._model.base_model is self._model or in_parts(self._model):
             return False
         inputs = {"input_ids": torch.tensor([[1, 2, 3]], device=self._model.device)}
         with torch.inference_mode():
@@ -354,6 +356,9 @@ class OutputHead:
         if not self.separable:
             return features if columns is None else features[..., columns]
         if columns is None:
+            if features.dtype == torch.float16:  # coarser than logits may be
+                bias = self._matrix.bias
+                return linear(features.float(), self._matrix.weight.float(), None if bias is None else bias.float())
             return linear(features, self._matrix.weight, self._matrix.bias)
         # One product a row: a single matrix product would choose its blocking, and so its rounding, by the row count.
         weights = self._matrix.weight[columns].float().t().expand(len(features), -1, -1)
@@ -379,7 +384,7 @@ class ForwardPass:
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
-        self.device: torch.device = model.device
+        self.device: torch.device = device_of(model)
         self.layers: int = model.config.get_text_config().num_hidden_layers
         self.head = OutputHead(model)
         self.branches: bool = self.head.separable and attends_to_everything(model.config)

@@ -14,6 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from mechanisms.errors import UsageError
 from mechanisms.inference.engine.device import (
+    MPS,
     DeviceRoom,
     Threads,
     keep_freed_memory,
@@ -228,6 +229,11 @@ class TransformersModel:
         return [bos] if bos is not None and self.tokenizer("")["input_ids"][:1] == [bos] else []
 
 
+def log_probabilities(logits: torch.Tensor) -> torch.Tensor:
+    """In float64, on the host where the device has none."""
+    return torch.log_softmax((logits.cpu() if logits.device.type == MPS else logits).double(), dim=-1)
+
+
 class TransformersSession:
     """A session whose rows are computed in chunks of one shape, each with its own cache.
 
@@ -295,7 +301,7 @@ class TransformersSession:
             else:
                 chosen = torch.from_numpy(columns).to(self._forward.device)
                 logits = self._head.logits(self._features[: self._count][rows], chosen)
-            return np.asarray(logits[:, -1].double().cpu().numpy())
+            return np.asarray(logits[:, -1].cpu().double().numpy())
 
     @report_out_of_memory()
     def advance(self, tokens: Tokens) -> None:
@@ -342,15 +348,15 @@ class TransformersSession:
 
     def _score(self, chunk: Chunk, features: torch.Tensor, continuation: Tokens) -> Floats:
         length, tokens, mask = chunk.cache.get_seq_length(), chunk.tokens, chunk.mask
-        total = torch.zeros(chunk.rows, dtype=torch.float64, device=features.device)
+        total = torch.zeros(chunk.rows, dtype=torch.float64)
         for i, token in enumerate(continuation):
             if i:
                 chunk.append(torch.full((chunk.rows, 1), continuation[i - 1]))
                 features = self._computed(chunk)
-            total += torch.log_softmax(self._head.logits(features)[:, -1].double(), dim=-1)[:, token]
+            total += log_probabilities(self._head.logits(features)[:, -1])[:, token].cpu()
         chunk.cache.fill(length)
         chunk.tokens, chunk.mask = tokens, mask
-        return np.asarray(total.cpu().numpy())
+        return np.asarray(total.numpy())
 
     @report_out_of_memory()
     def scores(self, continuations: Sequence[Tokens]) -> Floats:
@@ -368,10 +374,10 @@ class TransformersSession:
             size = next(each for each in sizes if self._slots.alike(each, nodes))
             parts = [self._forward.ahead(chunk, slice(i, i + size), tree) for i in range(0, chunk.rows, size)]
             states = torch.cat([features, torch.cat(parts)], dim=1)
-        total = torch.zeros((chunk.rows, len(tree.continuations)), dtype=torch.float64, device=features.device)
+        total = torch.zeros((chunk.rows, len(tree.continuations)), dtype=torch.float64)
         for place, path in enumerate(tree.paths):
             # A path at a time: so many rows are known to be alike, and a vocabulary is large.
             logits = self._head.logits(states[:, place : place + 1].contiguous())[:, -1]
             going, tokens = tree.after(path)
-            total[:, going] += torch.log_softmax(logits.double(), dim=-1)[:, tokens]
-        return np.asarray(total.cpu().numpy())
+            total[:, going] += log_probabilities(logits)[:, tokens].cpu()
+        return np.asarray(total.numpy())

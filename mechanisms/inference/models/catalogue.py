@@ -9,20 +9,28 @@ import struct
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import torch
 from huggingface_hub import snapshot_download
 from huggingface_hub.utils import logging as hub_logging
 from safetensors import SafetensorError
-from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    BitsAndBytesConfig,
+    GgufConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 from transformers.utils import logging
 
-from mechanisms.errors import ModelUnavailable
-from mechanisms.inference.engine.device import best_device, best_dtype, threads_by_load, threads_said
+from mechanisms.errors import ModelUnavailable, UsageError
+from mechanisms.inference.engine.device import CPU, CUDA, Device, chosen_device, prepare, threads_by_load, threads_said
+from mechanisms.inference.engine.limits import available_memory
 from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.language_model import LanguageModel
 from mechanisms.inference.models import (
@@ -148,8 +156,8 @@ class ModelNeeds:
         """Bytes for its weights while it is loaded: what a run computes with them comes on top."""
         if self.parameters is None:
             return None
-        item = best_dtype(best_device()).itemsize
-        return self.parameters * (item if self.converted else max(item, _WHILE_CONVERTING))
+        bits = _BITS.get(weights_said(), 8 * chosen_device().dtype.itemsize)
+        return self.parameters * (bits if self.converted else max(bits, 8 * _WHILE_CONVERTING)) // 8
 
 
 def needs(name: str) -> ModelNeeds:
@@ -171,10 +179,31 @@ def needs(name: str) -> ModelNeeds:
     return ModelNeeds(parameters_in_folder(source), True)
 
 
-def available_memory() -> int:
-    """Bytes that a model may take: of the machine, or of its accelerator where that has less."""
-    free = int(psutil.virtual_memory().available)
-    return min(free, torch.cuda.mem_get_info()[0]) if torch.cuda.is_available() else free
+WEIGHTS = "DPICL_WEIGHTS"
+_BITS = {"8bit": 9, "4bit": 5}
+"""What a parameter takes, with the scales of its block."""
+_USABLE = 0.9
+"""Of a GPU's free memory, for weights that lie on it alone."""
+
+
+def weights_said() -> str:
+    """Whether the environment asks for weights in 8 or 4 bits; empty where it does not.
+
+    Raises:
+        UsageError: it asks for something else, or for what cannot be had here.
+    """
+    said = os.environ.get(WEIGHTS, "").strip().lower()
+    if said and said not in _BITS:
+        raise UsageError(f"{WEIGHTS} is 8bit or 4bit, or is left out.")
+    if said and (chosen_device().place.type != CUDA or find_spec("bitsandbytes") is None):
+        raise UsageError(f"{WEIGHTS}={said} needs an NVIDIA GPU and bitsandbytes: pip install bitsandbytes")
+    return said
+
+
+def free_memory() -> tuple[int, int]:
+    """Bytes that a model may take: of the device that computes, and of the machine besides."""
+    device = chosen_device().place
+    return (torch.cuda.mem_get_info(device)[0], available_memory()) if device.type == CUDA else (available_memory(), 0)
 
 
 def refuse_too_large(name: str, freed: int = 0) -> ModelNeeds:
@@ -183,7 +212,7 @@ def refuse_too_large(name: str, freed: int = 0) -> ModelNeeds:
     Args:
         freed: bytes that will be free once the present model is gone.
     """
-    found, free = needs(name), available_memory() + freed
+    found, free = needs(name), sum(free_memory()) + freed
     needed = found.memory
     if needed is not None and needed > free:
         raise ModelUnavailable(
@@ -231,30 +260,47 @@ def load_model(
         tell(READING if known.converted else CONVERTING)
         source = converted(gguf)
     tell(READING if known.on_disk else FETCHING)
-    device = best_device()
-    model, tokenizer = _read(name, source)
+    device = chosen_device()
+    prepare(device)
+    model, tokenizer = _read(name, source, dtype=device.dtype, **_placement(known, device))
     refuse_by_config(model.config)
     sha256 = _digest(source, model) if gguf is None else remembered_digest(gguf)
     # The embedded model learns more from examples in plain text than in its chat template (research/docs/engine.md).
     chat = name != EMBEDDED
-    loaded = TransformersModel(label, sha256, model.to(device), tokenizer, chat=chat)
+    loaded = TransformersModel(label, sha256, model, tokenizer, chat=chat)
     tell(TESTING)
     refuse_by_test(loaded)  # with one number of threads: it compares bits
-    if device.type == "cpu" and not fixed:
+    if device.place.type == CPU and not fixed:
         loaded.threads = threads_by_load()
     return loaded
 
 
-def _read(name: str, source: Path | str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def _placement(known: ModelNeeds, device: Device) -> dict[str, Any]:
+    """Where accelerate puts the weights: on the device, or over all GPUs and the memory if they are larger."""
+    asked: dict[str, Any] = {}
+    if said := weights_said():
+        bits = {"load_in_8bit": said == "8bit", "load_in_4bit": said == "4bit"}
+        asked["quantization_config"] = BitsAndBytesConfig(**bits, bnb_4bit_compute_dtype=device.dtype)
+    free, beside = free_memory()
+    if device.place.type == CPU:
+        return {}
+    if device.place.type != CUDA or (known.memory is not None and known.memory <= _USABLE * free):
+        return asked | {"device_map": {"": device.place}}
+    # All GPUs, or the one that was asked for.
+    room = {} if device.place.index is None else {"max_memory": {device.place.index: int(_USABLE * free), CPU: beside}}
+    return asked | room | {"device_map": "auto"}
+
+
+def _read(name: str, source: Path | str, **how: Any) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     local = isinstance(source, Path)
     try:
         model = AutoModelForCausalLM.from_pretrained(
             source,
-            dtype=best_dtype(best_device()),
             local_files_only=local,
             use_safetensors=True,  # pickles run code
             trust_remote_code=False,  # unless told so, transformers asks on the terminal
             attn_implementation="eager",  # a config may name another to be fetched; the engine sets its own
+            **how,
         )
         tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local, trust_remote_code=False)
     except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:

@@ -20,7 +20,10 @@ pytestmark = pytest.mark.slow
 
 ERRORS = (
     MemoryError(),
-    torch.OutOfMemoryError("CUDA out of memory"),
+    torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+    RuntimeError("CUDA error: out of memory"),
+    RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+    RuntimeError("MPS backend out of memory (MPS allocated: 9.00 GB, other allocations: 1.00 GB)"),
     RuntimeError("[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory: you tried"),
 )
 
@@ -67,7 +70,7 @@ def walk(model, count: int) -> list[np.ndarray]:
     return [*seen, session.logits(), session.score([7, 6])]
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: str(error)[:20])
 def test_passes_become_smaller_and_say_the_same(random_model, error):
     model = model_with(EDGES["single tokens"], random_model.tokenizer)
     usual = walk(model, 8)

@@ -16,7 +16,7 @@ from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM, Mi
 from mechanisms.asking import Asked
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import QueryPrompt, WritingPrompt
-from mechanisms.inference.engine.device import best_device, best_dtype
+from mechanisms.inference.engine.device import chosen_device
 from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.models import gguf_in_wheel
 from mechanisms.inference.models.catalogue import converted, refuse_by_config, refuse_by_test
@@ -249,7 +249,7 @@ a_row = st.lists(token_ids, max_size=CAP)
 others = st.lists(st.tuples(a_row, token_ids), min_size=ROWS - 1, max_size=ROWS - 1)
 
 
-OWN = best_dtype(best_device())
+OWN = chosen_device().dtype
 """What this machine computes in; the other one is for the night."""
 OTHER = torch.bfloat16 if OWN is torch.float32 else torch.float32
 
