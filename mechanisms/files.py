@@ -19,11 +19,15 @@ from mechanisms.errors import StudioError, UsageError
 _KEY_BYTES = 32
 
 
-def data_folder() -> Path:
-    """`DPICL_HOME`, or the platform's usual place; created with mode 0700."""
+def data_place() -> Path:
+    """`DPICL_HOME`, or the platform's usual place, whether it is there or not."""
     default = Path(os.environ.get("XDG_DATA_HOME", Path.home() / ".local" / "share")) / "dpicl-studio"
-    folder = Path(os.environ.get("DPICL_HOME", default))
-    return _made(folder, 0o700)
+    return Path(os.environ.get("DPICL_HOME", default))
+
+
+def data_folder() -> Path:
+    """`data_place`, created with mode 0700."""
+    return _made(data_place(), 0o700)
 
 
 def cache_folder() -> Path:

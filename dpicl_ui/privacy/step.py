@@ -47,8 +47,7 @@ class ModelChoice:
                 self._build()
 
     def _build(self) -> None:
-        names = [(f"{each.description}{'' if each.available else ' (not installed)'}", each.name)
-                 for each in available_models()]  # fmt: skip
+        names = [(str(each), each.name) for each in available_models()]
         if not self._loader.listed_at_start:
             names.insert(0, ("The model that this server started with", AT_START))
         at_start = self._loader.name if self._loader.listed_at_start else AT_START

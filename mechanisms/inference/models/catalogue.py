@@ -163,17 +163,17 @@ class ModelNeeds:
 def needs(name: str) -> ModelNeeds:
     """What a model needs, by the name that `load_model` takes."""
     _, source = located(name)
+    listed = next((each.parameters for each in available_models() if each.name == name), None)
     if isinstance(source, str):
         try:
             source = Path(snapshot_download(source, local_files_only=True))
         except (OSError, ValueError):  # not there, or no id
-            return ModelNeeds(None, False)
+            return ModelNeeds(listed, False)
         if not any(source.glob("*.safetensors")):
-            return ModelNeeds(None, False)
+            return ModelNeeds(listed, False)
     if source.is_file():
         folder = conversion_of(source)
         if not converted_before(folder):
-            listed = next((each.parameters for each in available_models() if each.name == name), None)
             return ModelNeeds(listed or parameters_in_gguf(source), True, converted=False)
         source = folder
     return ModelNeeds(parameters_in_folder(source), True)
