@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from mechanisms.accounting import PrivacyLedger, database, fingerprint
+from mechanisms.accounting import PrivacyLedger, fingerprint, known_rows
 from mechanisms.accounting import ledger as ledger_module
 from mechanisms.accounting.account import as_csv
 from mechanisms.api import mark_test_file
@@ -29,7 +29,7 @@ SHARED = Record("a row that an earlier file and a test file have as well", "red"
 def world(tmp_path, monkeypatch):
     """Earlier runs, a run on the data, a test file that is scored, and then what is told in public."""
     homes = (tmp_path / str(i) for i in itertools.count())
-    for module in (database, ledger_module):
+    for module in (known_rows, ledger_module):
         monkeypatch.setattr(module, "now", lambda: "now")
 
     def release(own: Dataset, tape) -> None:
