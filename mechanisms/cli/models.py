@@ -31,10 +31,8 @@ def _models(options: argparse.Namespace) -> None:
         print(f"Device: {document['device']}\nDefault: {document['default']}\n")
         print(f"{'model':38} {'memory':>8} {'time':>6}  what it is (time: times the embedded model, by size alone)")
         for each in found:
-            here = "" if each["available"] else "; to be fetched: models fetch --model NAME"
-            print(
-                f"{each['name']:38} {each['memory'] / 1e9:5.1f} GB {each['times']:5.1f}x  {each['description']}{here}"
-            )
+            about = each["description"] + ("" if each["available"] else "; to be fetched: models fetch --model NAME")
+            print(f"{each['name']:38} {each['memory'] / 1e9:5.1f} GB {each['times']:5.1f}x  {about}")
         return
     model = api.load_model(options.model)
     if options.verb == "use":
