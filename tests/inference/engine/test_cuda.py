@@ -1,0 +1,38 @@
+"""A model on an NVIDIA GPU: rows do not touch each other, and its numbers are those of the CPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from mechanisms.inference.engine.device import SETTING, chosen_device
+from mechanisms.inference.models.catalogue import load_model
+from tests.small_model import small_model
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="NO NVIDIA GPU: CUDA was not tested"),
+]
+
+
+def says(model) -> list[np.ndarray]:
+    session = model.open([5, 6], [[300 + row] for row in range(7)], 4, 2)
+    seen = [session.logits()]
+    session.advance(range(400, 407))
+    return [*seen, session.logits(np.arange(9)), session.scores([[7, 6], [7, 9]])]
+
+
+def test_a_model_loads_there_which_tests_its_rows(monkeypatch):
+    monkeypatch.setenv(SETTING, "cuda")
+    model = load_model(small_model())
+    assert model.model.device.type == "cuda"
+    assert model.model.dtype == chosen_device().dtype
+
+
+def test_it_says_what_the_cpu_says(monkeypatch):
+    monkeypatch.setenv(SETTING, "cuda")
+    there = says(load_model(small_model()))
+    monkeypatch.setenv(SETTING, "cpu")
+    for mine, other in zip(says(load_model(small_model())), there, strict=True):
+        np.testing.assert_allclose(mine, other, atol=0.3)
