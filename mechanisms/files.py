@@ -17,12 +17,15 @@ from mechanisms.errors import StudioError, UsageError
 # The user's data folder: the ledger and the key of digests and signatures live here, readable by the user alone.
 
 _KEY_BYTES = 32
+_SPACE_DISK = Path("/data")
+"""Where a Hugging Face Space keeps files over a restart, if its owner has asked for a disk."""
 
 
 def data_place() -> Path:
-    """`DPICL_HOME`, or the platform's usual place, whether it is there or not."""
-    default = Path(os.environ.get("XDG_DATA_HOME", Path.home() / ".local" / "share")) / "dpicl-studio"
-    return Path(os.environ.get("DPICL_HOME", default))
+    """`DPICL_HOME`, or a Space's persistent disk, or the platform's usual place, whether it is there or not."""
+    usual = Path(os.environ.get("XDG_DATA_HOME", Path.home() / ".local" / "share"))
+    kept = _SPACE_DISK if os.environ.get("SPACE_ID") and os.access(_SPACE_DISK, os.W_OK) else usual
+    return Path(os.environ.get("DPICL_HOME", kept / "dpicl-studio"))
 
 
 def data_folder() -> Path:

@@ -32,6 +32,8 @@ _NAMES = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 _BFLOAT16, _FLOAT16 = (8, 0), (7, 0)
 """Compute capabilities from which a GPU multiplies these faster than float32."""
 _AMD = "AuthenticAMD"
+_ZERO = "SPACES_ZERO_GPU"
+"""Set on a Hugging Face Space whose GPU is lent by the call."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,8 @@ def chosen_device(asked: str | None = None) -> Device:
 
 def _no_cuda(asked: str) -> str | None:
     """Why CUDA cannot be used here; None where it can."""
+    if os.environ.get(_ZERO):
+        return "ZeroGPU lends a GPU to single calls, and a run keeps its model on one"
     if torch.version.cuda is None and torch.version.hip is None:
         return "this torch was built without CUDA"
     with warnings.catch_warnings(record=True) as heard:

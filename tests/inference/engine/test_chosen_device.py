@@ -64,6 +64,14 @@ def test_a_driver_that_is_too_old_is_said(monkeypatch):
         chosen_device("cuda")
 
 
+def test_a_space_that_lends_its_gpu_by_the_call_computes_on_the_cpu(monkeypatch):
+    gpus(monkeypatch, (9, 0))
+    monkeypatch.setenv("SPACES_ZERO_GPU", "1")
+    assert "ZeroGPU" in chosen_device().reason
+    with pytest.raises(UsageError, match="ZeroGPU"):
+        chosen_device("cuda")
+
+
 def test_a_driver_that_breaks_is_said(monkeypatch):
     def broken() -> bool:
         raise RuntimeError("Unexpected error from cudaGetDeviceCount()\nmore")

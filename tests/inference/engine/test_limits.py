@@ -7,6 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from mechanisms import files
 from mechanisms.inference.engine import limits
 
 GIB = 2**30
@@ -68,3 +69,13 @@ def test_without_limits_it_is_the_machine(groups, cpu):
 def test_nothing_is_left_of_a_group_that_is_full(groups):
     groups("0::/\n", **{"memory.max": "10", "memory.current": "20"})
     assert limits.available_memory() == 0
+
+
+def test_a_spaces_disk_keeps_the_ledger(monkeypatch, tmp_path):
+    monkeypatch.delenv("DPICL_HOME", raising=False)
+    monkeypatch.setattr(files, "_SPACE_DISK", tmp_path)
+    assert not files.data_place().is_relative_to(tmp_path)
+    monkeypatch.setenv("SPACE_ID", "me/studio")
+    assert files.data_place() == tmp_path / "dpicl-studio"
+    monkeypatch.setattr(files, "_SPACE_DISK", tmp_path / "none")
+    assert not files.data_place().is_relative_to(tmp_path)
