@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from mechanisms.accounting import LedgerRun
 from mechanisms.demos.demo_set import DemoSet
@@ -146,14 +146,22 @@ class PlannedStage(ABC):
     def task(self) -> str:
         """What its units do, as the rest of a sentence that begins with them."""
 
-    def check(self, event: Release) -> None:
+    def check(self, event: Any) -> None:
         """Refuse a release (of a type in `releases`) that was not paid for or does not fit the plan: files come from
         anywhere."""
         assert isinstance(event, self.releases)
 
-    @abstractmethod
     def begin(self, state: RunState) -> Step:
         """The stage's step in a run; it has read nothing yet. A UsageError where the model is too small for it."""
+        return OneRelease(self, state)
+
+    def ask(self, state: RunState) -> Iterator[CuratorEvent]:
+        """Of a stage that asks its units once: public events and progress, and last the release."""
+        raise NotImplementedError
+
+    def take(self, state: RunState, event: Any) -> None:
+        """Update the state by the release."""
+        raise NotImplementedError
 
 
 class Step(Protocol):
@@ -292,35 +300,24 @@ def part_of(key: Key) -> str:
     return f"write {key[0]} {key[1]}"
 
 
-P = TypeVar("P", bound=PlannedStage)
+class OneRelease:
+    """The step of a stage that asks its units once, and releases once what they say."""
 
-
-class OneRelease(ABC, Generic[P]):
-    """A step that asks its units once, and releases once what they say."""
-
-    def __init__(self, stage: P, state: RunState) -> None:
+    def __init__(self, stage: PlannedStage, state: RunState) -> None:
         self._stage, self._state = stage, state
         self._done = False
 
     def events(self, run: LedgerRun | None, journal: RunJournal | None) -> Iterator[Sequence[CuratorEvent]]:
         if self._done:
             return
-        for event in self._asked():
+        for event in self._stage.ask(self._state):
             if isinstance(event, Release) and run and journal:
                 run.mark(release_name(self._stage.name, event), journal.lines(event))
             yield [event]
-
-    @abstractmethod
-    def _asked(self) -> Iterator[CuratorEvent]:
-        """Public events and progress, and last the release."""
 
     def apply(self, event: CuratorEvent) -> None:
         if isinstance(event, SetsCompared):
             self._state.compared = event
         if isinstance(event, self._stage.releases):
             self._done = True
-            self._take(event)
-
-    @abstractmethod
-    def _take(self, event: Release) -> None:
-        """Update the state by the release."""
+            self._stage.take(self._state, event)
