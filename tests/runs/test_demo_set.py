@@ -86,12 +86,9 @@ def test_the_schema_knows_the_recipes_and_stages_that_there_are():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.update(format="other"), FORMAT),
         (lambda d: d.update(format=[FORMAT]), FORMAT),
         (lambda d: d.pop("privacy"), FORMAT),
-        (lambda d: d["privacy"].update(unit="user:"), "privacy/unit"),
         (lambda d: d["privacy"].update(unit="record\n"), "privacy/unit"),
-        (lambda d: d["privacy"].update(epsilon=0.5), "privacy/accountants/claimed/epsilon"),
         (lambda d: d["privacy"]["parameters"].pop("sizes"), "privacy/parameters"),
         (lambda d: d["privacy"]["parameters"].update(sizes={"a": 2**53 + 1}), "not JSON"),
         (lambda d: d["privacy"]["spent_before"].update(epsilon=float("nan")), "not JSON"),
