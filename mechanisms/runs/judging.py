@@ -21,12 +21,12 @@ from scipy.special import softmax
 
 from mechanisms.data.sizes import Unit, units_of
 from mechanisms.demos.demo_set import DemoSet
-from mechanisms.demos.findings import Baselines, PublicSet, Score
+from mechanisms.demos.findings import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT, Baselines, PublicSet, Score
 from mechanisms.evaluation.reader import Classifier, reported
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats, Integers, Randomness
-from mechanisms.records import Dataset
-from mechanisms.runs.events import CandidateSet, StageProgress
+from mechanisms.records import Dataset, Demonstration
+from mechanisms.runs.events import StageProgress
 from mechanisms.tallies import masses, mean_contribution, weights
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Judging:
     """State of the judging stages of one run: corrections, the score, and readings, so that no unit is read twice.
 
     Attributes:
-        sets: zero-shot, public only, and the run's own.
+        sets: those that rows read under, by name: without demonstrations, with public ones, and the run's own.
         corrections: what is added to each label's log-probability under a set, shape (labels,), once it is measured.
     """
 
@@ -93,7 +93,7 @@ class Judging:
         self,
         plan: Plan,
         parts: Mapping[str, Dataset],
-        sets: tuple[CandidateSet, CandidateSet, CandidateSet],
+        sets: Mapping[str, tuple[Demonstration, ...]],
         model: LanguageModel,
         randomness: Randomness,
         held_out: bool,
@@ -114,15 +114,14 @@ class Judging:
         self.target: Floats = mass / mass.sum()
 
     def read(
-        self, stage: str, candidate: CandidateSet, chosen: Integers, before: float, share: float
+        self, stage: str, name: str, chosen: Integers, before: float, share: float
     ) -> Generator[StageProgress, None, Floats]:
         """Log-probabilities of the chosen units' rows, unit by unit; progress rises from `before` by `share`."""
-        units, name = self._units_of(stage), candidate.name
-        part = id(self._parts[stage])
+        units, part = self._units_of(stage), id(self._parts[stage])
         missing = [i for i in chosen.tolist() if (part, name, i) not in self._known]
         wanted = [units[i] for i in missing]
         total = max(1, sum(map(len, wanted)))
-        reading = self._under(candidate).reading([record.text for unit in wanted for record in unit])
+        reading = self._under(name).reading([record.text for unit in wanted for record in unit])
         scores = yield from reported(reading, lambda done: StageProgress(stage, before + share * (done / total)))
         ends = np.cumsum([len(unit) for unit in wanted])[:-1]
         for i, own in zip(missing, np.split(scores, ends) if missing else [], strict=True):
@@ -141,34 +140,33 @@ class Judging:
             self._units[id(part)] = units_of(part, self.plan.spec.max_unit_records)
         return self._units[id(part)]
 
-    def _under(self, candidate: CandidateSet) -> Classifier:
+    def _under(self, name: str) -> Classifier:
         """The classifier with a set."""
-        if candidate.name not in self._classifiers:
-            self._classifiers[candidate.name] = Classifier(
+        if name not in self._classifiers:
+            self._classifiers[name] = Classifier(
                 self._model,
                 self.plan.template,
                 self.plan.labels,
-                candidate.demonstrations,
+                self.sets[name],
                 max_query_tokens=self.plan.spec.max_record_tokens,
             )
-        return self._classifiers[candidate.name]
+        return self._classifiers[name]
 
     def of_units(self, of_rows: Floats, units: Sequence[Unit]) -> Floats:
         """Contributions of units from those of their rows, each by the public weight of the row's label."""
         return of_units(of_rows * self._weights[truth_of(units, self.plan.labels)][:, None], units)
 
-    def correction(self, candidate: CandidateSet) -> Floats:
+    def correction(self, name: str) -> Floats:
         """The measured correction of a set; contextual calibration where none was measured."""
-        known = self.corrections.get(candidate.name)
-        return self._under(candidate).contextual if known is None else known
+        known = self.corrections.get(name)
+        return self._under(name).contextual if known is None else known
 
     def kept(self, demo_set: DemoSet) -> DemoSet:
         """The set with everything that has been released for it."""
-        zero_shot, public, own = self.sets
         labels = self.plan.labels
         measured = {name: dict(zip(labels, of.tolist(), strict=True)) for name, of in self.corrections.items()}
         baselines = None
-        if zero_shot.name in measured:
-            read = PublicSet(public.demonstrations, demo_set.template, measured.get(public.name))
-            baselines = Baselines(measured[zero_shot.name], read)
-        return replace(demo_set, prior=measured.get(own.name), baselines=baselines, score=self.score)
+        if ZERO_SHOT in measured:
+            read = PublicSet(self.sets[PUBLIC_ONLY], demo_set.template, measured.get(PUBLIC_ONLY))
+            baselines = Baselines(measured[ZERO_SHOT], read)
+        return replace(demo_set, prior=measured.get(DEMONSTRATIONS), baselines=baselines, score=self.score)

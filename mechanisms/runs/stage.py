@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from mechanisms.accounting import LedgerRun
 from mechanisms.demos.demo_set import DemoSet
-from mechanisms.demos.findings import Refusal
+from mechanisms.demos.findings import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT, Refusal
 from mechanisms.errors import UsageError
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Randomness
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.records import Dataset, Demonstration
 from mechanisms.runs.drafts import Drafts, Nearness, interleaved, write_drafts, write_samples
-from mechanisms.runs.events import CandidateSet, CuratorEvent, Drafting, Key, Release, SetsCompared
+from mechanisms.runs.events import CuratorEvent, Drafting, Key, Release, SetsCompared
 from mechanisms.runs.judging import Judging
 from mechanisms.runs.text import Gate, cleaned
 
@@ -233,11 +233,7 @@ class RunState:
     def judging(self) -> Judging:
         """What the judging stages share, once the set is made."""
         assert self.compared is not None
-        sets = (
-            CandidateSet("zero-shot", ()),
-            CandidateSet("public-only", self.compared.public),
-            CandidateSet("demonstrations", self.compared.own),
-        )
+        sets = {ZERO_SHOT: (), PUBLIC_ONLY: self.compared.public, DEMONSTRATIONS: self.compared.own}
         return Judging(self.plan, self.parts, sets, self.model, self.randomness, self.held_out)
 
     def try_the_model(self) -> Iterator[Drafting]:

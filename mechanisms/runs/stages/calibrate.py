@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass as checked
 
+from mechanisms.demos.findings import DEMONSTRATIONS
 from mechanisms.errors import UsageError
 from mechanisms.noise import Floats
 from mechanisms.privacy_events import PrivacyEvent
@@ -93,13 +94,12 @@ class Calibrate(PlannedStage):
         labels = len(self.plan.labels)
         judged = np.floor(randomness.uniform(len(units)) * _SETS).astype(np.int64)
         cells = np.zeros((len(units), _SETS, labels))
-        for k, candidate in enumerate(judging.sets):
+        for k, shown in enumerate(judging.sets):
             mine = everyone[judged == k]
-            scores = yield from judging.read(name, candidate, mine, k / 5, 1 / 5)
+            scores = yield from judging.read(name, shown, mine, k / 5, 1 / 5)
             cells[mine, k] = judging.of_units(preferences(scores, np.zeros(labels)), [units[i] for i in mine.tolist()])
         compared = tally.release(cells.reshape(len(units), _SETS * labels), randomness).reshape(_SETS, labels)
-        own = judging.sets[-1]
-        scores = yield from judging.read(name, own, everyone, 3 / 5, 2 / 5)
+        scores = yield from judging.read(name, DEMONSTRATIONS, everyone, 3 / 5, 2 / 5)
         offset, refined = step(compared[-1], judging.target, tally.deviation), []
         for _ in range(REFINEMENTS):
             noisy = tally.release(judging.of_units(preferences(scores, offset), units), randomness)
@@ -109,10 +109,10 @@ class Calibrate(PlannedStage):
 
     def take(self, state: RunState, event: PriorsReleased) -> None:
         judging, deviation = state.judging, self.tally.deviation
-        for candidate, noisy in zip(judging.sets, event.compared, strict=True):
-            judging.corrections[candidate.name] = step(np.array(noisy), judging.target, deviation)
+        for shown, noisy in zip(judging.sets, event.compared, strict=True):
+            judging.corrections[shown] = step(np.array(noisy), judging.target, deviation)
         for noisy in event.refined:
-            judging.corrections[judging.sets[-1].name] += step(np.array(noisy), judging.target, deviation)
+            judging.corrections[DEMONSTRATIONS] += step(np.array(noisy), judging.target, deviation)
 
 
 def _rows(noisy: Sequence[Floats] | Floats) -> tuple[tuple[float, ...], ...]:

@@ -99,13 +99,12 @@ class Score(PlannedStage):
         assert weighing is not None
         units, everyone = judging.everyone(name)
         truth, columns = truth_of(units, self.plan.labels), []
-        for k, candidate in enumerate(judging.sets):
-            scores = yield from judging.read(name, candidate, everyone, k / _ARMS, 1 / _ARMS)
-            columns.append(right(scores, judging.correction(candidate), truth))
+        for k, shown in enumerate(judging.sets):
+            scores = yield from judging.read(name, shown, everyone, k / _ARMS, 1 / _ARMS)
+            columns.append(right(scores, judging.correction(shown), truth))
         contributions = judging.of_units(tally.cells(np.stack(columns, axis=1)), units)
         cells = tally.release(contributions, state.randomness)
-        names = [candidate.name for candidate in judging.sets]
-        yield ScoreReleased(findings.Score.of_table(tally, cells, names, False, judging.held_out, weighing))
+        yield ScoreReleased(findings.Score.of_table(tally, cells, [*judging.sets], False, judging.held_out, weighing))
 
     def take(self, state: RunState, event: ScoreReleased) -> None:
         state.judging.score = event.score
