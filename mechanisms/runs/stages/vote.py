@@ -94,6 +94,11 @@ class Vote(PlannedStage):
             return tuple((f"{self.name} {label}", self.events) for label in self.plan.labels)
         return super().charges()
 
+    def votes_a_draft(self, label: str) -> float:
+        """Votes that a text of a label's ballot gets on average."""
+        assert self.plan.spec.drafts is not None
+        return self.plan.role(self.name) * self.plan.sizes[label] / self.plan.spec.drafts
+
     def work(self) -> Work:
         plan = self.plan
         assert plan.spec.drafts is not None
@@ -102,9 +107,9 @@ class Vote(PlannedStage):
         return Work(read=8 * drafts, written=0.8 * drafts * plan.spec.draft_tokens, embedded=voters + 1.5 * drafts)
 
     def warnings(self) -> Iterator[str]:
-        plan, who, label = self.plan, "users" if self.plan.by_user else "rows", self.plan.smallest
-        assert plan.spec.drafts is not None
-        votes, noise = plan.role(self.name) * plan.sizes[label] / plan.spec.drafts, self.tally.deviation
+        who = "users" if self.plan.by_user else "rows"
+        label = self.plan.smallest
+        votes, noise = self.votes_a_draft(label), self.tally.deviation
         if EXCESS * votes < CLEARANCE * noise:
             yield (
                 f"A draft of '{label}' gets about {votes:.2g} votes, and the noise on them is {noise:.2g}: its winners "
