@@ -56,7 +56,7 @@ from mechanisms.runs.events import CuratorEvent, RunCompleted, SetKept
 from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.run import run as run_events
 from mechanisms.runs.run_file import RunJournal
-from mechanisms.runs.score import ScoredSet, ScoreFound, ScoreRequest, of_demo_set, read_set, score_set
+from mechanisms.runs.score import USUAL_SHARE, ScoredSet, ScoreFound, of_demo_set, read_set, score_set
 from mechanisms.runs.spec import VOTE, RunSpec
 from mechanisms.runs.verification import Verification, verify
 
@@ -282,7 +282,7 @@ def score(
     *,
     epsilon: float,
     delta: float,
-    share: float = ScoreRequest.share,
+    share: float = USUAL_SHARE,
     prototypes_epsilon: float | None = None,
     model: LanguageModel | None = None,
     **settings: Any,
@@ -302,9 +302,10 @@ def score(
         UsageError: the set and the data set do not fit, or a value is out of range.
     """
     task = of_demo_set(scored) if isinstance(scored, DemoSet) else scored
-    request = ScoreRequest(RunSpec.of(epsilon=epsilon, delta=delta, **settings), share, prototypes_epsilon)
+    spec = RunSpec.of(epsilon=epsilon, delta=delta, **settings)
     embedder = None if prototypes_epsilon is None else load_embedder()
-    return score_set(dataset, task, request, model or default_model(), PrivacyLedger(), embedder)
+    used = model or default_model()
+    return score_set(dataset, task, spec, used, PrivacyLedger(), share, prototypes_epsilon, embedder)
 
 
 def read_any(path: str | Path) -> ScoredSet:

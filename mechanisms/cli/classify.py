@@ -21,7 +21,7 @@ from mechanisms.inference import LanguageModel
 from mechanisms.inference.models import default_name
 from mechanisms.inference.remote import KEY_VARIABLE, ChatServer, ServerAddress, key_from_environment
 from mechanisms.records import Dataset
-from mechanisms.runs.score import ScoredSet, ScoreFound, ScoreRequest
+from mechanisms.runs.score import USUAL_SHARE, ScoredSet, ScoreFound
 from mechanisms.sampling import ADJACENCY
 
 READER_URL, READER_MODEL = "--reader-url", "--reader-model"
@@ -193,7 +193,7 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--share",
         type=float,
-        default=ScoreRequest.share,
+        default=USUAL_SHARE,
         metavar="W",
         help="the part of the units that scores: in a recipe with roles, the scorers' (default: %(default)s)",
     )

@@ -7,7 +7,7 @@ each; a run that wrote more than it kept stated both numbers.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -95,7 +95,9 @@ def _planned(
     if asked is not None:
         values |= {"kind": asked.kind, "writer": asked.writer, "reader": asked.reader, "relation": asked.relation}
         values |= {"label_words": dict(asked.words), "sentence": asked.sentence}
-    _check_extent(demo_set.labels, values["shots"], values.get("written"))
+    shots = (each for each in (values["shots"], values.get("written")) if isinstance(each, int | float))
+    if len(demo_set.labels) > MOST_LABELS or len(demo_set.labels) * max(shots, default=1) > MOST_DEMONSTRATIONS:
+        raise UsageError(f"{WHERE}/shots_per_label: so many labels or demonstrations cannot be checked.")
     spec = _spec(values, stages is None)
     assert isinstance(spec.sizes, dict)
     if set(spec.sizes) != set(demo_set.labels):
@@ -147,21 +149,17 @@ def _of_writing(written: Mapping[str, Any], alone: bool) -> dict[str, Any]:
         place = _place("scheme", alone)
         raise UsageError(f"{place}: disjoint samples: version {LAST_READER} of DP-ICL Studio checks this file.")
     unit_rows = _value(written, "unit_rows", where)
-    configs = mechanism_class(values["mechanism"]), transform_class(values["transform"])
+    own: dict[str, Any] = {}
+    for config in (mechanism_class(values["mechanism"]), transform_class(values["transform"])):
+        for each in parameters(config):  # one that is not stated means what there was before there was a choice
+            name = each.flag.replace("-", "_")
+            stated = name in written or each.before is None
+            own[each.flag] = _value(written, name, where) if stated else each.before
     return values | {
-        "parameters": dict(_parameters(written, where, *configs)),
+        "parameters": own,
         "per_subset": None if unit_rows is True else _value(written, "per_subset", where),
         "written": _value(written, "shots_per_label", where),
     }
-
-
-def _parameters(written: Mapping[str, Any], where: str, *of: Any) -> Iterator[tuple[str, Any]]:
-    """Those of mechanism and transform; one that is not stated means what there was before there was a choice."""
-    for config in of:
-        for each in parameters(config):
-            name = each.flag.replace("-", "_")
-            stated = name in written or each.before is None
-            yield each.flag, _value(written, name, where) if stated else each.before
 
 
 def implied(written: Mapping[str, Any], *of: Any) -> set[str]:
@@ -191,13 +189,6 @@ def _within(stated: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise UsageError(f"{WHERE}/{name}: an object must stand here.")
     return value
-
-
-def _check_extent(labels: Collection[str], *shots: Any) -> None:
-    """Refuse a certificate with more labels or demonstrations than can be checked, before it is planned."""
-    most = max((each for each in shots if isinstance(each, int | float)), default=1)
-    if len(labels) > MOST_LABELS or len(labels) * most > MOST_DEMONSTRATIONS:
-        raise UsageError(f"{WHERE}/shots_per_label: so many labels or demonstrations cannot be checked.")
 
 
 def _measured(stated: Mapping[str, Any], sizes: Mapping[str, int]) -> MeasuredSizes | None:

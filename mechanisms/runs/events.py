@@ -181,14 +181,6 @@ class DemoCutOff:
 # Sets, and how a run ends.
 
 
-@plain(frozen=True)
-class CandidateSet:
-    """A set that rows read under; one without demonstrations is zero-shot."""
-
-    name: str
-    demonstrations: tuple[Demonstration, ...]
-
-
 @dataclass(frozen=True, config=LINE)
 class SetsCompared:
     """The sets that rows are about to read under, beside no demonstrations at all: one from public text alone, and the

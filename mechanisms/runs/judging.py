@@ -21,12 +21,12 @@ from scipy.special import softmax
 
 from mechanisms.data.sizes import Unit, units_of
 from mechanisms.demos.demo_set import DemoSet
-from mechanisms.demos.findings import Baselines, PublicSet, Score
+from mechanisms.demos.findings import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT, Baselines, PublicSet, Score
 from mechanisms.evaluation.reader import Classifier, reported
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats, Integers, Randomness
-from mechanisms.records import Dataset, PromptTemplate
-from mechanisms.runs.events import CandidateSet, StageProgress
+from mechanisms.records import Dataset, Demonstration
+from mechanisms.runs.events import StageProgress
 from mechanisms.tallies import masses, mean_contribution, weights
 
 if TYPE_CHECKING:
@@ -53,31 +53,10 @@ def step(noisy: Floats, target: Floats, deviation: float = 0.0) -> Floats:
     return np.asarray(found - found.mean())
 
 
-class Reader:
-    """A model reading private texts under any of some sets."""
-
-    def __init__(
-        self, model: LanguageModel, template: PromptTemplate, labels: Sequence[str], max_record_tokens: int
-    ) -> None:
-        self._model, self._template, self._labels, self._cap = model, template, labels, max_record_tokens
-        self._classifiers: dict[str, Classifier] = {}
-
-    def under(self, candidate: CandidateSet) -> Classifier:
-        """The classifier with a set."""
-        if candidate.name not in self._classifiers:
-            self._classifiers[candidate.name] = Classifier(
-                self._model, self._template, self._labels, candidate.demonstrations, max_query_tokens=self._cap
-            )
-        return self._classifiers[candidate.name]
-
-    def truth(self, units: Sequence[Unit]) -> NDArray[np.int64]:
-        """Positions of the labels of all rows, unit by unit."""
-        place = {label: i for i, label in enumerate(self._labels)}
-        return np.array([place[record.label] for unit in units for record in unit], dtype=np.int64)
-
-    def read(self, candidate: CandidateSet, units: Sequence[Unit]) -> Generator[int, None, Floats]:
-        """Log-probabilities of all rows, unit by unit, shape (rows, labels); tells how many are done."""
-        return self.under(candidate).reading([record.text for unit in units for record in unit])
+def truth_of(units: Sequence[Unit], labels: Sequence[str]) -> NDArray[np.int64]:
+    """Positions of the labels of all rows, unit by unit."""
+    place = {label: i for i, label in enumerate(labels)}
+    return np.array([place[record.label] for unit in units for record in unit], dtype=np.int64)
 
 
 def of_units(of_rows: Floats, units: Sequence[Unit]) -> Floats:
@@ -102,31 +81,11 @@ def right(scores: Floats, correction: Floats, truth: NDArray[np.int64]) -> NDArr
     return np.asarray(finite & ((scores + correction).argmax(axis=1) == truth))
 
 
-class _Readings:
-    """Cached readings of a stage's units, so that none is read twice; private."""
-
-    def __init__(self, units: Sequence[Unit], reader: Reader) -> None:
-        self.units, self._reader = units, reader
-        self._known: dict[tuple[str, int], Floats] = {}
-
-    def of(self, candidate: CandidateSet, chosen: Integers) -> Generator[float, None, Floats]:
-        """Log-probabilities of the chosen units' rows, unit by unit; tells the share that is done."""
-        missing = [i for i in chosen.tolist() if (candidate.name, i) not in self._known]
-        wanted = [self.units[i] for i in missing]
-        total = max(1, sum(map(len, wanted)))
-        scores = yield from reported(self._reader.read(candidate, wanted), lambda done: done / total)
-        ends = np.cumsum([len(unit) for unit in wanted])[:-1]
-        for i, part in zip(missing, np.split(scores, ends) if missing else [], strict=True):
-            self._known[candidate.name, i] = part
-        nothing = np.empty((0, scores.shape[1]))
-        return np.concatenate([nothing, *(self._known[candidate.name, i] for i in chosen.tolist())])
-
-
 class Judging:
-    """State of the judging stages of one run: readings, corrections, and the score.
+    """State of the judging stages of one run: corrections, the score, and readings, so that no unit is read twice.
 
     Attributes:
-        sets: zero-shot, public only, and the run's own.
+        sets: those that rows read under, by name: without demonstrations, with public ones, and the run's own.
         corrections: what is added to each label's log-probability under a set, shape (labels,), once it is measured.
     """
 
@@ -134,14 +93,17 @@ class Judging:
         self,
         plan: Plan,
         parts: Mapping[str, Dataset],
-        sets: tuple[CandidateSet, CandidateSet, CandidateSet],
+        sets: Mapping[str, tuple[Demonstration, ...]],
         model: LanguageModel,
         randomness: Randomness,
         held_out: bool,
     ) -> None:
         self.plan, self.sets, self.randomness, self.held_out = plan, sets, randomness, held_out
-        self.reader = Reader(model, plan.template, plan.labels, plan.spec.max_record_tokens)
-        self._parts, self._readings = parts, dict[int, _Readings]()
+        self._model, self._parts = model, parts
+        self._classifiers: dict[str, Classifier] = {}
+        self._units: dict[int, Sequence[Unit]] = {}
+        self._known: dict[tuple[int, str, int], Floats] = {}
+        """Private: log-probabilities of a unit's rows, by part, set and place."""
         self.corrections: dict[str, Floats] = {}
         self.score: Score | None = None
         weighing = plan.spec.weighing
@@ -152,40 +114,59 @@ class Judging:
         self.target: Floats = mass / mass.sum()
 
     def read(
-        self, stage: str, candidate: CandidateSet, chosen: Integers, before: float, share: float
+        self, stage: str, name: str, chosen: Integers, before: float, share: float
     ) -> Generator[StageProgress, None, Floats]:
-        """Read units for a stage; its progress goes from `before` to `before + share`."""
-        reading = self._of_stage(stage).of(candidate, chosen)
-        return (yield from reported(reading, lambda done: StageProgress(stage, before + share * done)))
+        """Log-probabilities of the chosen units' rows, unit by unit; progress rises from `before` by `share`."""
+        units, part = self._units_of(stage), id(self._parts[stage])
+        missing = [i for i in chosen.tolist() if (part, name, i) not in self._known]
+        wanted = [units[i] for i in missing]
+        total = max(1, sum(map(len, wanted)))
+        reading = self._under(name).reading([record.text for unit in wanted for record in unit])
+        scores = yield from reported(reading, lambda done: StageProgress(stage, before + share * (done / total)))
+        ends = np.cumsum([len(unit) for unit in wanted])[:-1]
+        for i, own in zip(missing, np.split(scores, ends) if missing else [], strict=True):
+            self._known[part, name, i] = own
+        nothing = np.empty((0, scores.shape[1]))
+        return np.concatenate([nothing, *(self._known[part, name, i] for i in chosen.tolist())])
 
     def everyone(self, stage: str) -> tuple[Sequence[Unit], Integers]:
         """The units of a stage, and the positions of all of them."""
-        units = self._of_stage(stage).units
+        units = self._units_of(stage)
         return units, np.arange(len(units))
 
-    def _of_stage(self, stage: str) -> _Readings:
-        """The readings of a stage; stages with the same units share them."""
+    def _units_of(self, stage: str) -> Sequence[Unit]:
         part = self._parts[stage]
-        if id(part) not in self._readings:
-            self._readings[id(part)] = _Readings(units_of(part, self.plan.spec.max_unit_records), self.reader)
-        return self._readings[id(part)]
+        if id(part) not in self._units:
+            self._units[id(part)] = units_of(part, self.plan.spec.max_unit_records)
+        return self._units[id(part)]
+
+    def _under(self, name: str) -> Classifier:
+        """The classifier with a set."""
+        if name not in self._classifiers:
+            self._classifiers[name] = Classifier(
+                self._model,
+                self.plan.template,
+                self.plan.labels,
+                self.sets[name],
+                max_query_tokens=self.plan.spec.max_record_tokens,
+            )
+        return self._classifiers[name]
 
     def of_units(self, of_rows: Floats, units: Sequence[Unit]) -> Floats:
         """Contributions of units from those of their rows, each by the public weight of the row's label."""
-        return of_units(of_rows * self._weights[self.reader.truth(units)][:, None], units)
+        return of_units(of_rows * self._weights[truth_of(units, self.plan.labels)][:, None], units)
 
-    def correction(self, candidate: CandidateSet) -> Floats:
+    def correction(self, name: str) -> Floats:
         """The measured correction of a set; contextual calibration where none was measured."""
-        known = self.corrections.get(candidate.name)
-        return self.reader.under(candidate).contextual if known is None else known
+        known = self.corrections.get(name)
+        return self._under(name).contextual if known is None else known
 
     def kept(self, demo_set: DemoSet) -> DemoSet:
         """The set with everything that has been released for it."""
-        zero_shot, public, own = self.sets
         labels = self.plan.labels
         measured = {name: dict(zip(labels, of.tolist(), strict=True)) for name, of in self.corrections.items()}
         baselines = None
-        if zero_shot.name in measured:
-            read = PublicSet(public.demonstrations, demo_set.template, measured.get(public.name))
-            baselines = Baselines(measured[zero_shot.name], read)
-        return replace(demo_set, prior=measured.get(own.name), baselines=baselines, score=self.score)
+        if ZERO_SHOT in measured:
+            read = PublicSet(self.sets[PUBLIC_ONLY], demo_set.template, measured.get(PUBLIC_ONLY))
+            baselines = Baselines(measured[ZERO_SHOT], read)
+        return replace(demo_set, prior=measured.get(DEMONSTRATIONS), baselines=baselines, score=self.score)

@@ -287,16 +287,12 @@ class Plan:
             **spec.certified(Group.TOKENS),
         }
 
-    def stated_inputs(self) -> tuple[str, ...]:
-        """What the certificate names as public inputs."""
-        said = {WHETHER_SHOWN: self.reads_rows, WHETHER_MET: SCORE in self.stages}
-        return (*self.public_inputs, *(each for each, holds in said.items() if holds))
-
     def empty_set(
         self, model: str, sha256: str, disclosures: tuple[str, ...] = (), reason: str | None = None
     ) -> DemoSet:
         """The set before its first demonstration and before its charge; with a reason its run is not private."""
         why = self.not_private or reason
+        said = {WHETHER_SHOWN: self.reads_rows, WHETHER_MET: SCORE in self.stages}
         certificate = Certificate(
             private=why is None,
             reason=why,
@@ -307,7 +303,7 @@ class Plan:
             scheme=self.scheme,
             parameters=self.parameters(),
             event=self.certified_event(),
-            public_inputs=self.stated_inputs(),
+            public_inputs=(*self.public_inputs, *(each for each, holds in said.items() if holds)),
             disclosures=disclosures,
         )
         stages, asked = self.stage_records(), self.spec.asked

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 
 import numpy as np
 
 from mechanisms.accounting import (
-    BudgetSnapshot,
     EarlierRun,
     Fingerprint,
     LedgerRun,
@@ -98,7 +98,9 @@ def run(
         raise UsageError("A vote needs a model that embeds texts.")
     data = fingerprint(dataset)
     parts = divide(dataset, plan)
-    held_out = plan.by_roles and SCORE in plan.stages and is_new(data, ledger, journal.key if journal else "")
+    # An earlier run may have given the scorers other roles, and a curator may choose a run by an earlier score.
+    held_out = plan.by_roles and SCORE in plan.stages and not ledger.rows.disclosures(data)
+    held_out = held_out and not earlier_runs(data, ledger, journal.key if journal else "")
     state = RunState(plan, parts, model, embedder, randomness, curator, held_out)
     steps = {name: stage.begin(state) for name, stage in plan.stages.items()}
     _replay(steps, journal)
@@ -159,15 +161,10 @@ def _events(
     made = state.kept(begun)
     if not made.demonstrations:
         raise UsageError("Nothing of this run is left to keep: begin a new one.")
-    yield RunCompleted(made, _at_the_end(entry) if entry else None)
-
-
-def _at_the_end(entry: LedgerRun) -> BudgetSnapshot | None:
-    """The ledger's state; None where it cannot be read, so that the finished set is not lost."""
-    try:
-        return entry.snapshot()
-    except StudioError:
-        return None
+    budget = None
+    with suppress(StudioError):  # where the ledger cannot be read, the finished set is not lost
+        budget = entry.snapshot() if entry else None
+    yield RunCompleted(made, budget)
 
 
 def _filled(state: RunState) -> Iterator[CuratorEvent]:
@@ -329,11 +326,3 @@ def check_fit(dataset: Dataset, plan: Plan) -> None:
 def earlier_runs(data: Fingerprint, ledger: PrivacyLedger, but: str = "") -> list[EarlierRun]:
     """See `PrivacyLedger.earlier_runs`; counts of labels are left out, since they say nothing of single rows' roles."""
     return [run for run in ledger.earlier_runs(data, but) if not run.mechanism.startswith("label counts")]
-
-
-def is_new(data: Fingerprint, ledger: PrivacyLedger, but: str = "") -> bool:
-    """Whether no earlier run or disclosure says anything about a data set's rows, except the run with the key `but`.
-
-    An earlier run may have given the scorers other roles, and a curator may choose a run by an earlier score.
-    """
-    return not ledger.rows.disclosures(data) and not earlier_runs(data, ledger, but)

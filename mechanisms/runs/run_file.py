@@ -370,21 +370,14 @@ class RunJournal:
         begun, replayed: the first event of a run that was cut off, and the others; None where it only begins.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        key: str,
-        begun: RunStarted | None = None,
-        replayed: Sequence[RunEvent] | None = None,
-        whole: int = 0,
-        lines: int = 0,
-        missing: str = "",
-    ) -> None:
-        self.key, self.replayed = key, replayed
-        self.path, self.begun, self._whole, self._lines, self._missing = path, begun, whole, lines, missing
+    def __init__(self, path: Path, key: str) -> None:
+        self.path, self.key = path, key
+        self.begun: RunStarted | None = None
+        self.replayed: Sequence[RunEvent] | None = None
+        self._whole, self._lines, self._missing, self._head = 0, 0, "", ""
         self._file: int | None = None
         self._events: list[CuratorEvent] = []
-        self._seals, self._head = _Seals(key), ""
+        self._seals = _Seals(key)
 
     @classmethod
     def new(cls, path: Path, key: str = "") -> RunJournal:
@@ -408,7 +401,8 @@ class RunJournal:
         key = key_in(head)
         if head != ledger.reserved_document(key):
             raise UsageError("Line 1 of the run's file was edited: it is not what the ledger reserved this run for.")
-        lines = list(_Seals(key).opened(sealed))
+        journal = cls(path, key)
+        lines = list(journal._seals.opened(sealed))
         events = _unfinished(head, lines)
         missing = [line for line in ledger.newest(key).split("\n") if line and line not in lines]
         try:
@@ -417,8 +411,10 @@ class RunJournal:
             missing = []
         begun = events[0]
         assert isinstance(begun, RunStarted)
-        whole = sum(len(line.encode()) + 1 for line in (head, *sealed))
-        return cls(path, key, begun, events[1:], whole, len(lines), "".join(f"{line}\n" for line in missing))
+        journal.begun, journal.replayed, journal._lines = begun, events[1:], len(lines)
+        journal._whole = sum(len(line.encode()) + 1 for line in (head, *sealed))
+        journal._missing = "".join(f"{line}\n" for line in missing)
+        return journal
 
     def plan(self, content: str) -> Plan:
         """The plan of a run that was cut off, as the ledger reserved it, for the data set of that content."""

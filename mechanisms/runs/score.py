@@ -40,7 +40,7 @@ from mechanisms.noise import Floats, Randomness, SecureRandomness
 from mechanisms.privacy_events import Composed, PrivacyEvent
 from mechanisms.records import Dataset, Demonstration, PromptTemplate
 from mechanisms.runs.drafts import asked_of, draft_tokens_of, written_publicly
-from mechanisms.runs.judging import Reader, of_units, right
+from mechanisms.runs.judging import of_units, right, truth_of
 from mechanisms.runs.plan import FILE_FORMAT, LABEL_SET
 from mechanisms.runs.run import TEST_SEED, divided, earlier_runs
 from mechanisms.runs.spec import SCORE, VOTE, RunSpec, Split
@@ -151,29 +151,9 @@ def of_demo_set(demo_set: DemoSet, signed_here: bool = False) -> ScoredSet:
 
 # A private accuracy of any set of demonstrations, as a run of its own in the ledger.
 
+USUAL_SHARE = 0.1
 _ALL_BUT_ONE = 1e-9
 _VERBATIM = "a text of the set stands in the data word for word, so that the set may be made of rows"
-
-
-@dataclass(frozen=True)
-class ScoreRequest:
-    """Public configuration of a score.
-
-    Attributes:
-        spec: `epsilon` is what the scorers pay, `delta` the whole run's; with the caps on what is read.
-        share: w, the part of the units that scores: those at the end of the roles' range, as in a run.
-        prototypes_epsilon: what the other units pay for class means of embeddings; None leaves them out.
-    """
-
-    spec: RunSpec
-    share: float = 0.1
-    prototypes_epsilon: float | None = None
-
-    def __post_init__(self) -> None:
-        if not 0 < self.share <= 1:
-            raise UsageError("The share of the units that score must lie in (0, 1].")
-        if self.prototypes_epsilon is not None and self.share > 1 - _ALL_BUT_ONE:
-            raise UsageError("Prototypes are made of the units that do not score: choose a share below 1.")
 
 
 @dataclass(frozen=True)
@@ -199,34 +179,44 @@ class ScoreFound:
 def score_set(
     dataset: Dataset,
     scored: ScoredSet,
-    request: ScoreRequest,
+    spec: RunSpec,
     model: LanguageModel,
     ledger: PrivacyLedger,
+    share: float = USUAL_SHARE,
+    prototypes_epsilon: float | None = None,
     embedder: Embedder | None = None,
     randomness: Randomness | None = None,
 ) -> ScoreFound:
     """Score a set beside zero-shot and public-only, on private rows that are charged before any of them is read.
 
     Args:
-        dataset: private; set and request are public.
+        dataset: private; all else is public.
+        spec: `epsilon` is what the scorers pay, `delta` the whole run's; with the caps on what is read.
+        share: w, the part of the units that scores: those at the end of the roles' range, as in a run.
+        prototypes_epsilon: what the other units pay for class means of embeddings; None leaves them out.
         embedder: for prototypes.
         randomness: the operating system's, unless this is a test.
 
     Raises:
         BudgetRefused: the data set's cap does not allow it.
-        UsageError: the model is too small for the prompts, or the set does not fit the data set.
+        UsageError: the model is too small for the prompts, the set does not fit the data set, or the share is out of
+            range.
     """
+    if not 0 < share <= 1:
+        raise UsageError("The share of the units that score must lie in (0, 1].")
+    everybody = share > 1 - _ALL_BUT_ONE
+    if prototypes_epsilon is not None and everybody:
+        raise UsageError("Prototypes are made of the units that do not score: choose a share below 1.")
     if dataset.labels != scored.labels:
         raise UsageError("The data set and the set must agree on the labels.")
-    if request.prototypes_epsilon is not None and embedder is None:
+    if prototypes_epsilon is not None and embedder is None:
         raise UsageError("Prototypes need an embedding model.")
-    randomness, spec = randomness or SecureRandomness(), request.spec
+    randomness = randomness or SecureRandomness()
     scored, data = scored.as_read_by(model), fingerprint(dataset)
-    reader = Reader(model, scored.template, scored.labels, spec.max_record_tokens)
     arms = _arms(scored, model, spec.max_record_tokens)  # public, and the likeliest to fail: before anybody has paid
     names, prototypes = [*arms], None
-    if request.prototypes_epsilon is not None:  # from the units that do not score
-        target = PrivacyTarget(request.prototypes_epsilon, spec.delta)
+    if prototypes_epsilon is not None:  # from the units that do not score
+        target = PrivacyTarget(prototypes_epsilon, spec.delta)
         prototypes = Prototypes.costing(target, dataset.by_user, len(dataset.labels))
     tally = ScoreTally(spec.epsilon, dataset.by_user, scored.weighing is Weighing.LABELS)
     # Scorers and the others are disjoint, so that the larger list counts.
@@ -235,20 +225,24 @@ def score_set(
         lists.append((PROTOTYPES, (prototypes.event,)))
     event = Composed("role", tuple(lists))
     claimed = claim(event, spec.delta)
-    held_out = request.share <= scored.spare + _ALL_BUT_ONE and _only(scored, data, ledger)
+    held_out = share <= scored.spare + _ALL_BUT_ONE and _only(scored, data, ledger)
     with charged(dataset, SCORE, event, claimed, ledger, randomness) as before:
-        scorers, others = _parts(dataset, request.share)
-        units = units_of(scorers, spec.max_unit_records)
-        rows, truth = [record.text for unit in units for record in unit], reader.truth(units)
+        parts = {SCORE: dataset} if everybody else divided(dataset, {VOTE: 1 - share, SCORE: share})
+        units = units_of(parts[SCORE], spec.max_unit_records)
+        rows, truth = [record.text for unit in units for record in unit], truth_of(units, scored.labels)
         columns = [right(each.log_probabilities(rows), offset, truth) for each, offset in arms.values()]
         if prototypes is not None and embedder is not None:
-            texts, places = one_record_each(others)
+            texts, places = one_record_each(parts[VOTE])
             vectors = Prototypes.contributions(places, embedder.embed(texts).astype(np.float64))
             columns.append(nearest_prototype(rows, prototypes.release(vectors, randomness), embedder) == truth)
             names.append(PROTOTYPES)
         of_rows = np.array([scored.weights[label] for label in scored.labels])[truth]
         counted = tally.cells(np.stack(columns, axis=1)) * of_rows[:, None]
         cells = tally.release(of_units(counted, units), randomness)
+    reason = scored.reason if randomness.private else TEST_SEED
+    shown = text_digests(each.text for each in scored.demonstrations)
+    if reason is None and not scored.signed_here and share_any(shown, data.rows):
+        reason = _VERBATIM
     weighed = () if scored.sizes is None else (LABEL_WEIGHTS,)
     checked = () if scored.signed_here else (WHETHER_VERBATIM,)
     return ScoreFound(
@@ -257,7 +251,7 @@ def score_set(
         event,
         before,
         (LABEL_SET, FILE_FORMAT, WHETHER_SHOWN, WHETHER_MET, *weighed, *checked),
-        _reason(scored, data, randomness),
+        reason,
     )
 
 
@@ -281,23 +275,6 @@ def _arms(scored: ScoredSet, model: LanguageModel, cap: int) -> dict[str, tuple[
         contextual = classifier.contextual  # opens the prompt: one that is too long is refused here
         arms[name] = classifier, contextual if prior is None else np.array([prior[each] for each in scored.labels])
     return arms
-
-
-def _parts(dataset: Dataset, share: float) -> tuple[Dataset, Dataset]:
-    """The units that score, and those that do not."""
-    if share > 1 - _ALL_BUT_ONE:
-        return dataset, dataset  # nobody is asked to do both: `ScoreRequest` refuses it
-    parts = divided(dataset, {VOTE: 1 - share, SCORE: share})
-    return parts[SCORE], parts[VOTE]
-
-
-def _reason(scored: ScoredSet, data: Fingerprint, randomness: Randomness) -> str | None:
-    if not randomness.private:
-        return TEST_SEED
-    if scored.reason is None and not scored.signed_here:
-        texts = text_digests(each.text for each in scored.demonstrations)
-        return _VERBATIM if share_any(texts, data.rows) else None
-    return scored.reason
 
 
 def _only(scored: ScoredSet, data: Fingerprint, ledger: PrivacyLedger) -> bool:

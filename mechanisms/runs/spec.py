@@ -346,7 +346,17 @@ class Setting:
     @property
     def placeholder(self) -> str | None:
         """For a value in a usage line; None where the choices stand there."""
-        return None if self.choices else "|".join(map(_placeholder, self.kinds))
+        if self.choices:
+            return None
+        said = []
+        for kind in self.kinds:
+            inner = get_args(kind)
+            if get_origin(kind) is dict:
+                value = _PLACEHOLDERS[inner[1]]
+                said.append(f"A={value},B={value}")
+            else:
+                said += inner or [_PLACEHOLDERS[kind]]
+        return "|".join(said)
 
     def help(self, usual: Any = None) -> str:
         """Title, help, bounds and default: `usual`, where it is not the field's own."""
@@ -385,15 +395,6 @@ class Setting:
         if twice := [name for name, _ in pairs if [each for each, _ in pairs].count(name) > 1]:
             raise UsageError(f"--{self.flag} names '{twice[0]}' twice.")
         return dict(pairs)
-
-
-def _placeholder(kind: Any) -> str:
-    if get_origin(kind) is Literal:
-        return "|".join(get_args(kind))
-    if get_origin(kind) is dict:
-        value = _PLACEHOLDERS[get_args(kind)[1]]
-        return f"A={value},B={value}"
-    return _PLACEHOLDERS[kind]
 
 
 ALWAYS = object()

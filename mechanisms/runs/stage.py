@@ -13,18 +13,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from mechanisms.accounting import LedgerRun
 from mechanisms.demos.demo_set import DemoSet
-from mechanisms.demos.findings import Refusal
+from mechanisms.demos.findings import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT, Refusal
 from mechanisms.errors import UsageError
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Randomness
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.records import Dataset, Demonstration
 from mechanisms.runs.drafts import Drafts, Nearness, interleaved, write_drafts, write_samples
-from mechanisms.runs.events import CandidateSet, CuratorEvent, Drafting, Key, Release, SetsCompared
+from mechanisms.runs.events import CuratorEvent, Drafting, Key, Release, SetsCompared
 from mechanisms.runs.judging import Judging
 from mechanisms.runs.text import Gate, cleaned
 
@@ -146,14 +146,22 @@ class PlannedStage(ABC):
     def task(self) -> str:
         """What its units do, as the rest of a sentence that begins with them."""
 
-    def check(self, event: Release) -> None:
+    def check(self, event: Any) -> None:
         """Refuse a release (of a type in `releases`) that was not paid for or does not fit the plan: files come from
         anywhere."""
         assert isinstance(event, self.releases)
 
-    @abstractmethod
     def begin(self, state: RunState) -> Step:
         """The stage's step in a run; it has read nothing yet. A UsageError where the model is too small for it."""
+        return OneRelease(self, state)
+
+    def ask(self, state: RunState) -> Iterator[CuratorEvent]:
+        """Of a stage that asks its units once: public events and progress, and last the release."""
+        raise NotImplementedError
+
+    def take(self, state: RunState, event: Any) -> None:
+        """Update the state by the release."""
+        raise NotImplementedError
 
 
 class Step(Protocol):
@@ -225,11 +233,7 @@ class RunState:
     def judging(self) -> Judging:
         """What the judging stages share, once the set is made."""
         assert self.compared is not None
-        sets = (
-            CandidateSet("zero-shot", ()),
-            CandidateSet("public-only", self.compared.public),
-            CandidateSet("demonstrations", self.compared.own),
-        )
+        sets = {ZERO_SHOT: (), PUBLIC_ONLY: self.compared.public, DEMONSTRATIONS: self.compared.own}
         return Judging(self.plan, self.parts, sets, self.model, self.randomness, self.held_out)
 
     def try_the_model(self) -> Iterator[Drafting]:
@@ -292,35 +296,24 @@ def part_of(key: Key) -> str:
     return f"write {key[0]} {key[1]}"
 
 
-P = TypeVar("P", bound=PlannedStage)
+class OneRelease:
+    """The step of a stage that asks its units once, and releases once what they say."""
 
-
-class OneRelease(ABC, Generic[P]):
-    """A step that asks its units once, and releases once what they say."""
-
-    def __init__(self, stage: P, state: RunState) -> None:
+    def __init__(self, stage: PlannedStage, state: RunState) -> None:
         self._stage, self._state = stage, state
         self._done = False
 
     def events(self, run: LedgerRun | None, journal: RunJournal | None) -> Iterator[Sequence[CuratorEvent]]:
         if self._done:
             return
-        for event in self._asked():
+        for event in self._stage.ask(self._state):
             if isinstance(event, Release) and run and journal:
                 run.mark(release_name(self._stage.name, event), journal.lines(event))
             yield [event]
-
-    @abstractmethod
-    def _asked(self) -> Iterator[CuratorEvent]:
-        """Public events and progress, and last the release."""
 
     def apply(self, event: CuratorEvent) -> None:
         if isinstance(event, SetsCompared):
             self._state.compared = event
         if isinstance(event, self._stage.releases):
             self._done = True
-            self._take(event)
-
-    @abstractmethod
-    def _take(self, event: Release) -> None:
-        """Update the state by the release."""
+            self._stage.take(self._state, event)

@@ -108,26 +108,21 @@ def _of_event(stated: Composed, event: Composed) -> Iterator[str]:
         field = f"privacy/event/lists/{_shown(name)}"
         if name not in wanted:
             yield f"{field}: has no place in this run."
-        elif not _close(events, wanted[name]):
+        elif not _alike(events, wanted[name]):
             yield f"{field}: is not what the parameters cost."
     yield from (f"privacy/event/lists/{_shown(name)}: is missing." for name in wanted if name not in lists)
 
 
-def _alike(stated: Any, wanted: Any) -> bool:
-    """Whether two events, or two numbers of events, are the same but for what differs between machines."""
+def _alike(stated: Any, wanted: Any, tolerance: float = _SAME_NOISE) -> bool:
+    """Whether two events, lists of them or numbers of them are the same but for what differs between machines."""
+    if isinstance(stated, tuple):
+        return len(stated) == len(wanted) and all(map(_alike, stated, wanted))
+    if not is_dataclass(stated):
+        return math.isclose(stated, wanted, rel_tol=tolerance)
     if type(stated) is not type(wanted):
         return False
     tolerance = _SAME_FAILURE if isinstance(stated, Approximate) else _SAME_NOISE
-    pairs = [(getattr(stated, field.name), getattr(wanted, field.name)) for field in fields(stated)]
-    return all(_close(one, other, tolerance) for one, other in pairs)
-
-
-def _close(stated: Any, wanted: Any, tolerance: float = _SAME_NOISE) -> bool:
-    if isinstance(stated, tuple):
-        return len(stated) == len(wanted) and all(map(_alike, stated, wanted))
-    if is_dataclass(stated):
-        return _alike(stated, wanted)
-    return math.isclose(stated, wanted, rel_tol=tolerance)
+    return all(_alike(getattr(stated, each.name), getattr(wanted, each.name), tolerance) for each in fields(stated))
 
 
 def _of_public_inputs(certificate: Certificate, plan: Plan) -> Iterator[str]:
@@ -173,20 +168,22 @@ def _of_claim(certificate: Certificate, found: Claim, plan: Plan) -> Iterator[st
     cost = min(found.epsilon, found.check) if earlier else found.epsilon
     if cost > stated.epsilon * (1 + _SAME_EPSILON):
         yield f"privacy/epsilon: {stated.epsilon:.6g} is stated, {cost:.6g} is what the event costs."
-    yield from _of_earlier_check(stated, cost) if earlier else _of_accountants(stated, found)
+    check = "privacy/accountants/check"
+    if earlier:
+        slack = AGREEMENT * stated.epsilon + _EARLIER_ERROR
+        if not cost - slack <= stated.check <= stated.epsilon + slack:
+            yield f"{check}/epsilon: {stated.check:.6g} is stated, {cost:.6g} is what the event costs."
+    else:
+        if stated.accountant != found.accountant:
+            yield f"privacy/accountants/claimed/name: {found.accountant} is who accounts this event."
+        if stated.check_accountant != found.check_accountant:
+            yield f"{check}/name: {found.check_accountant} is who checks this event."
+        if not math.isclose(stated.check, found.check, rel_tol=_SAME_EPSILON):
+            yield f"{check}/epsilon: {stated.check:.6g} is stated, {found.check:.6g} is what it finds."
     if certificate.private and plan.not_private:
         yield "privacy/private: nothing that this mechanism writes is private."
     if certificate.private and certificate.reason:
         yield "privacy/private: a reason why it is not private is given."
-
-
-def _of_accountants(stated: Claim, found: Claim) -> Iterator[str]:
-    if stated.accountant != found.accountant:
-        yield f"privacy/accountants/claimed/name: {found.accountant} is who accounts this event."
-    if stated.check_accountant != found.check_accountant:
-        yield f"privacy/accountants/check/name: {found.check_accountant} is who checks this event."
-    if not math.isclose(stated.check, found.check, rel_tol=_SAME_EPSILON):
-        yield f"privacy/accountants/check/epsilon: {stated.check:.6g} is stated, {found.check:.6g} is what it finds."
 
 
 # Two accountants accounted all but zCDP before there were others.
@@ -203,12 +200,6 @@ def _of_earlier_accountants(stated: Claim, found: Claim) -> bool:
     return all(
         one == other or (other in _EARLIER and one not in _EARLIER) for one, other in zip(now, before, strict=True)
     )
-
-
-def _of_earlier_check(stated: Claim, cost: float) -> Iterator[str]:
-    slack = AGREEMENT * stated.epsilon + _EARLIER_ERROR
-    if not cost - slack <= stated.check <= stated.epsilon + slack:
-        yield f"privacy/accountants/check/epsilon: {stated.check:.6g} is stated, {cost:.6g} is what the event costs."
 
 
 # What stages found.

@@ -150,8 +150,8 @@ class RunView:
 
     def changed(self, label: str, number: int, **values: Any) -> RunView:
         """The view with one demonstration changed."""
-        mine = (label, number)
-        writing = (replace(each, **values) if (each.label, each.number) == mine else each for each in self.writing)
+        mine = self.draft(label, number)
+        writing = (replace(each, **values) if each is mine else each for each in self.writing)
         return replace(self, writing=tuple(writing))
 
 

@@ -176,11 +176,6 @@ class DemonstrationWriter:
         except (ValueError, IndexError, OverflowError, TypeError) as error:
             raise UsageError("The run's tokens are not those of this model: give the model that it had.") from error
 
-    def write_public_token(self, logits: Floats) -> None:
-        """Write the likeliest token by the public row's `logits` alone, of shape (vocabulary,)."""
-        columns = self.candidates(logits)
-        self.state.accept(int(columns[np.argmax(logits[columns])]))
-
     def join(self) -> PrivateRows:
         """Draw the sample, and make its prompts with the tokens so far."""
         sampling, capacity = self._plan.sampling, self._plan.capacity(self.label)
@@ -310,7 +305,8 @@ def finish_publicly(writers: Sequence[DemonstrationWriter], model: LanguageModel
         session = model.open(going[0].prompt.prefix, rows, max(map(len, rows)), REST)
         for _ in range(REST):
             for writer, logits in zip(going, session.logits(), strict=True):
-                writer.write_public_token(logits)
+                columns = writer.candidates(logits)
+                writer.state.accept(int(columns[np.argmax(logits[columns])]))
             kept = [i for i, writer in enumerate(going) if not writer.state.whole]
             if not kept:
                 break

@@ -13,6 +13,7 @@ import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ EXPECTED = Path(__file__).parent / "expected"
 _LONG, _SHOWN = 8, 3
 """A longer list of numbers or short texts is kept as a digest beside its first entries."""
 _WIDTH = 118
-_SAME, _BITS = "as before", "bits"
+_SAME, _BITS, _NONE = "as before", "bits", "(nothing)"
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")
 _NEAR = 1e-8
 """On another kind of processor exponentials round otherwise, and what a solver finds differs by some 1e-10."""
@@ -190,17 +191,11 @@ def differences(expected: Any, found: Any, exact: bool, where: str = "") -> Iter
         exact: else numbers may differ a little, and the digests of their bits do not count.
     """
     if isinstance(expected, dict) and isinstance(found, dict):
-        yield from (
-            f"{where}/{key}: is missing; it was {_short(expected[key])}" for key in sorted(expected.keys() - found)
-        )
-        yield from (f"{where}/{key}: is new: {_short(found[key])}" for key in sorted(found.keys() - expected))
-        for key in sorted(expected.keys() & found):
-            yield from differences(expected[key], found[key], exact, f"{where}/{key}")
+        for key in sorted(expected.keys() | found.keys()):
+            yield from differences(expected.get(key, _NONE), found.get(key, _NONE), exact, f"{where}/{key}")
     elif isinstance(expected, list) and isinstance(found, list):
-        for place, (one, other) in enumerate(zip(expected, found, strict=False)):
+        for place, (one, other) in enumerate(zip_longest(expected, found, fillvalue=_NONE)):
             yield from differences(one, other, exact, f"{where}/{place}")
-        if len(expected) != len(found):
-            yield f"{where}: has {len(found)} entries; it had {len(expected)}"
     elif (type(expected), expected) != (type(found), found) and (exact or not _near(expected, found, where)):
         yield f"{where}: is {_short(found)}; it was {_short(expected)}"
 

@@ -7,9 +7,9 @@ import hashlib
 import numpy as np
 
 from mechanisms.errors import ModelUnavailable
+from tests.runs.running import Speaking
 from tests.toy_model import VOCABULARY, ToyModel, ToySession
 
-_SYLLABLES = ("ba", "ke", "li", "mo", "nu", "pa", "re", "si", "to", "vu", "da", "fe")
 _FINE = 2.0**20
 """Log-probabilities are multiples of its inverse: how a machine rounds an exponential is far below."""
 
@@ -43,19 +43,13 @@ class HashedModel(ToyModel):
         return HashedSession([[*prefix, *row] for row in rows], self.sharpness)
 
 
-class SpeakingModel(HashedModel):
+class SpeakingModel(Speaking, HashedModel):
     """Its tokens are words, one in eight the last of its sentence."""
 
     name, sha256 = "toy-words", "1" * 64
 
     def __init__(self, busy: int = 10**6) -> None:
         super().__init__(sharpness=1.0, busy=busy)
-
-    def decode(self, tokens) -> str:
-        return " ".join(self._word(token) for token in tokens)
-
-    def _word(self, token: int) -> str:
-        return _SYLLABLES[token % 12] + _SYLLABLES[token // 12] + ("." if token % 8 == 0 else "")
 
 
 MODELS = {"toy": HashedModel, "toy-words": SpeakingModel, "toy-alone": lambda: SpeakingModel(busy=1)}

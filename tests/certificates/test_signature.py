@@ -13,6 +13,7 @@ from mechanisms.demos.signature import Signature, check_signature, digest, same_
 from mechanisms.errors import UsageError
 from mechanisms.runs.spec import Recipe, Split
 from tests.certificates.recipes import certified, demonstrations, document_of, planned, text_of
+from tests.certificates.test_verification import edited
 
 
 @pytest.fixture
@@ -50,12 +51,8 @@ def test_any_edit_shows(document):
     places = [path for path in leaves(document) if path[0] != "signature"]
     assert len(places) > 50
     for path in places:
-        edited = json.loads(json.dumps(document))
-        holder = edited
-        for part in path[:-1]:
-            holder = holder[part]
-        holder[path[-1]] = changed(holder[path[-1]])
-        assert check_signature(json.dumps(edited)) is Signature.CHANGED, path
+        other = json.dumps(edited(json.dumps(document), path, changed))
+        assert check_signature(other) is Signature.CHANGED, path
     assert check_signature(json.dumps(document | {"more": 1})) is Signature.CHANGED
 
 

@@ -14,8 +14,7 @@ from mechanisms.demos.findings import Baselines
 from mechanisms.records import Demonstration
 from tests.cli.command import check_refusal, run
 from tests.exports.sets import labelled, none_chosen
-from tests.runs.running import Speaking
-from tests.runs.test_score_set import Honest
+from tests.runs.running import Reading, Speaking
 from tests.toy_embedder import ToyEmbedder
 from tests.ui.generate.recording import demo_set
 
@@ -174,7 +173,7 @@ BY_HAND = {
 @pytest.fixture
 def line(monkeypatch, tmp_path) -> str:
     """Scores a small file with a set that was written by hand."""
-    monkeypatch.setattr("mechanisms.api.load_model", lambda name: Honest())
+    monkeypatch.setattr("mechanisms.api.load_model", lambda name: Reading())
     monkeypatch.setattr("mechanisms.api.load_embedder", ToyEmbedder)
     rows = [f"{('red', 'blue')[i % 2]} secret {i},{('red', 'blue')[i % 2]},user {i % 20}" for i in range(200)]
     (tmp_path / "rows.csv").write_text("text,label,who\n" + "\n".join(rows))

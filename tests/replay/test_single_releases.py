@@ -12,16 +12,19 @@ from mechanisms.data.sizes import measure_sizes
 from mechanisms.demos.findings import PROTOTYPES
 from mechanisms.records import Record
 from mechanisms.runs.run import divided
-from mechanisms.runs.score import ScoreRequest, score_set
+from mechanisms.runs.score import score_set
 from mechanisms.runs.spec import SCORE, VOTE, RunSpec
 from mechanisms.tallies import Prototypes
 from tests.replay import price_list
 from tests.replay.contract import EXTREMES, Cost, hold, replayed
 from tests.replay.world import UNIT, Ledger, charged, neighbours
-from tests.runs.test_score_set import LABELS, SET, Honest
+from tests.runs.running import LABELS, Reading
+from tests.runs.test_score_set import SET
 from tests.toy_embedder import ToyEmbedder
 
 pytestmark = pytest.mark.usefixtures("one_key", "quick_claims")
+
+SPEC = RunSpec()
 
 
 def sized(data, tape):
@@ -49,15 +52,17 @@ def test_a_unit_moves_measured_sizes_by_what_it_pays(by_user):
     assert found.noise == pytest.approx(1)
 
 
-def scored(request: ScoreRequest, sizes: Mapping[str, int] | None):
+def scored(prototypes: float | None, sizes: Mapping[str, int] | None):
     """Its whole price is on the list, but for the noise of the prototypes, which was calibrated."""
 
     def run(data, tape):
         ledger = Ledger(tape)
-        found = score_set(data, replace(SET, sizes=sizes), request, Honest(), ledger, ToyEmbedder(), tape)
+        found = score_set(
+            data, replace(SET, sizes=sizes), SPEC, Reading(), ledger, 0.5, prototypes, ToyEmbedder(), tape
+        )
         noise = None
-        if request.prototypes_epsilon:
-            target = PrivacyTarget(request.prototypes_epsilon, request.spec.delta)
+        if prototypes:
+            target = PrivacyTarget(prototypes, SPEC.delta)
             noise = Prototypes.costing(target, data.by_user, len(LABELS)).noise_multiplier
         expected = price_list.of_score(1.0, data.by_user, sizes is not None, noise)
         price_list.compare(found.event, expected, "what is told")
@@ -68,12 +73,12 @@ def scored(request: ScoreRequest, sizes: Mapping[str, int] | None):
     return run
 
 
-def cost_of(request: ScoreRequest, sizes: Mapping[str, int] | None, by_user: bool, name: str) -> Cost:
+def cost_of(prototypes: float | None, sizes: Mapping[str, int] | None, by_user: bool, name: str) -> Cost:
     labels = LABELS if sizes is None else LABELS[:1]  # whose rows count in full
     one, other = neighbours(LABELS, unit_of(by_user, name, labels), 6, by_user)
-    parts = divided(one, {VOTE: 1 - request.share, SCORE: request.share})
+    parts = divided(one, {VOTE: 0.5, SCORE: 0.5})
     scores = one.records[-1] in parts[SCORE].records
-    run, payer = scored(request, sizes), "score" if scores else PROTOTYPES
+    run, payer = scored(prototypes, sizes), "score" if scores else PROTOTYPES
     return replayed(run, one, other, sources=EXTREMES, payer=payer)
 
 
@@ -81,8 +86,7 @@ def cost_of(request: ScoreRequest, sizes: Mapping[str, int] | None, by_user: boo
 @pytest.mark.parametrize("sizes", [None, {"red": 100, "blue": 400}], ids=["by rows", "by labels"])
 @pytest.mark.parametrize("prototypes", [None, 1.0], ids=["score", "and prototypes"])
 def test_a_unit_moves_the_score_of_a_set_by_what_it_pays_and_in_one_place(prototypes, sizes, by_user):
-    request = ScoreRequest(RunSpec(), share=0.5, prototypes_epsilon=prototypes)
-    found = [cost_of(request, sizes, by_user, f"me {i}") for i in range(6)]
+    found = [cost_of(prototypes, sizes, by_user, f"me {i}") for i in range(6)]
     hold(found)
     used = [each.noise for each in found if each.noise > 0]
     assert min(used) > 0.95

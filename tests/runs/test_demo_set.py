@@ -7,7 +7,6 @@ import re
 from copy import deepcopy
 from dataclasses import replace
 
-import jsonschema
 import pytest
 
 from mechanisms.demos.demo_set import FORMAT, loads, schema
@@ -28,12 +27,6 @@ def demo_set():
     """Of a calibrated run, written once; tests edit what its document shares."""
     made = deepcopy(told("alone")[-1].demo_set)
     return replace(made, certificate=replace(made.certificate, disclosures=()))
-
-
-def test_it_validates_and_comes_back_the_same(demo_set):
-    jsonschema.validate(demo_set.to_json(), schema())
-    assert loads(demo_set.dumps()) == demo_set
-    assert demo_set.certificate.private
 
 
 OPTIONAL = {
@@ -86,12 +79,9 @@ def test_the_schema_knows_the_recipes_and_stages_that_there_are():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda d: d.update(format="other"), FORMAT),
         (lambda d: d.update(format=[FORMAT]), FORMAT),
         (lambda d: d.pop("privacy"), FORMAT),
-        (lambda d: d["privacy"].update(unit="user:"), "privacy/unit"),
         (lambda d: d["privacy"].update(unit="record\n"), "privacy/unit"),
-        (lambda d: d["privacy"].update(epsilon=0.5), "privacy/accountants/claimed/epsilon"),
         (lambda d: d["privacy"]["parameters"].pop("sizes"), "privacy/parameters"),
         (lambda d: d["privacy"]["parameters"].update(sizes={"a": 2**53 + 1}), "not JSON"),
         (lambda d: d["privacy"]["spent_before"].update(epsilon=float("nan")), "not JSON"),

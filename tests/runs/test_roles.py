@@ -1,8 +1,9 @@
-"""Roles: who reads whom. They are disjoint, fixed unit by unit, and as large as their shares."""
+"""Roles: who reads whom. disjoint, fixed unit by unit, and as large as their shares; and who was asked before."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
+from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.data.sizes import SCORED, WHETHER_MET, measure_sizes
+from mechanisms.noise import SecureRandomness
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.run import divided, intervals
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WRITE
+from tests.runs.running import CAP, LABELS, begun, planned, spec
 
-LABELS = ("x", "y")
 SHARES = {OPENINGS: 0.1, WRITE: 0.3, VOTE: 0.2, CALIBRATE: 0.1, SCORE: 0.2}
 
 
@@ -57,7 +61,7 @@ def test_a_user_less_moves_nobody_and_all_rows_of_a_user_have_one_role(cells):
         assert sum(any(row[2] == user for row in held) for held in before.values()) <= 1
 
 
-@pytest.mark.parametrize("records", [rows(4000), [Record("the same", "x")] * 4000], ids=["different", "equal"])
+@pytest.mark.parametrize("records", [rows(4000), [Record("the same", "red")] * 4000], ids=["different", "equal"])
 def test_parts_are_as_large_as_their_shares(records):
     parts = divided(dataset(records), SHARES)
     assert tuple(parts) == tuple(SHARES)
@@ -95,3 +99,45 @@ def test_a_role_is_the_installations_and_follows_a_row_under_any_name(monkeypatc
     assert {stage: counted(part) for stage, part in divided(shuffled, SHARES).items()} == first
     monkeypatch.setenv("DPICL_HOME", str(tmp_path / "another"))
     assert of_each(records) != first
+
+
+# Rows are called untouched where nothing that was known of them can have been chosen by.
+
+ROWS = tuple(Record(f"w{i} red {i}", LABELS[i % 2]) for i in range(60))
+
+
+def held_out(ledger: PrivacyLedger, records: Dataset, split="roles") -> bool:
+    ledger.set_cap(records.name, "record", CAP)
+    plan = planned(records, spec("vote", split, drafts=4))
+    *_, last = begun(records, plan, ledger=ledger, randomness=SecureRandomness())
+    assert WHETHER_MET in last.demo_set.certificate.public_inputs
+    return last.demo_set.score.held_out
+
+
+def test_the_first_run_by_roles_has_untouched_scorers_and_no_later_one():
+    ledger = PrivacyLedger()
+    assert [held_out(ledger, dataset(ROWS)) for _ in range(2)] == [True, False]
+
+
+def test_all_rows_took_part_where_stages_share_epsilon():
+    assert not held_out(PrivacyLedger(), dataset(ROWS), "epsilon")
+
+
+def test_another_name_or_another_cut_makes_nobody_a_stranger():
+    ledger = PrivacyLedger()
+    held_out(ledger, dataset(ROWS[:20], name="before"))
+    assert not held_out(ledger, dataset(ROWS[19:]))
+    strangers = tuple(replace(row, text=f"else {row.text}") for row in ROWS)
+    assert held_out(ledger, dataset(strangers, name="others"))
+
+
+def test_counting_touches_nobody():
+    ledger = PrivacyLedger()
+    measure_sizes(dataset(ROWS), 0.1, 1e-5, ledger)
+    assert held_out(ledger, dataset(ROWS))
+
+
+def test_what_was_seen_without_noise_may_have_been_chosen_by():
+    ledger = PrivacyLedger()
+    ledger.rows.mark_rows(fingerprint(dataset(ROWS)).rows, SCORED)
+    assert not held_out(ledger, dataset(ROWS))

@@ -80,9 +80,6 @@ def run_of(recipe, split, by_user=False, count=180, **rest):
     return dataset, planned(dataset, spec(recipe, split, **rest))
 
 
-# The stages: one file each.
-
-
 # What is charged, told and read.
 
 
@@ -121,6 +118,7 @@ def test_drafts_are_tried_before_anybody_has_paid_where_samples_show_no_text(sam
     with pytest.raises(BudgetRefused):
         list(begun(dataset, plan, log, ledger=account))
     assert kinds(log) == [Drafting] * tries
+    assert not read(log)
 
 
 def check_charged_before_its_tokens(log: Log, start: int) -> None:
@@ -260,15 +258,6 @@ def test_another_file_another_task_and_more_units_than_declared_are_refused():
     fewer = {label: size - 1 for label, size in plan.sizes.items()}
     refused(dataset, replace(plan, sizes=fewer), DataError, "more rows labelled 'red' than declared")
     refused(dataset, plan, UsageError, "embeds texts", embedder=None)
-
-
-def test_over_the_cap_nothing_is_read():
-    (dataset, plan), log, account = run_of("vote", "roles", count=60), Log(), PrivacyLedger()
-    account.set_cap("d", "record", Cap(1.0, 0.01))
-    with pytest.raises(BudgetRefused):
-        list(begun(dataset, plan, log, ledger=account))
-    assert all(kind is Drafting for kind in kinds(log)), "only public drafts come before the refusal"
-    assert not read(log)
 
 
 def test_a_test_seed_marks_the_set_and_the_data_set_and_nothing_else_does():

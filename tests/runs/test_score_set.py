@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mechanisms.accounting import Cap, Claim, PrivacyLedger, fingerprint
-from mechanisms.accounting.ledger import LedgerRun
+from mechanisms.accounting import Claim, PrivacyLedger, fingerprint
 from mechanisms.data.sizes import LABEL_WEIGHTS, WHETHER_VERBATIM
 from mechanisms.errors import UsageError
 from mechanisms.files import data_folder
@@ -16,80 +15,25 @@ from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Composed, Pure
 from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record
 from mechanisms.runs.run import TEST_SEED
-from mechanisms.runs.score import ScoredSet, ScoreRequest, score_set
+from mechanisms.runs.score import ScoredSet, score_set
 from mechanisms.runs.spec import RunSpec
 from mechanisms.tallies import Score
-from tests.runs.running import Speaking
-from tests.toy_embedder import ToyEmbedder
+from tests.runs.running import CAP, LABELS, Embedding, Log, Reading, data, ledger, rows
 
 pytestmark = pytest.mark.slow
 
-LABELS = ("red", "blue")
 DEMONSTRATIONS = (Demonstration("a rose", "red"), Demonstration("the sky", "blue"))
 SET = ScoredSet(DEMONSTRATIONS, LABELS, PromptTemplate("Sort.", "Note", "Topic"), draft_tokens=12)
 
 
-class HonestSession:
-    """A label is likely where it stands in the query."""
-
-    def __init__(self, rows) -> None:
-        self.rows = rows
-
-    def score(self, continuation):
-        label = bytes(continuation).decode().strip()
-        return np.array([0.0 if label in bytes(row).decode() else -9.0 for row in self.rows])
-
-
-class Honest(Speaking):
-    """Finds the label in the text; remembers every text that it was asked to label."""
-
-    def __init__(self) -> None:
-        super().__init__(sharpness=1.0)
-        self.texts: list[str] = []
-
-    def open(self, prefix, rows, length, room):
-        if not bytes(prefix).decode().startswith("Sort."):
-            return super().open(prefix, rows, length, room)
-        shown = [bytes(row).decode() for row in rows]
-        self.texts += [text.removeprefix("Note: ").split("\n")[0] for text in shown]
-        return HonestSession(rows)
-
-
-class Watched(ToyEmbedder):
-    def __init__(self) -> None:
-        super().__init__()
-        self.texts: list[list[str]] = []
-
-    def embed(self, texts):
-        self.texts.append(list(texts))
-        return super().embed(texts)
-
-
-def rows(count: int, wrong: int = 0) -> list[Record]:
-    """Texts that name their label, but for the first `wrong`, which name the other."""
-    return [Record(f"{LABELS[(i + (i < wrong)) % 2]} secret {i}", LABELS[i % 2]) for i in range(count)]
-
-
-def data(records, user_column=None, name="d") -> Dataset:
-    return Dataset(name, LABELS, tuple(records), user_column)
-
-
-def request(epsilon=50.0, max_unit_records=3, **rest) -> ScoreRequest:
-    return ScoreRequest(RunSpec(epsilon=epsilon, max_unit_records=max_unit_records), **rest)
-
-
-def ledger(cap: float = 1000.0, unit: str = "record", folder=None) -> PrivacyLedger:
-    made = PrivacyLedger(folder)
-    made.set_cap("d", unit, Cap(cap, 0.01))
-    return made
-
-
-def scored(dataset, wanted, model=None, embedder=None, made=None, what=SET):
-    return score_set(dataset, what, wanted, model or Honest(), made or ledger(), embedder, SeededRandomness(1))
+def scored(dataset, what=SET, log=None, account=None, share=1.0, prototypes=None, embedder=None, **settings):
+    spec = RunSpec(**{"epsilon": 50.0, "max_unit_records": 3} | settings)
+    account = account or ledger(dataset.by_user)
+    return score_set(dataset, what, spec, Reading(log), account, share, prototypes, embedder, SeededRandomness(1))
 
 
 def test_the_figures_are_those_of_the_rows():
-    found = scored(data(rows(400, wrong=100)), request(share=1.0))
+    found = scored(data(rows(400, wrong=100)))
     arms = found.score.arms
     assert list(arms) == ["zero-shot", "public-only", "demonstrations"]
     for arm in arms.values():
@@ -100,8 +44,8 @@ def test_the_figures_are_those_of_the_rows():
 
 
 def test_a_set_without_demonstrations_is_zero_shot_with_its_own_correction():
-    empty = ScoredSet((), LABELS, SET.template, prior={"red": 100.0, "blue": 0.0}, model_sha256=Honest.sha256)
-    found = scored(data(rows(200)), request(share=1.0), what=empty)
+    empty = ScoredSet((), LABELS, SET.template, prior={"red": 100.0, "blue": 0.0}, model_sha256=Reading.sha256)
+    found = scored(data(rows(200)), empty)
     assert list(found.score.arms) == ["zero-shot"]
     assert found.score.arms["zero-shot"].accuracy == pytest.approx(0.5, abs=0.02)  # everything is called red
     assert found.score.gains == {}
@@ -109,8 +53,8 @@ def test_a_set_without_demonstrations_is_zero_shot_with_its_own_correction():
 
 def test_a_measured_correction_is_used_where_it_was_measured():
     prior = {"red": 100.0, "blue": 0.0}
-    biased = ScoredSet(DEMONSTRATIONS, LABELS, SET.template, draft_tokens=12, prior=prior, model_sha256=Honest.sha256)
-    arms = scored(data(rows(200)), request(share=1.0), what=biased).score.arms
+    biased = replace(SET, prior=prior, model_sha256=Reading.sha256)
+    arms = scored(data(rows(200)), biased).score.arms
     assert arms["demonstrations"].accuracy == pytest.approx(0.5, abs=0.02)
     assert arms["zero-shot"].accuracy == pytest.approx(1, abs=0.02)
 
@@ -118,54 +62,43 @@ def test_a_measured_correction_is_used_where_it_was_measured():
 def test_a_correction_that_was_measured_with_another_model_is_not_used():
     prior = {"red": 100.0, "blue": 0.0}
     for sha256 in ("1" * 64, None):
-        others = ScoredSet(
-            DEMONSTRATIONS, LABELS, SET.template, draft_tokens=12, prior=prior, zero_shot=prior, model_sha256=sha256
-        )
-        arms = scored(data(rows(200)), request(share=1.0), what=others).score.arms
+        others = replace(SET, prior=prior, zero_shot=prior, model_sha256=sha256)
+        arms = scored(data(rows(200)), others).score.arms
         assert [arms[each].accuracy for each in ("demonstrations", "zero-shot")] == pytest.approx([1, 1], abs=0.02)
 
 
 @pytest.mark.parametrize("prototypes", [None, 1.0])
 def test_nothing_is_read_before_it_was_charged(monkeypatch, prototypes):
-    model, embedder, dataset = Honest(), Watched(), data(rows(40))
-    seen: list[str] = []
-
-    def charge(self, name, events):
-        assert not any("secret" in text for text in model.texts)
-        assert embedder.texts == []
-        seen.append(name)
-
-    monkeypatch.setattr(LedgerRun, "charge", charge)
-    scored(dataset, request(share=0.5, prototypes_epsilon=prototypes), model, embedder)
-    assert seen == ["score", *(["prototypes"] if prototypes else [])]
-    assert any("secret" in text for text in model.texts)
+    log = Log()
+    log.watch(monkeypatch)
+    scored(data(rows(40)), log=log, share=0.5, prototypes=prototypes, embedder=Embedding(log))
+    lists = ["score", *(["prototypes"] if prototypes else [])]
+    assert [name for _, name, _ in log[: len(lists)]] == lists
+    assert {kind for kind, *_ in log[len(lists) :]} == {"read"}
 
 
-def test_a_prompt_that_does_not_fit_is_found_before_anybody_has_paid():
-    class Small(Honest):
-        def check(self, prefix, rows, length, room):
-            raise UsageError("too long")
+def test_a_prompt_that_does_not_fit_is_found_before_anybody_has_paid(monkeypatch):
+    def small(*_):
+        raise UsageError("too long")
 
-        def open(self, prefix, rows, length, room):
-            self.check(prefix, rows, length, room)
-
-    made = ledger()
+    monkeypatch.setattr(Reading, "open", small)
+    account = ledger()
     with pytest.raises(UsageError, match="too long"):
-        scored(data(rows(40)), request(share=1.0), Small(), made=made)
-    assert made.history("d") == []
+        scored(data(rows(40)), account=account)
+    assert account.history("d") == []
 
 
 @pytest.mark.parametrize("share", [0.0, 1.5, float("nan")])
 def test_a_share_that_means_nothing_is_refused(share):
     with pytest.raises(UsageError, match="share"):
-        request(share=share)
+        scored(data(rows(4)), share=share)
 
 
 def test_prototypes_need_somebody_who_does_not_score():
     with pytest.raises(UsageError, match="below 1"):
-        request(share=1.0, prototypes_epsilon=1.0)
+        scored(data(rows(4)), prototypes=1.0)
     with pytest.raises(UsageError, match="embedding"):
-        scored(data(rows(4)), request(share=0.5, prototypes_epsilon=1.0))
+        scored(data(rows(4)), share=0.5, prototypes=1.0)
 
 
 def test_a_user_is_one_contribution_of_at_most_so_many_rows(monkeypatch):
@@ -177,14 +110,14 @@ def test_a_user_is_one_contribution_of_at_most_so_many_rows(monkeypatch):
         return release(self, contributions, randomness)
 
     monkeypatch.setattr(Score, "release", kept)
-    loud = [Record(f"red secret {i}", LABELS[i % 2], "loud") for i in range(50)]
+    loud = [Record(f"red secret {100 + i}", LABELS[i % 2], "loud") for i in range(50)]
     quiet = [Record(f"blue secret {i}", "blue", f"user {i}") for i in range(8)]
-    wanted, made = request(share=1.0, max_unit_records=4), ledger(unit="user:who")
-    model = Honest()
-    scored(data([*quiet, *loud], "who"), wanted, model, made=made)
-    scored(data(quiet, "who"), wanted, made=made)
-    scored(data([*quiet, *reversed(loud)], "who"), wanted, made=made)
-    assert len({text for text in model.texts if "red secret" in text}) == 4
+    log = Log()
+    scored(data([*quiet, *loud], True), log=log, max_unit_records=4)
+    scored(data(quiet, True), max_unit_records=4)
+    scored(data([*quiet, *reversed(loud)], True), max_unit_records=4)
+    read = set().union(*(numbers for _, numbers in log))
+    assert len([number for number in read if number >= 100]) == 4
     many, few, turned = (each.sum(axis=0) for each in cast)
     assert [len(each) for each in cast] == [9, 8, 9]
     assert np.abs(many - few).sum() <= 1
@@ -193,7 +126,7 @@ def test_a_user_is_one_contribution_of_at_most_so_many_rows(monkeypatch):
 
 def test_the_run_is_in_the_ledger_under_its_name():
     made = ledger()
-    found = scored(data(rows(30)), request(epsilon=2.0, share=1.0), made=made)
+    found = scored(data(rows(30)), account=made, epsilon=2.0)
     assert found.event == Composed("role", (("score", (Pure(2.0),)),))
     assert found.claim.epsilon == pytest.approx(2.0)
     [run] = made.history("d")
@@ -206,7 +139,7 @@ def test_the_run_is_in_the_ledger_under_its_name():
 def test_what_follows_from_a_set_that_is_not_private_is_not_private(reason, monkeypatch):
     """A row can turn which labels such a set makes likely, and with them every scorer's answer."""
     monkeypatch.setattr(SeededRandomness, "private", True)
-    assert scored(data(rows(30)), request(epsilon=2.0), what=replace(SET, reason=reason)).reason == reason
+    assert scored(data(rows(30)), replace(SET, reason=reason), share=0.1).reason == reason
 
 
 def _run(per: str, *lists: str) -> Composed:
@@ -216,7 +149,8 @@ def _run(per: str, *lists: str) -> Composed:
 def _after(folder, per: str, *lists: str) -> PrivacyLedger:
     """A ledger of its own in which one run was on the data set."""
     folder.mkdir()
-    made, event = ledger(folder=folder), _run(per, *lists)
+    made, event = PrivacyLedger(folder), _run(per, *lists)
+    made.set_cap("d", "record", CAP)
     run = made.begin(fingerprint(data(rows(30))), "recipe vote", event, Claim(0.1, 1e-5, "", 0.1, ""))
     for name in lists:
         run.charge(name, (Pure(0.1),))
@@ -225,7 +159,7 @@ def _after(folder, per: str, *lists: str) -> PrivacyLedger:
 
 
 ROLES = ("role", "openings", "vote red", "vote blue")
-SPARED = ScoredSet(DEMONSTRATIONS, LABELS, SET.template, draft_tokens=12, spare=0.3, event=_run(*ROLES))
+SPARED = replace(SET, spare=0.3, event=_run(*ROLES))
 
 
 @pytest.mark.parametrize("counted", [False, True])
@@ -233,22 +167,22 @@ def test_rows_are_called_untouched_once(tmp_path, counted):
     made, what = _after(tmp_path / "one", *ROLES), SPARED
     if counted:  # the certificate has a measurement of sizes before each list, which the ledger knows as its own run
         what = replace(SPARED, event=Composed("role", tuple((name, (Pure(0.5), *own)) for name, own in _run(*ROLES))))
-    found = [scored(data(rows(30)), request(epsilon=1.0, share=0.3), made=made, what=what) for _ in range(2)]
+    found = [scored(data(rows(30)), what, account=made, share=0.3) for _ in range(2)]
     assert [each.score.held_out for each in found] == [True, False]
 
 
 def test_rows_are_called_untouched_only_where_roles_kept_them_apart(tmp_path):
-    dataset, wanted = data(rows(30)), request(epsilon=1.0, share=0.3)
+
+    def held_out(what=SPARED, account=None, share=0.3) -> bool:
+        return scored(data(rows(30)), what, account=account, share=share).score.held_out
+
     for i, lists in enumerate((("label", *LABELS), ("role", "vote red", "score"))):
         own = replace(SPARED, event=_run(*lists))
-        assert not scored(dataset, wanted, made=_after(tmp_path / str(i), *lists), what=own).score.held_out
-    assert not scored(dataset, wanted, what=SPARED).score.held_out  # the ledger knows nothing of how it was made
-    made = _after(tmp_path / "wide", *ROLES)
-    assert not scored(dataset, request(epsilon=1.0, share=0.4), made=made, what=SPARED).score.held_out
-    made = _after(tmp_path / "unknown", *ROLES)
-    assert not scored(dataset, wanted, made=made, what=SET).score.held_out
-    made = _after(tmp_path / "other", "role", "vote red", "vote blue")  # another run than the set's own
-    assert not scored(dataset, wanted, made=made, what=SPARED).score.held_out
+        assert not held_out(own, _after(tmp_path / str(i), *lists))
+    assert not held_out()  # the ledger knows nothing of how it was made
+    assert not held_out(account=_after(tmp_path / "wide", *ROLES), share=0.4)
+    assert not held_out(SET, _after(tmp_path / "unknown", *ROLES))
+    assert not held_out(account=_after(tmp_path / "other", "role", "vote red", "vote blue"))  # not the set's own run
 
 
 @pytest.mark.parametrize("edit", ["full stop", "joined columns", "another key"])
@@ -262,23 +196,23 @@ def test_rows_of_an_edited_file_are_not_called_untouched(edit, tmp_path, monkeyp
         records = [replace(each, text=f"{each.text}\nand more of it") for each in records]
     else:
         (data_folder() / "key").unlink()
-    assert not scored(data(records), request(epsilon=1.0, share=0.3), made=made, what=SPARED).score.held_out
+    assert not scored(data(records), SPARED, account=made, share=0.3).score.held_out
 
 
 def test_a_set_made_of_rows_is_marked_unless_this_installation_signed_it(monkeypatch):
     dataset = data(rows(30))
-    own = replace(SET, demonstrations=(Demonstration("Red: secret 0!", "red"), Demonstration("the sky", "blue")))
+    own = replace(SET, demonstrations=(Demonstration("The red: secret 0!", "red"), Demonstration("the sky", "blue")))
     monkeypatch.setattr(SeededRandomness, "private", True)
-    assert "word for word" in scored(dataset, request(epsilon=1.0), what=own).reason
-    found = scored(dataset, request(epsilon=1.0))
+    assert "word for word" in scored(dataset, own).reason
+    found = scored(dataset)
     assert (found.reason, WHETHER_VERBATIM in found.public_inputs) == (None, True)
     assert LABEL_WEIGHTS not in found.public_inputs
-    found = scored(dataset, request(epsilon=1.0), what=replace(own, signed_here=True))
+    found = scored(dataset, replace(own, signed_here=True))
     assert (found.reason, WHETHER_VERBATIM in found.public_inputs) == (None, False)
-    found = scored(dataset, request(epsilon=1.0), what=replace(SET, sizes={"red": 20, "blue": 10}))
+    found = scored(dataset, replace(SET, sizes={"red": 20, "blue": 10}))
     assert LABEL_WEIGHTS in found.public_inputs
 
 
 def test_a_set_for_other_labels_is_refused():
     with pytest.raises(UsageError, match="labels"):
-        scored(Dataset("d", ("red", "green"), ()), request())
+        scored(Dataset("d", ("red", "green"), ()))

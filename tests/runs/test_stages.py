@@ -219,13 +219,6 @@ def test_a_text_without_content_votes_for_nothing_and_still_counts_as_a_record()
     assert cast((red(""), red("a rose in the garden")))[0, 0] == 0.5
 
 
-def test_a_vote_does_not_depend_on_who_else_votes():
-    units = [(red("an apple on a chair"),), (blue("the sea"),), (red("fire"), blue("noon"))]
-    together = cast(*units)
-    for place, unit in enumerate(units):
-        assert (cast(unit)[0] == together[place]).all()
-
-
 def apart(ballots) -> dict[str, np.ndarray]:
     """Vectors by which no text is like another one."""
     return {label: np.eye(max(1, len(of)))[: len(of)] for label, of in ballots.items()}

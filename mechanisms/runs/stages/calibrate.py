@@ -14,13 +14,14 @@ import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass as checked
 
+from mechanisms.demos.findings import DEMONSTRATIONS
 from mechanisms.errors import UsageError
 from mechanisms.noise import Floats
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.runs.events import LINE, CuratorEvent, Numbers, Release
 from mechanisms.runs.judging import preferences, step
 from mechanisms.runs.spec import CLEARANCE
-from mechanisms.runs.stage import OneRelease, PlannedStage, RunState, Work
+from mechanisms.runs.stage import PlannedStage, RunState, Work
 from mechanisms.tallies import LabelBias
 
 REFINEMENTS = 2
@@ -82,33 +83,23 @@ class Calibrate(PlannedStage):
     def task(self) -> str:
         return "measure the model's habit: which labels it prefers whatever it reads."
 
-    def check(self, event: Release) -> None:
-        assert isinstance(event, PriorsReleased)
+    def check(self, event: PriorsReleased) -> None:
         if {len(each) for each in (*event.compared, *event.refined)} != {len(self.plan.labels)}:
             raise UsageError("priors of other labels")
 
-    def begin(self, state: RunState) -> Calibration:
-        return Calibration(self, state)
-
-
-class Calibration(OneRelease[Calibrate]):
-    """The step."""
-
-    def _asked(self) -> Iterator[CuratorEvent]:
-        yield from self._state.compare()
-        judging, randomness, name = self._state.judging, self._state.randomness, self._stage.name
+    def ask(self, state: RunState) -> Iterator[CuratorEvent]:
+        yield from state.compare()
+        judging, randomness, name, tally = state.judging, state.randomness, self.name, self.tally
         units, everyone = judging.everyone(name)
-        labels = len(self._stage.plan.labels)
+        labels = len(self.plan.labels)
         judged = np.floor(randomness.uniform(len(units)) * _SETS).astype(np.int64)
         cells = np.zeros((len(units), _SETS, labels))
-        for k, candidate in enumerate(judging.sets):
+        for k, shown in enumerate(judging.sets):
             mine = everyone[judged == k]
-            scores = yield from judging.read(name, candidate, mine, k / 5, 1 / 5)
+            scores = yield from judging.read(name, shown, mine, k / 5, 1 / 5)
             cells[mine, k] = judging.of_units(preferences(scores, np.zeros(labels)), [units[i] for i in mine.tolist()])
-        tally = self._stage.tally
         compared = tally.release(cells.reshape(len(units), _SETS * labels), randomness).reshape(_SETS, labels)
-        own = judging.sets[-1]
-        scores = yield from judging.read(name, own, everyone, 3 / 5, 2 / 5)
+        scores = yield from judging.read(name, DEMONSTRATIONS, everyone, 3 / 5, 2 / 5)
         offset, refined = step(compared[-1], judging.target, tally.deviation), []
         for _ in range(REFINEMENTS):
             noisy = tally.release(judging.of_units(preferences(scores, offset), units), randomness)
@@ -116,13 +107,12 @@ class Calibration(OneRelease[Calibrate]):
             offset = offset + step(noisy, judging.target, tally.deviation)
         yield PriorsReleased(_rows(compared), _rows(refined))
 
-    def _take(self, event: Release) -> None:
-        assert isinstance(event, PriorsReleased)
-        judging, deviation = self._state.judging, self._stage.tally.deviation
-        for candidate, noisy in zip(judging.sets, event.compared, strict=True):
-            judging.corrections[candidate.name] = step(np.array(noisy), judging.target, deviation)
+    def take(self, state: RunState, event: PriorsReleased) -> None:
+        judging, deviation = state.judging, self.tally.deviation
+        for shown, noisy in zip(judging.sets, event.compared, strict=True):
+            judging.corrections[shown] = step(np.array(noisy), judging.target, deviation)
         for noisy in event.refined:
-            judging.corrections[judging.sets[-1].name] += step(np.array(noisy), judging.target, deviation)
+            judging.corrections[DEMONSTRATIONS] += step(np.array(noisy), judging.target, deviation)
 
 
 def _rows(noisy: Sequence[Floats] | Floats) -> tuple[tuple[float, ...], ...]:

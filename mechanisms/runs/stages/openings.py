@@ -25,7 +25,7 @@ from mechanisms.inference import LanguageModel, WritingPrompt
 from mechanisms.noise import Floats
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.runs.events import LINE, CuratorEvent, Name, Number, Release, Share, Texts
-from mechanisms.runs.stage import OneRelease, PlannedStage, RunState, Work, check_noise
+from mechanisms.runs.stage import PlannedStage, RunState, Work, check_noise
 from mechanisms.tallies import Beginnings, Openings, distinct, mean_contribution
 
 _CLEARS = 3.0
@@ -100,8 +100,7 @@ class AskForOpenings(PlannedStage):
     def task(self) -> str:
         return "vote for how their texts begin, among public openings."
 
-    def check(self, event: Release) -> None:
-        assert isinstance(event, OpeningsReleased)
+    def check(self, event: OpeningsReleased) -> None:
         groups = set(self.plan.labels) if self.by_label else {""}
         if set(event.counts) != groups or any(len(each) != len(event.openings) for each in event.counts.values()):
             raise UsageError("counts that are not those of the openings")
@@ -132,46 +131,34 @@ class AskForOpenings(PlannedStage):
             found[label] = {openings[i]: float(noisy[i]) / mass for i in clear} if enough else {}
         return found
 
-    def begin(self, state: RunState) -> Asking:
-        return Asking(self, state)
-
-
-class Asking(OneRelease[AskForOpenings]):
-    """The step."""
-
-    def _asked(self) -> Iterator[CuratorEvent]:
-        state, stage, plan = self._state, self._stage, self._stage.plan
-        openings = distinct([*listed(plan.spec.kind), *self._of_model()])
-        beginnings, groups = Beginnings(openings), plan.labels if stage.by_label else ("",)
+    def ask(self, state: RunState) -> Iterator[CuratorEvent]:
+        plan, model = self.plan, state.model
+        prompts = [WritingPrompt(model, plan.spec.asked, label) for label in plan.labels]
+        likely = [opening for prompt in prompts for opening in likely_openings(model, prompt)]
+        openings = distinct([*listed(plan.spec.kind), *likely])
+        beginnings, groups = Beginnings(openings), plan.labels if self.by_label else ("",)
         starts = {label: i * len(openings) for i, label in enumerate(groups)}
         places = len(groups) * len(openings)
-        units = units_of(state.parts[stage.name], plan.spec.max_unit_records)
+        units = units_of(state.parts[self.name], plan.spec.max_unit_records)
 
         def cast(chunk: Sequence[Unit]) -> Floats:
             vectors = np.zeros((len(chunk), places))
             for i, unit in enumerate(chunk):
-                rows = [beginnings.vote(row.text, places, starts[row.label] if stage.by_label else 0) for row in unit]
+                rows = [beginnings.vote(row.text, places, starts[row.label] if self.by_label else 0) for row in unit]
                 vectors[i] = mean_contribution(np.stack(rows))
             return vectors
 
         chunks = (cast(units[start : start + _CHUNK]) for start in range(0, max(1, len(units)), _CHUNK))
-        noisy = stage.tally.release_of(chunks, state.randomness).reshape(len(groups), len(openings))
+        noisy = self.tally.release_of(chunks, state.randomness).reshape(len(groups), len(openings))
         counts = dict(zip(groups, noisy, strict=True))
         told = {label: tuple(each.tolist()) for label, each in counts.items()}
-        yield OpeningsReleased(openings, told, stage.tally.deviation, stage.used(openings, counts))
+        yield OpeningsReleased(openings, told, self.tally.deviation, self.used(openings, counts))
 
-    def _of_model(self) -> Iterator[str]:
-        for label in self._stage.plan.labels:
-            yield from likely_openings(
-                self._state.model, WritingPrompt(self._state.model, self._stage.plan.spec.asked, label)
-            )
-
-    def _take(self, event: Release) -> None:
-        assert isinstance(event, OpeningsReleased)
-        self._state.openings = {label: dict(used) for label, used in event.used.items()}
+    def take(self, state: RunState, event: OpeningsReleased) -> None:
+        state.openings = {label: dict(used) for label, used in event.used.items()}
         for label, used in event.used.items():
             if used:  # drafts that were tried before anybody paid begin by themselves: they are written anew
-                self._state.public.pop(label, None)
+                state.public.pop(label, None)
 
 
 _KINDS = {

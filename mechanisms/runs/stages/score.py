@@ -16,8 +16,8 @@ from mechanisms.errors import UsageError
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.rounding import percent_down, percent_up
 from mechanisms.runs.events import LINE, CuratorEvent, Release
-from mechanisms.runs.judging import right
-from mechanisms.runs.stage import OneRelease, PlannedStage, RunState, Work
+from mechanisms.runs.judging import right, truth_of
+from mechanisms.runs.stage import PlannedStage, RunState, Work
 from mechanisms.runs.stages.calibrate import reading_work
 from mechanisms.tallies import Score as ScoreTally
 from mechanisms.tallies import Weighing, masses, weights
@@ -87,38 +87,27 @@ class Score(PlannedStage):
         alone = "They took part in nothing else" if self.plan.by_roles else "They took part in the other stages too"
         return f"say how often the model finds their label. {alone}."
 
-    def check(self, event: Release) -> None:
-        assert isinstance(event, ScoreReleased)
+    def check(self, event: ScoreReleased) -> None:
         known = {findings.ZERO_SHOT, findings.PUBLIC_ONLY, findings.DEMONSTRATIONS}
         ordered = all(arm.interval[0] <= arm.interval[1] for arm in event.score.arms.values())
         if set(event.score.arms) != known or not ordered:
             raise UsageError("a score of what was not compared, or an interval from high to low")
 
-    def begin(self, state: RunState) -> Scoring:
-        return Scoring(self, state)
-
-
-class Scoring(OneRelease[Score]):
-    """The step."""
-
-    def _asked(self) -> Iterator[CuratorEvent]:
-        yield from self._state.compare()
-        judging, tally, name = self._state.judging, self._stage.tally, self._stage.name
-        units, everyone = judging.everyone(name)
-        truth, columns = judging.reader.truth(units), []
-        for k, candidate in enumerate(judging.sets):
-            scores = yield from judging.read(name, candidate, everyone, k / _ARMS, 1 / _ARMS)
-            columns.append(right(scores, judging.correction(candidate), truth))
-        contributions = judging.of_units(tally.cells(np.stack(columns, axis=1)), units)
-        cells = tally.release(contributions, self._state.randomness)
-        weighing = self._stage.plan.spec.weighing
+    def ask(self, state: RunState) -> Iterator[CuratorEvent]:
+        yield from state.compare()
+        judging, tally, name, weighing = state.judging, self.tally, self.name, self.plan.spec.weighing
         assert weighing is not None
-        names = [candidate.name for candidate in judging.sets]
-        yield ScoreReleased(findings.Score.of_table(tally, cells, names, False, judging.held_out, weighing))
+        units, everyone = judging.everyone(name)
+        truth, columns = truth_of(units, self.plan.labels), []
+        for k, shown in enumerate(judging.sets):
+            scores = yield from judging.read(name, shown, everyone, k / _ARMS, 1 / _ARMS)
+            columns.append(right(scores, judging.correction(shown), truth))
+        contributions = judging.of_units(tally.cells(np.stack(columns, axis=1)), units)
+        cells = tally.release(contributions, state.randomness)
+        yield ScoreReleased(findings.Score.of_table(tally, cells, [*judging.sets], False, judging.held_out, weighing))
 
-    def _take(self, event: Release) -> None:
-        assert isinstance(event, ScoreReleased)
-        self._state.judging.score = event.score
+    def take(self, state: RunState, event: ScoreReleased) -> None:
+        state.judging.score = event.score
 
 
 STAGE = Score

@@ -24,7 +24,7 @@ from mechanisms.records import Record
 from mechanisms.runs.events import LINE, Count, CuratorEvent, Name, Number, Release, StageProgress, Texts
 from mechanisms.runs.plan import EventLists
 from mechanisms.runs.spec import CLEARANCE, EXCESS
-from mechanisms.runs.stage import OneRelease, PlannedStage, RunState, Work, check_noise
+from mechanisms.runs.stage import PlannedStage, RunState, Work, check_noise
 from mechanisms.runs.text import normalised_text
 from mechanisms.tallies import Votes, mean_contribution
 
@@ -119,8 +119,7 @@ class Vote(PlannedStage):
     def task(self) -> str:
         return f"vote for the one of {self.plan.spec.drafts} drafts of their label that is most like them."
 
-    def check(self, event: Release) -> None:
-        assert isinstance(event, VotesReleased)
+    def check(self, event: VotesReleased) -> None:
         if set(event.ballots) != set(self.plan.labels):
             raise UsageError("votes of other labels")
         check_noise(event.noise, self.tally.deviation)
@@ -132,41 +131,33 @@ class Vote(PlannedStage):
             if not (fits and distinct and len(each.winners) <= spec.shots):
                 raise UsageError("votes that are not those of the ballot")
 
-    def begin(self, state: RunState) -> Voting:
-        return Voting(self, state)
-
-
-class Voting(OneRelease[Vote]):
-    """The step."""
-
-    def _asked(self) -> Iterator[CuratorEvent]:
-        state, plan = self._state, self._stage.plan
+    def ask(self, state: RunState) -> Iterator[CuratorEvent]:
+        plan = self.plan
         yield from state.first_drafts()
         ballots = {
             label: tuple(dict.fromkeys([*state.written.get(label, ()), *state.public[label]])) for label in plan.labels
         }
         assert state.embedder is not None
         polls = VoteCollector(state.embedder, ballots)
-        voters = units_of(state.parts[self._stage.name], plan.spec.max_unit_records)
+        voters = units_of(state.parts[self.name], plan.spec.max_unit_records)
         contributions = []
         for done, contribution in enumerate(polls.contributions(voters)):
             contributions.append(contribution)
             if done % _PROGRESS == 0:
-                yield StageProgress(self._stage.name, done / len(voters))
+                yield StageProgress(self.name, done / len(voters))
         cast = np.array(contributions).reshape(-1, polls.places)
-        votes = polls.by_label(self._stage.tally.release(cast, state.randomness))
+        votes = polls.by_label(self.tally.release(cast, state.randomness))
         best = winners(ballots, votes, plan.spec.shots, polls.embedded)
         released = {
             label: Ballot(drafts, tuple(votes[label].tolist()), best[label], len(state.written.get(label, ())))
             for label, drafts in ballots.items()
         }
-        yield VotesReleased(released, self._stage.tally.deviation)
+        yield VotesReleased(released, self.tally.deviation)
 
-    def _take(self, event: Release) -> None:
-        assert isinstance(event, VotesReleased)
+    def take(self, state: RunState, event: VotesReleased) -> None:
         for label, ballot in event.ballots.items():
-            self._state.winners[label] = tuple(ballot.drafts[i] for i in ballot.winners)
-            self._state.public.setdefault(label, ballot.drafts[ballot.written :] or ballot.drafts)
+            state.winners[label] = tuple(ballot.drafts[i] for i in ballot.winners)
+            state.public.setdefault(label, ballot.drafts[ballot.written :] or ballot.drafts)
 
 
 # The ballots: who votes for what, and which texts win.
