@@ -11,12 +11,10 @@ from mechanisms import api, confidence
 from mechanisms.cli.options import add_settings, spec_of
 from mechanisms.cli.output import add_json, in_json, not_private, progress, show, told_of_owners, told_of_rows
 from mechanisms.cli.rows import add_private_rows, add_rows, check_says_something, loaded, loaded_private
-from mechanisms.demos.demo_set import DemoSet
-from mechanisms.demos.findings import DEMONSTRATIONS
+from mechanisms.demos.demo_set import DEMONSTRATIONS, PUBLIC_ONLY, DemoSet
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.evaluate import PUBLIC_ONLY, Scorecard
-from mechanisms.evaluation.reader import check_labels, readers_in_words, same_reader
-from mechanisms.evaluation.remote_reader import RemoteReader
+from mechanisms.evaluation.evaluate import Scorecard
+from mechanisms.evaluation.reader import RemoteReader, check_labels, readers_in_words, same_reader
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models import default_name
 from mechanisms.inference.remote import KEY_VARIABLE, ChatServer, ServerAddress, key_from_environment

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms import confidence
-from mechanisms.demos.demo_set import DemoSet
-from mechanisms.demos.findings import DEMONSTRATIONS, PROTOTYPES, Score
+from mechanisms.demos.demo_set import DEMONSTRATIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, DemoSet, Score
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.reader import CONTEXTUAL, NO_ANSWER, PRIOR, RAW, Arm, QueryReader, reported
 from mechanisms.records import Demonstration, PromptTemplate, Record
@@ -22,7 +21,7 @@ from mechanisms.tallies.tally import LARGE
 Places = NDArray[np.int64]
 """Indices into the label set, shape (rows,)."""
 
-ZERO_SHOT, PUBLIC_ONLY, PRIVATE = "zero-shot", "public-only", "private demonstrations"
+PRIVATE = "private demonstrations"
 
 
 def arms_of(demo_set: DemoSet, public: Sequence[Demonstration] | None) -> tuple[Arm, ...]:

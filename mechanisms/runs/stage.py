@@ -16,8 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
 from mechanisms.accounting import LedgerRun
-from mechanisms.demos.demo_set import DemoSet
-from mechanisms.demos.findings import Refusal
+from mechanisms.demos.demo_set import DemoSet, Refusal
 from mechanisms.errors import UsageError
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Randomness

@@ -14,8 +14,8 @@ from mechanisms.cli.rows import add_label_names, label_names
 from mechanisms.data.columns import ColumnMapping, to_dataset
 from mechanisms.data.sizes import CLEAN_VALUES
 from mechanisms.data.sources import name_of, read_table
+from mechanisms.demos.demo_set import PUBLIC_ONLY
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.evaluate import PUBLIC_ONLY
 from mechanisms.files import text_of
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model

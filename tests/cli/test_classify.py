@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mechanisms import api
-from mechanisms.demos.findings import Baselines
+from mechanisms.demos.demo_set import Baselines
 from mechanisms.records import Demonstration
 from tests.cli.command import check_refusal, run
 from tests.exports.sets import labelled, none_chosen

@@ -9,12 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.demos.demo_set import loads
-from mechanisms.demos.findings import DEMONSTRATIONS, ArmScore, Baselines, PublicSet, Score
-from mechanisms.evaluation.evaluate import (
-    PRIVATE,
+from mechanisms.demos.demo_set import (
+    DEMONSTRATIONS,
     PUBLIC_ONLY,
     ZERO_SHOT,
+    ArmScore,
+    Baselines,
+    PublicSet,
+    Score,
+    loads,
+)
+from mechanisms.evaluation.evaluate import (
+    PRIVATE,
     Accuracy,
     MeanRecall,
     Progress,

@@ -11,11 +11,10 @@ import pytest
 from mechanisms import api
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.sizes import CLEAN_VALUES, SCORED
-from mechanisms.demos.demo_set import DemoSet
+from mechanisms.demos.demo_set import PUBLIC_ONLY, ZERO_SHOT, DemoSet
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT
-from mechanisms.evaluation.reader import NO_ANSWER, Arm, finished, reported
-from mechanisms.evaluation.remote_reader import RemoteReader, label_in
+from mechanisms.evaluation.evaluate import PRIVATE
+from mechanisms.evaluation.reader import NO_ANSWER, Arm, RemoteReader, finished, label_in, reported
 from mechanisms.inference import LanguageModel, QueryPrompt, QueryWords
 from mechanisms.inference.remote import ChatServer, ServerAddress
 from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record

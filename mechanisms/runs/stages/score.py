@@ -11,7 +11,8 @@ import numpy as np
 from pydantic.dataclasses import dataclass as checked
 
 from mechanisms import confidence
-from mechanisms.demos import findings
+from mechanisms.demos.demo_set import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT
+from mechanisms.demos.demo_set import Score as Scored
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.rounding import percent_down, percent_up
@@ -31,7 +32,7 @@ _WIDE = 0.1
 class ScoreReleased(Release):
     """How often the labels of the scorers' rows are found."""
 
-    score: findings.Score
+    score: Scored
     event: Literal["score"] = "score"
 
     def lines(self) -> tuple[str, ...]:
@@ -89,7 +90,7 @@ class Score(PlannedStage):
 
     def check(self, event: Release) -> None:
         assert isinstance(event, ScoreReleased)
-        known = {findings.ZERO_SHOT, findings.PUBLIC_ONLY, findings.DEMONSTRATIONS}
+        known = {ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS}
         ordered = all(arm.interval[0] <= arm.interval[1] for arm in event.score.arms.values())
         if set(event.score.arms) != known or not ordered:
             raise UsageError("a score of what was not compared, or an interval from high to low")
@@ -114,7 +115,7 @@ class Scoring(OneRelease[Score]):
         weighing = self._stage.plan.spec.weighing
         assert weighing is not None
         names = [candidate.name for candidate in judging.sets]
-        yield ScoreReleased(findings.Score.of_table(tally, cells, names, False, judging.held_out, weighing))
+        yield ScoreReleased(Scored.of_table(tally, cells, names, False, judging.held_out, weighing))
 
     def _take(self, event: Release) -> None:
         assert isinstance(event, ScoreReleased)
