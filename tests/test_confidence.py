@@ -11,7 +11,7 @@ import pytest
 from mechanisms import confidence
 from mechanisms.demos.demo_set import DemoSet, Score, loads
 from mechanisms.evaluation.evaluate import Accuracy
-from mechanisms.exports.facts_label import label_of_facts
+from mechanisms.exports.certificate_page import label_of_facts
 from mechanisms.runs.stages.score import ScoreReleased
 from mechanisms.tallies import Score as Tally
 from tests.conftest import ROOT
