@@ -1,4 +1,4 @@
-"""`query`, `evaluate` and `score`: the labels that a model gives behind a demo set, and a private accuracy of one."""
+"""`query`, `evaluate`, `score` and `export`: what a demo set is used for, and a private accuracy of one."""
 
 from __future__ import annotations
 
@@ -8,13 +8,29 @@ from dataclasses import replace
 from typing import Any
 
 from mechanisms import api, confidence
-from mechanisms.cli.options import add_settings, spec_of
-from mechanisms.cli.output import add_json, in_json, not_private, progress, show, told_of_owners, told_of_rows
-from mechanisms.cli.rows import add_private_rows, add_rows, check_says_something, loaded, loaded_private
+from mechanisms.cli.options import (
+    add_json,
+    add_private_rows,
+    add_rows,
+    add_settings,
+    check_apart,
+    check_says_something,
+    in_json,
+    loaded,
+    loaded_private,
+    not_private,
+    progress,
+    show,
+    spec_of,
+    told_of_owners,
+    told_of_rows,
+)
 from mechanisms.demos.demo_set import DEMONSTRATIONS, PUBLIC_ONLY, DemoSet
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import Scorecard
 from mechanisms.evaluation.reader import RemoteReader, check_labels, readers_in_words, same_reader
+from mechanisms.exports.export_format import Released, format_named, format_names
+from mechanisms.files import text_of
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models import default_name
 from mechanisms.inference.remote import KEY_VARIABLE, ChatServer, ServerAddress, key_from_environment
@@ -258,4 +274,29 @@ def _of_score(found: ScoreFound, share: float, scored: ScoredSet, dataset: Datas
     }
 
 
-COMMANDS = {"query": _add_query, "evaluate": _add_evaluate, "score": _add_score}
+# `export`: a demo set in another tool's format, from its file alone.
+
+
+def _add_export(parser: argparse.ArgumentParser) -> None:
+    listed = "; ".join(f"{name}: {format_named(name).title}" for name in format_names())
+    parser.epilog = f"Formats: {listed}."
+    parser.add_argument("demos", metavar="DEMOS", help="a demo set, as `synthesize` and the app write it")
+    parser.add_argument("--format", required=True, choices=format_names(), metavar="NAME", help="see below")
+    parser.add_argument(
+        "--out", required=True, metavar="PATH", help="a file; a format of several files makes a folder, or a .zip"
+    )
+    add_json(parser)
+    parser.set_defaults(run=_export)
+
+
+def _export(options: argparse.Namespace) -> None:
+    released = Released.read(text_of(options.demos))
+    chosen = format_named(options.format)
+    check_apart(options.out, but=(options.demos,))
+    written = [str(path) for path in api.export(released.text, chosen.name, options.out)]
+    for said in filter(None, (chosen.caution(released.demo_set), chosen.reading(released.demo_set))):
+        progress(said)
+    show(options, {"format": chosen.name, "files": written, "digest": released.digest})
+
+
+COMMANDS = {"query": _add_query, "evaluate": _add_evaluate, "score": _add_score, "export": _add_export}

@@ -1,17 +1,20 @@
-"""`ledger`: spending and caps of data sets."""
+"""`ledger` and `models`: spending and caps of data sets, and the models that `--model` accepts on this machine."""
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from typing import Any
 
+from mechanisms import api
 from mechanisms.accounting import Cap, PrivacyLedger
-from mechanisms.cli.output import add_json, show
+from mechanisms.cli.options import add_json, show
 from mechanisms.errors import UsageError
+from mechanisms.inference.models import available_models, default_name
 from mechanisms.records import privacy_unit
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
+def _add_ledger(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     shown = verbs.add_parser("show", help="spend of one data set, or of all")
     shown.add_argument("name", nargs="?")
@@ -54,4 +57,22 @@ def _export(options: argparse.Namespace) -> None:
     show(options, {"data_sets": _snapshots(ledger), "caps": caps, "runs": runs})
 
 
-COMMANDS = {"ledger": _add_options}
+# `models`.
+
+
+def _add_models(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("verb", nargs="?", choices=("list", "fetch"), default="list")
+    parser.add_argument("--model", default=default_name(), help="which model to fetch and convert")
+    add_json(parser)
+    parser.set_defaults(run=_models)
+
+
+def _models(options: argparse.Namespace) -> None:
+    if options.verb == "fetch":
+        model = api.load_model(options.model)
+        show(options, {"name": model.name, "sha256": model.sha256})
+        return
+    show(options, {"models": [asdict(each) for each in available_models()]})
+
+
+COMMANDS = {"ledger": _add_ledger, "models": _add_models}

@@ -10,22 +10,22 @@ from functools import partial
 from importlib import import_module
 
 from mechanisms import __version__
-from mechanisms.cli.config_file import ConfigurableParser
+from mechanisms.cli.options import ConfigurableParser
 from mechanisms.errors import StudioError, place_of
 
 COMMANDS = {
     "calibrate": ("account", "noise for a privacy target"),
     "account": ("account", "epsilon of given noise, or of a demo set"),
-    "plan": ("plan", "the most signal for a privacy target and a budget of compute"),
+    "plan": ("account", "the most signal for a privacy target and a budget of compute"),
     "synthesize": ("synthesize", "write private demonstrations from a file"),
-    "export": ("export", "a demo set in the shape of another tool"),
+    "export": ("classify", "a demo set in the shape of another tool"),
     "query": ("classify", "classify one text with a demo set"),
     "evaluate": ("classify", "accuracy on a file, beside zero-shot and public-only"),
     "score": ("classify", "a private accuracy of a set of demonstrations, on rows of a file"),
     "answer": ("answer", "private answers to questions, paid for one by one"),
     "audit": ("account", "many draws of one step on neighbours, against what it claims"),
     "ledger": ("ledger", "what data sets have spent, and their caps"),
-    "models": ("models", "list the models that can be used here, or prepare one"),
+    "models": ("ledger", "list the models that can be used here, or prepare one"),
 }
 """Each command's module, which is imported on first use, and its line in the list of commands."""
 

@@ -11,10 +11,23 @@ from pathlib import Path
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.api import run
-from mechanisms.cli.config_file import add_config
-from mechanisms.cli.options import add_settings, check_noise, spec_of
-from mechanisms.cli.output import add_json, check_apart, progress, show, show_json
-from mechanisms.cli.rows import FROM_THE_COLUMN, add_labels, add_private_rows, field_names, labels_of, loaded_private
+from mechanisms.cli.options import (
+    FROM_THE_COLUMN,
+    add_config,
+    add_json,
+    add_labels,
+    add_private_rows,
+    add_settings,
+    check_apart,
+    check_noise,
+    field_names,
+    labels_of,
+    loaded_private,
+    progress,
+    show,
+    show_json,
+    spec_of,
+)
 from mechanisms.data.sizes import MeasuredSizes, measure_sizes
 from mechanisms.data.sources import formats_in_words
 from mechanisms.demos.demo_set import DemoSet, to_text

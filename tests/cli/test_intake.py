@@ -9,8 +9,7 @@ import pytest
 
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.cli.main import parser
-from mechanisms.cli.options import spec_of
-from mechanisms.cli.rows import field_names, labels_of
+from mechanisms.cli.options import field_names, labels_of, spec_of
 from mechanisms.data.label_names import read_labels, read_pairs
 from mechanisms.demos.demo_set import loads, to_text
 from mechanisms.demos.signature import signed
