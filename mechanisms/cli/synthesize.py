@@ -11,9 +11,9 @@ from pathlib import Path
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.api import run
+from mechanisms.cli.main import add_config
 from mechanisms.cli.options import (
     FROM_THE_COLUMN,
-    add_config,
     add_json,
     add_labels,
     add_private_rows,

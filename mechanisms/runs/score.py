@@ -43,7 +43,7 @@ from mechanisms.demos.demo_set import (
 )
 from mechanisms.demos.signature import Signature, check_signature
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.prototypes import nearest_prototype, one_record_each
+from mechanisms.evaluation.evaluate import nearest_prototype, one_record_each
 from mechanisms.evaluation.reader import Classifier, check_labels
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Floats, Randomness, SecureRandomness

@@ -10,7 +10,7 @@ from mechanisms.accounting import PrivacyTarget
 from mechanisms.cli.account import cost, plans_within
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class
-from tests.accounting.test_closed_forms import EPSILONS, TABLE
+from tests.accounting.test_accountants import EPSILONS, TABLE
 from tests.cli.command import check_refusal, run
 from tests.conftest import nightly_but
 

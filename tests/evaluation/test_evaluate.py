@@ -30,7 +30,7 @@ from mechanisms.evaluation.evaluate import (
     gain,
     verdict_of_score,
 )
-from mechanisms.evaluation.reader import Arm, Classifier, LocalReader, as_read_by, readers_in_words, without_corrections
+from mechanisms.evaluation.reader import Arm, LocalReader, as_read_by, readers_in_words, without_corrections
 from mechanisms.records import Demonstration, PromptTemplate, Record
 from mechanisms.runs.drafts import public_demonstrations
 from tests.exports.sets import demo_set
@@ -40,28 +40,6 @@ TEMPLATE = PromptTemplate("Classify.", "T", "L")
 LABELS = ("red", "green", "blue")
 PRIOR = {"red": -100.0, "green": 0.0, "blue": 100.0}
 """Says "blue" to everything."""
-
-
-class Biased(ToyModel):
-    """Adds a bias to one token, as a prompt's own preference would."""
-
-    def __init__(self, token: int) -> None:
-        super().__init__(0.5)
-        self.token = token
-
-    def open(self, prefix, rows, length, room):
-        session = super().open(prefix, rows, length, room)
-        plain = session._row
-        session._row = lambda tokens: plain(tokens) + 30.0 * (np.arange(128) == self.token)
-        return session
-
-
-def test_calibration_removes_a_constant_preference():
-    model = Biased(ord("b"))
-    labels = ("apple", "beta")  # " apple" and " beta" differ in their second token
-    predictions = list(Classifier(model, TEMPLATE, labels, ()).predict([str(i) for i in range(40)]))
-    assert all(prediction.raw.argmax() == 1 for prediction in predictions)
-    assert {int(prediction.calibrated.argmax()) for prediction in predictions} == {0, 1}
 
 
 def test_wilson_interval_matches_its_formula():
@@ -95,6 +73,8 @@ def test_a_set_stands_beside_what_was_measured_for_each():
         Arm(PRIVATE, WRITTEN, OWN),
     )
     assert [arm.prior for arm in arms_of(demo_set(*WRITTEN), PUBLIC)] == [None, None, None]
+    none = replace(demo_set(), prior=OWN, baselines=Baselines(WITHOUT, None))
+    assert arms_of(none, ()) == (Arm(ZERO_SHOT, (), OWN),)
 
 
 def test_the_public_set_of_a_run_is_read_in_its_own_words_with_its_own_correction():
@@ -105,11 +85,6 @@ def test_the_public_set_of_a_run_is_read_in_its_own_words_with_its_own_correctio
     assert arms_of(chosen, PUBLIC)[1] == Arm(PUBLIC_ONLY, PUBLIC, brought.prior, words)
     assert arms_of(without_corrections(chosen), PUBLIC)[1] == Arm(PUBLIC_ONLY, PUBLIC, None, words)
     assert loads(chosen.dumps()).baselines == chosen.baselines
-
-
-def test_a_set_without_demonstrations_is_a_way_to_read_the_zero_shot_answer():
-    none = replace(demo_set(), prior=OWN, baselines=Baselines(WITHOUT, None))
-    assert arms_of(none, ()) == (Arm(ZERO_SHOT, (), OWN),)
 
 
 def test_balanced_accuracy_is_the_mean_recall_and_naming_the_commonest_label_gains_nothing_by_it():
@@ -175,22 +150,15 @@ def test_each_difference_is_told_as_far_as_its_interval_allows():
 interval = st.tuples(st.floats(-1, 1), st.floats(-1, 1)).map(sorted).map(tuple)
 
 
-@given(alone=interval, public=interval, majority=st.floats(0, 1))
-def test_nothing_is_praised_whose_interval_holds_zero(alone, public, majority):
-    said = verdict_of_score(score(alone, public), False, majority).split(";")
-    praise = next((each for each in said if "better than" in each), "")
+@given(alone=interval, public=interval, majority=st.floats(0, 1), held_out=st.booleans())
+def test_nothing_is_praised_whose_interval_holds_zero(alone, public, majority, held_out):
+    """Rows that may have chosen the set say less."""
+    said = verdict_of_score(replace(score(alone, public), held_out=held_out), False, majority).split(";")
+    words = "better than" if held_out else "ahead, on rows that may have taken part in the choice, of"
+    praise = next((each for each in said if words in each), "")
+    assert held_out or not any("better than" in each for each in said)
     for name, low in (("the model alone", alone[0]), ("public text", public[0]), ("naming", 0.65 - majority)):
         assert (name in praise) == (low > 0)
-
-
-@given(alone=interval, public=interval, majority=st.floats(0, 1))
-def test_rows_that_may_have_chosen_a_set_praise_nothing(alone, public, majority):
-    chosen = replace(score(alone, public), held_out=False)
-    said = verdict_of_score(chosen, False, majority)
-    assert "better than" not in said
-    assert ("ahead, on rows that may have taken part in the choice, of" in said) == (
-        max(alone[0], public[0], 0.65 - majority) > 0
-    )
 
 
 @pytest.mark.parametrize(("rates", "rows"), [((0.7, 0.6), 100), ((0.9, 0.9), 60), ((0.5, 0.2), 200)])
