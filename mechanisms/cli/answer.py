@@ -94,11 +94,7 @@ def _described() -> dict[str, dict[str, Parameter]]:
 
 
 def _request(options: argparse.Namespace) -> AnswerRequest:
-    """The calibrated request that the options describe.
-
-    Raises:
-        UsageError: a value is out of range or incompatible with another one.
-    """
+    """The calibrated request that the options describe."""
     labels, rate = labels_of(options), options.rate
     if options.size is not None:
         if options.size < 1:

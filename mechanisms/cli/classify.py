@@ -80,11 +80,7 @@ def _add_reader_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _remote_reader(options: argparse.Namespace) -> RemoteReader | None:
-    """The remote reader, if the options name one; nothing is sent yet.
-
-    Raises:
-        UsageError: its options are incomplete, a local model is named too, or the address or key is invalid.
-    """
+    """The remote reader, if the options name one; nothing is sent yet."""
     if options.reader_url is None and options.reader_model is None:
         return None
     if options.reader_url is None or options.reader_model is None:
@@ -116,26 +112,22 @@ def _query(options: argparse.Namespace) -> None:
     written, remote = api.read(options.demos), _remote_reader(options)
     check_labels(written.labels)
     if remote is not None:
-        show(options, _queried_elsewhere(remote, written, options.text))
+        for line in api.about_to_send(remote, written):
+            progress(line)
+        label = api.label_remotely(written, options.text, remote)
+        if label is None:
+            progress(_NO_LABEL)
+        show(options, {"label": label, **_models(written, remote)})
         return
     model = _model(options, written)
-    terms = _models(written, model) | not_private((), written.certificate.why_not_private)
     [prediction] = api.predictions(written, [options.text], model)
     readings = {"": prediction.answer, "_calibrated": prediction.calibrated, "_raw": prediction.raw}
     labels = {f"label{way}": written.labels[int(each.argmax())] for way, each in readings.items()}
     probabilities = {
         f"probabilities{way}": dict(zip(written.labels, each.tolist(), strict=True)) for way, each in readings.items()
     }
-    show(options, labels | probabilities | terms)
-
-
-def _queried_elsewhere(reader: RemoteReader, written: DemoSet, text: str) -> dict[str, Any]:
-    for line in api.about_to_send(reader, written):
-        progress(line)
-    label = api.label_remotely(written, text, reader)
-    if label is None:
-        progress(_NO_LABEL)
-    return {"label": label, **_models(written, reader)}
+    terms = not_private((), written.certificate.why_not_private)
+    show(options, labels | probabilities | _models(written, model) | terms)
 
 
 # `evaluate`.
@@ -163,23 +155,21 @@ def _evaluate(options: argparse.Namespace) -> None:
 def _of_labels(found: Mapping[str, Scorecard], labels: Sequence[str]) -> dict[str, Any]:
     own = [*found.values()][-1]
     place, naming = own.majority
-    return {
+    document = {
         "rows": own.raw.total,
         "level": confidence.LEVEL,
         "majority": {"label": labels[place]} | in_json(naming),
-        **{name: _readings(each, labels) for name, each in found.items()},
     }
-
-
-def _readings(card: Scorecard, labels: Sequence[str]) -> dict[str, Any]:
-    return {
-        "raw": in_json(card.raw),
-        **({"calibrated": in_json(card.calibrated)} if card.calibrated else {"without_answer": sum(card.silent)}),
-        **({"prior": in_json(card.corrected)} if card.corrected else {}),
-        "balanced": in_json(card.balanced),
-        "recall": {label: in_json(each) for label, each in zip(labels, card.recalls, strict=True) if each},
-        "confusion": {"labels": list(labels), "counts": card.confusion.tolist()},
-    }
+    for name, card in found.items():
+        document[name] = {
+            "raw": in_json(card.raw),
+            **({"calibrated": in_json(card.calibrated)} if card.calibrated else {"without_answer": sum(card.silent)}),
+            **({"prior": in_json(card.corrected)} if card.corrected else {}),
+            "balanced": in_json(card.balanced),
+            "recall": {label: in_json(each) for label, each in zip(labels, card.recalls, strict=True) if each},
+            "confusion": {"labels": list(labels), "counts": card.confusion.tolist()},
+        }
+    return document
 
 
 def _evaluated_elsewhere(reader: RemoteReader, demo_set: DemoSet, whole: Dataset, test: Dataset) -> dict[str, Any]:

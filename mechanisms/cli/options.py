@@ -74,11 +74,7 @@ def _of_steps() -> dict[str, dict[str, Parameter]]:
 
 
 def check_noise(spec: RunSpec, required: bool = False) -> None:
-    """Refuse noise that calibration solves for, or its lack where nothing is calibrated.
-
-    Raises:
-        UsageError: see above.
-    """
+    """Refuse noise that calibration solves for, or its lack where nothing is calibrated."""
     solved = solved_flag(spec.mechanism)
     if solved is not None and required != (solved in spec.parameters):
         wanted = "is not calibrated here: give" if required else "is calibrated: leave out"

@@ -221,11 +221,7 @@ def lines_of(event: CuratorEvent, name: str) -> Iterator[str]:
 
 
 def _journal_of(options: argparse.Namespace, ledger: PrivacyLedger) -> RunJournal | None:
-    """The journal that the options ask for.
-
-    Raises:
-        UsageError: the file cannot be used, or the run is not private.
-    """
+    """The journal that the options ask for."""
     path = options.journal or options.resume
     if path is None:
         return None
@@ -236,11 +232,7 @@ def _journal_of(options: argparse.Namespace, ledger: PrivacyLedger) -> RunJourna
 
 
 def _resumed(journal: RunJournal, asked: Plan) -> Plan:
-    """The plan of the run that was cut off, where the options ask for the same.
-
-    Raises:
-        UsageError: they ask for something else.
-    """
+    """The plan of the run that was cut off, where the options ask for the same."""
     plan = journal.plan(asked.content)
     # Noise was calibrated when the run began: it is the run's, whatever is asked.
     solved = solved_flag(plan.spec.mechanism)

@@ -200,21 +200,6 @@ def test_a_set_by_hand_is_scored_and_charged(capsys, line):
     assert "secret" not in out + err
 
 
-def test_few_rows_are_said_to_be_few(capsys, line):
-    code, out, err = run(capsys, f"{line} --epsilon 0.05 --json")
-    assert code == 0
-    widths = {name: arm["interval"][1] - arm["interval"][0] for name, arm in json.loads(out)["arms"].items()}
-    said = {each.split(":")[0] for each in err.splitlines() if "too few rows" in each}
-    assert said == {name for name, width in widths.items() if width > 0.2}
-
-
-def test_a_score_over_the_cap_is_exit_code_three(capsys, line):
-    run(capsys, "ledger cap rows --epsilon 0.5 --delta 1e-4")
-    check_refusal(capsys, f"{line} --epsilon 2", 3, "allows epsilon 0.5")
-    _, out, _ = run(capsys, "ledger export --json")
-    assert json.loads(out)["runs"].get("rows", []) == []
-
-
 @pytest.mark.parametrize(
     ("rest", "message"),
     [
