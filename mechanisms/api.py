@@ -37,13 +37,15 @@ from mechanisms.evaluation.reader import (
     LocalReader,
     Prediction,
     QueryReader,
+    RemoteReader,
     as_read_by,
     check_labels,
     labelled,
+    read_remotely_in_words,
+    refuse_set_without_promise,
     same_reader,
     without_corrections,
 )
-from mechanisms.evaluation.remote_reader import RemoteReader, read_remotely_in_words, refuse_set_without_promise
 from mechanisms.exports.export_format import Released, format_named, packed
 from mechanisms.files import atomic_write, check_writable, text_of
 from mechanisms.inference import Embedder, LanguageModel

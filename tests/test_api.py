@@ -160,22 +160,6 @@ def test_answers_are_paid_for_by_a_reservation(data, monkeypatch):
     assert spent() == pytest.approx(session.opened.claim.epsilon)
 
 
-@pytest.fixture
-def staged(monkeypatch) -> dict[str, object]:
-    """A run in stages, on toys."""
-    monkeypatch.setattr(api, "load_embedder", ToyEmbedder)
-    return {"recipe": None, "sizes": {"a": 900, "b": 1500}, "drafts": 4, "draft_tokens": 12}
-
-
-def test_rows_with_labels_are_written_in_stages_where_nothing_else_is_asked_for(data, tmp_path, staged):
-    demos = write(data, tmp_path / "demos.json", **staged)
-    assert [stage.name for stage in demos.stages] == ["openings", "write", "vote", "calibrate", "score"]
-    assert spent() == pytest.approx(demos.certificate.claim.epsilon)
-    assert verify(api.read(tmp_path / "demos.json")).problems == ()
-    with pytest.raises(UsageError, match="'tokens', 'vote' or 'both'"):
-        write(data, tmp_path / "more.json", **staged | {"recipe": "votes"})
-
-
 def test_one_text_in_place_of_a_list_is_refused(data, tmp_path):
     with pytest.raises(UsageError, match="labels as a list"):
         api.load(tmp_path / "notes.csv", "ab")

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from mechanisms import confidence
-from mechanisms.demos.demo_set import DemoSet, loads
-from mechanisms.demos.findings import Score
+from mechanisms.demos.demo_set import DemoSet, Score, loads
 from mechanisms.evaluation.evaluate import Accuracy
-from mechanisms.exports.facts_label import label_of_facts
+from mechanisms.exports.certificate_page import label_of_facts
 from mechanisms.runs.stages.score import ScoreReleased
 from mechanisms.tallies import Score as Tally
 from tests.conftest import ROOT

@@ -21,8 +21,7 @@ import pytest
 
 from mechanisms.accounting import fingerprint
 from mechanisms.cli.main import parser
-from mechanisms.cli.options import spec_of
-from mechanisms.cli.rows import labels_of
+from mechanisms.cli.options import labels_of, spec_of
 from mechanisms.data import sources
 from mechanisms.data.columns import ColumnMapping, inspect, to_dataset
 from mechanisms.data.headers import guess_columns

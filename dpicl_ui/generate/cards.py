@@ -10,10 +10,9 @@ from dataclasses import dataclass, field, replace
 from dpicl_ui.frame.tree import Tree, el, fact, notice
 from dpicl_ui.generate.charts import reading
 from dpicl_ui.privacy.cards import duration, exactly
-from mechanisms.demos.demo_set import DemoSet
-from mechanisms.demos.findings import DEMONSTRATIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, ArmScore, Score
+from mechanisms.demos.demo_set import DEMONSTRATIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, ArmScore, DemoSet, Score
 from mechanisms.evaluation.evaluate import verdict_of_score
-from mechanisms.exports.facts_label import balanced_in_words, label_of_facts
+from mechanisms.exports.certificate_page import balanced_in_words, label_of_facts
 from mechanisms.records import Demonstration
 from mechanisms.rounding import rounded_up
 from mechanisms.runs.plan import Plan

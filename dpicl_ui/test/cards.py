@@ -12,11 +12,9 @@ from dpicl_ui.frame.tree import MANY_LABELS, Tree, count_row, el, in_words, noti
 from dpicl_ui.generate.cards import listed, verdict_of
 from dpicl_ui.test.state import Scored
 from mechanisms import confidence
-from mechanisms.demos.demo_set import DemoSet
+from mechanisms.demos.demo_set import PUBLIC_ONLY, ZERO_SHOT, DemoSet
 from mechanisms.evaluation.evaluate import (
     PRIVATE,
-    PUBLIC_ONLY,
-    ZERO_SHOT,
     Accuracy,
     MeanRecall,
     Scorecard,

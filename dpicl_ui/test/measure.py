@@ -25,12 +25,17 @@ from mechanisms.data.headers import guess_columns
 from mechanisms.data.sizes import shared_rows, without_rows
 from mechanisms.data.sources import EXAMPLES, formats_in_words, read_table
 from mechanisms.data.table import Table
-from mechanisms.demos.demo_set import DemoSet
+from mechanisms.demos.demo_set import PUBLIC_ONLY, DemoSet
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.evaluate import PUBLIC_ONLY, Progress, Scorecard, evaluate
+from mechanisms.evaluation.evaluate import Progress, Scorecard, evaluate
 from mechanisms.evaluation.own_rows import spread
-from mechanisms.evaluation.reader import Arm, LocalReader
-from mechanisms.evaluation.remote_reader import RemoteReader, read_remotely_in_words, refuse_set_without_promise
+from mechanisms.evaluation.reader import (
+    Arm,
+    LocalReader,
+    RemoteReader,
+    read_remotely_in_words,
+    refuse_set_without_promise,
+)
 from mechanisms.inference.models import available_models
 from mechanisms.inference.remote import ChatServer, ServerAddress
 from mechanisms.records import Dataset

@@ -19,8 +19,7 @@ from dpicl_ui.test.measure import FileMeasurement
 from dpicl_ui.test.state import PrototypesState, TestState, Wanted
 from mechanisms.accounting import BudgetSnapshot, Claim, PrivacyLedger, PrivacyTarget, Usage
 from mechanisms.errors import StudioError, UsageError
-from mechanisms.evaluation.evaluate import Progress
-from mechanisms.evaluation.prototypes import ClassPrototypes, PrototypesRequest, release_prototypes
+from mechanisms.evaluation.evaluate import ClassPrototypes, Progress, PrototypesRequest, release_prototypes
 from mechanisms.records import RECORD, unit_in_words
 from mechanisms.rounding import rounded_up
 

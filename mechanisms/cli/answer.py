@@ -17,17 +17,25 @@ from mechanisms.answers import (
     odds_in_words,
     reservation_in_words,
 )
-from mechanisms.cli.options import add_parameter_options, described, given
-from mechanisms.cli.output import add_json, in_json, not_private, progress, show, told_of_owners, told_of_rows
-from mechanisms.cli.rows import (
+from mechanisms.cli.options import (
     FROM_THE_COLUMN,
+    add_json,
     add_labels,
+    add_parameter_options,
     add_private_rows,
     check_says_something,
+    described,
     field_names,
+    given,
+    in_json,
     labels_of,
     loaded,
     loaded_private,
+    not_private,
+    progress,
+    show,
+    told_of_owners,
+    told_of_rows,
 )
 from mechanisms.data.sizes import SCORED
 from mechanisms.discovery import Parameter, parameters
@@ -86,11 +94,7 @@ def _described() -> dict[str, dict[str, Parameter]]:
 
 
 def _request(options: argparse.Namespace) -> AnswerRequest:
-    """The calibrated request that the options describe.
-
-    Raises:
-        UsageError: a value is out of range or incompatible with another one.
-    """
+    """The calibrated request that the options describe."""
     labels, rate = labels_of(options), options.rate
     if options.size is not None:
         if options.size < 1:

@@ -1,4 +1,4 @@
-"""`query`, `evaluate` and `score`: the labels that a model gives behind a demo set, and a private accuracy of one."""
+"""`query`, `evaluate`, `score` and `export`: what a demo set is used for, and a private accuracy of one."""
 
 from __future__ import annotations
 
@@ -8,15 +8,29 @@ from dataclasses import replace
 from typing import Any
 
 from mechanisms import api, confidence
-from mechanisms.cli.options import add_settings, spec_of
-from mechanisms.cli.output import add_json, in_json, not_private, progress, show, told_of_owners, told_of_rows
-from mechanisms.cli.rows import add_private_rows, add_rows, check_says_something, loaded, loaded_private
-from mechanisms.demos.demo_set import DemoSet
-from mechanisms.demos.findings import DEMONSTRATIONS
+from mechanisms.cli.options import (
+    add_json,
+    add_private_rows,
+    add_rows,
+    add_settings,
+    check_apart,
+    check_says_something,
+    in_json,
+    loaded,
+    loaded_private,
+    not_private,
+    progress,
+    show,
+    spec_of,
+    told_of_owners,
+    told_of_rows,
+)
+from mechanisms.demos.demo_set import DEMONSTRATIONS, PUBLIC_ONLY, DemoSet
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.evaluate import PUBLIC_ONLY, Scorecard
-from mechanisms.evaluation.reader import check_labels, readers_in_words, same_reader
-from mechanisms.evaluation.remote_reader import RemoteReader
+from mechanisms.evaluation.evaluate import Scorecard
+from mechanisms.evaluation.reader import RemoteReader, check_labels, readers_in_words, same_reader
+from mechanisms.exports.export_format import Released, format_named, format_names
+from mechanisms.files import text_of
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models import default_name
 from mechanisms.inference.remote import KEY_VARIABLE, ChatServer, ServerAddress, key_from_environment
@@ -66,11 +80,7 @@ def _add_reader_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _remote_reader(options: argparse.Namespace) -> RemoteReader | None:
-    """The remote reader, if the options name one; nothing is sent yet.
-
-    Raises:
-        UsageError: its options are incomplete, a local model is named too, or the address or key is invalid.
-    """
+    """The remote reader, if the options name one; nothing is sent yet."""
     if options.reader_url is None and options.reader_model is None:
         return None
     if options.reader_url is None or options.reader_model is None:
@@ -102,26 +112,22 @@ def _query(options: argparse.Namespace) -> None:
     written, remote = api.read(options.demos), _remote_reader(options)
     check_labels(written.labels)
     if remote is not None:
-        show(options, _queried_elsewhere(remote, written, options.text))
+        for line in api.about_to_send(remote, written):
+            progress(line)
+        label = api.label_remotely(written, options.text, remote)
+        if label is None:
+            progress(_NO_LABEL)
+        show(options, {"label": label, **_models(written, remote)})
         return
     model = _model(options, written)
-    terms = _models(written, model) | not_private((), written.certificate.why_not_private)
     [prediction] = api.predictions(written, [options.text], model)
     readings = {"": prediction.answer, "_calibrated": prediction.calibrated, "_raw": prediction.raw}
     labels = {f"label{way}": written.labels[int(each.argmax())] for way, each in readings.items()}
     probabilities = {
         f"probabilities{way}": dict(zip(written.labels, each.tolist(), strict=True)) for way, each in readings.items()
     }
-    show(options, labels | probabilities | terms)
-
-
-def _queried_elsewhere(reader: RemoteReader, written: DemoSet, text: str) -> dict[str, Any]:
-    for line in api.about_to_send(reader, written):
-        progress(line)
-    label = api.label_remotely(written, text, reader)
-    if label is None:
-        progress(_NO_LABEL)
-    return {"label": label, **_models(written, reader)}
+    terms = not_private((), written.certificate.why_not_private)
+    show(options, labels | probabilities | _models(written, model) | terms)
 
 
 # `evaluate`.
@@ -149,23 +155,21 @@ def _evaluate(options: argparse.Namespace) -> None:
 def _of_labels(found: Mapping[str, Scorecard], labels: Sequence[str]) -> dict[str, Any]:
     own = [*found.values()][-1]
     place, naming = own.majority
-    return {
+    document = {
         "rows": own.raw.total,
         "level": confidence.LEVEL,
         "majority": {"label": labels[place]} | in_json(naming),
-        **{name: _readings(each, labels) for name, each in found.items()},
     }
-
-
-def _readings(card: Scorecard, labels: Sequence[str]) -> dict[str, Any]:
-    return {
-        "raw": in_json(card.raw),
-        **({"calibrated": in_json(card.calibrated)} if card.calibrated else {"without_answer": sum(card.silent)}),
-        **({"prior": in_json(card.corrected)} if card.corrected else {}),
-        "balanced": in_json(card.balanced),
-        "recall": {label: in_json(each) for label, each in zip(labels, card.recalls, strict=True) if each},
-        "confusion": {"labels": list(labels), "counts": card.confusion.tolist()},
-    }
+    for name, card in found.items():
+        document[name] = {
+            "raw": in_json(card.raw),
+            **({"calibrated": in_json(card.calibrated)} if card.calibrated else {"without_answer": sum(card.silent)}),
+            **({"prior": in_json(card.corrected)} if card.corrected else {}),
+            "balanced": in_json(card.balanced),
+            "recall": {label: in_json(each) for label, each in zip(labels, card.recalls, strict=True) if each},
+            "confusion": {"labels": list(labels), "counts": card.confusion.tolist()},
+        }
+    return document
 
 
 def _evaluated_elsewhere(reader: RemoteReader, demo_set: DemoSet, whole: Dataset, test: Dataset) -> dict[str, Any]:
@@ -260,4 +264,29 @@ def _of_score(found: ScoreFound, share: float, scored: ScoredSet, dataset: Datas
     }
 
 
-COMMANDS = {"query": _add_query, "evaluate": _add_evaluate, "score": _add_score}
+# `export`: a demo set in another tool's format, from its file alone.
+
+
+def _add_export(parser: argparse.ArgumentParser) -> None:
+    listed = "; ".join(f"{name}: {format_named(name).title}" for name in format_names())
+    parser.epilog = f"Formats: {listed}."
+    parser.add_argument("demos", metavar="DEMOS", help="a demo set, as `synthesize` and the app write it")
+    parser.add_argument("--format", required=True, choices=format_names(), metavar="NAME", help="see below")
+    parser.add_argument(
+        "--out", required=True, metavar="PATH", help="a file; a format of several files makes a folder, or a .zip"
+    )
+    add_json(parser)
+    parser.set_defaults(run=_export)
+
+
+def _export(options: argparse.Namespace) -> None:
+    released = Released.read(text_of(options.demos))
+    chosen = format_named(options.format)
+    check_apart(options.out, but=(options.demos,))
+    written = [str(path) for path in api.export(released.text, chosen.name, options.out)]
+    for said in filter(None, (chosen.caution(released.demo_set), chosen.reading(released.demo_set))):
+        progress(said)
+    show(options, {"format": chosen.name, "files": written, "digest": released.digest})
+
+
+COMMANDS = {"query": _add_query, "evaluate": _add_evaluate, "score": _add_score, "export": _add_export}

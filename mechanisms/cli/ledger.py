@@ -1,17 +1,20 @@
-"""`ledger`: spending and caps of data sets."""
+"""`ledger` and `models`: spending and caps of data sets, and the models that `--model` accepts on this machine."""
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from typing import Any
 
+from mechanisms import api
 from mechanisms.accounting import Cap, PrivacyLedger
-from mechanisms.cli.output import add_json, show
+from mechanisms.cli.options import add_json, show
 from mechanisms.errors import UsageError
+from mechanisms.inference.models import available_models, choose_default, default_name, device_here, memory_of
 from mechanisms.records import privacy_unit
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
+def _add_ledger(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     shown = verbs.add_parser("show", help="spend of one data set, or of all")
     shown.add_argument("name", nargs="?")
@@ -54,4 +57,34 @@ def _export(options: argparse.Namespace) -> None:
     show(options, {"data_sets": _snapshots(ledger), "caps": caps, "runs": runs})
 
 
-COMMANDS = {"ledger": _add_options}
+# `models`.
+
+
+def _add_models(parser: argparse.ArgumentParser) -> None:
+    verbs = "fetch: fetch and convert one; use: fetch one and make it the default of this installation"
+    parser.add_argument("verb", nargs="?", choices=("list", "fetch", "use"), default="list", help=verbs)
+    parser.add_argument("--model", default=default_name(), help="which one to fetch or use")
+    add_json(parser)
+    parser.set_defaults(run=_models)
+
+
+def _models(options: argparse.Namespace) -> None:
+    if options.verb != "list":
+        model = api.load_model(options.model)
+        if options.verb == "use":
+            choose_default(options.model)
+        show(options, {"name": model.name, "sha256": model.sha256, "device": device_here()})
+        return
+    memory = {each.name: memory_of(each.name) for each in available_models()}
+    found = [asdict(each) | {"memory": memory[each.name], "times": each.times} for each in available_models()]
+    if options.json:
+        show(options, {"device": device_here(), "default": default_name(), "models": found})
+        return
+    print(f"Device: {device_here()}\nDefault: {default_name()}\n\n{'model':38}  memory   time  what it is")
+    for each in available_models():
+        about = each.description + ("" if each.available else "; to be fetched: models fetch --model NAME")
+        print(f"{each.name:38} {memory[each.name] / 1e9:4.1f} GB {each.times:5.1f}x  {about}")
+    print("\ntime: times the embedded model's, by size alone; none but the embedded one was measured")
+
+
+COMMANDS = {"ledger": _add_ledger, "models": _add_models}

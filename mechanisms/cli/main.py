@@ -1,31 +1,35 @@
-"""Parse, dispatch, and turn errors into one line and an exit code."""
+"""Parse, from the command line and from a file; dispatch; turn errors into one line and an exit code."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
+from typing import Any
+
+import yaml
 
 from mechanisms import __version__
-from mechanisms.cli.config_file import ConfigurableParser
-from mechanisms.errors import StudioError, place_of
+from mechanisms.errors import StudioError, UsageError, place_of
+from mechanisms.files import text_of
 
 COMMANDS = {
     "calibrate": ("account", "noise for a privacy target"),
     "account": ("account", "epsilon of given noise, or of a demo set"),
-    "plan": ("plan", "the most signal for a privacy target and a budget of compute"),
+    "plan": ("account", "the most signal for a privacy target and a budget of compute"),
     "synthesize": ("synthesize", "write private demonstrations from a file"),
-    "export": ("export", "a demo set in the shape of another tool"),
+    "export": ("classify", "a demo set in the shape of another tool"),
     "query": ("classify", "classify one text with a demo set"),
     "evaluate": ("classify", "accuracy on a file, beside zero-shot and public-only"),
     "score": ("classify", "a private accuracy of a set of demonstrations, on rows of a file"),
     "answer": ("answer", "private answers to questions, paid for one by one"),
     "audit": ("account", "many draws of one step on neighbours, against what it claims"),
     "ledger": ("ledger", "what data sets have spent, and their caps"),
-    "models": ("models", "list the models that can be used here, or prepare one"),
+    "models": ("ledger", "list the models that can be used here, or prepare one"),
 }
 """Each command's module, which is imported on first use, and its line in the list of commands."""
 
@@ -73,3 +77,92 @@ def run_command(options: argparse.Namespace) -> int:
         print(f"{options.command}: stopped; what was charged stays charged.", file=sys.stderr)
         return 130
     return 0
+
+
+# Options from a YAML file, under their flags' names; options on the command line override them.
+
+_FLAG = "--config"
+_NOT_IN_A_FILE = {_FLAG, "--help"}
+
+
+class ConfigurableParser(argparse.ArgumentParser):
+    """A command's parser, which reads options from a file too if the command uses `add_config`.
+
+    Args:
+        add: adds the options on first use.
+    """
+
+    def __init__(self, *arguments: Any, add: Callable[[argparse.ArgumentParser], None] | None = None, **named: Any):
+        super().__init__(*arguments, **named)
+        self._add = add
+
+    def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
+        """The file's options come first, so that later ones override them."""
+        add, self._add = self._add, None
+        if add is not None:
+            add(self)
+        if args is not None and _FLAG in self._option_string_actions:
+            args = list(args)
+            try:
+                args = [*_from_file(args, self._option_string_actions), *args]
+            except UsageError as error:
+                self.error(str(error))
+        return super().parse_known_args(args, namespace)
+
+
+def add_config(parser: argparse.ArgumentParser) -> None:
+    help_text = "YAML with options under their flags' names; the command line overrides it"
+    parser.add_argument(_FLAG, metavar="FILE", help=help_text)
+
+
+def _from_file(args: Sequence[str], flags: Mapping[str, argparse.Action]) -> Iterator[str]:
+    finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    finder.add_argument(_FLAG)
+    try:
+        path = finder.parse_known_args(args)[0].config
+    except argparse.ArgumentError as error:
+        raise UsageError(f"{_FLAG} needs the path of a file.") from error
+    for name, value in () if path is None else _read(path).items():
+        flag = f"--{_text(name)}"
+        if flag not in flags or flag in _NOT_IN_A_FILE:
+            raise UsageError(f"'{path}': the command has no option '{flag[2:]}': correct or remove it.")
+        yield from _as_argument(flag, value, flags)
+
+
+def _read(path: str) -> dict[Any, Any]:
+    text = text_of(path)
+    try:
+        # Aliases let a short file expand exponentially, or contain itself.
+        if any(isinstance(each, yaml.AliasEvent) for each in yaml.parse(text, Loader=yaml.BaseLoader)):
+            raise UsageError(f"'{path}' has YAML aliases (*): write out their values.")
+        document = yaml.load(text, Loader=yaml.BaseLoader)  # which makes texts, lists and mappings alone
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise UsageError(f"'{path}' is not YAML: write one 'option: value' per line.") from error
+    if not isinstance(document, dict):
+        raise UsageError(f"'{path}' has no options: write one 'option: value' per line.")
+    return document
+
+
+def _as_argument(flag: str, value: Any, flags: Mapping[str, argparse.Action]) -> Iterator[str]:
+    if flags[flag].nargs == 0:  # a switch
+        on, off = str(value).lower() == "true", f"--no-{flag[2:]}"
+        if not on and str(value).lower() != "false":
+            raise UsageError(f"The option '{flag[2:]}' must be true or false.")
+        if on or off in flags:
+            yield flag if on else off
+    elif isinstance(value, dict):  # as JSON, since a label may have a comma
+        pairs = {_text(name): _text(each) for name, each in value.items()}
+        yield f"{flag}={json.dumps(pairs, ensure_ascii=False)}"
+    elif isinstance(value, list):
+        yield f"{flag}={json.dumps([_text(each) for each in value], ensure_ascii=False)}"
+    else:
+        yield f"{flag}={_text(value)}"
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise UsageError("The file has a list or mapping inside another one: write texts and numbers there.")
+    try:  # JSON escapes an emoji as two halves, which YAML leaves as they are
+        return value.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError as error:
+        raise UsageError("The file has half a character, written as \\ud800 or so: write the whole one.") from error

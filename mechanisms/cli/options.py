@@ -1,13 +1,22 @@
-"""Options made from descriptions: the fields of `RunSpec`, and the parameters of mechanisms and transforms."""
+"""What commands share: options from descriptions, options of a file of rows, and the output."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Iterable, Mapping
+import json
+import os
+import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from mechanisms import api
+from mechanisms.data.headers import suggested_names
+from mechanisms.data.label_names import LabelNames, named, read_labels, read_names
 from mechanisms.discovery import Parameter, parameters
-from mechanisms.errors import UsageError
+from mechanisms.errors import UsageError, printable
+from mechanisms.evaluation.evaluate import Accuracy, MeanRecall
+from mechanisms.records import Dataset
 from mechanisms.runs.plan import solved_flag
 from mechanisms.runs.spec import FLAGGED, PARAMETERS, Group, RunSpec
 from mechanisms.steps import mechanism_class, mechanism_names, transform_class, transform_names
@@ -65,11 +74,7 @@ def _of_steps() -> dict[str, dict[str, Parameter]]:
 
 
 def check_noise(spec: RunSpec, required: bool = False) -> None:
-    """Refuse noise that calibration solves for, or its lack where nothing is calibrated.
-
-    Raises:
-        UsageError: see above.
-    """
+    """Refuse noise that calibration solves for, or its lack where nothing is calibrated."""
     solved = solved_flag(spec.mechanism)
     if solved is not None and required != (solved in spec.parameters):
         wanted = "is not calibrated here: give" if required else "is calibrated: leave out"
@@ -111,3 +116,225 @@ def given(options: argparse.Namespace, flags: Iterable[str]) -> dict[str, Any]:
 
 def _destination(flag: str) -> str:
     return "parameter_" + flag.replace("-", "_")
+
+
+# How a file of rows is read: its columns, its labels, and what prompts call them; all public.
+
+FROM_THE_COLUMN = "a usual word that the column's name suggests, never the name itself"
+_LABEL_NAMES = "public names for labels of the file: prompts, results and the set know the labels by these alone"
+
+
+def add_rows(parser: argparse._ActionsContainer) -> None:
+    """Add the options of a labelled file: columns, label names, and how the file is read."""
+    parser.add_argument("--text-column", default="text")
+    parser.add_argument("--label-column", default="label")
+    add_label_names(parser)
+    parser.add_argument(
+        "--header",
+        action=argparse.BooleanOptionalAction,
+        help="the first line names the columns, or it is a row and columns are called 1, 2, ... (default: it names "
+        "them, and one that looks like a row is asked about)",
+    )
+    parser.add_argument(
+        "--skip-lines", type=int, default=0, metavar="N", help="lines above the header, such as a title"
+    )
+    parser.add_argument(
+        "--encoding",
+        metavar="NAME[+NAME]",
+        help="of the whole file, such as gb18030 or windows-1252; utf-8+windows-1252: each line in the first that fits "
+        "(default: UTF-8, or as the file's mark says)",
+    )
+    parser.add_argument("--separator", metavar="X", help="of cells: one character, or tab (default: as in the header)")
+    parser.add_argument("--sheet", metavar="NAME", help="of an Excel file (default: the first)")
+    parser.add_argument(
+        "--merge-labels",
+        action="store_true",
+        help="read labels as one of the set that differ from it only in case, spaces or invisible characters",
+    )
+    parser.add_argument(
+        "--allow-left-out", action="store_true", help="go on where more than one row in twenty takes no part"
+    )
+
+
+def add_private_rows(parser: argparse._ActionsContainer) -> None:
+    """Add the options of `add_rows`, the privacy unit, and the data set's name in the ledger."""
+    add_rows(parser)
+    parser.add_argument("--unit-column", help="user id: the privacy unit becomes all rows of a user")
+    parser.add_argument("--name", help="the data set's name in the ledger (default: the file's name)")
+    parser.add_argument("--drop-duplicates", action="store_true")
+
+
+def add_labels(parser: argparse._ActionsContainer, required: bool = True) -> None:
+    parser.add_argument(
+        "--labels",
+        required=required,
+        metavar="A,B,...",
+        help="the public label set: with commas, where a label with a comma stands in quotes, or as a JSON list",
+    )
+
+
+def add_label_names(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument("--label-names", metavar="LABEL=NAME,...", help=_LABEL_NAMES)
+
+
+def loaded(options: argparse.Namespace, path: str | Path, labels: Sequence[str], **more: Any) -> Dataset:
+    """A file's rows, as the options say; what is odd about the file is told as progress.
+
+    Args:
+        more: arguments of `mechanisms.api.load` in place of those that the options give.
+
+    Raises:
+        DataError, ReadingAsked, UsageError: as `mechanisms.api.load` says.
+    """
+    said = {
+        "text": options.text_column,
+        "label": options.label_column,
+        "label_names": label_names(options),
+        "merge_labels": options.merge_labels,
+        "allow_left_out": options.allow_left_out,
+        "tell": progress,
+        "skip": options.skip_lines,
+    }
+    reading = {name: getattr(options, name) for name in ("header", "encoding", "separator", "sheet")}
+    return api.load(path, labels, **said | reading | more)
+
+
+def loaded_private(options: argparse.Namespace, labels: Sequence[str], **more: Any) -> Dataset:
+    """The rows of the private file, as the options of `add_private_rows` say; `loaded` has what is raised."""
+    whose = {"user": options.unit_column, "name": options.name, "drop_duplicates": options.drop_duplicates}
+    return loaded(options, options.csv, labels, **whose | more)
+
+
+def labels_of(options: argparse.Namespace) -> tuple[str, ...]:
+    """The label set, with label names applied; empty if none was given.
+
+    Raises:
+        UsageError: not readable, or two labels would have the same name.
+    """
+    given = read_labels(options.labels) if options.labels else ()
+    return named(given, label_names(options))
+
+
+def label_names(options: argparse.Namespace) -> LabelNames:
+    """The label names in the options.
+
+    Raises:
+        UsageError: not readable, or not one to one.
+    """
+    return read_names(options.label_names) if options.label_names else ()
+
+
+def field_names(options: argparse.Namespace, text_column: str, label_column: str) -> tuple[str, str]:
+    """The names of text and label in prompts: as typed, or usual words that the columns' names suggest.
+
+    Without a header a column's name may be a private cell: it is never taken itself.
+    """
+    texts, labels = suggested_names(text_column, label_column)
+    return options.text_field or texts[0], options.label_field or labels[0]
+
+
+def check_says_something(text: str) -> None:
+    """Refuse a text of nothing but white space.
+
+    Raises:
+        UsageError: it is one.
+    """
+    if not text.strip():
+        raise UsageError("The text is empty: give one that says something.")
+
+
+# Output: a JSON object with --json, else a short table; progress goes to standard error.
+
+_ON_PRIVATE_ROWS = "accuracy without noise on rows of a private data set: for the curator alone"
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--json`."""
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+
+
+def show(options: argparse.Namespace, document: Mapping[str, Any]) -> None:
+    """Print a result; control characters in its texts are escaped in JSON, and `?` in a table."""
+    if options.json:
+        show_json(document)
+        return
+    width = max(len(key) for key in document)
+    for key, value in document.items():
+        shown = json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
+        words = f"{shown:.6g}" if isinstance(shown, float) else printable(str(shown))
+        print(f"{key.replace('_', ' '):{width}}  {words}")
+
+
+def show_json(document: Mapping[str, Any]) -> None:
+    """Print a result as one JSON object, see `show`."""
+    print(_escaped(json.dumps(document, ensure_ascii=False, allow_nan=False)))
+
+
+def _escaped(document: str) -> str:
+    """The same JSON with escapes for characters that are not printable, which occur only in strings."""
+    return "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in document)
+
+
+def progress(message: str) -> None:
+    """Print a line on standard error."""
+    print(message, file=sys.stderr, flush=True)
+
+
+def check_apart(*places: str | Path | None, but: Iterable[str | Path | None] = ()) -> None:
+    """Refuse paths of a command's output files that would overwrite each other or an input file.
+
+    Args:
+        places: paths of output files; None for a file that is not written.
+        but: paths of input files.
+
+    Raises:
+        UsageError: two paths are the same file, also through links.
+    """
+    read = {os.path.realpath(place) for place in but if place is not None}
+    known: set[str] = set()
+    for place in places:
+        if place is None:
+            continue
+        if (whole := os.path.realpath(place)) in read:
+            raise UsageError(f"'{place}' is an input file: write to another place.")
+        if whole in known:
+            raise UsageError(f"Two files would be written to '{place}': give each a place of its own.")
+        known.add(whole)
+
+
+# Parts of printed documents: figures, and whether the document is private.
+
+
+def in_json(each: Accuracy | MeanRecall) -> dict[str, Any]:
+    """An accuracy with its interval."""
+    return {"accuracy": round(each.value, 4), "interval": [round(bound, 4) for bound in each.interval]}
+
+
+def not_private(owners: Sequence[str], *sets: str | None) -> dict[str, Any]:
+    """The fields that mark a document as not private; empty if its rows are public and all its sets private.
+
+    Args:
+        owners: the data sets whose private rows the figures use.
+        sets: for each set, why it is not private, if it is not: figures computed from it then depend on its rows.
+    """
+    reason = _ON_PRIVATE_ROWS if owners else next(filter(None, sets), None)
+    return {"private": False, "reason": reason, "curator_only": True} if reason else {}
+
+
+def told_of_rows(done: int, total: int) -> None:
+    """Report the progress of a reading."""
+    progress(f"{done} of {total}")
+
+
+def told_of_owners(owners: Sequence[str], file: str = "test file") -> None:
+    """Warn that a file has rows of private data sets, before figures of them are shown.
+
+    Args:
+        file: the file's name in the warning.
+    """
+    if owners:
+        names = ", ".join(f"'{name}'" for name in owners)
+        progress(
+            f"The {file} shares rows with {names}. Its figures have no noise: they are for the curator alone, "
+            "promise nothing about those rows, and every later certificate of theirs says that they were shown."
+        )

@@ -11,10 +11,23 @@ from pathlib import Path
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.api import run
-from mechanisms.cli.config_file import add_config
-from mechanisms.cli.options import add_settings, check_noise, spec_of
-from mechanisms.cli.output import add_json, check_apart, progress, show, show_json
-from mechanisms.cli.rows import FROM_THE_COLUMN, add_labels, add_private_rows, field_names, labels_of, loaded_private
+from mechanisms.cli.main import add_config
+from mechanisms.cli.options import (
+    FROM_THE_COLUMN,
+    add_json,
+    add_labels,
+    add_private_rows,
+    add_settings,
+    check_apart,
+    check_noise,
+    field_names,
+    labels_of,
+    loaded_private,
+    progress,
+    show,
+    show_json,
+    spec_of,
+)
 from mechanisms.data.sizes import MeasuredSizes, measure_sizes
 from mechanisms.data.sources import formats_in_words
 from mechanisms.demos.demo_set import DemoSet, to_text
@@ -208,11 +221,7 @@ def lines_of(event: CuratorEvent, name: str) -> Iterator[str]:
 
 
 def _journal_of(options: argparse.Namespace, ledger: PrivacyLedger) -> RunJournal | None:
-    """The journal that the options ask for.
-
-    Raises:
-        UsageError: the file cannot be used, or the run is not private.
-    """
+    """The journal that the options ask for."""
     path = options.journal or options.resume
     if path is None:
         return None
@@ -223,11 +232,7 @@ def _journal_of(options: argparse.Namespace, ledger: PrivacyLedger) -> RunJourna
 
 
 def _resumed(journal: RunJournal, asked: Plan) -> Plan:
-    """The plan of the run that was cut off, where the options ask for the same.
-
-    Raises:
-        UsageError: they ask for something else.
-    """
+    """The plan of the run that was cut off, where the options ask for the same."""
     plan = journal.plan(asked.content)
     # Noise was calibrated when the run began: it is the run's, whatever is asked.
     solved = solved_flag(plan.spec.mechanism)

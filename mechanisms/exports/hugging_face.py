@@ -6,8 +6,8 @@ import yaml
 
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import printable
+from mechanisms.exports.certificate_page import label_of_facts
 from mechanisms.exports.export_format import ExportFormat, Files, Released, json_lines
-from mechanisms.exports.facts_label import label_of_facts
 
 ROWS, CARD, WHOLE = "data.jsonl", "README.md", "demos.dpicl.json"
 _CARD = """\

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from mechanisms.data.sizes import Unit, units_of
-from mechanisms.demos.demo_set import DemoSet
-from mechanisms.demos.findings import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT, Baselines, PublicSet, Score
+from mechanisms.demos.demo_set import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT, Baselines, DemoSet, PublicSet, Score
 from mechanisms.evaluation.reader import Classifier, reported
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats, Integers, Randomness

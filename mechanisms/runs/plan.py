@@ -26,8 +26,7 @@ from mechanisms.data.sizes import (
     with_counts,
 )
 from mechanisms.data.table import FLAGS, USUAL, Reading
-from mechanisms.demos.demo_set import MEASURED_SIZES, Certificate, DemoSet
-from mechanisms.demos.findings import StageRecord
+from mechanisms.demos.demo_set import MEASURED_SIZES, Certificate, DemoSet, StageRecord
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent, SequentialComposition

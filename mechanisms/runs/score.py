@@ -29,11 +29,21 @@ from mechanisms.data.sizes import (
     units_of,
     without_counts,
 )
-from mechanisms.demos.demo_set import DemoSet, loads, read_json, schema
-from mechanisms.demos.findings import DEMONSTRATIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, PublicSet, Score
+from mechanisms.demos.demo_set import (
+    DEMONSTRATIONS,
+    PROTOTYPES,
+    PUBLIC_ONLY,
+    ZERO_SHOT,
+    DemoSet,
+    PublicSet,
+    Score,
+    loads,
+    read_json,
+    schema,
+)
 from mechanisms.demos.signature import Signature, check_signature
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.prototypes import nearest_prototype, one_record_each
+from mechanisms.evaluation.evaluate import nearest_prototype, one_record_each
 from mechanisms.evaluation.reader import Classifier, check_labels
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Floats, Randomness, SecureRandomness

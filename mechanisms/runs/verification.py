@@ -10,8 +10,17 @@ from typing import Any
 
 from mechanisms.accounting import AGREEMENT, PURE_SUM, Claim
 from mechanisms.data.sizes import WHETHER_MET, WHETHER_SHOWN
-from mechanisms.demos.demo_set import MEASURED_SIZES, Certificate, DemoSet
-from mechanisms.demos.findings import DEMONSTRATIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, Score, StageRecord
+from mechanisms.demos.demo_set import (
+    DEMONSTRATIONS,
+    MEASURED_SIZES,
+    PROTOTYPES,
+    PUBLIC_ONLY,
+    ZERO_SHOT,
+    Certificate,
+    DemoSet,
+    Score,
+    StageRecord,
+)
 from mechanisms.errors import StudioError
 from mechanisms.privacy_events import Approximate, Composed
 from mechanisms.runs.certificate import CHOOSE, WHERE, implied, plan_of

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms import api
-from mechanisms.cli.output import progress
+from mechanisms.cli.options import progress
 from mechanisms.inference.models import EMBEDDED
 from research.attacks import extraction, membership
 from research.lines import Line, done, interval, keep, lines, markdown

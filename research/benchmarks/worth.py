@@ -30,7 +30,7 @@ from mechanisms import api
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.data.sources import EXAMPLES, Example
 from mechanisms.demos.demo_set import DemoSet
-from mechanisms.evaluation.prototypes import nearest_prototype
+from mechanisms.evaluation.evaluate import nearest_prototype
 from mechanisms.evaluation.reader import Classifier
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models import load_embedder

@@ -9,13 +9,21 @@ from typing import Any
 from mechanisms import confidence
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.api import mark_test_file
-from mechanisms.cli.output import add_json, in_json, not_private, progress, show, told_of_owners
-from mechanisms.cli.rows import add_label_names, label_names
+from mechanisms.cli.options import (
+    add_json,
+    add_label_names,
+    in_json,
+    label_names,
+    not_private,
+    progress,
+    show,
+    told_of_owners,
+)
 from mechanisms.data.columns import ColumnMapping, to_dataset
 from mechanisms.data.sizes import CLEAN_VALUES
 from mechanisms.data.sources import name_of, read_table
+from mechanisms.demos.demo_set import PUBLIC_ONLY
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.evaluate import PUBLIC_ONLY
 from mechanisms.files import text_of
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_model

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mechanisms.cli.output import add_json, progress, show
+from mechanisms.cli.options import add_json, progress, show
 from mechanisms.errors import UsageError
 from mechanisms.files import atomic_write
 from mechanisms.inference import LanguageModel

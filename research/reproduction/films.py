@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms import api
-from mechanisms.cli.output import add_json, in_json, show
+from mechanisms.cli.options import add_json, in_json, show
 from mechanisms.data.sizes import NO_NOISE
 from mechanisms.evaluation.evaluate import Accuracy
 from mechanisms.inference import LanguageModel

@@ -79,20 +79,6 @@ def test_what_is_taken_as_public_stands_beside_every_claim(capsys, small, tmp_pa
     assert "'small'" in err
 
 
-def test_the_model_votes_on_a_test_file(capsys):
-    line = f"{VOTES} --queries 2 --epsilon 8 --shards 3 --neighbours 1 --max-record-tokens 16 --json"
-    code, out, err = run(capsys, f"{line} --test {BANK} --limit 2")
-    report = json.loads(out)
-    assert code == 0, err
-    assert report["rows"] == 2
-    for arm in ("private_answers", "zero_shot"):
-        low, high = report[arm]["interval"]
-        assert 0 <= low <= report[arm]["accuracy"] <= high <= 1
-    assert report["private"] is False
-    assert report["curator_only"] is True
-    assert "'bank_support'" in err
-
-
 def test_open_answers_for_users(capsys, small):
     line = f"answer {small} --text-column question --label-column answer --unit-column who --delta 1e-5 --json"
     rest = f"--mechanism keywords --queries 1 --epsilon 8 --shards 2 --neighbours 1 --answer-tokens 3 --test {small}"

@@ -38,7 +38,9 @@ def test_from_csv_to_answers(capsys, tmp_path, toy_models):
     assert code == 0
     assert answer["label"] in demo_set.labels
     assert sum(answer["probabilities"].values()) == pytest.approx(1)
-    check_evaluate(capsys, demos, tmp_path / "strangers.csv")
+    code, out, err = run(capsys, f"evaluate {demos} --test {BANK} {COLUMNS} --limit 6 --json --allow-left-out")
+    assert (code, json.loads(out)["private"], json.loads(out)["curator_only"]) == (0, False, True)
+    assert "'bank_support'" in err  # the rows that wrote the demonstrations
 
     code, out, _ = run(capsys, "ledger show bank_support --json")
     assert code == 0
@@ -61,24 +63,6 @@ def check_account(capsys, demos):
     assert "privacy/event/lists/Cards" in err
     assert (found["agrees"], len(found["problems"]), found["signature"]) == (False, 2, "changed")
     demos.write_text(true)
-
-
-def check_evaluate(capsys, demos, strangers):
-    """Three arms; on the rows that wrote the demonstrations the figures are the curator's alone."""
-    code, out, err = run(capsys, f"evaluate {demos} --test {BANK} {COLUMNS} --limit 6 --json --allow-left-out")
-    report = json.loads(out)
-    assert code == 0
-    for arm in ("zero-shot", "public-only", "private demonstrations"):
-        low, high = report[arm]["calibrated"]["interval"]
-        assert 0 <= low <= report[arm]["calibrated"]["accuracy"] <= high <= 1
-    assert report["private"] is False
-    assert report["curator_only"] is True
-    assert "'bank_support'" in err
-
-    strangers.write_text("text,topic\nThe cash machine kept my card.,Cards\nI did not buy this.,Fraud\n")
-    code, out, _ = run(capsys, f"evaluate {demos} --test {strangers} {COLUMNS} --json")
-    assert code == 0
-    assert "curator_only" not in json.loads(out)
 
 
 def test_output_that_nobody_reads_is_no_defect():

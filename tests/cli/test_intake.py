@@ -8,9 +8,6 @@ from pathlib import Path
 import pytest
 
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.cli.main import parser
-from mechanisms.cli.options import spec_of
-from mechanisms.cli.rows import field_names, labels_of
 from mechanisms.data.label_names import read_labels, read_pairs
 from mechanisms.demos.demo_set import loads, to_text
 from mechanisms.demos.signature import signed
@@ -51,24 +48,6 @@ def test_a_private_row_is_never_a_name_in_a_released_set(capsys, headerless, tmp
     assert (made.template.text, made.template.label) == ("Text", "Label")
     assert made.certificate.private
     assert not any(word.lower() in written.lower() for word in SECRET.split() if len(word) > 4)
-
-
-@pytest.mark.parametrize(
-    ("columns", "names"),
-    [
-        ("--text-column note --label-column kind", ("Note", "Kind")),
-        ("--text-column Zanzibar --label-column quagga", ("Text", "Label")),
-        ("--text-column Zanzibar --text-field Letter", ("Letter", "Label")),
-    ],
-)
-def test_names_in_prompts_are_typed_or_of_a_fixed_list(columns, names):
-    options = parser().parse_args(f"synthesize x.csv {LABELS} {WRITING} {columns}".split())
-    text, label = field_names(options, options.text_column, options.label_column)
-    template = spec_of(options, text_field=text, label_field=label).template(labels_of(options))
-    assert (template.text, template.label) == names
-    said = f"{template.instruction}{template.text}{template.label}".lower()
-    assert "zanzibar" not in said
-    assert "quagga" not in said
 
 
 # What is said of rows that are left out, and where.

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from mechanisms.accounting import PrivacyTarget
-from mechanisms.cli.plan import cost, plans_within
+from mechanisms.cli.account import cost, plans_within
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class
 from tests.accounting.test_accountants import EPSILONS, TABLE

@@ -147,22 +147,6 @@ def test_progress_tells_nothing_private(capsys, tmp_path, toy_models):
         assert not re.search(private, json.dumps(json.loads(out)["demonstrations"]))
 
 
-@pytest.mark.slow
-def test_users_and_measured_sizes_go_with_a_recipe(capsys, tmp_path, toy_models):
-    path, demos = tmp_path / "rows.csv", tmp_path / "demos.json"
-    rows = [f"text number {i},{'Cards' if i % 3 else 'Fraud'},user {i % 9}" for i in range(45)]
-    path.write_text("text,topic,who\n" + "\n".join(rows))
-    line = LINE.replace(str(BANK), str(path)).replace("--sizes Cards=900,Fraud=1500", "--count-epsilon 0.4")
-    code, _, err = run(capsys, f"{line} --recipe vote {QUICK} --unit-column who --out {demos}")
-    assert code == 0, err
-    demo_set = loads(demos.read_text())
-    assert demo_set.certificate.unit == "user:who"
-    assert demo_set.certificate.claim.epsilon <= 2.0001
-    assert verify(demo_set).problems == ()
-    code, out, _ = run(capsys, "ledger show rows --json")
-    assert json.loads(out)["data_sets"][0]["runs"] == 2
-
-
 def test_a_public_run_opens_no_file_and_charges_nothing(capsys, toy_models):
     rest = "--labels Cards,Fraud --mechanism public --tokens 4 --kind message --json"
     for file in ("", "nowhere.csv"):

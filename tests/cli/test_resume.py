@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -14,9 +13,8 @@ from mechanisms.accounting.known_rows import KnownRows
 from mechanisms.data.sizes import UNKNOWN
 from mechanisms.demos.demo_set import loads
 from mechanisms.errors import ModelUnavailable, UsageError
-from mechanisms.runs import run_file
 from mechanisms.runs.events import DemoCompleted
-from mechanisms.runs.run_file import RunJournal, from_lines
+from mechanisms.runs.run_file import from_lines
 from tests.cli.command import BANK, check_refusal, run
 
 # `synthesize --journal` and `--resume`, on toy models.
@@ -94,24 +92,6 @@ def test_what_does_not_fit_is_refused_in_one_line(capsys, monkeypatch, tmp_path,
     for changed in ("--tokens 4", "--epsilon 1", "--candidates 9", "--recipe vote", "--sizes Cards=800,Fraud=1500"):
         check_refusal(capsys, f"{line} {changed} --resume {journal}", 2, "give the same options")
     check_refusal(capsys, f"{line} --name other --resume {journal}", 2, "other data")
-
-
-@pytest.mark.slow
-def test_a_set_is_given_whatever_becomes_of_its_run_file(capsys, monkeypatch, tmp_path, toy_models, any_text_passes):
-    line, journal = f"{LINE} --recipe tokens --sizes Cards=900,Fraud=1500 --epsilon 2 --json", tmp_path / "run.jsonl"
-
-    def unwritable(*_):
-        raise UsageError("Cannot write the run's file.")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(RunJournal, "end", unwritable)
-        code, first, err = run(capsys, f"{line} --journal {journal}")
-    assert (code, err.splitlines()[-1]) == (2, "synthesize: Cannot write the run's file.")
-    with monkeypatch.context() as patched:
-        patched.setattr(run_file, "LARGEST", 100)
-        code, again, err = run(capsys, f"{line} --resume {journal}")
-    assert (code, err.splitlines()[-1].split(". ")[0]) == (0, "This run is too long for a run file")
-    assert json.loads(first)["demonstrations"] == json.loads(again)["demonstrations"] != []
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,13 +21,12 @@ from mechanisms.data.sources import read_table
 from mechanisms.data.table import Reading
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
-from mechanisms.queries import query_mechanism_class, query_mechanism_names
 from mechanisms.records import Dataset
 from mechanisms.runs import plan as run_plan
 from mechanisms.runs.plan import Plan, plan_for, solved_flag
 from mechanisms.runs.spec import FLAGGED, PARAMETERS, RunSpec
 from mechanisms.steps import mechanism_class, mechanism_names, transform_class, transform_names
-from tests.cli.command import check_refusal, run
+from tests.cli.command import check_refusal
 
 # Each field of the spec is an option, a key of the file, and the same when it comes back.
 
@@ -244,42 +242,5 @@ def test_what_cannot_be_used_is_refused_in_one_line(capsys, tmp_path, text, mess
     path = tmp_path / "run.yaml"
     path.write_text(text)
     check_refusal(capsys, f"synthesize data.csv --config {path}", 2, message)
-
-
-def test_a_file_that_is_not_there(capsys):
-    check_refusal(capsys, "synthesize data.csv --config nowhere.yaml", 2, "nowhere.yaml")
+    check_refusal(capsys, f"synthesize data.csv --config {tmp_path}/nowhere.yaml", 2, "nowhere.yaml")
     check_refusal(capsys, "synthesize data.csv --config", 2, "--config")
-
-
-# Flags of parameters say what they mean to each mechanism that has them.
-
-PLAN = [mechanism_class(name) for name in mechanism_names()] + [transform_class(name) for name in transform_names()]
-ANSWER = [query_mechanism_class(name) for name in query_mechanism_names()]
-
-
-def sections(command: str, capsys, monkeypatch) -> dict[str, str]:
-    """The command's help by the titles of its groups, each on one line."""
-    monkeypatch.setenv("COLUMNS", "100000")
-    _, told, _ = run(capsys, f"{command} --help")
-    parts = re.split(r"^([^\s].*):\n", told, flags=re.MULTILINE)
-    return {title: re.sub(r"\s+", " ", text) for title, text in zip(parts[1::2], parts[2::2], strict=True)}
-
-
-@pytest.mark.parametrize(("command", "users"), [("calibrate", PLAN), ("answer", ANSWER)])
-def test_every_owner_has_a_group_and_every_meaning_is_told(command, users, capsys, monkeypatch):
-    told = sections(command, capsys, monkeypatch)
-    owners = {}
-    for user in users:
-        for each in parameters(user):
-            owners.setdefault(each.flag, []).append(user)
-    for flag, sharing in owners.items():
-        if command == "answer" and flag == "noise":  # it follows from epsilon
-            assert "--noise" not in "".join(told.values())
-            continue
-        for user in sharing:
-            [each] = [each for each in parameters(user) if each.flag == flag]
-            title = f"parameters of {user.name}" if len(sharing) == 1 else "parameters of several mechanisms"
-            prefix = "" if len(sharing) == 1 else f"{user.name}: "
-            assert f"{prefix}{each.help} ({each.citation})" in told[title]
-            assert f"--{flag}" in told[title]
-    assert "PARAMETER_" not in "".join(told.values())

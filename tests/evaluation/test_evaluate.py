@@ -1,4 +1,4 @@
-"""Classification scores and their statistics."""
+"""Classification scores, with which correction they are read, and their statistics."""
 
 from __future__ import annotations
 
@@ -8,13 +8,21 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import log_softmax, softmax
 
-from mechanisms.demos.demo_set import loads
-from mechanisms.demos.findings import DEMONSTRATIONS, ArmScore, Baselines, PublicSet, Score
-from mechanisms.evaluation.evaluate import (
-    PRIVATE,
+from mechanisms.demos.demo_set import (
+    DEMONSTRATIONS,
     PUBLIC_ONLY,
     ZERO_SHOT,
+    ArmScore,
+    Baselines,
+    PublicSet,
+    Score,
+    loads,
+)
+from mechanisms.errors import UsageError
+from mechanisms.evaluation.evaluate import (
+    PRIVATE,
     Accuracy,
     MeanRecall,
     Progress,
@@ -24,7 +32,15 @@ from mechanisms.evaluation.evaluate import (
     gain,
     verdict_of_score,
 )
-from mechanisms.evaluation.reader import Arm, Classifier, LocalReader, as_read_by, readers_in_words, without_corrections
+from mechanisms.evaluation.reader import (
+    CONTENT_FREE,
+    Arm,
+    Classifier,
+    LocalReader,
+    as_read_by,
+    readers_in_words,
+    without_corrections,
+)
 from mechanisms.records import Demonstration, PromptTemplate, Record
 from mechanisms.runs.drafts import public_demonstrations
 from tests.exports.sets import demo_set
@@ -34,28 +50,6 @@ TEMPLATE = PromptTemplate("Classify.", "T", "L")
 LABELS = ("red", "green", "blue")
 PRIOR = {"red": -100.0, "green": 0.0, "blue": 100.0}
 """Says "blue" to everything."""
-
-
-class Biased(ToyModel):
-    """Adds a bias to one token, as a prompt's own preference would."""
-
-    def __init__(self, token: int) -> None:
-        super().__init__(0.5)
-        self.token = token
-
-    def open(self, prefix, rows, length, room):
-        session = super().open(prefix, rows, length, room)
-        plain = session._row
-        session._row = lambda tokens: plain(tokens) + 30.0 * (np.arange(128) == self.token)
-        return session
-
-
-def test_calibration_removes_a_constant_preference():
-    model = Biased(ord("b"))
-    labels = ("apple", "beta")  # " apple" and " beta" differ in their second token
-    predictions = list(Classifier(model, TEMPLATE, labels, ()).predict([str(i) for i in range(40)]))
-    assert all(prediction.raw.argmax() == 1 for prediction in predictions)
-    assert {int(prediction.calibrated.argmax()) for prediction in predictions} == {0, 1}
 
 
 def test_wilson_interval_matches_its_formula():
@@ -89,6 +83,8 @@ def test_a_set_stands_beside_what_was_measured_for_each():
         Arm(PRIVATE, WRITTEN, OWN),
     )
     assert [arm.prior for arm in arms_of(demo_set(*WRITTEN), PUBLIC)] == [None, None, None]
+    none = replace(demo_set(), prior=OWN, baselines=Baselines(WITHOUT, None))
+    assert arms_of(none, ()) == (Arm(ZERO_SHOT, (), OWN),)
 
 
 def test_the_public_set_of_a_run_is_read_in_its_own_words_with_its_own_correction():
@@ -99,11 +95,6 @@ def test_the_public_set_of_a_run_is_read_in_its_own_words_with_its_own_correctio
     assert arms_of(chosen, PUBLIC)[1] == Arm(PUBLIC_ONLY, PUBLIC, brought.prior, words)
     assert arms_of(without_corrections(chosen), PUBLIC)[1] == Arm(PUBLIC_ONLY, PUBLIC, None, words)
     assert loads(chosen.dumps()).baselines == chosen.baselines
-
-
-def test_a_set_without_demonstrations_is_a_way_to_read_the_zero_shot_answer():
-    none = replace(demo_set(), prior=OWN, baselines=Baselines(WITHOUT, None))
-    assert arms_of(none, ()) == (Arm(ZERO_SHOT, (), OWN),)
 
 
 def test_balanced_accuracy_is_the_mean_recall_and_naming_the_commonest_label_gains_nothing_by_it():
@@ -169,22 +160,15 @@ def test_each_difference_is_told_as_far_as_its_interval_allows():
 interval = st.tuples(st.floats(-1, 1), st.floats(-1, 1)).map(sorted).map(tuple)
 
 
-@given(alone=interval, public=interval, majority=st.floats(0, 1))
-def test_nothing_is_praised_whose_interval_holds_zero(alone, public, majority):
-    said = verdict_of_score(score(alone, public), False, majority).split(";")
-    praise = next((each for each in said if "better than" in each), "")
+@given(alone=interval, public=interval, majority=st.floats(0, 1), held_out=st.booleans())
+def test_nothing_is_praised_whose_interval_holds_zero(alone, public, majority, held_out):
+    """Rows that may have chosen the set say less."""
+    said = verdict_of_score(replace(score(alone, public), held_out=held_out), False, majority).split(";")
+    words = "better than" if held_out else "ahead, on rows that may have taken part in the choice, of"
+    praise = next((each for each in said if words in each), "")
+    assert held_out or not any("better than" in each for each in said)
     for name, low in (("the model alone", alone[0]), ("public text", public[0]), ("naming", 0.65 - majority)):
         assert (name in praise) == (low > 0)
-
-
-@given(alone=interval, public=interval, majority=st.floats(0, 1))
-def test_rows_that_may_have_chosen_a_set_praise_nothing(alone, public, majority):
-    chosen = replace(score(alone, public), held_out=False)
-    said = verdict_of_score(chosen, False, majority)
-    assert "better than" not in said
-    assert ("ahead, on rows that may have taken part in the choice, of" in said) == (
-        max(alone[0], public[0], 0.65 - majority) > 0
-    )
 
 
 @pytest.mark.parametrize(("rates", "rows"), [((0.7, 0.6), 100), ((0.9, 0.9), 60), ((0.5, 0.2), 200)])
@@ -195,3 +179,107 @@ def test_nine_in_ten_intervals_of_a_difference_and_more_hold_it(rates, rows):
         low, high = gain(one, other)
         held += low <= rates[0] - rates[1] <= high
     assert held >= 0.92 * 400
+
+
+# Scores of labels: whose numbers they are.
+
+SHOWN = (Demonstration("x", "red"),)
+CORRECTION = {"red": 0.5, "green": -1.0, "blue": 0.25}
+
+
+class Words(ToyModel):
+    """Every label is one token, but for "green"."""
+
+    def encode(self, text):
+        return [1] if text == " red" else [2] if text == " blue" else super().encode(text)
+
+
+def classifier(model=None, labels=LABELS, **changes) -> Classifier:
+    return Classifier(model or ToyModel(), TEMPLATE, labels, SHOWN, **changes)
+
+
+@pytest.mark.parametrize("model", [ToyModel(), Words()])
+def test_scores_are_the_label_probabilities_of_the_model(model):
+    [scores] = Classifier(model, TEMPLATE, LABELS, ()).log_probabilities(["hello"])
+    prompt = model.encode("Classify.\n\nT: hello\nL:")
+    expected = [model.open([], [prompt], len(prompt), 8).score(model.encode(" " + label))[0] for label in LABELS]
+    assert scores == pytest.approx(log_softmax(expected))
+
+
+def test_each_reading_is_the_raw_one_with_its_correction():
+    """Zhao et al. 2021 divide the probabilities by the mean over content-free queries; a prior is added to the logs."""
+    made = classifier(prior=CORRECTION)
+    [prediction] = made.predict(["hello"])
+    empty = softmax(made.log_probabilities(CONTENT_FREE), axis=1).mean(axis=0)
+    assert made.contextual == pytest.approx(-np.log(empty))
+    divided = prediction.raw / empty
+    assert prediction.calibrated == pytest.approx(divided / divided.sum())
+    multiplied = prediction.raw * np.exp(list(CORRECTION.values()))
+    assert prediction.corrected == pytest.approx(multiplied / multiplied.sum())
+    assert prediction.answer is prediction.corrected
+
+
+def test_the_prior_is_read_by_label_and_not_by_order():
+    turned = dict(reversed(CORRECTION.items()))
+    corrected = [next(classifier(prior=prior).predict(["hello"])).corrected for prior in (CORRECTION, turned)]
+    assert np.array_equal(*corrected)
+
+
+@pytest.mark.parametrize("prior", [{"red": 0.0}, {**CORRECTION, "purple": 0.0}])
+def test_a_correction_of_other_labels_is_refused(prior):
+    with pytest.raises(UsageError, match="one number for each label"):
+        classifier(prior=prior)
+
+
+@pytest.mark.parametrize("count", [0, 1, 15, 16, 17, 40])
+def test_every_batch_has_the_same_shape_however_many_texts_there_are(count):
+    model = ToyModel()
+    scores = classifier(model).log_probabilities([f"text {i}" for i in range(count)])
+    assert scores.shape == (count, 3)
+    assert len(model.opened) == -(-count // 16)
+    assert {rows for rows, _, _ in model.opened} <= {16}
+    assert len(set(model.opened)) <= 1
+
+
+def test_short_texts_are_computed_in_a_shorter_shape_whatever_else_is_read():
+    short, long = ["short", "a text"], ["much longer than half of the cap", "and so is this"]
+    alone, together = ToyModel(), ToyModel()
+    expected = classifier(alone, max_query_tokens=16).log_probabilities(short)
+    made = classifier(together, max_query_tokens=16).log_probabilities([long[0], *short, long[1]])
+    assert np.array_equal(made[1:3], expected)
+    assert [length for _, length, _ in together.opened] == [alone.opened[0][1], alone.opened[0][1] + 8]
+
+
+def test_a_row_depends_on_its_text_alone():
+    texts = [f"text {i}" for i in range(20)] + ["x" * 90, "y" * 60]
+    made = classifier(Words())
+    expected = dict(zip(texts, made.log_probabilities(texts), strict=True))
+    for others in (texts[::-1], texts[7:], ["another", *texts[3:5]]):
+        for text, row in zip(others, made.log_probabilities(others), strict=True):
+            assert text not in expected or np.array_equal(row, expected[text])
+
+
+@pytest.mark.parametrize(("largest", "expected"), [(16, 16), (7, 4), (2, 2), (0, 1)])
+def test_a_batch_has_as_many_rows_as_are_alike_and_one_where_none_are(largest, expected):
+    class Uneven(ToyModel):
+        def alike(self, prefix, rows, length, room):
+            return rows <= largest
+
+    model = Uneven()
+    classifier(model).log_probabilities(["a", "b"])
+    assert {rows for rows, _, _ in model.opened} == {expected}
+
+
+def test_an_overflow_stays_in_its_row_and_is_not_warned_of(recwarn):
+    class Overflowing(ToyModel):
+        def open(self, prefix, rows, length, room):
+            session = super().open(prefix, rows, length, room)
+            plain = session._row
+            session._row = lambda tokens: plain(tokens) * (np.inf if ord("!") in tokens else 1)
+            return session
+
+    made = classifier(Overflowing(), labels=("red", "!"))
+    scores = made.log_probabilities(["fine", "too much!"])
+    assert np.isfinite(scores[0]).all()
+    assert not np.isfinite(scores[1]).all()
+    assert not recwarn.list

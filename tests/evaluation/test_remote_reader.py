@@ -13,9 +13,7 @@ from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.sizes import CLEAN_VALUES, SCORED
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT
-from mechanisms.evaluation.reader import NO_ANSWER, Arm, finished, reported
-from mechanisms.evaluation.remote_reader import RemoteReader, label_in
+from mechanisms.evaluation.reader import NO_ANSWER, Arm, RemoteReader, finished, label_in, reported
 from mechanisms.inference import LanguageModel, QueryPrompt, QueryWords
 from mechanisms.inference.remote import ChatServer, ServerAddress
 from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record
@@ -23,7 +21,6 @@ from mechanisms.runs.run import run
 from mechanisms.runs.score import score_set
 from tests.chat_server import Reply, query_of, serving
 from tests.exports.sets import demo_set
-from tests.runs.running import Speaking
 from tests.toy_model import ToyModel
 
 TEMPLATE, LABELS = PromptTemplate("Classify.", "Text", "Topic"), ("Account", "Account closed", "Sport")
@@ -152,15 +149,6 @@ def test_one_text_is_sent_with_a_set_that_promises_something():
     assert server.asked == []
     assert api.label_remotely(SET, "a text", RemoteReader(server)) == "Sport"
     assert len(server.asked) == 1
-
-
-def test_public_text_is_an_arm_elsewhere_where_its_writer_is_given():
-    told: list[tuple[int, int]] = []
-    found = api.evaluate(SET, PUBLIC, RemoteReader(Server()), told=lambda *progress: told.append(progress))
-    assert [*found] == [ZERO_SHOT, PRIVATE]
-    assert {card.raw.value for card in found.values()} == {0.5}
-    assert told == [(2, 4), (4, 4)]
-    assert [*api.evaluate(SET, PUBLIC, RemoteReader(Server()), writer=Speaking())] == [ZERO_SHOT, PUBLIC_ONLY, PRIVATE]
 
 
 def test_whose_rows_are_scored_is_told_and_remembered(letters):

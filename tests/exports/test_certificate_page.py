@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from html.parser import HTMLParser
-from xml.etree import ElementTree
 
 import pytest
 
 from mechanisms.accounting import best_guess_in_percent, cost_in_words
-from mechanisms.exports.export_format import format_named
-from mechanisms.exports.facts_label import label_of_facts
+from mechanisms.errors import printable
+from mechanisms.exports.certificate_page import label_of_facts
+from mechanisms.exports.export_format import Released, format_named
 from mechanisms.rounding import percent_up, rounded_up
 from tests.exports.sets import (
     HOSTILE,
@@ -41,7 +41,7 @@ class Page(HTMLParser):
         self.tags.append((tag, dict(attrs)))
 
     def handle_data(self, data: str) -> None:
-        self.text += data
+        self.text += f"{data} "
 
 
 def page(made) -> Page:
@@ -65,11 +65,8 @@ def test_it_says_what_a_certificate_has_to():
     assert "not measured" in shown
 
 
-@pytest.mark.parametrize("named", ["certificate", "facts"])
-def test_how_the_model_was_asked_and_what_was_refused_is_on_page_and_label(named):
-    made = staged()
-    shown = page(made).text if named == "certificate" else words(drawing(made))
-    joined = " ".join(shown.split())
+def test_how_the_model_was_asked_and_what_was_refused_is_on_the_page():
+    joined = words(staged())
     for each in (
         "You are a clinic. A patient writes you one note about {label}, in one or two sentences.",
         "You are a patient. Write one note about {label} to a clinic, in one or two sentences;",
@@ -81,11 +78,11 @@ def test_how_the_model_was_asked_and_what_was_refused_is_on_page_and_label(named
     ):
         assert each in joined
     plain = labelled("x")
-    joined = " ".join(words(drawing(released(plain))).split())
+    joined = words(released(plain))
     assert "Write one text about {label}, in one or two sentences." in joined
     assert "Refused" not in joined
     own = replace(plain, asked=replace(plain.asked, sentence="Say {label} aloud."))
-    assert "Asked Say {label} aloud." in " ".join(words(drawing(released(own))).split())
+    assert "Asked Say {label} aloud." in words(released(own))
 
 
 def test_marks_and_sets_without_a_promise_are_said_before_the_promise():
@@ -99,7 +96,14 @@ def test_marks_and_sets_without_a_promise_are_said_before_the_promise():
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_hostile_names_are_text(hostile):
     made = worded(labelled("x"))
-    held = replace(made.certificate, unit=f"user:{hostile}", disclosures=(hostile,), reason=hostile, mechanism=hostile)
+    held = replace(
+        made.certificate,
+        unit=f"user:{hostile}",
+        disclosures=(hostile,),
+        reason=hostile,
+        mechanism=hostile,
+        scheme=hostile,
+    )
     hurt = page(released(replace(made, model_id=hostile, created=hostile, certificate=held)))
     plain = page(released(marked(labelled("x"))))
     assert {(tag, *given) for tag, given in hurt.tags} <= {(tag, *given) for tag, given in plain.tags}
@@ -115,78 +119,52 @@ def test_it_may_load_nothing_and_run_nothing():
     assert "script" not in policies[0]
 
 
-# The label says what the certificate says, draws all of it inside its box, and hostile text as text.
+# The label says what the certificate says.
 
 
-def drawing(made) -> ElementTree.Element:
-    [written] = format_named("facts").write(made).values()
-    return ElementTree.fromstring(written)
-
-
-def words(root: ElementTree.Element) -> str:
-    """What is drawn, without what is only read aloud."""
-    return " ".join(each.text or "" for each in root.iter() if each.get("font-size"))
+def words(made: Released) -> str:
+    return " ".join(page(made).text.split())
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_image_has_every_fact_and_grows_with_them(kind):
+def test_the_page_has_every_fact(kind):
     made = KINDS[kind]
-    root = drawing(made)
-    shown, height = words(root), float(root.get("height"))
+    shown = words(made)
     for section in label_of_facts(made.demo_set):
         for fact in section.facts:
-            assert all(part in shown for part in f"{fact.name} {fact.value} {fact.remark}".split() if part.isalnum())
-    assert made.digest.split()[0] in shown
-    assert all(0 < float(each.get("y")) < height for each in root.iter() if each.get("font-size"))
+            assert " ".join(printable(" ".join(filter(None, fact))).split()) in shown
 
 
 def test_the_promise_is_the_certificates():
     made = KINDS["labelled"].demo_set
-    claim, shown = made.certificate.claim, words(drawing(KINDS["labelled"]))
+    claim, shown = made.certificate.claim, words(KINDS["labelled"])
     guess = f"at most {best_guess_in_percent(claim.epsilon, claim.delta)}%"
     for each in (rounded_up(claim.epsilon, 4), rounded_up(claim.check, 4), rounded_up(claim.delta, 2), guess):
         assert each in shown
-    assert "one row" in shown
     spent = replace(made, certificate=replace(made.certificate, spent_before=(0.5, 1e-6)))
-    assert cost_in_words(0.5, 1e-6) in words(drawing(released(spent)))
+    assert cost_in_words(0.5, 1e-6) in words(released(spent))
 
 
 def test_what_each_stage_read_and_what_the_set_is_worth():
-    shown = words(drawing(none_chosen()))
-    for stage in none_chosen().demo_set.stages:
+    made = none_chosen()
+    small = replace(made.demo_set.stages[0], role=0.0025)
+    shown = words(replace(made, demo_set=replace(made.demo_set, stages=(small, *made.demo_set.stages[1:]))))
+    assert f"{small.name.capitalize()} 0.25% of the rows" in shown
+    for stage in made.demo_set.stages[1:]:
         assert f"{stage.name.capitalize()} {percent_up(stage.role)} of the rows" in shown
     assert "Zero-shot 61.0% 95% interval 57.0% to 66.0%" in shown
-    assert "Naming the" in shown
-
-
-def test_a_small_share_of_the_rows_is_not_said_to_be_none():
-    made = none_chosen()
-    stages = tuple(replace(stage, role=0.0025) for stage in made.demo_set.stages)
-    shown = words(drawing(replace(made, demo_set=replace(made.demo_set, stages=stages))))
-    assert "0.25% of the rows" in shown
-    assert " 0% of the rows" not in shown
 
 
 def test_a_set_without_a_promise_states_no_epsilon_and_marks_are_stated():
-    none = words(drawing(released(not_private(labelled("x")))))
+    none = words(released(not_private(labelled("x"))))
     assert "a test seed" in none
     assert "Epsilon" not in none
     assert "A guess is right" not in none
-    assert SEEN.split(",")[0] in words(drawing(released(marked(labelled("x")))))
-
-
-@pytest.mark.parametrize("hostile", HOSTILE)
-def test_hostile_names_are_text_on_the_label_of_facts(hostile):
-    made = worded(labelled("x"))
-    held = replace(made.certificate, unit=f"user:{hostile}", disclosures=(hostile,), mechanism=hostile, scheme=hostile)
-    root = drawing(released(replace(made, model_id=hostile, created=hostile, certificate=held)))
-    kinds = {each.tag.rpartition("}")[2] for each in root.iter()}
-    assert kinds == {"svg", "title", "desc", "rect", "line", "text"}
-    assert all((each.text or "").isprintable() for each in root.iter())
+    assert f"Known without noise yes {SEEN}" in words(released(marked(labelled("x"))))
 
 
 def test_a_parameter_of_another_kind_does_not_break_it():
     made = labelled("x")
     parameters = made.certificate.parameters | {"rate": "often"}
     odd = released(replace(made, certificate=replace(made.certificate, parameters=parameters)))
-    assert "as its parameters state" in words(drawing(odd))
+    assert "as its parameters state" in words(odd)

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from mechanisms.demos.findings import ArmScore, Score
+from mechanisms.demos.demo_set import ArmScore, Score
 from mechanisms.errors import UsageError
 from mechanisms.exports.export_format import format_named, format_names, packed
 from mechanisms.files import safe

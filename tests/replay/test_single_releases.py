@@ -9,7 +9,7 @@ import pytest
 
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.data.sizes import measure_sizes
-from mechanisms.demos.findings import PROTOTYPES
+from mechanisms.demos.demo_set import PROTOTYPES
 from mechanisms.records import Record
 from mechanisms.runs.run import divided
 from mechanisms.runs.score import score_set

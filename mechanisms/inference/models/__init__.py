@@ -177,6 +177,24 @@ def available_models() -> list[ModelListing]:
     return sorted(every, key=lambda each: not each.available)
 
 
+def device_here() -> str:
+    """The device that computes here, its number format, and why.
+
+    Raises:
+        UsageError: the one that `DPICL_DEVICE` names is not there.
+    """
+    from mechanisms.inference.engine.device import chosen_device
+
+    return str(chosen_device())
+
+
+def memory_of(name: str) -> int:
+    """Bytes that a listed model's weights take on the device that computes here."""
+    from mechanisms.inference.models import catalogue
+
+    return catalogue.needs(name).memory or 0
+
+
 def located(name: str) -> tuple[str, Path | str]:
     """What a set's file calls a model, and its GGUF file, its folder, or its hub id."""
     if name == EMBEDDED:

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass as checked
 
-from mechanisms.demos.findings import DEMONSTRATIONS
+from mechanisms.demos.demo_set import DEMONSTRATIONS
 from mechanisms.errors import UsageError
 from mechanisms.noise import Floats
 from mechanisms.privacy_events import PrivacyEvent

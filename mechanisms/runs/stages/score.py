@@ -11,7 +11,8 @@ import numpy as np
 from pydantic.dataclasses import dataclass as checked
 
 from mechanisms import confidence
-from mechanisms.demos import findings
+from mechanisms.demos.demo_set import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT
+from mechanisms.demos.demo_set import Score as Scored
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.rounding import percent_down, percent_up
@@ -31,7 +32,7 @@ _WIDE = 0.1
 class ScoreReleased(Release):
     """How often the labels of the scorers' rows are found."""
 
-    score: findings.Score
+    score: Scored
     event: Literal["score"] = "score"
 
     def lines(self) -> tuple[str, ...]:
@@ -88,7 +89,7 @@ class Score(PlannedStage):
         return f"say how often the model finds their label. {alone}."
 
     def check(self, event: ScoreReleased) -> None:
-        known = {findings.ZERO_SHOT, findings.PUBLIC_ONLY, findings.DEMONSTRATIONS}
+        known = {ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS}
         ordered = all(arm.interval[0] <= arm.interval[1] for arm in event.score.arms.values())
         if set(event.score.arms) != known or not ordered:
             raise UsageError("a score of what was not compared, or an interval from high to low")
@@ -104,7 +105,7 @@ class Score(PlannedStage):
             columns.append(right(scores, judging.correction(shown), truth))
         contributions = judging.of_units(tally.cells(np.stack(columns, axis=1)), units)
         cells = tally.release(contributions, state.randomness)
-        yield ScoreReleased(findings.Score.of_table(tally, cells, [*judging.sets], False, judging.held_out, weighing))
+        yield ScoreReleased(Scored.of_table(tally, cells, [*judging.sets], False, judging.held_out, weighing))
 
     def take(self, state: RunState, event: ScoreReleased) -> None:
         state.judging.score = event.score

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mechanisms.accounting import LedgerRun
-from mechanisms.demos.findings import Refusal
+from mechanisms.demos.demo_set import Refusal
 from mechanisms.privacy_events import Approximate, PrivacyEvent
 from mechanisms.runs.drafts import allotted
 from mechanisms.runs.events import (

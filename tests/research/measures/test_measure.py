@@ -13,7 +13,7 @@ from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.columns import ColumnMapping, to_dataset
 from mechanisms.data.sizes import CLEAN_VALUES
 from mechanisms.data.sources import read_table
-from mechanisms.evaluation.evaluate import PUBLIC_ONLY
+from mechanisms.demos.demo_set import PUBLIC_ONLY
 from mechanisms.records import Demonstration, Record
 from research.__main__ import main
 from research.measures.command import DEMONSTRATIONS, REAL_ROWS

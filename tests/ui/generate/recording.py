@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from mechanisms.accounting import BudgetSnapshot, Cap
-from mechanisms.demos.demo_set import DemoSet
-from mechanisms.demos.findings import ArmScore, Refusal, Score
+from mechanisms.demos.demo_set import ArmScore, DemoSet, Refusal, Score
 from mechanisms.records import Demonstration
 from mechanisms.runs.events import (
     DemoCompleted,

@@ -9,7 +9,7 @@ import pytest
 
 from dpicl_ui.generate.cards import of_hundred, score_card, score_of_run
 from dpicl_ui.generate.charts import Bar, noisy_bars, openings_card, vote_card
-from mechanisms.demos.findings import ArmScore
+from mechanisms.demos.demo_set import ArmScore
 from mechanisms.runs.events import StageStarted
 from mechanisms.runs.spec import OPENINGS, SCORE, VOTE
 from mechanisms.runs.stages.score import ScoreReleased

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from mechanisms.accounting import fingerprint
+from mechanisms.demos.demo_set import PUBLIC_ONLY, ZERO_SHOT
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT
+from mechanisms.evaluation.evaluate import PRIVATE
 from mechanisms.inference.remote import ChatServer
 from tests.chat_server import Reply, Server, query_of, serving
 from tests.ui.test.tab import LETTERS, SET, Tab, built

@@ -13,8 +13,8 @@ from dpicl_ui.generate.cards import score_card
 from dpicl_ui.generate.state import GenerateState
 from dpicl_ui.test.cards import accuracies, answers, headline_of
 from dpicl_ui.test.state import Scored, TestState, gate
-from mechanisms.demos.findings import ArmScore, Score
-from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accuracy, Scorecard
+from mechanisms.demos.demo_set import PUBLIC_ONLY, ZERO_SHOT, ArmScore, Score
+from mechanisms.evaluation.evaluate import PRIVATE, Accuracy, Scorecard
 from mechanisms.evaluation.reader import Prediction
 from mechanisms.records import Demonstration
 from tests.ui.generate.recording import HOSTILE, demo_set
