@@ -1,4 +1,4 @@
-"""The budget, a panel at the side of every step: what a data set has spent, run by run, and its caps."""
+"""The budget, a panel at the side of every step: what a data set has spent, run by run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, unit_in_words
 from mechanisms.rounding import rounded_down, rounded_up
 
-# What the panel says: every run, and the caps.
+# What the panel says.
 
 SHOWN = 50
 """Runs in the panel, the newest; the download has them all."""
@@ -37,11 +37,6 @@ _BASIS = (
     "chosen in view of earlier ones."
 )
 _BOUNDS = {"basic composition": "the sum of the claims", "renyi filter": "by the Renyi filter, not the sum"}
-_ONE_CAP = "Fixed before the first run, which is what makes it a promise."
-_LATER = (
-    "A cap promises something only if it was fixed before the first run: each later one is a new promise, and as good "
-    "as its reason."
-)
 _FILE = "ledger.csv"
 _NO_RUN = "There is no run yet: nothing to download."
 
@@ -92,22 +87,6 @@ def _bound(after: Usage) -> str:
     return words if after.allowed else f"{words}, delta {rounded_up(after.delta, 3)}: over the cap of today"
 
 
-def caps(account: Account) -> list[Tree]:
-    head = el("h3", "The cap over time")
-    if not account.caps:
-        cap = account.snapshot.cap
-        usual = f"Epsilon {cap.epsilon:g}, delta {cap.delta:g}: the usual one, until the first run."
-        return [head, el("p.muted", usual)]
-    started = next((run.started for run in account.runs if run.counted is not None), None)
-    later = started is not None and any(since >= started for since, _ in account.caps[1:])
-    listed = (
-        el("li", f"{_moment(since) or 'at first'}: epsilon {cap.epsilon:g}, delta {cap.delta:g}")
-        for since, cap in account.caps
-    )
-    words = _LATER if later else _ONE_CAP if started is not None else ""
-    return [head, el("ul.caps", *listed), *([el("p.muted", words)] if words else [])]
-
-
 # The panel.
 
 
@@ -128,9 +107,8 @@ class BudgetPanel:
             with gr.Row(elem_classes="actions"):
                 self.csv = gr.Button("Download as CSV", size="sm", elem_id="budget-csv")
             self.notice = panel(elem_id="budget-notice")
-            self.caps = panel(elem_id="budget-caps")
             self.sink = sink()
-        self._shown = [self.chosen, self.standing, self.runs, self.caps, self.notice]
+        self._shown = [self.chosen, self.standing, self.runs, self.notice]
         on(app.bar.html.select, self._open, self.chosen, self._shown, self.notice)
         on(self.chosen.input, self._look, self.chosen, self._shown, self.notice)
         on(self.csv.click, self._save, self.chosen, [self.sink, self.notice], self.notice)
@@ -147,7 +125,7 @@ class BudgetPanel:
         session, ledger = self._app.session(request), self._app.ledger(request)
         known = _known(session, ledger)
         if not known:
-            return {self.standing: _NO_DATA, self.runs: _EMPTY, self.caps: []}
+            return {self.standing: _NO_DATA, self.runs: _EMPTY}
         name, unit = _chosen(known, wanted)
         account, planned = ledger.account(name, unit), session.of(PrivacyState).planned
         here = planned if planned and _of(planned.confirmed.dataset) == (name, unit) else None
@@ -156,7 +134,6 @@ class BudgetPanel:
             self.chosen: PrivateDropdown(choices=choices, value=_key((name, unit)), visible=len(known) > 1),
             self.standing: budget(_marked(session, ledger, account), here.charge if here else None),
             self.runs: runs(account),
-            self.caps: caps(account),
             self.notice: [],
         }
 

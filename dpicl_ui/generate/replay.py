@@ -154,30 +154,22 @@ def _common(one: str, other: str) -> int:
     return next(differing, min(len(one), len(other)))
 
 
-# Looking back: the controls of a replay, and runs as files, saved and loaded.
+# Looking back: the controls of a replay, and runs as files.
 
 FILE_NAME = "run.dpicl.jsonl"
 
 
 class Replay:
-    """Components: `bar` moves the screens in the browser alone, `save` and `load` are for files.
-
-    Nothing of it is to be seen before there is a run to look back at, but for `load`.
-    """
+    """Components: `bar` moves the screens in the browser alone. Nothing is seen of them before there is a run."""
 
     def __init__(self) -> None:
         self.bar = drawn("replay.js", None, elem_id="replay")
         with gr.Row(elem_classes="actions"):
             self.save = gr.Button("Save this run", size="sm", visible=seen(False), elem_id="save-run")
-            self.load = gr.UploadButton("Load a saved run", size="sm", elem_id="load-run")
         self.sink = sink()
 
     def under_way(self) -> dict[Any, Any]:
-        return {
-            self.bar: None,
-            self.save: gr.Button(visible=seen(False)),
-            self.load: gr.UploadButton(interactive=False),
-        }
+        return {self.bar: None, self.save: gr.Button(visible=seen(False))}
 
     def ended(self, recording: Sequence[RunEvent], savable: bool) -> dict[Any, Any]:
         """The components with a run to replay; `savable` for a finished run of this tab."""

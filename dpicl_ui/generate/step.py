@@ -94,7 +94,7 @@ class GenerateStep:
     def _wire(self, privacy: PrivacyStep) -> None:
         outputs = [
             *self._shows, self.time, self.finished, self.budget, self.notice, self.start, self.stop, self.test,
-            self.export, self.curator, self.replay.bar, self.replay.save, self.replay.load, self._app.bar.html,
+            self.export, self.curator, self.replay.bar, self.replay.save, self._app.bar.html,
             self.cut_off.body, self.replacing.body, *self.own_rows.outputs,
         ]  # fmt: skip
         form, once = {self.curator, *privacy.form}, {"trigger_mode": "once", **MODEL}
@@ -110,7 +110,6 @@ class GenerateStep:
         self.stop.click(self._stop, None, self.stop, queue=False, **PRIVATE)
         on(self.replay.save.click, self._save, None, [self.replay.sink, self.notice], self.notice)
         self._loaded = outputs
-        self.loads(self.replay.load, self.notice)
         self.cut_off.follow(privacy.start.click(self._show_budget, None, self.budget, **PRIVATE))
         for button, step in ((self.test, 4), (self.export, 5)):
             button.click(self._app.bar_after(step), None, self._app.bar.html, **PRIVATE)
@@ -273,7 +272,6 @@ class GenerateStep:
             self.start: gr.Button(interactive=True),
             self.stop: gr.Button("Stop", interactive=False),
             self.curator: gr.Checkbox(interactive=True),
-            self.replay.load: gr.UploadButton(interactive=True),
         }
 
 

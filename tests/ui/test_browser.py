@@ -191,8 +191,9 @@ def look_back(page: Page, seen: Journey) -> None:
         page.click("#save-run")
     seen.run = seen.folder / "run.jsonl"
     download.value.save_as(seen.run)
+    page.click("#steps .stepper:nth-child(1)")
     with page.expect_file_chooser() as chooser:
-        page.click("#load-run")
+        page.click("#look-again")
     chooser.value.set_files(seen.run)
     page.wait_for_selector("#run-notice:has-text('A saved run')")
     page.wait_for_selector("#save-run", state="hidden")
