@@ -8,10 +8,9 @@ from dataclasses import replace
 import gradio as gr
 
 from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.guard import on
+from dpicl_ui.frame.handlers import on
 from dpicl_ui.frame.inputs import File, PrivateDropdown, download, sink
-from dpicl_ui.frame.services import Gate, Services
-from dpicl_ui.frame.sessions import Session
+from dpicl_ui.frame.services import Gate, Services, Session
 from dpicl_ui.frame.tree import Tree, Updates, budget, el, notice, panel
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Account, BudgetSnapshot, PrivacyLedger, Usage, fingerprint

@@ -9,7 +9,7 @@ import gradio as gr
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.data.step import DataStep
-from dpicl_ui.frame.guard import PRIVATE
+from dpicl_ui.frame.handlers import PRIVATE
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.tree import Tree, drawn, el, panel
 from dpicl_ui.generate.charts import live

@@ -10,10 +10,9 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
+from dpicl_ui.frame.handlers import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.inputs import PrivateCheckboxGroup
-from dpicl_ui.frame.services import Services
-from dpicl_ui.frame.sessions import Session, State
+from dpicl_ui.frame.services import Services, Session, State
 from dpicl_ui.frame.tree import Tree, el, panel, spinner
 from mechanisms.asking import Asked
 from mechanisms.noise import SecureRandomness

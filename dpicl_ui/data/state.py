@@ -7,8 +7,7 @@ from collections.abc import Collection, Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpicl_ui.frame.services import Gate
-from dpicl_ui.frame.sessions import Session, State
+from dpicl_ui.frame.services import Gate, Session, State
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.asking import Asked
 from mechanisms.data.columns import MOST_LABELS, ColumnMapping, Inspection, LeftOut, inspect, label_set

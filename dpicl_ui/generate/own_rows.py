@@ -9,9 +9,8 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.guard import MODEL, PRIVATE, guarded
-from dpicl_ui.frame.services import Services
-from dpicl_ui.frame.sessions import Session
+from dpicl_ui.frame.handlers import MODEL, PRIVATE, guarded
+from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Tree, el, panel, private_tag, seen, spinner
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.accounting import fingerprint

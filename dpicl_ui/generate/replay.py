@@ -11,7 +11,7 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.frame.inputs import sink, text_of
-from dpicl_ui.frame.sessions import Session
+from dpicl_ui.frame.services import Session
 from dpicl_ui.frame.tree import drawn, seen
 from dpicl_ui.generate.cards import other_releases, score_of_run
 from dpicl_ui.generate.charts import (

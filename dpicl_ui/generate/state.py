@@ -6,8 +6,7 @@ import threading
 from dataclasses import dataclass, field
 
 from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.services import Gate
-from dpicl_ui.frame.sessions import Session, State
+from dpicl_ui.frame.services import Gate, Session, State
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Fingerprint
 from mechanisms.demos.demo_set import DemoSet

@@ -11,17 +11,15 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.guard import MODEL, PRIVATE, on
+from dpicl_ui.frame.handlers import MODEL, PRIVATE, on
 from dpicl_ui.frame.inputs import File, download
-from dpicl_ui.frame.services import Services
-from dpicl_ui.frame.sessions import Session
+from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Tree, Updates, budget, drawn, el, notice, panel, seen
 from dpicl_ui.generate.cards import Pace, finished, forecast, outcome_of_loading, outcome_of_run, time_card
 from dpicl_ui.generate.charts import live
-from dpicl_ui.generate.kept_runs import KeptRuns, Replacing
 from dpicl_ui.generate.own_rows import OwnRows
 from dpicl_ui.generate.replay import FILE_NAME, Replay, loaded, own_recording, own_run, replayed, savable, screens
-from dpicl_ui.generate.runner import CutOffCard, Runner
+from dpicl_ui.generate.runner import CutOffCard, KeptRuns, Replacing, Runner
 from dpicl_ui.generate.state import NO_DATA, GenerateState, Run
 from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep, budget_of

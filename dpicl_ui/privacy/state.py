@@ -7,8 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
 from dpicl_ui.data.state import Confirmed, DataState
-from dpicl_ui.frame.services import Gate
-from dpicl_ui.frame.sessions import Session, State
+from dpicl_ui.frame.services import Gate, Session, State
 from mechanisms.accounting import Claim
 from mechanisms.errors import UsageError
 from mechanisms.runs.plan import Plan, plan_for

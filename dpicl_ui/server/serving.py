@@ -18,7 +18,7 @@ from typing import Any
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from dpicl_ui.frame.sessions import CuratorLedger, Ledgers, TabLedgers
+from dpicl_ui.frame.services import CuratorLedger, Ledgers, TabLedgers
 from dpicl_ui.frame.theme import SIGN_IN
 from dpicl_ui.server.doorkeeper import Bodies, Doorkeeper
 from mechanisms.accounting import PrivacyLedger

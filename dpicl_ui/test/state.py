@@ -6,9 +6,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from dpicl_ui.data.state import Confirmed, DataState
-from dpicl_ui.frame.job import Jobs
-from dpicl_ui.frame.services import Gate
-from dpicl_ui.frame.sessions import Session, State
+from dpicl_ui.frame.handlers import Jobs
+from dpicl_ui.frame.services import Gate, Session, State
 from dpicl_ui.generate.state import GenerateState, Run
 from mechanisms.accounting import fingerprint
 from mechanisms.data.columns import ColumnMapping, LeftOut, breakdown, to_dataset, understood

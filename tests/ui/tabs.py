@@ -14,8 +14,7 @@ import pandas as pd
 
 from dpicl_ui.data.state import Confirmed, DataState
 from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
-from dpicl_ui.frame.services import Services, StepBar
-from dpicl_ui.frame.sessions import CuratorLedger, Session, Sessions
+from dpicl_ui.frame.services import CuratorLedger, Services, Session, Sessions, StepBar
 from dpicl_ui.generate.state import GenerateState, Made
 from dpicl_ui.page import PLACES
 from dpicl_ui.privacy.state import Planned, PrivacyState

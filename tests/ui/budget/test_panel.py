@@ -14,7 +14,7 @@ import pytest
 
 from dpicl_ui import budget
 from dpicl_ui.budget import BudgetPanel, gate
-from dpicl_ui.frame.sessions import Session, Sessions
+from dpicl_ui.frame.services import Session, Sessions
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Fingerprint, PrivacyLedger, claim
 from mechanisms.errors import UsageError

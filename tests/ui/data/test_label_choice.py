@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.sessions import Session
+from dpicl_ui.frame.services import Session
 from dpicl_ui.privacy.cards import outcome
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.columns import MOST_LABELS

@@ -9,8 +9,8 @@ from typing import Any
 import openpyxl
 import pytest
 
-from dpicl_ui.data.forms import STAYS, Waiting
-from dpicl_ui.frame.guard import guarded
+from dpicl_ui.data.cards import STAYS, Waiting
+from dpicl_ui.frame.handlers import guarded
 from mechanisms.errors import DataError, SeveralErrors
 from mechanisms.runs.plan import settings
 from tests.ui.data.tab import NO_USER, TAB, Tab

@@ -13,7 +13,7 @@ import pytest
 from dpicl_ui.data.cards import declared, label_counts, proposed_name
 from dpicl_ui.data.state import Columns, Confirmed, DataState
 from dpicl_ui.export import DEMO_SET, ExportStep
-from dpicl_ui.frame.sessions import CuratorLedger, Session, Sessions
+from dpicl_ui.frame.services import CuratorLedger, Session, Sessions
 from dpicl_ui.privacy import state as privacy_state
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import PrivacyLedger, text_digests

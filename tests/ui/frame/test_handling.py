@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from dpicl_ui.frame.guard import guarded
+from dpicl_ui.frame.handlers import guarded
 from dpicl_ui.frame.inputs import PrivateCheckboxGroup, PrivateDropdown, taken
-from dpicl_ui.frame.services import StepBar
-from dpicl_ui.frame.sessions import Session
+from dpicl_ui.frame.services import Session, StepBar
 from dpicl_ui.page import PLACES
 from dpicl_ui.test.state import verified
 from mechanisms.errors import DataError

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dpicl_ui.frame.job import JobControls, Jobs, Order
+from dpicl_ui.frame.handlers import JobControls, Jobs, Order
 from mechanisms.errors import UsageError
 from tests.ui.tabs import in_page, services
 

@@ -12,7 +12,7 @@ from gradio.blocks import BlockContext
 
 from dpicl_ui.frame.internals import RELEASE
 from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.sessions import CuratorLedger
+from dpicl_ui.frame.services import CuratorLedger
 from dpicl_ui.page import build
 from mechanisms.accounting import PrivacyLedger
 from tests.conftest import ROOT

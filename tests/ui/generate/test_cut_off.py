@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dpicl_ui.frame.model_loader import Loaded, ModelLoader
-from dpicl_ui.frame.sessions import CuratorLedger, Ledgers, Session, Sessions, TabLedgers
+from dpicl_ui.frame.services import CuratorLedger, Ledgers, Session, Sessions, TabLedgers
 from dpicl_ui.generate.replay import own_run
 from dpicl_ui.generate.state import GenerateState
 from dpicl_ui.generate.step import GenerateStep

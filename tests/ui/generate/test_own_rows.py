@@ -9,7 +9,7 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from dpicl_ui.frame.sessions import Session
+from dpicl_ui.frame.services import Session
 from dpicl_ui.generate.own_rows import OwnRows
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.columns import to_dataset

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from dpicl_ui.frame.sessions import Session
+from dpicl_ui.frame.services import Session
 from dpicl_ui.privacy.cards import clarity, odds, outcome, roughly, stages_in_words
-from dpicl_ui.privacy.settings import CHOICES
 from dpicl_ui.privacy.state import Planned
+from dpicl_ui.privacy.step import CHOICES
 from mechanisms.accounting import PrivacyTarget, best_guess
 from mechanisms.records import Dataset
 from mechanisms.rounding import rounded_up

@@ -7,9 +7,8 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from dpicl_ui.frame.controls import control, said
-from dpicl_ui.privacy.settings import asked_parameters, private_mechanisms, transforms
-from dpicl_ui.privacy.step import PrivacyStep
+from dpicl_ui.frame.inputs import control, said
+from dpicl_ui.privacy.step import PrivacyStep, asked_parameters, private_mechanisms, transforms
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, Record

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dpicl_ui.privacy.noise import Expectation, Expected, expected, picture
+from dpicl_ui.privacy.cards import Expectation, Expected, expected, picture
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.asking import Asked
 from mechanisms.inference import WritingPrompt
@@ -76,7 +76,7 @@ def test_step_2_draws_it_once_the_model_was_asked_and_asks_it_once(step: Privacy
     assert last[step.noise] is None
     lend(step, loader=type("Loader", (), {"model": lambda self: model, "speed": None})())
     assert step._expect(TAB)[step.noise]["epsilon"] == 1.0
-    monkeypatch.setattr("dpicl_ui.privacy.noise.expected", lambda *_: pytest.fail("asked again"))
+    monkeypatch.setattr("dpicl_ui.privacy.cards.expected", lambda *_: pytest.fail("asked again"))
     assert step._expect(TAB)[step.noise] is not None
     *_, last = step._recalculate(values(step, epsilon=2.0), TAB)
     assert last[step.noise]["epsilon"] == 2.0

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.sessions import Session
+from dpicl_ui.frame.services import Session
 from dpicl_ui.privacy import state as privacy_state
 from dpicl_ui.privacy.state import PrivacyState, gate
 from dpicl_ui.privacy.step import PrivacyStep

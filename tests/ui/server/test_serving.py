@@ -15,7 +15,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from dpicl_ui.frame.sessions import Sessions, TabLedgers
+from dpicl_ui.frame.services import Sessions, TabLedgers
 from dpicl_ui.server.serving import WAIT, admits, serving
 from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.errors import UsageError

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from dpicl_ui.frame.sessions import Sessions
+from dpicl_ui.frame.services import Sessions
 from dpicl_ui.frame.tree import Tree
 from dpicl_ui.test.state import PrototypesState, Scored, TestState
 from dpicl_ui.test.step import EvaluationStep

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpicl_ui.frame.sessions import Session
+from dpicl_ui.frame.services import Session
 from dpicl_ui.frame.tree import Tree
 from dpicl_ui.generate.cards import score_card
 from dpicl_ui.generate.state import GenerateState

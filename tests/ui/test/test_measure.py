@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dpicl_ui.data.forms import STAYS
-from dpicl_ui.test.measure import bundled_rows_for
+from dpicl_ui.data.cards import STAYS
+from dpicl_ui.test.step import bundled_rows_for
 from mechanisms.data.sources import EXAMPLES, read_table
 from mechanisms.errors import UsageError
 from tests.ui.test.tab import Tab
