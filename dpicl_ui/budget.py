@@ -40,10 +40,6 @@ _FILE = "ledger.csv"
 _NO_RUN = "There is no run yet: nothing to download."
 
 
-def _moment(time: str) -> str:
-    return time[:16].replace("T", " ")
-
-
 def runs(account: Account) -> list[Tree]:
     """Every run with its time, its event, its own cost, and what all runs had cost after it; the newest first."""
     every = lines(account)
@@ -67,7 +63,7 @@ def _row(line: Line, cap: float) -> Tree:
         el(
             "td",
             el("strong", run.mechanism),
-            el("p.remark", _moment(run.started)),
+            el("p.remark", run.started[:16].replace("T", " ")),
             None if become == "finished" else el("p.remark", become),
             el("details", el("summary", "What it releases"), el("p.remark", in_words(run.event))),
         ),

@@ -1,20 +1,21 @@
-"""Step 1's cards: the file and how it is read, its columns and labels, the words, and what becomes public."""
+"""Step 1's cards: the file and how it is read, its columns and labels, words and drafts, and what becomes public."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.data.state import GO_ON, LOST, Columns
-from dpicl_ui.frame.handlers import PRIVATE, guarded
+from dpicl_ui.data.state import GO_ON, LOST, Columns, DataState
+from dpicl_ui.frame.handlers import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.inputs import PrivateCheckboxGroup, PrivateDropdown, control, drop, pairs_in_lines, taken, whole
 from dpicl_ui.frame.services import Services, Session, State
-from dpicl_ui.frame.tree import MANY_LABELS, Tree, count_row, el, notice, panel, private_tag
+from dpicl_ui.frame.tree import MANY_LABELS, Tree, count_row, el, notice, panel, private_tag, spinner
 from mechanisms.asking import Asked, in_words
 from mechanisms.data.columns import MOST_LABELS, ColumnMapping, Inspection
 from mechanisms.data.headers import TEXTS, suggested_names
@@ -23,6 +24,8 @@ from mechanisms.data.sources import EXAMPLES, PACKED, RawFile, format_in, format
 from mechanisms.data.table import USUAL, Reading, ReadingAsked, Table
 from mechanisms.data.text_lines import ENCODINGS
 from mechanisms.errors import DataError, UsageError
+from mechanisms.noise import SecureRandomness
+from mechanisms.runs.drafts import FEWEST, Drafts, preview_drafts
 from mechanisms.runs.spec import RunSpec
 
 # Where the file comes from.
@@ -230,11 +233,7 @@ class Waiting(State):
 
 
 class ReadingCard:
-    """Components; `inputs` are what a file's owner may say, `outputs` what changes with a question.
-
-    Args:
-        prefix: of the element ids.
-    """
+    """Components; `inputs` are what a file's owner may say, `outputs` what changes with a question."""
 
     def __init__(self, app: Services, prefix: str) -> None:
         self._app, self._prefix = app, prefix
@@ -261,11 +260,7 @@ class ReadingCard:
     def uploaded(
         self, session: Session, upload: str, name: str, before: bool
     ) -> tuple[Table | None, dict[Any, Any], list[Tree]]:
-        """The table of a new file; or None where it is refused, or has to be asked about. The components, and a notice.
-
-        Args:
-            before: another file is open.
-        """
+        """The table of a new file, None where it is refused or has to be asked about; the components; and a notice."""
         stays = STAYS if before else ""
         try:
             with taken(upload) as path:
@@ -280,8 +275,7 @@ class ReadingCard:
             return None, {}, notice(f"{error} {stays}".rstrip())
 
     def again(self, session: Session, *said: Any) -> tuple[Table | None, str, dict[Any, Any]]:
-        """The table of the file that waits, as its owner says, or None where more has to be asked; its name; and the
-        components.
+        """The table that waits, as its owner says, None where more has to be asked; its name; and the components.
 
         Raises:
             UsageError: none waits, or what was said is unusable.
@@ -415,11 +409,7 @@ class LabelChoice:
         return {self.alike: shown, self.merge: gr.Button(visible=bool(groups))}
 
     def named(self, columns: Columns, before: str | None) -> dict[Any, Any]:
-        """The names of a column's labels; the box is open if they are proposed. Typed names are kept.
-
-        Args:
-            before: the column whose labels the box named.
-        """
+        """Names of a column's labels, in an open box if they are proposed; those typed for `before` are kept."""
         names = columns.file.label_names
         if columns.file.labelled_by == before:
             return {}
@@ -482,22 +472,116 @@ class AskingForm:
         return {self.words: "\n".join(line for line in lines if line.count("=") == 1)}
 
     def told(self, asked: Asked, labels: Iterable[str], sent: bool) -> dict[Any, Any]:
-        """The sentence for the first label, as the model is asked.
-
-        Args:
-            sent: the model plays the reader where there is one.
-        """
+        """The sentence for the first label, as the model is asked; `sent` where it may play the reader."""
         said = (asked.of(label, sent and asked.addressed) for label in labels)
         return {self.said: [el("p", "The model is asked: ", el("strong", f"“{each}”")) for each in islice(said, 1)]}
 
 
 def first_words(mapping: ColumnMapping, before: Asked | None = None) -> tuple[Asked, str]:
-    """The proposed words for columns, and what prompts call a label; never a column's own name.
-
-    Args:
-        before: what was said already, but for what one text is and what joins it with its label.
-    """
+    """The proposed words for columns, and what prompts call a label; never a column's own name."""
     texts, labels = suggested_names(mapping.text, mapping.label)
     before = before or Asked()
     relation = _OF_LABELS.get(labels[0], RunSpec.model_fields["relation"].default)
     return Asked(texts[0].lower(), before.writer, before.reader, relation, {}, before.sentence), labels[0]
+
+
+# Step 1's free preview: drafts from public words alone, beside the words, anew whenever these have changed.
+
+_PREVIEWED = 6
+_HEAD = "Do your texts sound like this? Nothing of them was read."
+_HELP = "The model writes two drafts a label from the words beside them. Change the words until they fit."
+_MORE = "These are {shown} of {all} labels."
+_NONE = "(nothing of use: other words may help)"
+_WAITING = "Waiting for the model …"
+_TOKENS: int = RunSpec.model_fields["draft_tokens"].default
+_QUIET = 0.6
+"""Seconds without a change after which drafts are written."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """What drafts follow from, all public."""
+
+    asked: Asked
+    labels: tuple[str, ...]
+
+
+class Preview(State):
+    """The words that a tab wants to see drafts of, those whose drafts it sees or is about to, and who asked last."""
+
+    wanted: Words | None = None
+    shown: Words | None = None
+    newest: object = None
+
+    def close(self) -> None:
+        self.wanted = None
+
+
+class DraftPreview:
+    """The card of the drafts."""
+
+    def __init__(self, app: Services) -> None:
+        self._app = app
+        panel(el("h3", _HEAD), el("p.muted", _HELP))
+        self.drafts = panel(elem_id="draft-preview")
+
+    def follow(self, labels: PrivateCheckboxGroup, *changes: gr.events.Dependency) -> None:
+        """Write drafts after these, and when somebody comes back to the step; who leaves it ends them."""
+        bar, newest = self._app.bar.html, {"trigger_mode": "always_last", **PRIVATE}
+        events: list[Any] = [bar.focus, *(each.then for each in changes)]
+        for changed in events:
+            quiet = changed(self._settle, labels, self.drafts, queue=False, **newest)
+            quiet.then(guarded(self.drafts)(self._write), None, self.drafts, **MODEL, **newest)
+        bar.blur(self._leave, None, None, queue=False, **PRIVATE)
+
+    def cleared(self, session: Session) -> dict[Any, Any]:
+        """The components for another file; a preview at work ends."""
+        state = session.of(Preview)
+        state.wanted = state.shown = None
+        return {self.drafts: []}
+
+    def _settle(self, labels: list[str], request: gr.Request) -> Any:
+        """Wait until the words stand still. A preview of other words ends, and so does a wait with older labels."""
+        session = self._app.session(request)
+        state = session.of(Preview)
+        mine = state.newest = object()
+        state.wanted = _words(session, labels)
+        while True:
+            time.sleep(_QUIET)
+            if state.newest is not mine:
+                return gr.skip()
+            if (now := _words(session, labels)) == state.wanted or state.wanted is None:
+                break
+            state.wanted = now
+        return gr.skip() if state.wanted in (None, state.shown) else spinner(_WAITING)
+
+    def _leave(self, request: gr.Request) -> None:
+        self._app.session(request).of(Preview).wanted = None
+
+    def _write(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
+        state = self._app.session(request).of(Preview)
+        words = state.wanted
+        if words == state.shown:
+            return
+        state.shown = words
+        if words is None:
+            yield {self.drafts: []}
+            return
+        model, randomness, shown = self._app.loader.model(), SecureRandomness(), list[Tree]()
+        for label in words.labels[:_PREVIEWED]:
+            yield {self.drafts: [*shown, *spinner(f"Writing drafts of {label} …")]}
+            wanted = Drafts(words.asked, label, words.labels, FEWEST, _TOKENS, {})
+            drafts = preview_drafts(model, wanted, randomness, lambda: state.wanted == words)
+            if state.wanted != words:
+                state.shown = None
+                yield {self.drafts: shown}
+                return
+            shown.append(el("div.demo", el("span.chip", label), *(el("p", text) for text in drafts or (_NONE,))))
+        if len(shown) < len(words.labels):
+            shown.append(el("p.muted", _MORE.format(shown=len(shown), all=len(words.labels))))
+        yield {self.drafts: shown}
+
+
+def _words(session: Session, labels: Sequence[str]) -> Words | None:
+    state = session.of(DataState)
+    return Words(state.asked, tuple(sorted(labels))) if state.columns and labels else None

@@ -13,6 +13,7 @@ from dpicl_ui.data.cards import (
     UNCONFIRMED,
     AskingForm,
     ColumnsForm,
+    DraftPreview,
     LabelChoice,
     PublicCard,
     ReadingCard,
@@ -22,7 +23,6 @@ from dpicl_ui.data.cards import (
     preview_table,
     proposed_name,
 )
-from dpicl_ui.data.draft_preview import DraftPreview
 from dpicl_ui.data.state import Columns, Confirmed, DataState
 from dpicl_ui.frame.handlers import PRIVATE, on
 from dpicl_ui.frame.services import Services, Session

@@ -182,13 +182,7 @@ class Passing:
 
 
 class JobControls(Generic[W]):
-    """The buttons and the progress bar of a job.
-
-    Args:
-        title: of the button that starts it.
-        ids: of both buttons and the bar.
-        startable: whether the job can be started whenever none runs; otherwise its card decides.
-    """
+    """The buttons and the progress bar of a job; one that is not `startable` is started where its card allows it."""
 
     def __init__(
         self, app: Services, kind: type[Jobs[W]], title: str, ids: tuple[str, str, str], startable: bool = True

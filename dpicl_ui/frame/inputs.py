@@ -26,11 +26,7 @@ from mechanisms.runs.spec import SETTINGS, RunSpec
 
 
 def number(name: str, value: Any) -> float:
-    """A component's value as a number.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """A component's value as a number; a `UsageError` where it is none."""
     try:
         given = float(value)
     except (TypeError, ValueError, OverflowError):
@@ -41,11 +37,7 @@ def number(name: str, value: Any) -> float:
 
 
 def whole(name: str, value: Any) -> int:
-    """A component's value as a whole number.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """A component's value as a whole number; a `UsageError` where it is none."""
     given = number(name, value)
     if given != int(given):
         raise UsageError(f"{name} must be a whole number.")

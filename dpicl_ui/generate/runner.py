@@ -18,7 +18,7 @@ from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
 from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Updates, drawn, el, notice, panel, spinner
 from dpicl_ui.generate.replay import own_recording, replayed
-from dpicl_ui.generate.state import NO_DATA, GenerateState, Made, Run
+from dpicl_ui.generate.state import GenerateState, Made, Run
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Fingerprint, PrivacyLedger, fingerprint, new_key
 from mechanisms.errors import StudioError, UsageError
@@ -114,11 +114,7 @@ _STOPPED_AGAIN = "Stopped. No row was read, and the run can still be resumed."
 
 
 class Runner:
-    """Starts runs with the app's models.
-
-    Attributes:
-        at_work: the ledger's keys of the current runs that can be resumed.
-    """
+    """Starts runs with the app's models; `at_work` holds the ledger's keys of those that can be resumed."""
 
     def __init__(self, loader: ModelLoader, embedder: EmbedderLoader) -> None:
         self._loader, self._embedder = loader, embedder
@@ -304,10 +300,7 @@ def in_words(journal: RunJournal) -> str:
 
 
 def _data(session: Session) -> Fingerprint:
-    confirmed = session.of(DataState).confirmed
-    if confirmed is None:
-        raise UsageError(NO_DATA)
-    return fingerprint(confirmed.dataset)
+    return fingerprint(session.of(DataState).needed.dataset)
 
 
 # Before a run: whether a finished set that nobody exported or saved gives way to it.
@@ -362,8 +355,7 @@ class Replacing:
         Raises:
             UsageError: no data set is confirmed.
         """
-        if session.of(DataState).confirmed is None:  # step 3 is open for a run that stays on the screen
-            raise UsageError(NO_DATA)
+        _ = session.of(DataState).needed  # step 3 is open for a run that stays on the screen
         state = session.of(GenerateState)
         state.resume = resume
         if state.under_way or not state.untaken:
@@ -398,11 +390,7 @@ _SHOWN_AGAIN = (
 
 
 class KeptRuns:
-    """The kept runs of a server, the oldest first, and the component that tells a tab's key.
-
-    Attributes:
-        found: fires when there may be a set again.
-    """
+    """The kept runs of a server, the oldest first; `found` fires when there may be a set again."""
 
     found: gr.events.Dependency
 
@@ -413,13 +401,7 @@ class KeptRuns:
         self.key = drawn("tab_key.js", None, elem_id="tab-key", elem_classes="sink")
 
     def wire(self, where: gr.HTML, outputs: list[Any], finished: Any) -> None:
-        """Look for a run when the page has sent its key.
-
-        Args:
-            where: shows messages.
-            outputs: all components that `finished` may change.
-            finished: gives the screen of a tab's finished run: `(session, ledger, move)`, where `move` goes to step 3.
-        """
+        """Look for a run when the page has sent its key; `finished(session, ledger, move)` gives its screen."""
 
         def find(key: Any, request: gr.Request) -> Updates:
             session, ledger = self._app.session(request), self._app.ledger(request)

@@ -194,7 +194,10 @@ def refused(reason: str) -> list[Tree]:
     return [el("div.outcome", el("div.card-head", el("h3", "No run with these settings")), *notice(reason))]
 
 
-# How noisy a run would be, in a picture from public distributions alone: openings, and one token behind the likeliest..
+# How noisy a run would be, in a picture from public distributions alone: openings, and one token behind the likeliest.
+#
+# What the model expects is scaled to the rows that would speak. The browser draws the noise that is added to it, and
+# knows about how large it is at every epsilon: the picture moves with the slider.
 
 _BARS, _LOOKED_AT = 6, 64
 _EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)

@@ -183,8 +183,6 @@ def _component(each: Parameter) -> Any:
     return gr.Textbox("", placeholder=f"{each.default:g}", **words)
 
 
-# Step 2: how much privacy, and what follows from it before anything runs.
-
 _LOCKED = "The operator of this server has locked the model."
 _OWN = "Safetensors or GGUF; pickles, and code that comes with a model, are never read. A hub id is fetched once."
 
@@ -216,11 +214,8 @@ class ModelChoice:
         self.notice = panel(elem_id="model-notice")
         self.load = gr.Button("Load", size="sm", elem_id="load-model")
         self.name.input(lambda: "", None, self.own, **PRIVATE)
-        waiting, shown = (
-            self.load.click(self._wait, None, [self.notice, self.load], **PRIVATE),
-            [self.notice, self.load],
-        )
-        shown, chosen = [self.there, *shown], [self.name, self.own]
+        waiting = self.load.click(self._wait, None, [self.notice, self.load], **PRIVATE)
+        shown, chosen = [self.there, self.notice, self.load], [self.name, self.own]
         free = {self.load: gr.Button(interactive=True)}
         self.loaded = on(waiting.then, self._load, chosen, shown, self.notice, lambda: free, **MODEL)
 
@@ -316,11 +311,7 @@ class PrivacyStep:
         return on(event, self._recalculate, {*self.form}, shown, self.outcome, **ACCOUNTING, **more)
 
     def follow(self, confirmed: gr.events.Dependency, go_on: bool = False) -> None:
-        """Show the settings of the data set that step 1 confirmed, then calibrate them.
-
-        Args:
-            go_on: move on to step 3 with the plan.
-        """
+        """Show the settings of a data set that was confirmed, calibrate them and, with `go_on`, move on to step 3."""
         filled_in = [self.cap_epsilon, self.cap_delta, self.cap_notice, self.odds, *self.expert.outputs]
         filled = confirmed.then(self._fill_in, {*self.form}, filled_in, **PRIVATE)
         calibrated = self._calibrated(filled.then)
@@ -344,15 +335,10 @@ class PrivacyStep:
     def spec(self, session: Session, values: Mapping[Any, Any]) -> RunSpec:
         """What the form asks for, of the confirmed data set.
 
-        Args:
-            values: of the components of `form`.
-
         Raises:
             UsageError: no data set is confirmed, or a value is missing, no number or out of range.
         """
-        confirmed = session.of(DataState).confirmed
-        if confirmed is None:
-            raise UsageError("Choose a data set in step 1 first.")
+        confirmed = session.of(DataState).needed
         asked = said({"shots": values[self.shots]}) | self.expert.asked(values)
         usual = {"epsilon": number("Epsilon", values[self.epsilon]), "delta": confirmed.usual_delta}
         return RunSpec.of(**confirmed.settled | usual | asked)
@@ -419,11 +405,9 @@ class PrivacyStep:
         return {self.noise: self._picture(session)}
 
     def _set_cap(self, epsilon: float, delta: float, request: gr.Request) -> Updates:
-        confirmed = self._app.session(request).of(DataState).confirmed
-        if confirmed is None:
-            raise UsageError("Choose a data set in step 1 first.")
+        dataset = self._app.session(request).of(DataState).needed.dataset
         cap = Cap(float(epsilon or 0), float(delta or 0))
-        self._app.ledger(request).set_cap(confirmed.dataset.name, confirmed.dataset.unit, cap)
+        self._app.ledger(request).set_cap(dataset.name, dataset.unit, cap)
         return {self.cap_notice: notice("The cap is set.", "good"), self.budget: budget_of(self._app, request)}
 
     def _save(self, request: gr.Request) -> Updates:

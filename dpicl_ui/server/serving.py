@@ -117,11 +117,7 @@ _LOCK = "alive"
 
 
 class TemporaryFolder:
-    """The folder for temporary files of this process and of Gradio, locked as long as the process lives.
-
-    Args:
-        base: the parent folder; None for the system's temporary folder.
-    """
+    """The folder for temporary files of this process and of Gradio, locked as long as the process lives."""
 
     def __init__(self, base: Path | None = None) -> None:
         base = base or Path(tempfile.gettempdir())

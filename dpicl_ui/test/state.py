@@ -36,14 +36,7 @@ NOTHING = "There is nothing to test: write demonstrations in step 3, or load an 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scored:
-    """Figures of a set.
-
-    Attributes:
-        test: rows of the file that no private data set had when they were measured.
-        rows: those of them that are scored.
-        cards: the figures of each arm so far.
-        prototypes: the figure of class prototypes, where they were released.
-    """
+    """Figures of a set on `rows`, out of `test`: the file without rows that a private data set had at that time."""
 
     of: DemoSet
     test: Dataset
@@ -125,9 +118,7 @@ class TestState(State):
     def arms(self, demo_set: DemoSet, model: LanguageModel, elsewhere: bool = False) -> tuple[Arm, ...]:
         """What a set is compared with, and the set itself last, as it is read; public demonstrations are written once.
 
-        Args:
-            model: the one that is here.
-            elsewhere: another one reads. There are public demonstrations then only where the set's writer is here.
+        Where another model reads `elsewhere`, there are public demonstrations only if the set's writer is here.
 
         Raises:
             UsageError: nothing was written, and nothing was chosen either.

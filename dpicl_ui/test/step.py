@@ -90,11 +90,8 @@ class AnotherReader:
         with gr.Row(elem_classes="actions"):
             self.name = gr.Dropdown(names, label="Another model of this machine", info=_LOADED, elem_id="reader-name")
             self.load = gr.Button("Load it", size="sm", elem_id="reader-load")
-        self.there = panel(elem_id="reader-there")
-        on(self.load.click, self._load, self.name, [self.there, self.load], self.there, self._free, **MODEL)
-
-    def _free(self) -> Updates:
-        return {self.load: gr.Button(interactive=True)}
+        self.there, free = panel(elem_id="reader-there"), {self.load: gr.Button(interactive=True)}
+        on(self.load.click, self._load, self.name, [self.there, self.load], self.there, lambda: free, **MODEL)
 
     def _load(self, name: str | None) -> Iterator[Updates]:
         yield {self.load: gr.Button(interactive=False)}
@@ -103,9 +100,6 @@ class AnotherReader:
 
     def chosen(self, values: Mapping[Any, Any], demo_set: DemoSet) -> RemoteReader | None:
         """The reader elsewhere, made for this press; None where the model that is loaded here reads.
-
-        Args:
-            values: of the components of `inputs`.
 
         Raises:
             UsageError: the set has no privacy claim, or address, model or key cannot be used.
@@ -158,11 +152,7 @@ _BUNDLED = "Take the test rows of the bundled example"
 
 
 class FileMeasurement:
-    """Components and handlers; made inside the card that shows them.
-
-    Args:
-        headline: where the one sentence on the set stands.
-    """
+    """Components and handlers; made inside the card that shows them."""
 
     def __init__(self, app: Services, reader: AnotherReader, headline: gr.HTML) -> None:
         self._app, self._reader, self._headline = app, reader, headline
@@ -316,9 +306,7 @@ class FileMeasurement:
         }
 
 
-# The part of step 4 without a language model: class prototypes are charged, released and measured.
-
-# What the card of class prototypes says: what they are, what they cost, and that they are paid for.
+# Without a language model: class prototypes are charged, released and measured.
 
 _ABOUT = (
     "An embedding model places every text; a label's prototype is the mean place of your rows with that label, "
@@ -348,10 +336,7 @@ def paid(released: ClassPrototypes, now: BudgetSnapshot) -> list[Tree]:
     return [el("p", el("strong", cost), f" {kept}"), *budget(now)]
 
 
-# Paying, releasing and measuring.
-
 _EPSILON = 0.5
-_NO_DATA = "Choose a data set in step 1 and confirm it first."
 _NO_FILE = "Upload a labelled test file first: there would be nothing to measure. Nothing was charged."
 _OTHER_LABELS = "The set under test has labels that the data set of step 1 has not. Nothing was charged."
 _CHANGED = "The data of step 1 has changed. Nothing was charged: look at the price, then press again."
@@ -415,9 +400,7 @@ class PrototypesOffer:
 
     def _order(self, epsilon: Any, request: gr.Request) -> Updates:
         session = self._app.session(request)
-        confirmed, test = session.of(DataState).confirmed, session.of(TestState)
-        if confirmed is None:
-            raise UsageError(_NO_DATA)
+        confirmed, test = session.of(DataState).needed, session.of(TestState)
         tested = test.classifying
         if test.table is None:
             raise UsageError(_NO_FILE)
@@ -454,9 +437,6 @@ def _request(confirmed: Confirmed, epsilon: Any) -> PrototypesRequest:
     """A release at a delta that follows from the data set's public sizes."""
     target = PrivacyTarget(number("Epsilon", epsilon), confirmed.usual_delta)
     return PrototypesRequest(target, len(confirmed.sizes))
-
-
-# Step 4: what the demonstrations are worth, beside zero-shot and public-only.
 
 
 class EvaluationStep:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dpicl_ui.data.draft_preview import DraftPreview, Preview
+from dpicl_ui.data.cards import DraftPreview, Preview
 from mechanisms.data.headers import suggested_names
 from mechanisms.data.sources import EXAMPLES
 from mechanisms.errors import SeveralErrors
@@ -120,8 +120,8 @@ def asked_for(monkeypatch) -> list[str]:
         asked.append(wanted.asked.of(wanted.label))
         return (f"{wanted.label} {HOSTILE}",)
 
-    monkeypatch.setattr("dpicl_ui.data.draft_preview.preview_drafts", drafts)
-    monkeypatch.setattr("dpicl_ui.data.draft_preview._QUIET", 0.0)
+    monkeypatch.setattr("dpicl_ui.data.cards.preview_drafts", drafts)
+    monkeypatch.setattr("dpicl_ui.data.cards._QUIET", 0.0)
     return asked
 
 
@@ -192,6 +192,6 @@ def test_labels_that_change_while_older_ones_are_waited_for_are_the_ones_that_co
         if (labels := next(newer, None)) is not None:
             assert "Waiting" in text_of(settle(previews, *labels))
 
-    monkeypatch.setattr("dpicl_ui.data.draft_preview.time.sleep", pause)
+    monkeypatch.setattr("dpicl_ui.data.cards.time.sleep", pause)
     assert settle(previews, "x", "y") == {"__type__": "update"}
     assert tab.sessions.of(TAB).of(Preview).wanted.labels == ("x",)

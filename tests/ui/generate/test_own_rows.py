@@ -10,7 +10,7 @@ import gradio as gr
 import pytest
 
 from dpicl_ui.frame.services import Session
-from dpicl_ui.generate.own_rows import OwnRows
+from dpicl_ui.generate.replay import OwnRows
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.columns import to_dataset
 from mechanisms.data.sizes import COMPARED
