@@ -188,7 +188,7 @@ def control(name: str, choices: Sequence[Any] = (), **more: Any) -> Any:
     """
     setting = SETTINGS[name]
     field, kinds = setting.field, setting.kinds
-    words = described(name) | more
+    words = {**described(name), **more}
     if kinds == [bool]:
         return gr.Checkbox(field.default, **words)
     if isinstance(kinds[0], type) and issubclass(kinds[0], StrEnum):
