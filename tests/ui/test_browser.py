@@ -21,14 +21,16 @@ from mechanisms.demos.signature import digest
 from mechanisms.rounding import rounded_up
 from mechanisms.runs.run_file import from_lines
 from mechanisms.runs.verification import verify
-from tests.ui.accessible import beyond_their_boxes, by_keys, findings
 from tests.ui.visit import (
     HOSTILE,
     SLOW,
     Journey,
+    beyond_their_boxes,
+    by_keys,
     by_token,
     confirm_data,
     fill,
+    findings,
     planned,
     port_of,
     press,

@@ -28,8 +28,7 @@ from mechanisms.runs.events import DemoCompleted
 from mechanisms.runs.view import RunView
 from tests.conftest import ROOT
 from tests.ui.generate.recording import HOSTILE, demo_set
-from tests.ui.tabs import confirm
-from tests.ui.trees import tags, text_of
+from tests.ui.tabs import confirm, tags, text_of
 from tests.ui.visit import ARGUMENTS, CHROMIUM
 
 SCRIPTS = sorted(path for path in (ROOT / "dpicl_ui").rglob("*.js"))

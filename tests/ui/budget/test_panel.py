@@ -20,9 +20,8 @@ from mechanisms.accounting import Fingerprint, PrivacyLedger, claim
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed, Gaussian
 from mechanisms.rounding import rounded_up
-from tests.ui.privacy.test_form import DATASET
-from tests.ui.tabs import confirm, downloaded, in_page, planned, services
-from tests.ui.trees import text_of
+from tests.ui.privacy.test_step import DATASET
+from tests.ui.tabs import confirm, downloaded, in_page, planned, services, text_of
 
 EVENT = Composed("label", (("a", (Gaussian(4.0),)), ("b", (Gaussian(5.0),))))
 SESSIONS = Sessions()

@@ -17,8 +17,7 @@ from mechanisms.accounting import Cap
 from mechanisms.runs.events import ENDS, PrivateDiagnostics
 from mechanisms.runs.run_file import line_of
 from tests.ui.generate.test_cut_off import SPEC, App, at_once, until, whole
-from tests.ui.tabs import in_page, services
-from tests.ui.trees import text_of
+from tests.ui.tabs import in_page, services, text_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("any_text_passes")]
 

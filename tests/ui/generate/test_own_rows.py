@@ -18,8 +18,7 @@ from mechanisms.data.sources import EXAMPLES, read_table
 from mechanisms.records import Dataset, Demonstration, Record
 from tests.evaluation.test_own_rows import SET, data
 from tests.toy_embedder import ToyEmbedder
-from tests.ui.tabs import confirm, in_page, services, write
-from tests.ui.trees import text_of
+from tests.ui.tabs import confirm, in_page, services, text_of, write
 
 
 class Card:

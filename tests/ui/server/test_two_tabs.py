@@ -31,9 +31,8 @@ from dpicl_ui.page import build
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.runs.stage import Speed
 from mechanisms.runs.text import Gate
-from tests.ui.accessible import findings
 from tests.ui.test_browser import messages, write_csv
-from tests.ui.visit import ARGUMENTS, CHROMIUM, SLOW, Journey, free_port, plan_by_token, press, step, watch
+from tests.ui.visit import ARGUMENTS, CHROMIUM, SLOW, Journey, findings, free_port, plan_by_token, press, step, watch
 from tests.word_model import WordModel
 
 pytestmark = pytest.mark.slow

@@ -18,10 +18,9 @@ from mechanisms.evaluation.evaluate import PRIVATE, PUBLIC_ONLY, ZERO_SHOT, Accu
 from mechanisms.evaluation.reader import Prediction
 from mechanisms.records import Demonstration
 from tests.ui.generate.recording import HOSTILE, demo_set
-from tests.ui.tabs import write
+from tests.ui.tabs import tags, text_of, write
 from tests.ui.test.tab import LETTERS, bars
 from tests.ui.test_drawing import scorecard
-from tests.ui.trees import tags, text_of
 from tests.word_model import WordModel
 
 SET = demo_set(Demonstration("one", "News"))
