@@ -1,4 +1,4 @@
-"""The budget, a panel at the side of every step: what a data set has spent, run by run, and its caps."""
+"""The budget, a panel at the side of every step: what a data set has spent, run by run."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from dataclasses import replace
 import gradio as gr
 
 from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.guard import on
+from dpicl_ui.frame.handlers import on
 from dpicl_ui.frame.inputs import File, PrivateDropdown, download, sink
-from dpicl_ui.frame.services import Gate, Services
-from dpicl_ui.frame.sessions import Session
+from dpicl_ui.frame.services import Gate, Services, Session
 from dpicl_ui.frame.tree import Tree, Updates, budget, el, notice, panel
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Account, BudgetSnapshot, PrivacyLedger, Usage, fingerprint
@@ -20,7 +19,7 @@ from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, unit_in_words
 from mechanisms.rounding import rounded_down, rounded_up
 
-# What the panel says: every run, and the caps.
+# What the panel says.
 
 SHOWN = 50
 """Runs in the panel, the newest; the download has them all."""
@@ -37,17 +36,8 @@ _BASIS = (
     "chosen in view of earlier ones."
 )
 _BOUNDS = {"basic composition": "the sum of the claims", "renyi filter": "by the Renyi filter, not the sum"}
-_ONE_CAP = "Fixed before the first run, which is what makes it a promise."
-_LATER = (
-    "A cap promises something only if it was fixed before the first run: each later one is a new promise, and as good "
-    "as its reason."
-)
 _FILE = "ledger.csv"
 _NO_RUN = "There is no run yet: nothing to download."
-
-
-def _moment(time: str) -> str:
-    return time[:16].replace("T", " ")
 
 
 def runs(account: Account) -> list[Tree]:
@@ -73,7 +63,7 @@ def _row(line: Line, cap: float) -> Tree:
         el(
             "td",
             el("strong", run.mechanism),
-            el("p.remark", _moment(run.started)),
+            el("p.remark", run.started[:16].replace("T", " ")),
             None if become == "finished" else el("p.remark", become),
             el("details", el("summary", "What it releases"), el("p.remark", in_words(run.event))),
         ),
@@ -90,22 +80,6 @@ def _row(line: Line, cap: float) -> Tree:
 def _bound(after: Usage) -> str:
     words = _BOUNDS.get(after.bound, after.bound)
     return words if after.allowed else f"{words}, delta {rounded_up(after.delta, 3)}: over the cap of today"
-
-
-def caps(account: Account) -> list[Tree]:
-    head = el("h3", "The cap over time")
-    if not account.caps:
-        cap = account.snapshot.cap
-        usual = f"Epsilon {cap.epsilon:g}, delta {cap.delta:g}: the usual one, until the first run."
-        return [head, el("p.muted", usual)]
-    started = next((run.started for run in account.runs if run.counted is not None), None)
-    later = started is not None and any(since >= started for since, _ in account.caps[1:])
-    listed = (
-        el("li", f"{_moment(since) or 'at first'}: epsilon {cap.epsilon:g}, delta {cap.delta:g}")
-        for since, cap in account.caps
-    )
-    words = _LATER if later else _ONE_CAP if started is not None else ""
-    return [head, el("ul.caps", *listed), *([el("p.muted", words)] if words else [])]
 
 
 # The panel.
@@ -128,9 +102,8 @@ class BudgetPanel:
             with gr.Row(elem_classes="actions"):
                 self.csv = gr.Button("Download as CSV", size="sm", elem_id="budget-csv")
             self.notice = panel(elem_id="budget-notice")
-            self.caps = panel(elem_id="budget-caps")
             self.sink = sink()
-        self._shown = [self.chosen, self.standing, self.runs, self.caps, self.notice]
+        self._shown = [self.chosen, self.standing, self.runs, self.notice]
         on(app.bar.html.select, self._open, self.chosen, self._shown, self.notice)
         on(self.chosen.input, self._look, self.chosen, self._shown, self.notice)
         on(self.csv.click, self._save, self.chosen, [self.sink, self.notice], self.notice)
@@ -147,7 +120,7 @@ class BudgetPanel:
         session, ledger = self._app.session(request), self._app.ledger(request)
         known = _known(session, ledger)
         if not known:
-            return {self.standing: _NO_DATA, self.runs: _EMPTY, self.caps: []}
+            return {self.standing: _NO_DATA, self.runs: _EMPTY}
         name, unit = _chosen(known, wanted)
         account, planned = ledger.account(name, unit), session.of(PrivacyState).planned
         here = planned if planned and _of(planned.confirmed.dataset) == (name, unit) else None
@@ -156,7 +129,6 @@ class BudgetPanel:
             self.chosen: PrivateDropdown(choices=choices, value=_key((name, unit)), visible=len(known) > 1),
             self.standing: budget(_marked(session, ledger, account), here.charge if here else None),
             self.runs: runs(account),
-            self.caps: caps(account),
             self.notice: [],
         }
 

@@ -6,10 +6,9 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.frame.guard import on
+from dpicl_ui.frame.handlers import on
 from dpicl_ui.frame.inputs import File, download, sink
-from dpicl_ui.frame.services import Gate, Services
-from dpicl_ui.frame.sessions import Session
+from dpicl_ui.frame.services import Gate, Services, Session
 from dpicl_ui.frame.tree import Tree, Updates, el, fact, notice, panel
 from dpicl_ui.generate.cards import facts_label
 from dpicl_ui.generate.state import GenerateState

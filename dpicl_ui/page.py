@@ -12,11 +12,10 @@ from dpicl_ui.budget import BudgetPanel
 from dpicl_ui.data import state as data_state
 from dpicl_ui.data.step import DataStep
 from dpicl_ui.export import ExportStep
-from dpicl_ui.frame.guard import PRIVATE
+from dpicl_ui.frame.handlers import PRIVATE
 from dpicl_ui.frame.internals import forget_shown, progress_on
 from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
-from dpicl_ui.frame.services import Place, Services, StepBar
-from dpicl_ui.frame.sessions import Ledgers, Sessions
+from dpicl_ui.frame.services import Ledgers, Place, Services, Sessions, StepBar
 from dpicl_ui.frame.tree import Tree, el, notice, panel
 from dpicl_ui.generate import state as generate_state
 from dpicl_ui.generate.step import GenerateStep

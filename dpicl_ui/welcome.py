@@ -9,7 +9,7 @@ import gradio as gr
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.data.step import DataStep
-from dpicl_ui.frame.guard import PRIVATE
+from dpicl_ui.frame.handlers import PRIVATE
 from dpicl_ui.frame.services import Services
 from dpicl_ui.frame.tree import Tree, drawn, el, panel
 from dpicl_ui.generate.charts import live
@@ -76,14 +76,12 @@ class Welcome:
             with gr.Column(min_width=300):
                 drawn("live.js", frames()[-1], elem_id="welcome-live")
                 drawn("welcome.js", frames(), elem_id="welcome-play")
-                panel(el("p.muted", _PLAYED.format(**_facts())))
+                made = _recorded()[-1].demo_set
+                rows, epsilon = sum(made.public_sizes.values()), made.certificate.claim.epsilon
+                panel(el("p.muted", _PLAYED.format(rows=rows, epsilon=epsilon)))
 
     def wire(self, data: DataStep) -> gr.events.Dependency:
-        """Take and confirm the first example on the button, and make room for whatever file is opened.
-
-        Returns:
-            What fires once the example is confirmed.
-        """
+        """Take and confirm the first example on the button; give what fires then. Any file that is opened gets room."""
         taken = data.take_example(self.example)
         for opened in (taken, *data.opening):
             opened.then(self._make_room, None, self.body, **PRIVATE)
@@ -111,8 +109,3 @@ def _small(view: RunView) -> dict[str, Any]:
 @functools.cache
 def _recorded() -> list[Any]:
     return list(from_lines(bundled(RECORDED).read_text(encoding="utf-8")))
-
-
-def _facts() -> dict[str, float]:
-    made = _recorded()[-1].demo_set
-    return {"rows": sum(made.public_sizes.values()), "epsilon": made.certificate.claim.epsilon}

@@ -1,19 +1,32 @@
-"""Step 1's cards: where the file comes from, what is in it, and what becomes public."""
+"""Step 1's cards: the file and how it is read, its columns and labels, words and drafts, and what becomes public."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.data.state import GO_ON, Columns
-from dpicl_ui.frame.inputs import drop
-from dpicl_ui.frame.tree import MANY_LABELS, Tree, count_row, el, panel, private_tag
-from mechanisms.data.columns import Inspection
-from mechanisms.data.sources import EXAMPLES, PACKED, formats_in_words
-from mechanisms.data.table import Table
+from dpicl_ui.data.state import GO_ON, LOST, Columns, DataState
+from dpicl_ui.frame.handlers import MODEL, PRIVATE, guarded
+from dpicl_ui.frame.inputs import PrivateCheckboxGroup, PrivateDropdown, control, drop, pairs_in_lines, taken, whole
+from dpicl_ui.frame.services import Services, Session, State
+from dpicl_ui.frame.tree import MANY_LABELS, Tree, count_row, el, notice, panel, private_tag, spinner
+from mechanisms.asking import Asked, in_words
+from mechanisms.data.columns import MOST_LABELS, ColumnMapping, Inspection
+from mechanisms.data.headers import TEXTS, suggested_names
+from mechanisms.data.label_names import alike
+from mechanisms.data.sources import EXAMPLES, PACKED, RawFile, format_in, formats_in_words, read_table
+from mechanisms.data.table import USUAL, Reading, ReadingAsked, Table
+from mechanisms.data.text_lines import ENCODINGS
+from mechanisms.errors import DataError, UsageError
+from mechanisms.noise import SecureRandomness
+from mechanisms.runs.drafts import FEWEST, Drafts, preview_drafts
+from mechanisms.runs.spec import RunSpec
 
 # Where the file comes from.
 
@@ -192,3 +205,383 @@ class PublicCard:
             self.confirm: gr.Button(spends if sizes == MEASURE else "Use this data set"),
             self.problem: [],
         }
+
+
+# Step 1's forms: how a file is read, its columns, the labels that take part, and the words that ask for a text.
+
+_NAMES, _ROW = "names", "row"
+_FIRST_LINE = [("It names the columns", _NAMES), ("It is a row; columns are called 1, 2, ...", _ROW)]
+_UNSAID = ""
+_ENCODINGS = [("As the file's mark says, or UTF-8", _UNSAID), *((name, name) for name in ENCODINGS)]
+_SEPARATORS = [("As usual", _UNSAID), ("comma", ","), ("semicolon", ";"), ("tab", "tab"), ("bar", "|")]
+_LOOK_BYTES = 2**18
+"""The beginning of a text file, which is all that is read for a look at it."""
+_HOW = "Choose, look at the first rows, and read it so. The choice is said of the whole file, and is public."
+STAYS = "The file that was open before stays open."
+
+
+class Waiting(State):
+    """Files that wait for their owner's word on how they are read, with proposed names, by their cards; private."""
+
+    def __init__(self, session: Session) -> None:
+        self.files: dict[str, tuple[RawFile, str]] = {}
+
+    def file(self, card: str) -> tuple[RawFile, str]:
+        if card not in self.files:
+            raise UsageError(LOST)
+        return self.files[card]
+
+
+class ReadingCard:
+    """Components; `inputs` are what a file's owner may say, `outputs` what changes with a question."""
+
+    def __init__(self, app: Services, prefix: str) -> None:
+        self._app, self._prefix = app, prefix
+        with gr.Column(visible=False, elem_classes="card private", elem_id=f"{prefix}-reading") as self.card:
+            self.question = panel(elem_id=f"{prefix}-question")
+            with gr.Row():
+                self.header = gr.Radio(_FIRST_LINE, label="What is the first line?", elem_id=f"{prefix}-header")
+                self.skip = gr.Textbox("0", label="Lines above it, left out", max_length=4, elem_id=f"{prefix}-skip")
+            with gr.Row():
+                self.encoding = gr.Dropdown(
+                    _ENCODINGS, value=_UNSAID, label="Encoding", allow_custom_value=True, elem_id=f"{prefix}-encoding"
+                )
+                self.separator = gr.Dropdown(
+                    _SEPARATORS, value=_UNSAID, label="Between cells", elem_id=f"{prefix}-separator"
+                )
+                self.sheet = PrivateDropdown(label="Sheet", elem_id=f"{prefix}-sheet")
+            self.look = panel(elem_id=f"{prefix}-look")
+            self.use = gr.Button("Read it so", variant="primary", elem_id=f"{prefix}-read-so")
+        self.inputs: list[Any] = [self.header, self.encoding, self.separator, self.sheet, self.skip]
+        self.outputs: list[Any] = [self.card, self.question, self.look, *self.inputs]
+        for event in (self.header.input, self.encoding.input, self.separator.input, self.sheet.input, self.skip.blur):
+            event(guarded(self.look)(self._look), self.inputs, self.look, **PRIVATE)
+
+    def uploaded(
+        self, session: Session, upload: str, name: str, before: bool
+    ) -> tuple[Table | None, dict[Any, Any], list[Tree]]:
+        """The table of a new file, None where it is refused or has to be asked about; the components; and a notice."""
+        stays = STAYS if before else ""
+        try:
+            with taken(upload) as path:
+                raw = RawFile.at(path)
+                try:
+                    return _table(raw, USUAL), self.closed(session), []
+                except ReadingAsked as asked:
+                    raw = raw.in_memory()
+                    session.of(Waiting).files[self._prefix] = raw, name
+                    return None, self._asked(asked, raw, USUAL), notice(stays, "info")
+        except DataError as error:
+            return None, {}, notice(f"{error} {stays}".rstrip())
+
+    def again(self, session: Session, *said: Any) -> tuple[Table | None, str, dict[Any, Any]]:
+        """The table that waits, as its owner says, None where more has to be asked; its name; and the components.
+
+        Raises:
+            UsageError: none waits, or what was said is unusable.
+            DataError: it cannot be read so.
+        """
+        (raw, name), reading = session.of(Waiting).file(self._prefix), _reading(*said)
+        try:
+            return _table(raw, reading), name, self.closed(session)
+        except ReadingAsked as asked:
+            return None, name, self._asked(asked, raw, reading)
+
+    def closed(self, session: Session) -> dict[Any, Any]:
+        """The components without a question; the file that waited is forgotten."""
+        session.of(Waiting).files.pop(self._prefix, None)
+        return {self.card: gr.Column(visible=False), self.look: []}
+
+    def _asked(self, asked: ReadingAsked, raw: RawFile, said: Reading) -> dict[Any, Any]:
+        proposed = replace(said, **{name: getattr(asked.proposed, name) for name in asked.proposed.said})
+        takes = format_in(raw).takes
+        header = None if proposed.header is None else _NAMES if proposed.header else _ROW
+        return {
+            self.card: gr.Column(visible=True),
+            self.question: [el("h3", "How is this file to be read?"), *notice(asked.question, "warn"), el("p", _HOW)],
+            self.header: gr.Radio(value=header, visible="header" in takes),
+            self.skip: gr.Textbox(value=str(proposed.skip), visible="skip" in takes),
+            self.encoding: gr.Dropdown(
+                choices=_ENCODINGS, value=proposed.encoding or _UNSAID, visible="encoding" in takes
+            ),
+            self.separator: gr.Dropdown(
+                choices=_SEPARATORS, value=proposed.separator or _UNSAID, visible="separator" in takes
+            ),
+            self.sheet: gr.Dropdown(choices=list(asked.sheets), value=proposed.sheet, visible="sheet" in takes),
+            self.look: _look_at(raw, proposed),
+        }
+
+    def _look(self, request: gr.Request, *said: Any) -> list[Tree]:
+        raw, _ = self._app.session(request).of(Waiting).file(self._prefix)
+        return _look_at(raw, _reading(*said))
+
+
+def _table(raw: RawFile, reading: Reading) -> Table:
+    table = read_table(raw, reading)
+    if len(table.sheets) > 1 and reading.sheet is None:
+        proposed = replace(reading, sheet=table.sheets[0])
+        raise ReadingAsked("The file has several sheets.", "", proposed, table.sheets)
+    return table
+
+
+def _reading(header: str | None, encoding: str | None, separator: str | None, sheet: str | None, skip: str) -> Reading:
+    lines = whole("The number of lines above it", skip or "0")
+    return Reading({_NAMES: True, _ROW: False}.get(header or ""), encoding or None, separator or None, sheet, lines)
+
+
+def _look_at(raw: RawFile, reading: Reading) -> list[Tree]:
+    """The first rows; where the first line is in question, below it as a header."""
+    found = format_in(raw)
+    if "header" in found.takes and reading.header is None:
+        reading = replace(reading, header=True)
+    try:
+        return preview_table(read_table(raw if found.starts else raw.first_lines(_LOOK_BYTES), reading), whole=False)
+    except UsageError as error:
+        return notice(str(error))
+
+
+_NO_USER = "(every row stands for itself)"
+_USER = "If one person can have several rows: protects all rows of a person together."
+_PROPOSED_USER = "Proposed: people have several rows here. All rows of a person are protected together, not each alone."
+
+
+class ColumnsForm:
+    """Which column is what: the text, its label, and whose row it is. `inputs` are the dropdowns in this order."""
+
+    def __init__(self) -> None:
+        with gr.Row():
+            self.text = PrivateDropdown(label="Text", elem_id="text-column", min_width=140)
+            self.label = PrivateDropdown(label="Label", elem_id="label-column", min_width=140)
+            self.unit = PrivateDropdown(label="User (optional)", elem_id="unit-column", info=_USER, min_width=200)
+        self.inputs: list[Any] = [self.text, self.label, self.unit]
+
+    def opened(self, columns: list[str], mapping: ColumnMapping) -> dict[Any, Any]:
+        return {
+            self.text: gr.Dropdown(choices=columns, value=mapping.text or None),
+            self.label: gr.Dropdown(choices=columns, value=mapping.label or None),
+            self.unit: gr.Dropdown(
+                choices=[_NO_USER, *columns],
+                value=mapping.unit or _NO_USER,
+                info=_PROPOSED_USER if mapping.unit else _USER,
+            ),
+        }
+
+    def mapping(self, text: str | None, label: str | None, unit: str, drop_duplicates: bool) -> ColumnMapping:
+        return ColumnMapping(text or "", label or "", None if unit == _NO_USER else unit, drop_duplicates)
+
+
+_SAME = "These labels differ only in case, spaces, forms of characters or invisible characters:"
+_NEW_NAMES = (
+    "One line a label: label = Name. A name takes its label's place from here on: in the prompts, the export and the "
+    "figures; test files are read alike."
+)
+_PROPOSED_NAMES = (
+    "Proposed, and in use already: this file's labels are numbers with names, or are written with underscores or "
+    "capitals. Change what you like, or empty the box to keep the file's own, and press 'Use these names'. "
+)
+
+
+class LabelChoice:
+    """Which labels take part, and what they are called. `outputs` change with the columns."""
+
+    def __init__(self) -> None:
+        with gr.Accordion("Choose which labels take part", open=False):
+            self.labels = PrivateCheckboxGroup(label="Labels", show_select_all=True, elem_id="labels")
+        self.alike = panel(elem_id="labels-alike")
+        self.merge = gr.Button("Read them as one", size="sm", visible=False, elem_id="merge-labels")
+        with gr.Accordion("Give labels other names in prompts", open=False) as self._naming:
+            self.names = gr.Textbox(label="Names", info=_NEW_NAMES, lines=4, max_lines=12, elem_id="label-names")
+            with gr.Row(elem_classes="actions"):
+                self.use = gr.Button("Use these names", size="sm", elem_id="use-names")
+            self.problem = panel(elem_id="names-problem")
+        self.outputs: list[Any] = [self.labels, self.problem, self.names, self._naming, self.alike, self.merge]
+
+    def offered(self, labels: Iterable[str]) -> tuple[list[str], dict[Any, Any]]:
+        """The labels to choose from, up to the limit of a task, all chosen."""
+        choices = sorted(labels)[:MOST_LABELS]
+        return choices, {self.labels: gr.CheckboxGroup(choices=choices, value=choices), self.problem: []}
+
+    def look_alike(self, columns: Columns) -> dict[Any, Any]:
+        """The labels that are probably one, with the offer to read them so."""
+        groups = alike(columns.inspection.rows.labels)
+        lines = [el("li", " = ".join(f"'{label}'" for label in group)) for group in groups]
+        shown = [el("div.notice.warn", el("p", _SAME), el("ul.missing", *lines), role="status")] if groups else []
+        return {self.alike: shown, self.merge: gr.Button(visible=bool(groups))}
+
+    def named(self, columns: Columns, before: str | None) -> dict[Any, Any]:
+        """Names of a column's labels, in an open box if they are proposed; those typed for `before` are kept."""
+        names = columns.file.label_names
+        if columns.file.labelled_by == before:
+            return {}
+        lines = (f"{label} = {name}" for label, name in names if "=" not in name and len(label.splitlines()) == 1)
+        return {
+            self.names: gr.Textbox(value="\n".join(lines), info=(_PROPOSED_NAMES if names else "") + _NEW_NAMES),
+            self._naming: gr.Accordion(open=bool(names)),
+        }
+
+
+_ALL_PUBLIC = "All of this is public. Say what anybody may know of your texts, and nothing out of them."
+_WORDS = "One line a label: label = words. A label without a line is called by its name."
+_RELATIONS = ("about", "that is", "that expresses", "in", "from", "for")
+_OF_LABELS = {"Sentiment": "that is", "Emotion": "that expresses", "Language": "in"}
+"""What joins a text with labels of a kind, where it is not "about"."""
+_ALIKE = ("kind", "writer", "reader", "relation", "sentence")
+"""Fields that are called as their words are."""
+
+
+class AskingForm:
+    """The components; `read` makes their values the words. `inputs` are the fields."""
+
+    def __init__(self) -> None:
+        with gr.Row():
+            self.kind = control("kind", ["text", *map(str.lower, TEXTS)], min_width=140)
+            self.writer = control("writer", placeholder="a patient", min_width=140)
+            self.reader = control("reader", placeholder="a clinic", min_width=140)
+        self.words = control("label_words", info=_WORDS, lines=3, max_lines=12)
+        with gr.Accordion("More: how text and label are joined, or a sentence of your own", open=False):
+            self.relation = control("relation", _RELATIONS)
+            self.sentence = control("sentence")
+        self.said = panel(elem_id="sentence-said")
+        panel(el("p.muted", _ALL_PUBLIC))
+        typed, chosen = [self.writer, self.reader, self.words, self.sentence], [self.kind, self.relation]
+        self.inputs: list[Any] = [*typed, *chosen]
+        self.outputs: list[Any] = [*self.inputs, self.said]
+        self.typing: list[Any] = [each.input for each in typed]
+        self.settled: list[Any] = [each.submit for each in typed] + [each.input for each in chosen]
+        self.settled += [each.blur for each in self.inputs]
+
+    def read(self, values: Mapping[Any, Any]) -> Asked:
+        """The words as they were typed.
+
+        Raises:
+            UsageError: one is missing or too long, or a line has no equals sign.
+        """
+        kind, writer, reader, relation, sentence = (
+            " ".join(str(values[each] or "").split()) for each in (getattr(self, name) for name in _ALIKE)
+        )
+        words = pairs_in_lines(values[self.words] or "")
+        own = {label: said for label, said in words.items() if said != in_words(label)}
+        return Asked(kind, writer, reader, relation, own, sentence)
+
+    def shown(self, asked: Asked) -> dict[Any, Any]:
+        """The fields of another file; the words of its labels come with `labelled`."""
+        return {getattr(self, each): getattr(asked, each) for each in _ALIKE}
+
+    def labelled(self, asked: Asked, labels: Iterable[str]) -> dict[Any, Any]:
+        lines = (f"{label} = {asked.named(label)}" for label in labels if len(label.splitlines()) == 1)
+        return {self.words: "\n".join(line for line in lines if line.count("=") == 1)}
+
+    def told(self, asked: Asked, labels: Iterable[str], sent: bool) -> dict[Any, Any]:
+        """The sentence for the first label, as the model is asked; `sent` where it may play the reader."""
+        said = (asked.of(label, sent and asked.addressed) for label in labels)
+        return {self.said: [el("p", "The model is asked: ", el("strong", f"“{each}”")) for each in islice(said, 1)]}
+
+
+def first_words(mapping: ColumnMapping, before: Asked | None = None) -> tuple[Asked, str]:
+    """The proposed words for columns, and what prompts call a label; never a column's own name."""
+    texts, labels = suggested_names(mapping.text, mapping.label)
+    before = before or Asked()
+    relation = _OF_LABELS.get(labels[0], RunSpec.model_fields["relation"].default)
+    return Asked(texts[0].lower(), before.writer, before.reader, relation, {}, before.sentence), labels[0]
+
+
+# Step 1's free preview: drafts from public words alone, beside the words, anew whenever these have changed.
+
+_PREVIEWED = 6
+_HEAD = "Do your texts sound like this? Nothing of them was read."
+_HELP = "The model writes two drafts a label from the words beside them. Change the words until they fit."
+_MORE = "These are {shown} of {all} labels."
+_NONE = "(nothing of use: other words may help)"
+_WAITING = "Waiting for the model …"
+_TOKENS: int = RunSpec.model_fields["draft_tokens"].default
+_QUIET = 0.6
+"""Seconds without a change after which drafts are written."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """What drafts follow from, all public."""
+
+    asked: Asked
+    labels: tuple[str, ...]
+
+
+class Preview(State):
+    """The words that a tab wants to see drafts of, those whose drafts it sees or is about to, and who asked last."""
+
+    wanted: Words | None = None
+    shown: Words | None = None
+    newest: object = None
+
+    def close(self) -> None:
+        self.wanted = None
+
+
+class DraftPreview:
+    """The card of the drafts."""
+
+    def __init__(self, app: Services) -> None:
+        self._app = app
+        panel(el("h3", _HEAD), el("p.muted", _HELP))
+        self.drafts = panel(elem_id="draft-preview")
+
+    def follow(self, labels: PrivateCheckboxGroup, *changes: gr.events.Dependency) -> None:
+        """Write drafts after these, and when somebody comes back to the step; who leaves it ends them."""
+        bar, newest = self._app.bar.html, {"trigger_mode": "always_last", **PRIVATE}
+        events: list[Any] = [bar.focus, *(each.then for each in changes)]
+        for changed in events:
+            quiet = changed(self._settle, labels, self.drafts, queue=False, **newest)
+            quiet.then(guarded(self.drafts)(self._write), None, self.drafts, **MODEL, **newest)
+        bar.blur(self._leave, None, None, queue=False, **PRIVATE)
+
+    def cleared(self, session: Session) -> dict[Any, Any]:
+        """The components for another file; a preview at work ends."""
+        state = session.of(Preview)
+        state.wanted = state.shown = None
+        return {self.drafts: []}
+
+    def _settle(self, labels: list[str], request: gr.Request) -> Any:
+        """Wait until the words stand still. A preview of other words ends, and so does a wait with older labels."""
+        session = self._app.session(request)
+        state = session.of(Preview)
+        mine = state.newest = object()
+        state.wanted = _words(session, labels)
+        while True:
+            time.sleep(_QUIET)
+            if state.newest is not mine:
+                return gr.skip()
+            if (now := _words(session, labels)) == state.wanted or state.wanted is None:
+                break
+            state.wanted = now
+        return gr.skip() if state.wanted in (None, state.shown) else spinner(_WAITING)
+
+    def _leave(self, request: gr.Request) -> None:
+        self._app.session(request).of(Preview).wanted = None
+
+    def _write(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
+        state = self._app.session(request).of(Preview)
+        words = state.wanted
+        if words == state.shown:
+            return
+        state.shown = words
+        if words is None:
+            yield {self.drafts: []}
+            return
+        model, randomness, shown = self._app.loader.model(), SecureRandomness(), list[Tree]()
+        for label in words.labels[:_PREVIEWED]:
+            yield {self.drafts: [*shown, *spinner(f"Writing drafts of {label} …")]}
+            wanted = Drafts(words.asked, label, words.labels, FEWEST, _TOKENS, {})
+            drafts = preview_drafts(model, wanted, randomness, lambda: state.wanted == words)
+            if state.wanted != words:
+                state.shown = None
+                yield {self.drafts: shown}
+                return
+            shown.append(el("div.demo", el("span.chip", label), *(el("p", text) for text in drafts or (_NONE,))))
+        if len(shown) < len(words.labels):
+            shown.append(el("p.muted", _MORE.format(shown=len(shown), all=len(words.labels))))
+        yield {self.drafts: shown}
+
+
+def _words(session: Session, labels: Sequence[str]) -> Words | None:
+    state = session.of(DataState)
+    return Words(state.asked, tuple(sorted(labels))) if state.columns and labels else None

@@ -7,8 +7,7 @@ from collections.abc import Collection, Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpicl_ui.frame.services import Gate
-from dpicl_ui.frame.sessions import Session, State
+from dpicl_ui.frame.services import Gate, Session, State
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.asking import Asked
 from mechanisms.data.columns import MOST_LABELS, ColumnMapping, Inspection, LeftOut, inspect, label_set
@@ -22,6 +21,7 @@ from mechanisms.runs.plan import suggested_delta
 _COUNT_DELTA = 1e-6
 """Counting comes before the run's delta is chosen: a thousandth of this is the chance that a measured size is low."""
 GO_ON = "Go on without the rows that are left out"
+NO_DATA = "Choose a data set in step 1 first, then its privacy in step 2."
 LOST = "The file is no longer in memory: upload it again."
 
 
@@ -180,6 +180,13 @@ class DataState(State):
         """The confirmed data set; read it once and use that value."""
         at = self._at
         return at if isinstance(at, Confirmed) else None
+
+    @property
+    def needed(self) -> Confirmed:
+        """The confirmed data set; a `UsageError` where there is none."""
+        if (confirmed := self.confirmed) is None:
+            raise UsageError(NO_DATA)
+        return confirmed
 
     @property
     def asked(self) -> Asked:

@@ -8,19 +8,24 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.data.cards import MEASURE, UNCONFIRMED, PublicCard, SourceCard, counted, preview_table, proposed_name
-from dpicl_ui.data.draft_preview import DraftPreview
-from dpicl_ui.data.forms import (
+from dpicl_ui.data.cards import (
+    MEASURE,
+    UNCONFIRMED,
     AskingForm,
     ColumnsForm,
+    DraftPreview,
     LabelChoice,
+    PublicCard,
     ReadingCard,
+    SourceCard,
+    counted,
     first_words,
+    preview_table,
+    proposed_name,
 )
 from dpicl_ui.data.state import Columns, Confirmed, DataState
-from dpicl_ui.frame.guard import PRIVATE, on
-from dpicl_ui.frame.services import Services
-from dpicl_ui.frame.sessions import Session
+from dpicl_ui.frame.handlers import PRIVATE, on
+from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Updates, el, notice, panel
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.asking import Asked

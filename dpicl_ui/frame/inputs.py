@@ -1,33 +1,32 @@
-"""Inputs and outputs of the page: numbers, choices, the slider of epsilon, uploaded and saved files."""
+"""Inputs and outputs of the page: numbers, choices, settings, the slider of epsilon, uploaded and saved files."""
 
 from __future__ import annotations
 
 import base64
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 import gradio as gr
+from annotated_types import Ge, Le
 
 from dpicl_ui.assets import asset
 from dpicl_ui.frame.internals import is_upload
-from dpicl_ui.frame.sessions import Session, State
+from dpicl_ui.frame.services import Session, State
 from dpicl_ui.frame.tree import drawn
 from mechanisms.errors import DataError, UsageError
+from mechanisms.runs.spec import SETTINGS, RunSpec
 
 # Numbers as people type them into a form.
 
 
 def number(name: str, value: Any) -> float:
-    """A component's value as a number.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """A component's value as a number; a `UsageError` where it is none."""
     try:
         given = float(value)
     except (TypeError, ValueError, OverflowError):
@@ -38,11 +37,7 @@ def number(name: str, value: Any) -> float:
 
 
 def whole(name: str, value: Any) -> int:
-    """A component's value as a whole number.
-
-    Raises:
-        UsageError: it is none.
-    """
+    """A component's value as a whole number; a `UsageError` where it is none."""
     given = number(name, value)
     if given != int(given):
         raise UsageError(f"{name} must be a whole number.")
@@ -173,3 +168,88 @@ def download(session: Session, file: File) -> dict[str, Any]:
     downloads.count += 1
     content = base64.b64encode(file.content).decode("ascii")
     return {"ticket": downloads.count, "name": file.name, "type": file.media_type, "bytes": content}
+
+
+# Controls for the settings of a run: words, bounds and defaults come from the spec, where they are written once.
+
+_LEFT_OPEN = "As proposed"
+"""What is chosen where a setting is left to follow from the labels and the sizes."""
+
+
+def control(name: str, choices: Sequence[Any] = (), **more: Any) -> Any:
+    """The component for a field of `RunSpec`; what stands in it, `said` reads.
+
+    A number with two bounds is a slider. Any other one is typed, so that an empty field leaves open what follows from
+    the public sizes; the placeholder shows what that is, or the default.
+
+    Args:
+        choices: of a text: proposals, beside which any other may be typed. Of a few values: all there are, with titles.
+        more: arguments of the component, in place of the usual ones.
+    """
+    setting = SETTINGS[name]
+    field, kinds = setting.field, setting.kinds
+    words = {**described(name), **more}
+    if kinds == [bool]:
+        return gr.Checkbox(field.default, **words)
+    if isinstance(kinds[0], type) and issubclass(kinds[0], StrEnum):
+        own = [(str(each).capitalize(), each.value) for each in kinds[0]]
+        opened = [(_LEFT_OPEN, "")] if field.default is None else []
+        return gr.Radio([*opened, *(choices or own)], value=field.default or "", **words)
+    bounds = {type(each): each for each in field.metadata}
+    if kinds == [int] and field.default is not None and {Ge, Le} <= set(bounds):
+        return gr.Slider(bounds[Ge].ge, bounds[Le].le, field.default, step=1, **words)
+    if choices:
+        return gr.Dropdown(list(choices), value=field.default, allow_custom_value=True, **words)
+    return gr.Textbox("", **{"placeholder": in_field(field.default)} | words)
+
+
+def described(name: str) -> dict[str, Any]:
+    """Title, help and id of the component for a field of `RunSpec`."""
+    setting = SETTINGS[name]
+    title, unit = str(setting.field.title), setting.unit
+    named = unit.lower() in title.lower()
+    return {
+        "label": title if named else f"{title} ({unit})",
+        "info": setting.field.description,
+        "elem_id": name.replace("_", "-"),
+    }
+
+
+def in_field(value: Any) -> str:
+    """A field's value as it would be typed."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={each:g}" for name, each in value.items())
+    return f"{value:g}" if isinstance(value, float) else str(value or "")
+
+
+def said(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields for `RunSpec.of`, of what stands in their controls; one that is empty, or at its default, is left out.
+
+    Raises:
+        UsageError: pairs are not readable.
+    """
+    found = {}
+    for name, value in values.items():
+        given = value.strip() if isinstance(value, str) else value
+        if given in ("", None) or given == RunSpec.model_fields[name].default:
+            continue
+        pairs = get_origin(SETTINGS[name].kinds[-1]) is dict
+        found[name] = pairs_in_lines(given.replace(",", "\n")) if pairs else given
+    return found
+
+
+def pairs_in_lines(text: str) -> dict[str, str]:
+    """Pairs from lines of "name = words"; those without words are left out.
+
+    Raises:
+        UsageError: a line has no equals sign, or a name two lines.
+    """
+    found: dict[str, str] = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        name, equals, words = map(str.strip, line.rpartition("="))
+        if not equals or not name:
+            raise UsageError(f"'{line}' has no equals sign: write name = words, one pair a line.")
+        if name in found:
+            raise UsageError(f"'{name}' is named twice: keep one.")
+        found[name] = words
+    return {name: words for name, words in found.items() if words}

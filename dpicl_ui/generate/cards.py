@@ -153,11 +153,7 @@ def verdict_of(made: DemoSet) -> str:
 
 
 def score_card(made: DemoSet | None, loaded: bool = False) -> list[Tree]:
-    """The set beside its baselines and the largest label, on one axis; nothing where there is no score.
-
-    Args:
-        loaded: the set comes from a file, whose data are not here.
-    """
+    """The set beside its baselines and the largest label, on one axis; the data of a `loaded` set are not here."""
     if made is None or (score := made.score) is None:
         return []
     majority, found = made.majority[1] if made.majority else None, score.arms.get(DEMONSTRATIONS)

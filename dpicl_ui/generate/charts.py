@@ -383,13 +383,10 @@ def vote_card(view: RunView) -> list[Tree]:
 def _ballot(label: str, ballot: Ballot, noise: float, most: int) -> Iterator[Tree]:
     others = sorted(set(range(len(ballot.votes))) - set(ballot.winners), key=lambda i: -ballot.votes[i])
     order = [*ballot.winners, *others]
-    yield el("h4", label, el("span.muted", f" {_texts(ballot)}"))
+    texts = f" {len(ballot.drafts)} text{'' if len(ballot.drafts) == 1 else 's'}"
+    texts += f", {ballot.written} written by rows" if ballot.written else ""
+    yield el("h4", label, el("span.muted", texts))
     bars = [Bar(ballot.drafts[i], ballot.votes[i], i in ballot.winners) for i in order[:most]]
     yield noisy_bars(bars, noise)
     if (hidden := len(order) - most) > 0:
         yield el("p.muted", f"{hidden} more with fewer votes.")
-
-
-def _texts(ballot: Ballot) -> str:
-    texts = f"{len(ballot.drafts)} text{'' if len(ballot.drafts) == 1 else 's'}"
-    return f"{texts}, {ballot.written} written by rows" if ballot.written else texts

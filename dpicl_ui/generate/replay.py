@@ -1,7 +1,8 @@
-"""Replay: a recorded run step by step, and run files to save and load."""
+"""Looking back at a run: its replay, its file, and original rows beside what it wrote."""
 
 from __future__ import annotations
 
+import functools
 import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,9 +11,11 @@ from typing import Any
 
 import gradio as gr
 
+from dpicl_ui.data.state import DataState
+from dpicl_ui.frame.handlers import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.inputs import sink, text_of
-from dpicl_ui.frame.sessions import Session
-from dpicl_ui.frame.tree import drawn, seen
+from dpicl_ui.frame.services import Services, Session
+from dpicl_ui.frame.tree import Tree, drawn, el, panel, private_tag, seen, spinner
 from dpicl_ui.generate.cards import other_releases, score_of_run
 from dpicl_ui.generate.charts import (
     live,
@@ -24,8 +27,12 @@ from dpicl_ui.generate.charts import (
     writes,
 )
 from dpicl_ui.generate.state import GenerateState
-from mechanisms.accounting import PrivacyLedger
+from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.data.sources import EXAMPLES, read_table
+from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
+from mechanisms.evaluation.own_rows import SHOWN, beside, spread
+from mechanisms.records import Dataset
 from mechanisms.runs.events import (
     ENDS,
     DemoStarted,
@@ -154,30 +161,22 @@ def _common(one: str, other: str) -> int:
     return next(differing, min(len(one), len(other)))
 
 
-# Looking back: the controls of a replay, and runs as files, saved and loaded.
+# Looking back: the controls of a replay, and runs as files.
 
 FILE_NAME = "run.dpicl.jsonl"
 
 
 class Replay:
-    """Components: `bar` moves the screens in the browser alone, `save` and `load` are for files.
-
-    Nothing of it is to be seen before there is a run to look back at, but for `load`.
-    """
+    """Components: `bar` moves the screens in the browser alone. Nothing is seen of them before there is a run."""
 
     def __init__(self) -> None:
         self.bar = drawn("replay.js", None, elem_id="replay")
         with gr.Row(elem_classes="actions"):
             self.save = gr.Button("Save this run", size="sm", visible=seen(False), elem_id="save-run")
-            self.load = gr.UploadButton("Load a saved run", size="sm", elem_id="load-run")
         self.sink = sink()
 
     def under_way(self) -> dict[Any, Any]:
-        return {
-            self.bar: None,
-            self.save: gr.Button(visible=seen(False)),
-            self.load: gr.UploadButton(interactive=False),
-        }
+        return {self.bar: None, self.save: gr.Button(visible=seen(False))}
 
     def ended(self, recording: Sequence[RunEvent], savable: bool) -> dict[Any, Any]:
         """The components with a run to replay; `savable` for a finished run of this tab."""
@@ -215,3 +214,110 @@ def own_recording(session: Session) -> Sequence[RunEvent]:
 
 def loaded(upload: str) -> list[RunEvent]:
     return list(from_lines(text_of(upload, LARGEST, f"a {FORMAT} file")))
+
+
+# Step 3's card of original rows beside the demonstrations: at once where they are fictional, else behind a switch.
+
+_TITLE = "Your own rows beside these demonstrations: for your eyes only, and the export will be marked"
+_WHY = (
+    "Three rows of each label, and the row that is nearest to each demonstration. Nothing of it is kept. Once you have "
+    "seen it your later choices may depend on the data, and every later certificate says so."
+)
+_FICTIONAL = "These rows are fictional and come with this program: whoever sees them learns nothing of anybody."
+_LONGEST = 600
+"""Characters of a row that are shown."""
+_NO_SET = "There is nothing to compare yet: write demonstrations first."
+_OTHER = "These demonstrations were written from another data set: choose that one in step 1 to compare."
+
+
+class OwnRows:
+    """Components; `compared` fires when private rows were shown."""
+
+    def __init__(self, app: Services) -> None:
+        self._app = app
+        with gr.Column(elem_classes="card"):
+            self.fictional = panel(elem_id="original-rows")
+        with gr.Accordion(_TITLE, open=False, elem_classes="card private", elem_id="own-rows-card") as self.private:
+            panel(el("p.muted", _WHY))
+            self.show = gr.Button("Show my rows", size="sm", elem_id="own-rows-show")
+            self.rows = panel(elem_id="own-rows-shown")
+        self.outputs = [self.fictional, self.private, self.rows]
+        self.compared = self.show.click(guarded(self.rows)(self._show), None, self.rows, **MODEL, **PRIVATE)
+
+    def before(self, session: Session) -> dict[Any, Any]:
+        """The components before a run: fictional rows need no switch."""
+        confirmed = session.of(DataState).confirmed
+        private = confirmed is None or not is_fictional(confirmed.dataset)
+        return {self.fictional: [], self.private: gr.Accordion(visible=seen(private)), self.rows: []}
+
+    def after(self, session: Session) -> dict[Any, Any]:
+        """The components after a run: fictional rows stand beside what was written."""
+        compared = _compared(session)
+        shown = original_rows(*compared) if compared and is_fictional(compared[1]) else []
+        return self.before(session) | {self.fictional: shown}
+
+    def _show(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
+        session = self._app.session(request)
+        if session.of(GenerateState).made is None:
+            raise UsageError(_NO_SET)
+        if (compared := _compared(session)) is None:
+            raise UsageError(_OTHER)
+        yield {self.rows: spinner("Embedding rows …")}
+        shown = list[Tree]()
+        for each in beside(*compared, self._app.embedder.embedder(), self._app.ledger(request)):
+            nearest = (
+                el(
+                    "div.demo",
+                    el("p", pair.text),
+                    el("p.muted", f"Nearest row (cosine similarity {pair.similarity:.2f}): {_cut(pair.row)}"),
+                )
+                for pair in each.nearest
+            )
+            head = el("div.card-head", el("h3", each.label), private_tag())
+            shown += [head, _listed(each.rows), *nearest]
+            yield {self.rows: shown}
+
+
+def _compared(session: Session) -> tuple[DemoSet, Dataset] | None:
+    """The tab's set and its data; None where one of them is not here, or the data are others."""
+    made, confirmed = session.of(GenerateState).made, session.of(DataState).confirmed
+    if made is None or confirmed is None or fingerprint(confirmed.dataset).content != made.of.content:
+        return None
+    return made.demo_set, confirmed.dataset
+
+
+@functools.cache
+def _bundled() -> frozenset[tuple[str, str]]:
+    """Text and label of every row of the examples."""
+    tables = ((each.mapping, read_table(each.path).frame) for each in EXAMPLES)
+    return frozenset(row for of, frame in tables for row in zip(frame[of.text], frame[of.label], strict=True))
+
+
+def is_fictional(dataset: Dataset) -> bool:
+    """Whether every row of a data set stands in a bundled example, with its label."""
+    return all((each.text, each.label) in _bundled() for each in dataset.records)
+
+
+def original_rows(made: DemoSet, dataset: Dataset) -> list[Tree]:
+    """Some rows of each label beside its demonstrations, without a mark: for fictional rows alone."""
+    shown: list[Tree] = [el("h3", "Original beside synthetic"), el("p.muted", _FICTIONAL)]
+    for label in made.labels:
+        originals = [each for each in dataset.records if each.label == label]
+        written = [each.text for each in made.demonstrations if each.label == label]
+        if not originals or not written:
+            continue
+        sides = (
+            ("Original rows (fictional)", [each.text for each in spread(originals, SHOWN)]),
+            ("Synthetic", written),
+        )
+        pair = el("div.sides", *(el("div", el("p.small-head", title), _listed(texts)) for title, texts in sides))
+        shown += [el("h4", label), pair]
+    return shown
+
+
+def _listed(texts: Iterable[str]) -> Tree:
+    return el("ul.texts", *(el("li", _cut(each)) for each in texts))
+
+
+def _cut(row: str) -> str:
+    return row if len(row) <= _LONGEST else f"{row[:_LONGEST]}…"

@@ -5,16 +5,13 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.services import Gate
-from dpicl_ui.frame.sessions import Session, State
+from dpicl_ui.data.state import NO_DATA, DataState
+from dpicl_ui.frame.services import Gate, Session, State
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Fingerprint
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
 from mechanisms.runs.events import RunEvent
-
-NO_DATA = "Choose a data set in step 1 first, then its privacy in step 2."
 
 
 @dataclass(frozen=True, eq=False, repr=False)

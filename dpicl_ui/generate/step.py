@@ -11,22 +11,29 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.guard import MODEL, PRIVATE, on
+from dpicl_ui.frame.handlers import MODEL, PRIVATE, on
 from dpicl_ui.frame.inputs import File, download
-from dpicl_ui.frame.services import Services
-from dpicl_ui.frame.sessions import Session
+from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Tree, Updates, budget, drawn, el, notice, panel, seen
 from dpicl_ui.generate.cards import Pace, finished, forecast, outcome_of_loading, outcome_of_run, time_card
 from dpicl_ui.generate.charts import live
-from dpicl_ui.generate.kept_runs import KeptRuns, Replacing
-from dpicl_ui.generate.own_rows import OwnRows
-from dpicl_ui.generate.replay import FILE_NAME, Replay, loaded, own_recording, own_run, replayed, savable, screens
-from dpicl_ui.generate.runner import CutOffCard, Runner
-from dpicl_ui.generate.state import NO_DATA, GenerateState, Run
+from dpicl_ui.generate.replay import (
+    FILE_NAME,
+    OwnRows,
+    Replay,
+    loaded,
+    own_recording,
+    own_run,
+    replayed,
+    savable,
+    screens,
+)
+from dpicl_ui.generate.runner import CutOffCard, KeptRuns, Replacing, Runner
+from dpicl_ui.generate.state import GenerateState, Run
 from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep, budget_of
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.errors import StudioError, UsageError
+from mechanisms.errors import StudioError
 from mechanisms.runs.events import (
     CuratorEvent,
     Drafting,
@@ -38,7 +45,6 @@ from mechanisms.runs.events import (
     StageStarted,
     TokenReleased,
 )
-from mechanisms.runs.stage import Speed
 from mechanisms.runs.view import RunView, fold
 
 _INTERVAL, _OF_STAGES = 0.08, 0.5
@@ -94,7 +100,7 @@ class GenerateStep:
     def _wire(self, privacy: PrivacyStep) -> None:
         outputs = [
             *self._shows, self.time, self.finished, self.budget, self.notice, self.start, self.stop, self.test,
-            self.export, self.curator, self.replay.bar, self.replay.save, self.replay.load, self._app.bar.html,
+            self.export, self.curator, self.replay.bar, self.replay.save, self._app.bar.html,
             self.cut_off.body, self.replacing.body, *self.own_rows.outputs,
         ]  # fmt: skip
         form, once = {self.curator, *privacy.form}, {"trigger_mode": "once", **MODEL}
@@ -110,7 +116,6 @@ class GenerateStep:
         self.stop.click(self._stop, None, self.stop, queue=False, **PRIVATE)
         on(self.replay.save.click, self._save, None, [self.replay.sink, self.notice], self.notice)
         self._loaded = outputs
-        self.loads(self.replay.load, self.notice)
         self.cut_off.follow(privacy.start.click(self._show_budget, None, self.budget, **PRIVATE))
         for button, step in ((self.test, 4), (self.export, 5)):
             button.click(self._app.bar_after(step), None, self._app.bar.html, **PRIVATE)
@@ -182,8 +187,7 @@ class GenerateStep:
     def _pressed(self, values: Mapping[Any, Any], request: gr.Request) -> Iterator[Updates]:
         session, ledger = self._app.session(request), self._app.ledger(request)
         state, curator = session.of(GenerateState), values[self.curator]
-        if session.of(DataState).confirmed is None:  # step 3 is open for a saved run, which stays on the screen
-            raise UsageError(NO_DATA)
+        _ = session.of(DataState).needed  # step 3 is open for a saved run, which stays on the screen
         journal, place = self.cut_off.journal(request) if state.resume else (None, self.cut_off.place(request))
         asked = journal or self._privacy.spec(session, values)
         run = state.begin(1 + len(journal.replayed or ()) if journal else 0)
@@ -194,8 +198,9 @@ class GenerateStep:
         self, session: Session, ledger: PrivacyLedger, run: Run, told: Generator[CuratorEvent], curator: bool
     ) -> Iterator[Updates]:
         """The screen during a run and at its end; replayed events are shown at once."""
-        view, shown = RunView("waiting"), 0.0
-        pace = Pace(time.monotonic(), _forecast(session, run, self._app.loader.speed))
+        view, shown, plan = RunView("waiting"), 0.0, session.of(PrivacyState).plan
+        foreseen = forecast(plan, self._app.loader.speed) if plan and not run.before else {}  # none of a resumed run
+        pace = Pace(time.monotonic(), foreseen)
         try:
             yield self._begun(session)
             with closing(told) as events:
@@ -273,14 +278,7 @@ class GenerateStep:
             self.start: gr.Button(interactive=True),
             self.stop: gr.Button("Stop", interactive=False),
             self.curator: gr.Checkbox(interactive=True),
-            self.replay.load: gr.UploadButton(interactive=True),
         }
-
-
-def _forecast(session: Session, run: Run, speed: Speed | None) -> dict[str, float]:
-    """Seconds of each stage of a new run; a resumed one has no forecast."""
-    plan = session.of(PrivacyState).plan
-    return forecast(plan, speed) if plan and not run.before else {}
 
 
 def _with_budget(session: Session, ledger: PrivacyLedger, view: RunView) -> RunView:

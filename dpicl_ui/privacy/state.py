@@ -7,10 +7,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
 from dpicl_ui.data.state import Confirmed, DataState
-from dpicl_ui.frame.services import Gate
-from dpicl_ui.frame.sessions import Session, State
+from dpicl_ui.frame.services import Gate, Session, State
 from mechanisms.accounting import Claim
-from mechanisms.errors import UsageError
 from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.spec import RunSpec
 from mechanisms.runs.stage import Speed, Work
@@ -26,11 +24,7 @@ class Wanted:
 
 @dataclass(frozen=True, repr=False)
 class Planned:
-    """A run that can start: its data set, the spec as it was asked, and the calibrated plan with its claim.
-
-    Attributes:
-        speed: of the models; None until it was measured.
-    """
+    """A run that can start; the models' speed is None until it was measured."""
 
     confirmed: Confirmed
     spec: RunSpec
@@ -52,11 +46,7 @@ class Planned:
 
 
 class PrivacyState(State):
-    """The state belongs to a confirmed data set, and is empty for another one.
-
-    Attributes:
-        set_for: the data set that the settings stand for.
-    """
+    """The state belongs to a confirmed data set, and is empty for another one; `set_for` has had the settings last."""
 
     def __init__(self, session: Session) -> None:
         self._data = session.of(DataState)
@@ -82,10 +72,7 @@ class PrivacyState(State):
         Raises:
             UsageError: no data set was confirmed.
         """
-        confirmed = self._data.confirmed
-        if confirmed is None:
-            raise UsageError("Choose a data set in step 1 and its privacy in step 2 first.")
-        wanted = Wanted(confirmed, spec)
+        wanted = Wanted(self._data.needed, spec)
         with self._lock:
             if not self._is(wanted):
                 self._at = wanted

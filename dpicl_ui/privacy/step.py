@@ -1,4 +1,4 @@
-"""Step 2: how much privacy, and what follows from it before anything runs."""
+"""Step 2: how much privacy, with what noise, and at what price."""
 
 from __future__ import annotations
 
@@ -9,22 +9,179 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.controls import control, said
-from dpicl_ui.frame.guard import ACCOUNTING, MODEL, PRIVATE, on
-from dpicl_ui.frame.inputs import File, download, epsilon_slider, number, sink
+from dpicl_ui.frame.handlers import ACCOUNTING, MODEL, PRIVATE, on
+from dpicl_ui.frame.inputs import File, control, described, download, epsilon_slider, in_field, number, said, sink
 from dpicl_ui.frame.model_loader import AT_START
-from dpicl_ui.frame.services import Services
-from dpicl_ui.frame.sessions import Session
+from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Tree, Updates, budget, drawn, el, notice, panel, spinner
-from dpicl_ui.privacy.cards import CALIBRATING, odds, outcome, refused, stages_in_words
-from dpicl_ui.privacy.noise import Expectation, picture
-from dpicl_ui.privacy.settings import ExpertSettings
+from dpicl_ui.privacy.cards import CALIBRATING, Expectation, odds, outcome, picture, refused, stages_in_words
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Cap, PrivacyTarget
+from mechanisms.data.headers import field_name
+from mechanisms.discovery import Parameter, parameters
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.inference.models import available_models
-from mechanisms.runs.plan import settings
-from mechanisms.runs.spec import RunSpec
+from mechanisms.runs.plan import Plan, settings
+from mechanisms.runs.spec import FLAGGED, Group, Recipe, RunSpec, Split
+from mechanisms.sampling import Scheme
+from mechanisms.steps import (
+    TokenMechanism,
+    Transform,
+    mechanism_class,
+    mechanism_names,
+    transform_class,
+    transform_names,
+)
+
+_ELSEWHERE = {
+    "epsilon", "sizes", "count_epsilon", "kind", "writer", "reader", "relation", "label_words", "sentence", "shots",
+    "mechanism", "transform", "parameters",
+}  # fmt: skip
+"""Settings that step 1 asks for, or that stand elsewhere in step 2."""
+_NAMES = ("text_field", "label_field")
+_TITLES = {
+    Group.PRIVACY: "Delta",
+    Group.TASK: "The prompt that classifies",
+    Group.STAGES: "Stages",
+    Group.TOKENS: "Token by token",
+    Group.CAPS: "How much is read",
+}
+CHOICES: dict[str, list[tuple[str, str]]] = {
+    "recipe": [
+        ("Both: rows write with noise, token by token, and vote on drafts", Recipe.BOTH.value),
+        ("Drafts: rows vote, with noise, on texts that the model wrote without them", Recipe.VOTE.value),
+        ("Token by token, and nothing else: no vote, no score", Recipe.TOKENS.value),
+    ],
+    "split": [
+        ("Rows: each takes part in one stage, and every stage has the whole epsilon", Split.ROLES.value),
+        ("Epsilon: all rows take part in all stages", Split.EPSILON.value),
+    ],
+    "scheme": [
+        ("One sample of rows for each demonstration (fast)", Scheme.PER_DEMONSTRATION.value),
+        ("A new sample for every token (slow; amplifies privacy token by token)", Scheme.PER_TOKEN.value),
+    ],
+}
+"""What the values of a setting are called here."""
+
+
+def private_mechanisms() -> list[type[TokenMechanism]]:
+    """The mechanisms that a curator may choose from; baselines do not look at the data, or do not protect it."""
+    every = [mechanism_class(name) for name in mechanism_names()]
+    return [each for each in every if each.uses_private_rows and not each.not_private]
+
+
+def transforms() -> list[type[Transform]]:
+    """The transforms that a curator may choose from, the one that does nothing first."""
+    return [transform_class(name) for name in transform_names()]
+
+
+def asked_parameters(owner: Any) -> list[Parameter]:
+    """An owner's parameters but the one that is solved for, which is shown among the results instead."""
+    return [each for each in parameters(owner) if each.name != getattr(owner, "calibrated", None)]
+
+
+class ExpertSettings:
+    """The components inside the accordion. `fields` are those of the spec's settings, by their names."""
+
+    def __init__(self) -> None:
+        self.fields: dict[str, Any] = {}
+        self._own: dict[str, dict[str, Any]] = {}
+        self._groups: dict[str, gr.Column] = {}
+        for group in (Group.STAGES, Group.TOKENS, Group.TASK, Group.CAPS, Group.PRIVACY):
+            panel(el("p.small-head", _TITLES[group]))
+            if group is Group.TOKENS:
+                self._build_mechanisms()
+            names = [each.name for each in FLAGGED if each.group is group and each.name not in _ELSEWHERE]
+            with gr.Row(elem_classes="settings"):
+                for name in names:
+                    self.fields[name] = control(name, CHOICES.get(name, ()))
+        shown = [self._of_transform, *self._groups.values()]
+        for each in (self.mechanism, self.transform):
+            each.input(self._showing, [self.mechanism, self.transform], shown, **PRIVATE)
+
+    def _build_mechanisms(self) -> None:
+        usual = RunSpec.model_fields["mechanism"].default
+        self.mechanism = self._choice("mechanism", private_mechanisms())
+        for mechanism in private_mechanisms():
+            cited = f"{mechanism.citation}. Its noise is solved for and shown among the results."
+            self._own_parameters(mechanism, cited, mechanism.name == usual)
+        with gr.Column(visible=mechanism_class(usual).takes_transform) as self._of_transform:
+            self.transform = self._choice("transform", transforms())
+            for transform in transforms():
+                self._own_parameters(transform, f"{transform.citation}. It costs no privacy.", False)
+
+    def _choice(self, name: str, every: list[Any]) -> gr.Radio:
+        usual = RunSpec.model_fields[name].default
+        self.fields[name] = made = gr.Radio([(each.title, each.name) for each in every], value=usual, **described(name))
+        return made
+
+    def _own_parameters(self, owner: Any, cited: str, visible: bool) -> None:
+        with gr.Column(visible=visible, elem_classes="own-parameters") as self._groups[owner.name]:
+            panel(el("p.muted", cited))
+            self._own[owner.name] = {each.flag: _component(each) for each in asked_parameters(owner)}
+
+    def _showing(self, mechanism: str, transform: str) -> dict[Any, Any]:
+        """Which components the present choice shows and hides."""
+        takes = mechanism_class(mechanism).takes_transform
+        shown = {mechanism, transform if takes and transform != "none" else mechanism}
+        groups = {group: gr.Column(visible=name in shown) for name, group in self._groups.items()}
+        return {self._of_transform: gr.Column(visible=takes), **groups}
+
+    @property
+    def inputs(self) -> list[Any]:
+        return [*self.fields.values(), *(each for own in self._own.values() for each in own.values())]
+
+    @property
+    def outputs(self) -> list[Any]:
+        """The components of `fresh`."""
+        return [*self.inputs, self._of_transform, *self._groups.values()]
+
+    @property
+    def settled(self) -> list[Any]:
+        return [event for each in self.inputs for event in settled(each)]
+
+    def fresh(self) -> dict[Any, Any]:
+        """Every setting as it is at first: for another data set."""
+        return {each: each.value for each in self.inputs} | self._showing(self.mechanism.value, self.transform.value)
+
+    def asked(self, values: Mapping[Any, Any]) -> dict[str, Any]:
+        """Fields for `RunSpec.of`, of the components' values; what is left open, or hidden, is left out.
+
+        Raises:
+            UsageError: a parameter is no number, the shares are no pairs, or a name in prompts is too long.
+        """
+        chosen = {name: values[each] for name, each in self.fields.items()}
+        chosen |= {name: field_name(chosen[name]) for name in _NAMES if str(chosen[name] or "").strip()}
+        mechanism = mechanism_class(chosen["mechanism"])
+        if not mechanism.takes_transform:
+            chosen["transform"] = "none"
+        own = {}
+        for owner in (mechanism, transform_class(chosen["transform"])):
+            for each in asked_parameters(owner):
+                value = values[self._own[owner.name][each.flag]]
+                if value not in ("", None) and value != each.default:
+                    own[each.flag] = each.typed(number(each.label, value))
+        return said(chosen) | ({"parameters": own} if own else {})
+
+    def left_open(self, plan: Plan) -> dict[Any, Any]:
+        """The empty fields with what a plan takes in their place."""
+        values = {name: getattr(plan.spec, name) for name in self.fields} | {"instruction": plan.template.instruction}
+        typed = ((name, each) for name, each in self.fields.items() if isinstance(each, gr.Textbox))
+        return {each: gr.Textbox(placeholder=in_field(values[name])) for name, each in typed}
+
+
+def settled(component: Any) -> list[Any]:
+    if isinstance(component, gr.Textbox):
+        return [component.blur, component.submit]
+    return [component.release if isinstance(component, gr.Slider) else component.input]
+
+
+def _component(each: Parameter) -> Any:
+    words: dict[str, Any] = {"label": each.label, "info": f"{each.help} ({each.citation})"}
+    if isinstance(each.default, bool):
+        return gr.Checkbox(each.default, **words)
+    return gr.Textbox("", placeholder=f"{each.default:g}", **words)
+
 
 _LOCKED = "The operator of this server has locked the model."
 _OWN = "Safetensors or GGUF; pickles, and code that comes with a model, are never read. A hub id is fetched once."
@@ -56,11 +213,8 @@ class ModelChoice:
         self.notice = panel(elem_id="model-notice")
         self.load = gr.Button("Load", size="sm", elem_id="load-model")
         self.name.input(lambda: "", None, self.own, **PRIVATE)
-        waiting, shown = (
-            self.load.click(self._wait, None, [self.notice, self.load], **PRIVATE),
-            [self.notice, self.load],
-        )
-        shown, chosen = [self.there, *shown], [self.name, self.own]
+        waiting = self.load.click(self._wait, None, [self.notice, self.load], **PRIVATE)
+        shown, chosen = [self.there, self.notice, self.load], [self.name, self.own]
         free = {self.load: gr.Button(interactive=True)}
         self.loaded = on(waiting.then, self._load, chosen, shown, self.notice, lambda: free, **MODEL)
 
@@ -156,11 +310,7 @@ class PrivacyStep:
         return on(event, self._recalculate, {*self.form}, shown, self.outcome, **ACCOUNTING, **more)
 
     def follow(self, confirmed: gr.events.Dependency, go_on: bool = False) -> None:
-        """Show the settings of the data set that step 1 confirmed, then calibrate them.
-
-        Args:
-            go_on: move on to step 3 with the plan.
-        """
+        """Show the settings of a data set that was confirmed, calibrate them and, with `go_on`, move on to step 3."""
         filled_in = [self.cap_epsilon, self.cap_delta, self.cap_notice, self.odds, *self.expert.outputs]
         filled = confirmed.then(self._fill_in, {*self.form}, filled_in, **PRIVATE)
         calibrated = self._calibrated(filled.then)
@@ -184,15 +334,10 @@ class PrivacyStep:
     def spec(self, session: Session, values: Mapping[Any, Any]) -> RunSpec:
         """What the form asks for, of the confirmed data set.
 
-        Args:
-            values: of the components of `form`.
-
         Raises:
             UsageError: no data set is confirmed, or a value is missing, no number or out of range.
         """
-        confirmed = session.of(DataState).confirmed
-        if confirmed is None:
-            raise UsageError("Choose a data set in step 1 first.")
+        confirmed = session.of(DataState).needed
         asked = said({"shots": values[self.shots]}) | self.expert.asked(values)
         usual = {"epsilon": number("Epsilon", values[self.epsilon]), "delta": confirmed.usual_delta}
         return RunSpec.of(**confirmed.settled | usual | asked)
@@ -259,11 +404,9 @@ class PrivacyStep:
         return {self.noise: self._picture(session)}
 
     def _set_cap(self, epsilon: float, delta: float, request: gr.Request) -> Updates:
-        confirmed = self._app.session(request).of(DataState).confirmed
-        if confirmed is None:
-            raise UsageError("Choose a data set in step 1 first.")
+        dataset = self._app.session(request).of(DataState).needed.dataset
         cap = Cap(float(epsilon or 0), float(delta or 0))
-        self._app.ledger(request).set_cap(confirmed.dataset.name, confirmed.dataset.unit, cap)
+        self._app.ledger(request).set_cap(dataset.name, dataset.unit, cap)
         return {self.cap_notice: notice("The cap is set.", "good"), self.budget: budget_of(self._app, request)}
 
     def _save(self, request: gr.Request) -> Updates:

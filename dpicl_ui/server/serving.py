@@ -18,7 +18,7 @@ from typing import Any
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from dpicl_ui.frame.sessions import CuratorLedger, Ledgers, TabLedgers
+from dpicl_ui.frame.services import CuratorLedger, Ledgers, TabLedgers
 from dpicl_ui.frame.theme import SIGN_IN
 from dpicl_ui.server.doorkeeper import Bodies, Doorkeeper
 from mechanisms.accounting import PrivacyLedger
@@ -117,11 +117,7 @@ _LOCK = "alive"
 
 
 class TemporaryFolder:
-    """The folder for temporary files of this process and of Gradio, locked as long as the process lives.
-
-    Args:
-        base: the parent folder; None for the system's temporary folder.
-    """
+    """The folder for temporary files of this process and of Gradio, locked as long as the process lives."""
 
     def __init__(self, base: Path | None = None) -> None:
         base = base or Path(tempfile.gettempdir())

@@ -6,9 +6,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from dpicl_ui.data.state import Confirmed, DataState
-from dpicl_ui.frame.job import Jobs
-from dpicl_ui.frame.services import Gate
-from dpicl_ui.frame.sessions import Session, State
+from dpicl_ui.frame.handlers import Jobs
+from dpicl_ui.frame.services import Gate, Session, State
 from dpicl_ui.generate.state import GenerateState, Run
 from mechanisms.accounting import fingerprint
 from mechanisms.data.columns import ColumnMapping, LeftOut, breakdown, to_dataset, understood
@@ -36,14 +35,7 @@ NOTHING = "There is nothing to test: write demonstrations in step 3, or load an 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scored:
-    """Figures of a set.
-
-    Attributes:
-        test: rows of the file that no private data set had when they were measured.
-        rows: those of them that are scored.
-        cards: the figures of each arm so far.
-        prototypes: the figure of class prototypes, where they were released.
-    """
+    """Figures of a set on `rows`, out of `test`: the file without rows that a private data set had at that time."""
 
     of: DemoSet
     test: Dataset
@@ -125,9 +117,7 @@ class TestState(State):
     def arms(self, demo_set: DemoSet, model: LanguageModel, elsewhere: bool = False) -> tuple[Arm, ...]:
         """What a set is compared with, and the set itself last, as it is read; public demonstrations are written once.
 
-        Args:
-            model: the one that is here.
-            elsewhere: another one reads. There are public demonstrations then only where the set's writer is here.
+        Where another model reads `elsewhere`, there are public demonstrations only if the set's writer is here.
 
         Raises:
             UsageError: nothing was written, and nothing was chosen either.

@@ -1,24 +1,455 @@
-"""Step 4: what the demonstrations are worth, beside zero-shot and public-only."""
+"""Step 4: what the demonstrations are worth, on typed texts and on a labelled file, here or with another reader."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import closing
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.frame.guard import MODEL, PRIVATE, on
-from dpicl_ui.frame.inputs import drop, text_of
-from dpicl_ui.frame.services import Services
-from dpicl_ui.frame.tree import Tree, Updates, el, notice, panel, spinner
+from dpicl_ui.data.cards import ReadingCard
+from dpicl_ui.data.state import Confirmed, DataState
+from dpicl_ui.frame.handlers import ACCOUNTING, MODEL, PRIVATE, JobControls, Order, Passing, guarded, on
+from dpicl_ui.frame.inputs import PrivateDropdown, drop, number, text_of
+from dpicl_ui.frame.services import Services, Session
+from dpicl_ui.frame.tree import Tree, Updates, budget, el, notice, panel, progress, spinner
 from dpicl_ui.generate.cards import score_card
-from dpicl_ui.test.cards import answers, named_arm, readers, subject
-from dpicl_ui.test.measure import AnotherReader, FileMeasurement, reads
-from dpicl_ui.test.prototypes import PrototypesOffer
-from dpicl_ui.test.state import LARGEST_DEMO_SET, TestState, origin, verified
-from mechanisms.demos.demo_set import loads
-from mechanisms.errors import UsageError
-from mechanisms.evaluation.reader import Classifier, Prediction
+from dpicl_ui.test.cards import accuracies, answers, confusion_figure, headline_of, named_arm, readers, subject
+from dpicl_ui.test.state import (
+    LARGEST_DEMO_SET,
+    Measurements,
+    PrototypesState,
+    Scored,
+    TestState,
+    Wanted,
+    origin,
+    verified,
+)
+from mechanisms.accounting import BudgetSnapshot, Claim, PrivacyLedger, PrivacyTarget, Usage, fingerprint
+from mechanisms.data.headers import guess_columns
+from mechanisms.data.sizes import shared_rows, without_rows
+from mechanisms.data.sources import EXAMPLES, formats_in_words, read_table
+from mechanisms.data.table import Table
+from mechanisms.demos.demo_set import DemoSet, loads
+from mechanisms.errors import StudioError, UsageError
+from mechanisms.evaluation.evaluate import (
+    ClassPrototypes,
+    Progress,
+    PrototypesRequest,
+    Scorecard,
+    evaluate,
+    release_prototypes,
+)
+from mechanisms.evaluation.own_rows import spread
+from mechanisms.evaluation.reader import (
+    Arm,
+    Classifier,
+    LocalReader,
+    Prediction,
+    RemoteReader,
+    read_remotely_in_words,
+    refuse_set_without_promise,
+)
+from mechanisms.inference.models import available_models
+from mechanisms.inference.remote import ChatServer, ServerAddress
+from mechanisms.records import RECORD, Dataset, unit_in_words
+from mechanisms.rounding import rounded_up
+
+_HERE, _ADDRESS = "here", "address"
+_LEAVES = (
+    "The demonstrations and the queries (your questions, and the texts of a test file) leave this machine for that "
+    "address; private rows do not. The key goes with each request, and is kept neither here nor in a file."
+)
+_BAD_KEY = "The key holds characters that no key has: type the key alone."
+_NO_PUBLIC = " Public text would be written by another model than the set's, and is left out."
+_LOADED = "It takes the place of the model that is loaded, and writes too from then on."
+
+
+class AnotherReader:
+    """Components and the choice that they make; `inputs` are what `chosen` reads.
+
+    An address is offered on a server of one owner alone: on a public one, strangers would have it ask for them.
+    """
+
+    def __init__(self, app: Services) -> None:
+        self._app = app
+        choices = [("The model that is loaded here", _HERE)]
+        choices += [("A model behind an address", _ADDRESS)] if app.ledgers.lasting else []
+        with gr.Accordion("Another reader", open=False, elem_classes="card", elem_id="another-reader"):
+            self.who = gr.Radio(choices, value=_HERE, label="Who reads", elem_id="reader", elem_classes="presets")
+            with gr.Column(visible=False) as self.elsewhere:
+                panel(el("p.muted", _LEAVES))
+                self.address = gr.Textbox(
+                    label="Address", placeholder="https://api.example.org/v1", elem_id="reader-address"
+                )
+                self.model = gr.Textbox(label="Model, as the server calls it", elem_id="reader-model")
+                self.key = gr.Textbox(
+                    label="Key, if the server wants one",
+                    type="password",
+                    elem_id="reader-key",
+                    html_attributes=gr.InputHTMLAttributes(autocomplete="off"),
+                )
+            if not app.loader.locked:
+                self._build_local()
+        self.inputs = {self.who, self.address, self.model, self.key}
+        self.who.input(lambda who: gr.Column(visible=who == _ADDRESS), self.who, self.elsewhere, **PRIVATE)
+
+    def _build_local(self) -> None:
+        names = [(each.description, each.name) for each in available_models() if each.available]
+        with gr.Row(elem_classes="actions"):
+            self.name = gr.Dropdown(names, label="Another model of this machine", info=_LOADED, elem_id="reader-name")
+            self.load = gr.Button("Load it", size="sm", elem_id="reader-load")
+        self.there, free = panel(elem_id="reader-there"), {self.load: gr.Button(interactive=True)}
+        on(self.load.click, self._load, self.name, [self.there, self.load], self.there, lambda: free, **MODEL)
+
+    def _load(self, name: str | None) -> Iterator[Updates]:
+        yield {self.load: gr.Button(interactive=False)}
+        for told in self._app.loader.changed(name or ""):
+            yield {self.there: told}
+
+    def chosen(self, values: Mapping[Any, Any], demo_set: DemoSet) -> RemoteReader | None:
+        """The reader elsewhere, made for this press; None where the model that is loaded here reads.
+
+        Raises:
+            UsageError: the set has no privacy claim, or address, model or key cannot be used.
+        """
+        if values[self.who] != _ADDRESS or not self._app.ledgers.lasting:
+            return None
+        key = (values[self.key] or "").strip()
+        if not (key.isascii() and key.isprintable()):
+            raise UsageError(_BAD_KEY)
+        address = ServerAddress.of(values[self.address] or "")
+        reader = RemoteReader(ChatServer(address, values[self.model] or "", key or None))
+        refuse_set_without_promise(demo_set)
+        return reader
+
+
+def reads(demo_set: DemoSet, reader: RemoteReader, arms: tuple[Arm, ...]) -> list[Tree]:
+    complete = not demo_set.demonstrations or any(arm.name == PUBLIC_ONLY for arm in arms)
+    return notice(read_remotely_in_words(demo_set, reader) + ("" if complete else _NO_PUBLIC), "warn")
+
+
+# Test rows that come with the app, for a set that was written from a bundled example.
+
+
+def bundled_rows_for(labels: Collection[str]) -> Path | None:
+    """The bundled test file with exactly these labels, if there is one."""
+    found = (each.test for each in EXAMPLES if each.test and _labels(each.test, each.mapping.label) == set(labels))
+    return next(found, None)
+
+
+@cache
+def _labels(path: Path, column: str) -> frozenset[str]:
+    return frozenset(read_table(path).frame[column])
+
+
+# Measuring.
+
+_TEST_FILE = (
+    f"A file ({formats_in_words()}) that was not used to write the demonstrations. It stays private: read into memory "
+    "only, unless another reader answers."
+)
+_SHARED = (
+    "{count} of its {total} rows are left out: private data sets have them, where spaces, case and punctuation do not "
+    "count, and an accuracy has no noise. How many they are is for your eyes only."
+)
+_NOTHING_LEFT = "Private data sets have every row of this file: bring rows that took no part."
+_MEASURE_AGAIN = (
+    "This file shares rows with a private data set, which was not known when it was measured: measure again."
+)
+_BUNDLED = "Take the test rows of the bundled example"
+
+
+class FileMeasurement:
+    """Components and handlers; made inside the card that shows them."""
+
+    def __init__(self, app: Services, reader: AnotherReader, headline: gr.HTML) -> None:
+        self._app, self._reader, self._headline = app, reader, headline
+        panel(el("h3", "Measure on a labelled file"), el("p.muted", _TEST_FILE))
+        with gr.Row():
+            with gr.Column():
+                self.test_file = drop("upload-test")
+                self.bundled = gr.Button(_BUNDLED, size="sm", visible=False, elem_id="bundled-test")
+            with gr.Column():
+                with gr.Row():
+                    self.text = PrivateDropdown(label="Text", elem_id="test-text")
+                    self.label = PrivateDropdown(label="Label", elem_id="test-label")
+                self.limit = gr.Slider(10, 1000, 100, step=10, label="Test rows, at most", elem_id="limit")
+        self.reading = ReadingCard(app, "test")
+        self.test_notice = panel(elem_id="test-notice")
+        self.job = JobControls(app, Measurements, "Measure", ("measure", "cancel-test", "test-progress"))
+        self.scores = panel(elem_id="scores")
+        self.readers = panel(elem_id="readers")
+        self.confusion = gr.Plot(show_label=False, visible=False, elem_id="confusion", elem_classes="chart")
+        self._wire()
+
+    def _wire(self) -> None:
+        opened, reading = [self.test_file, self.test_notice, self.text, self.label, *self.reading.outputs], self.reading
+        on(self.test_file.upload, self._open_test, self.test_file, opened, self.test_notice)
+        on(self.bundled.click, self._take_bundled, None, opened, self.test_notice)
+        on(reading.use.click, self._read_so, reading.inputs, opened, reading.look)
+        typed = {self.text, self.label, self.limit, *self._reader.inputs}
+        shown = [self.test_notice, *self.about_the_set, *self.job.outputs]
+        measured = on(self.job.start.click, self._measure, typed, shown, self.test_notice, self.job.idle, **MODEL)
+        # Of two values that a handler yields within moments the browser may draw the last alone.
+        measured.then(self._app.bar_after(), None, self._app.bar.html, **PRIVATE)
+        measured.then(self._confused, None, self.confusion, **PRIVATE)
+
+    def _confused(self, request: gr.Request) -> Any:
+        scored = self._app.session(request).of(TestState).scored
+        if scored is None or not scored.complete:
+            return gr.skip()
+        return gr.Plot(confusion_figure(scored.cards[-1], scored.of.labels), visible=True)
+
+    def _open_test(self, upload: str | None, request: gr.Request) -> Updates:
+        if upload is None:
+            return {self.test_notice: []}
+        session = self._app.session(request)
+        before = session.of(TestState).table is not None
+        table, shown, said = self.reading.uploaded(session, upload, "", before)
+        opened = {self.test_notice: said} if table is None else self._opened(table, session)
+        return {self.test_file: None} | shown | opened
+
+    def _read_so(self, request: gr.Request, *said: Any) -> Updates:
+        session = self._app.session(request)
+        table, _, shown = self.reading.again(session, *said)
+        return shown if table is None else shown | self._opened(table, session)
+
+    def _take_bundled(self, request: gr.Request) -> Updates:
+        session = self._app.session(request)
+        tested = session.of(TestState).tested
+        path = bundled_rows_for(tested.labels) if tested else None
+        return self._opened(read_table(path), session) if path else {self.test_notice: []}
+
+    def _opened(self, table: Table, session: Session) -> Updates:
+        state = session.of(TestState)
+        state.table = table
+        text, label = guess_columns(table, state.tested.labels if state.tested else ())
+        rows = " ".join([f"{len(table.frame):,} rows are ready. Check the columns, then measure.", *table.remarks])
+        return {
+            **self.reading.closed(session),
+            self.test_file: None,
+            self.test_notice: notice(rows, "good"),
+            self.text: gr.Dropdown(choices=table.columns, value=text or None),
+            self.label: gr.Dropdown(choices=table.columns, value=label or None),
+        }
+
+    def _measure(self, values: Mapping[Any, Any], request: gr.Request) -> Iterator[Updates]:
+        session = self._app.session(request)
+        state = session.of(TestState)
+        tested = state.classifying
+        test, left_out = state.rows(values[self.text], values[self.label], tested)
+        shared = self._shared(request, test)
+        rest = without_rows(test, shared)
+        if not rest.records:
+            raise UsageError(_NOTHING_LEFT)
+        elsewhere = self._reader.chosen(values, tested)
+        known = [row for row in rest.records if row.label in tested.labels]
+        scored = Scored(tested, rest, tuple(spread(known, int(values[self.limit]))))
+        session.of(Measurements).order(scored)
+        state.show(scored)
+        private = _SHARED.format(count=sum(shared), total=len(test.records)) if any(shared) else ""
+        yield {
+            self.test_notice: notice(" ".join(filter(None, (left_out.sentence, private))), "warn"),
+            **self.emptied(tested),
+            **self.job.working(progress(0, 1, "Writing the public-only demonstrations …")),
+        }
+        yield from self.job.run(request, lambda order: self._measured(state, order, elsewhere))
+        yield from self.add_prototypes(request)
+
+    def _shared(self, request: gr.Request, test: Dataset) -> list[bool]:
+        """For each row, whether a private data set has it."""
+        confirmed = self._app.session(request).of(DataState).confirmed
+        own = fingerprint(confirmed.dataset) if confirmed else None
+        return shared_rows(test, self._app.ledger(request), own)
+
+    def _measured(self, state: TestState, order: Order[Scored], elsewhere: RemoteReader | None) -> Iterator[Updates]:
+        scored, model, passing = order.wanted, self._app.loader.model(), Passing()
+        demo_set = scored.of
+        arms = state.arms(demo_set, model, elsewhere is not None)
+        said = reads(demo_set, elsewhere, arms) if elsewhere else readers(demo_set, model)
+        yield {self.job.bar: progress(0, 1, "Asking the model …"), self.readers: said}
+        for result in evaluate(elsewhere or LocalReader(model), demo_set.template, demo_set.labels, arms, scored.rows):
+            match result:
+                case Progress(done, total) if passing.shown():
+                    yield {self.job.bar: progress(done, total, f"{done} of {total} answers")}
+                case Scorecard():
+                    scored = state.show(replace(scored, cards=(*scored.cards, result)))
+                    yield self._figures(scored)
+            if order.stop.is_set():
+                yield {self.test_notice: notice("Stopped. What was measured so far is shown.", "warn")}
+                return
+
+    def _figures(self, scored: Scored) -> Updates:
+        shown = accuracies(scored.cards, scored.prototypes, scored.of.labels)
+        return {self.scores: shown, self._headline: headline_of(scored.of, scored)}
+
+    def add_prototypes(self, request: gr.Request) -> Iterator[Updates]:
+        """Show class prototypes that were released beside the figures that are there, on the same rows.
+
+        Raises:
+            UsageError: rows of the test file turn out to be private since they were scored.
+        """
+        session = self._app.session(request)
+        state, released = session.of(TestState), session.of(PrototypesState).released
+        scored = state.scored
+        if scored is None or released is None or not scored.complete or not released.covers(scored.of.labels):
+            return
+        if any(self._shared(request, scored.test)):
+            raise UsageError(_MEASURE_AGAIN)
+        found = released.accuracy(scored.rows, scored.of.labels, self._app.embedder.embedder())
+        yield self._figures(state.show(replace(scored, prototypes=found)))
+
+    @property
+    def about_the_set(self) -> list[Any]:
+        """The components of `emptied`."""
+        return [self.scores, self.readers, self.confusion, self._headline, self.bundled]
+
+    def emptied(self, tested: DemoSet | None = None) -> Updates:
+        return {
+            self.scores: [],
+            self.readers: [],
+            self.confusion: gr.Plot(visible=False),
+            self._headline: headline_of(tested, None),
+            self.bundled: gr.Button(visible=bool(tested and bundled_rows_for(tested.labels))),
+        }
+
+
+# Without a language model: class prototypes are charged, released and measured.
+
+_ABOUT = (
+    "An embedding model places every text; a label's prototype is the mean place of your rows with that label, "
+    "released once with noise, and a test row gets the label of the nearest one."
+)
+_WAITING: list[Tree] = [el("p.muted", "This needs the private rows: confirm a data set in step 1 first.")]
+_USERS = " One row of each user counts."
+_NO_ROOM = "The cap does not allow it: choose a smaller epsilon."
+
+
+def price(unit: str, claimed: Claim, after: Usage, now: BudgetSnapshot) -> list[Tree]:
+    cost = f"epsilon {rounded_up(claimed.epsilon, 3)} at delta {claimed.delta:g} for {unit_in_words(unit)}"
+    then = f"The budget then stands at {rounded_up(after.epsilon, 3)} of {now.cap.epsilon:g}." if after.allowed else ""
+    once = "charged once, before any row is read, and spent even if it is stopped."
+    users = "" if unit == RECORD else _USERS
+    return [
+        el("p", el("strong", f"It costs {cost}"), f", {once} {then}{users}".rstrip()),
+        *notice("" if after.allowed else _NO_ROOM, "bad"),
+        *budget(now, claimed.epsilon),
+    ]
+
+
+def paid(released: ClassPrototypes, now: BudgetSnapshot) -> list[Tree]:
+    claimed = released.claim
+    cost = f"Released with epsilon {rounded_up(claimed.epsilon, 3)} at delta {claimed.delta:g}."
+    kept = "Kept while this page is open, and not paid for again; it stands beside the other figures above."
+    return [el("p", el("strong", cost), f" {kept}"), *budget(now)]
+
+
+_EPSILON = 0.5
+_NO_FILE = "Upload a labelled test file first: there would be nothing to measure. Nothing was charged."
+_OTHER_LABELS = "The set under test has labels that the data set of step 1 has not. Nothing was charged."
+_CHANGED = "The data of step 1 has changed. Nothing was charged: look at the price, then press again."
+_NOT_BEGUN = "Stopped. Nothing was charged."
+_STOPPED = "Stopped. It had been charged, so what it costs stays spent."
+_TRY = "Try it"
+
+
+class PrototypesOffer:
+    """Components and handlers; made inside the card that shows them, after the measurement that shows the figures."""
+
+    def __init__(self, app: Services, measurement: FileMeasurement) -> None:
+        self._app, self._measurement = app, measurement
+        panel(el("p.muted", _ABOUT))
+        self.epsilon = gr.Number(
+            _EPSILON, label="Epsilon", info="Less is more private, and noisier.", elem_id="prototypes-epsilon"
+        )
+        self.cost = panel(*_WAITING, elem_id="prototypes-cost")
+        self.notice = panel(elem_id="prototypes-notice")
+        ids = ("prototypes-start", "prototypes-stop", "prototypes-progress")
+        self.job = JobControls(app, PrototypesState, _TRY, ids, startable=False)
+        self._wire()
+
+    def _wire(self) -> None:
+        self._look_up: dict[str, Any] = {
+            "fn": guarded(self.cost)(self._look),
+            "inputs": self.epsilon,
+            "outputs": [self.cost, self.job.start],
+            "trigger_mode": "always_last",
+            **ACCOUNTING,
+            **PRIVATE,
+        }
+        gr.on([self._app.bar.html.change, self.epsilon.blur, self.epsilon.submit], **self._look_up)
+        measured, shown = self._measurement, [self.notice, *self.job.outputs]
+        ordered = on(self.job.start.click, self._order, self.epsilon, shown, self.notice)
+        released = on(ordered.then, self._release, None, shown, self.notice, self.job.idle, **MODEL)
+        shown = [measured.test_notice, *measured.about_the_set]
+        self.follow(on(released.then, measured.add_prototypes, None, shown, measured.test_notice, **MODEL))
+
+    def follow(self, ended: gr.events.Dependency) -> None:
+        ended.then(**self._look_up)
+
+    def _look(self, epsilon: Any, request: gr.Request) -> Updates:
+        session, ledger = self._app.session(request), self._app.ledger(request)
+        confirmed, state = session.of(DataState).confirmed, session.of(PrototypesState)
+        if confirmed is None:
+            return {self.cost: _WAITING, self.job.start: gr.Button(_TRY, interactive=False)}
+        name, unit = confirmed.dataset.name, confirmed.dataset.unit
+        now = ledger.snapshot(name, unit)
+        if (released := state.released) is not None:
+            return {self.cost: paid(released, now), self.job.start: gr.Button("Released", interactive=False)}
+        try:
+            wanted = _request(confirmed, epsilon)
+            claimed = wanted.claim()
+            after = ledger.forecast(name, unit, wanted.event, claimed)
+        except StudioError as error:
+            return {self.cost: notice(str(error)), self.job.start: gr.Button(_TRY, interactive=False)}
+        words = f"{_TRY} for epsilon {rounded_up(claimed.epsilon, 3)}"
+        free = after.allowed and not state.busy
+        return {self.cost: price(unit, claimed, after, now), self.job.start: gr.Button(words, interactive=free)}
+
+    def _order(self, epsilon: Any, request: gr.Request) -> Updates:
+        session = self._app.session(request)
+        confirmed, test = session.of(DataState).needed, session.of(TestState)
+        tested = test.classifying
+        if test.table is None:
+            raise UsageError(_NO_FILE)
+        if not set(tested.labels) <= set(confirmed.dataset.labels):
+            raise UsageError(_OTHER_LABELS)
+        session.of(PrototypesState).order(Wanted(confirmed, _request(confirmed, epsilon)))
+        return {self.notice: [], **self.job.working([])}
+
+    def _release(self, request: gr.Request) -> Iterator[Updates]:
+        """Charge the ledger, read the rows, and release; closing the tab stops it."""
+        session, ledger = self._app.session(request), self._app.ledger(request)
+        yield from self.job.run(request, lambda order: self._reading(session, order, ledger))
+
+    def _reading(self, session: Session, order: Order[Wanted], ledger: PrivacyLedger) -> Iterator[Updates]:
+        yield {self.job.bar: spinner("Waiting for the embedding model …")}
+        wanted, embedder, passing = order.wanted, self._app.embedder.embedder(), Passing()
+        order.check(_NOT_BEGUN)
+        if wanted.confirmed is not session.of(DataState).confirmed:
+            raise UsageError(_CHANGED)
+        with closing(release_prototypes(wanted.confirmed.dataset, wanted.request, embedder, ledger)) as events:
+            for event in events:
+                match event:
+                    case Progress(done, total):
+                        order.check(_STOPPED)
+                        if passing.shown():
+                            share = done / total if total else 1.0
+                            yield {self.job.bar: progress(done, total, f"{share:.0%} of the rows read")}
+                    case ClassPrototypes():
+                        session.of(PrototypesState).keep(wanted, event)
+        yield {self.notice: notice("The class prototypes are released.", "good")}
+
+
+def _request(confirmed: Confirmed, epsilon: Any) -> PrototypesRequest:
+    """A release at a delta that follows from the data set's public sizes."""
+    target = PrivacyTarget(number("Epsilon", epsilon), confirmed.usual_delta)
+    return PrototypesRequest(target, len(confirmed.sizes))
 
 
 class EvaluationStep:

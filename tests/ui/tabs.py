@@ -1,4 +1,4 @@
-"""A tab as it is after a curator's choices, made without a page."""
+"""A tab as it is after a curator's choices, made without a page, and what stands in a tree of the page."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pandas as pd
 
 from dpicl_ui.data.state import Confirmed, DataState
 from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
-from dpicl_ui.frame.services import Services, StepBar
-from dpicl_ui.frame.sessions import CuratorLedger, Session, Sessions
+from dpicl_ui.frame.services import CuratorLedger, Services, Session, Sessions, StepBar
+from dpicl_ui.frame.tree import Tree
 from dpicl_ui.generate.state import GenerateState, Made
 from dpicl_ui.page import PLACES
 from dpicl_ui.privacy.state import Planned, PrivacyState
@@ -84,3 +84,23 @@ def write(session: Session, demo_set: DemoSet, of: Dataset) -> None:
 def downloaded(sink: dict[str, Any]) -> str:
     """The text of the file that the browser is told to save."""
     return base64.b64decode(sink["bytes"]).decode()
+
+
+# What stands in a tree of the page.
+
+
+def text_of(tree: Tree | list[Tree]) -> str:
+    """All its text."""
+    if isinstance(tree, str):
+        return tree
+    children = tree if isinstance(tree, list) else tree["children"]
+    return " ".join(text_of(child) for child in children)
+
+
+def tags(tree: Tree | list[Tree]) -> set[str]:
+    """The tags of all its elements."""
+    if isinstance(tree, str):
+        return set()
+    if isinstance(tree, list):
+        return set().union(*map(tags, tree))
+    return {tree["tag"]}.union(*map(tags, tree["children"]))

@@ -21,14 +21,16 @@ from mechanisms.demos.signature import digest
 from mechanisms.rounding import rounded_up
 from mechanisms.runs.run_file import from_lines
 from mechanisms.runs.verification import verify
-from tests.ui.accessible import beyond_their_boxes, by_keys, findings
 from tests.ui.visit import (
     HOSTILE,
     SLOW,
     Journey,
+    beyond_their_boxes,
+    by_keys,
     by_token,
     confirm_data,
     fill,
+    findings,
     planned,
     port_of,
     press,
@@ -191,8 +193,9 @@ def look_back(page: Page, seen: Journey) -> None:
         page.click("#save-run")
     seen.run = seen.folder / "run.jsonl"
     download.value.save_as(seen.run)
+    page.click("#steps .stepper:nth-child(1)")
     with page.expect_file_chooser() as chooser:
-        page.click("#load-run")
+        page.click("#look-again")
     chooser.value.set_files(seen.run)
     page.wait_for_selector("#run-notice:has-text('A saved run')")
     page.wait_for_selector("#save-run", state="hidden")

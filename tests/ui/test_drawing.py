@@ -17,7 +17,7 @@ from playwright.sync_api import sync_playwright
 
 from dpicl_ui.data.cards import counted, label_counts, preview_table
 from dpicl_ui.export import certificate
-from dpicl_ui.frame.sessions import Session
+from dpicl_ui.frame.services import Session
 from dpicl_ui.generate.cards import MANY, finished, listed
 from dpicl_ui.test.cards import confusion_figure, subject
 from mechanisms.data.columns import Breakdown, Inspection
@@ -28,8 +28,7 @@ from mechanisms.runs.events import DemoCompleted
 from mechanisms.runs.view import RunView
 from tests.conftest import ROOT
 from tests.ui.generate.recording import HOSTILE, demo_set
-from tests.ui.tabs import confirm
-from tests.ui.trees import tags, text_of
+from tests.ui.tabs import confirm, tags, text_of
 from tests.ui.visit import ARGUMENTS, CHROMIUM
 
 SCRIPTS = sorted(path for path in (ROOT / "dpicl_ui").rglob("*.js"))

@@ -14,15 +14,14 @@ import pytest
 
 from dpicl_ui import budget
 from dpicl_ui.budget import BudgetPanel, gate
-from dpicl_ui.frame.sessions import Session, Sessions
+from dpicl_ui.frame.services import Session, Sessions
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Fingerprint, PrivacyLedger, claim
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed, Gaussian
 from mechanisms.rounding import rounded_up
-from tests.ui.privacy.test_form import DATASET
-from tests.ui.tabs import confirm, downloaded, in_page, planned, services
-from tests.ui.trees import text_of
+from tests.ui.privacy.test_step import DATASET
+from tests.ui.tabs import confirm, downloaded, in_page, planned, services, text_of
 
 EVENT = Composed("label", (("a", (Gaussian(4.0),)), ("b", (Gaussian(5.0),))))
 SESSIONS = Sessions()
@@ -119,13 +118,3 @@ def test_the_file_holds_every_run_and_the_page_the_newest(place: Place, monkeypa
     rows = list(csv.DictReader(io.StringIO(place.saved())))
     assert [row["run"] for row in rows] == [f"run {number}." for number in range(5)]
     assert {row["data_set"] for row in rows} == {"'=1+1"}
-
-
-def test_a_later_cap_is_called_a_new_promise(place: Place):
-    place.spend("clinic")
-    assert "Fixed before" in place.words(place.look(), place.step.caps)
-    with place.ledger.transaction() as database:
-        database.execute("INSERT INTO caps VALUES ('clinic', 'record', 12.0, 1e-4, '2999-01-01T00:00:00+00:00')")
-    shown = place.words(place.look(), place.step.caps)
-    assert "epsilon 12" in shown
-    assert "new promise" in shown

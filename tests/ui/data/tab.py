@@ -10,7 +10,7 @@ from typing import Any
 from dpicl_ui.data.cards import DECLARE
 from dpicl_ui.data.state import DataState
 from dpicl_ui.data.step import DataStep
-from dpicl_ui.frame.sessions import CuratorLedger, Sessions
+from dpicl_ui.frame.services import CuratorLedger, Sessions
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.asking import Asked
 from tests.ui.tabs import in_page, services

@@ -1,26 +1,35 @@
-"""What handlers leave behind: no file, no private text in a log, and reasons for closed steps."""
+"""What handlers leave behind: no file and no private text in a log; long jobs; and the page before a press."""
 
 from __future__ import annotations
 
+import ast
+import asyncio
 import logging
+from collections.abc import Iterator
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import gradio as gr
 import pytest
+from gradio.blocks import BlockContext
 
-from dpicl_ui.frame.guard import guarded
+from dpicl_ui.frame.handlers import JobControls, Jobs, Order, guarded
 from dpicl_ui.frame.inputs import PrivateCheckboxGroup, PrivateDropdown, taken
-from dpicl_ui.frame.services import StepBar
-from dpicl_ui.frame.sessions import Session
-from dpicl_ui.page import PLACES
+from dpicl_ui.frame.internals import RELEASE
+from dpicl_ui.frame.model_loader import ModelLoader
+from dpicl_ui.frame.services import CuratorLedger, Session, StepBar
+from dpicl_ui.page import PLACES, build
 from dpicl_ui.test.state import verified
-from mechanisms.errors import DataError
+from mechanisms.accounting import PrivacyLedger
+from mechanisms.errors import DataError, UsageError
 from mechanisms.records import Demonstration
+from tests.conftest import ROOT
 from tests.ui.generate.recording import demo_set
-from tests.ui.privacy.test_form import DATASET
-from tests.ui.tabs import write
-from tests.ui.trees import text_of
+from tests.ui.privacy.test_step import DATASET
+from tests.ui.tabs import in_page, services, text_of, write
 
 SECRET = "the patient is Canary Q. Person"
 
@@ -151,3 +160,173 @@ def test_a_choice_that_came_late_is_dropped_without_a_word_of_what_there_is(made
     assert choice.preprocess([SECRET] if group else SECRET) == ([SECRET] if group else SECRET)
     assert choice.get_block_name() == ("checkboxgroup" if group else "dropdown")
     assert SECRET not in caplog.text
+
+
+# Long jobs of a tab: ordered once, at work once, stopped by the tab's own button, and free again however they end.
+
+
+class Counts(Jobs[int]):
+    """Count up to the wanted number, which is not 13."""
+
+    def refuse(self, wanted: int) -> None:
+        if wanted == 13:
+            raise UsageError("not 13")
+
+
+class OtherCounts(Jobs[int]):
+    """Another kind."""
+
+
+TAB: Any = SimpleNamespace(session_hash="one", username=None)
+NEXT: Any = SimpleNamespace(session_hash="two", username=None)
+
+
+@pytest.fixture
+def controls() -> JobControls[int]:
+    return in_page(lambda: JobControls(services(), Counts, "Count", ("a", "b", "c")))
+
+
+def counting(order: Order[int]) -> Iterator[Any]:
+    for number in range(order.wanted):
+        order.check("stopped")
+        yield {"number": number}
+
+
+def jobs(controls: JobControls[int], tab: Any = TAB) -> Counts:
+    return controls._app.session(tab).of(Counts)
+
+
+def test_an_order_is_worked_off_once(controls: JobControls[int]):
+    jobs(controls).order(3)
+    assert [each["number"] for each in controls.run(TAB, counting)] == [0, 1, 2]
+    assert list(controls.run(TAB, counting)) == []
+
+
+def test_the_last_of_two_orders_counts_and_none_is_taken_while_one_is_at_work(controls: JobControls[int]):
+    jobs(controls).order(5)
+    jobs(controls).order(2)
+    running = controls.run(TAB, counting)
+    next(running)
+    assert jobs(controls).busy
+    with pytest.raises(UsageError, match="wait"):
+        jobs(controls).order(1)
+    assert len(list(running)) == 1
+    assert not jobs(controls).busy
+    jobs(controls).order(1)
+
+
+@pytest.mark.parametrize("how", ["button", "tab"])
+def test_a_stop_ends_it_at_its_next_step_and_another_can_be_ordered(controls: JobControls[int], how: str):
+    jobs(controls).order(5)
+    running = controls.run(TAB, counting)
+    next(running)
+    if how == "button":
+        controls.halt(TAB)
+    else:
+        jobs(controls).close()
+    with pytest.raises(UsageError, match="stopped"):
+        next(running)
+    jobs(controls).order(1)
+    assert len(list(controls.run(TAB, counting))) == 1, "the stop was meant for the job before"
+
+
+def test_a_stop_reaches_no_other_tab_and_no_other_kind(controls: JobControls[int]):
+    for tab in (TAB, NEXT):
+        jobs(controls, tab).order(2)
+    others = controls._app.session(TAB).of(OtherCounts)
+    others.order(2)
+    controls.halt(TAB)
+    with others.taken() as other:
+        assert not other.stop.is_set()
+    assert len(list(controls.run(NEXT, counting))) == 2
+
+
+@pytest.mark.parametrize("ending", ["closed", "failed"])
+def test_however_it_ends_the_steps_are_closed_and_it_is_free_again(controls: JobControls[int], ending: str):
+    told: list[str] = []
+
+    def steps(order: Order[int]) -> Iterator[Any]:
+        try:
+            yield {"number": 0}
+            raise RuntimeError
+        finally:
+            told.append("recorded")
+
+    jobs(controls).order(1)
+    running: Any = controls.run(TAB, steps)
+    next(running)
+    if ending == "closed":  # what Gradio does for a tab that is gone
+        running.close()
+    else:
+        with pytest.raises(RuntimeError):
+            next(running)
+    assert told == ["recorded"]
+    assert not jobs(controls).busy
+
+
+# The page before anything was pressed: programs are offered nothing, and what is told by calls of their own.
+
+
+def page_at(home: Path) -> gr.Blocks:
+    async def made() -> gr.Blocks:
+        return build(CuratorLedger(PrivacyLedger(home)), ModelLoader("none"))
+
+    return asyncio.run(made())
+
+
+def test_programs_are_offered_no_handler_of_the_page(tmp_path):
+    made = page_at(tmp_path)
+    assert made.get_api_info() == {"named_endpoints": {}, "unnamed_endpoints": {}}
+    assert {each.api_visibility for each in made.fns.values()} == {"private"}
+
+
+def test_no_layout_is_hidden_in_a_way_that_gradio_shows(tmp_path):
+    """A column that is "hidden" from the start is drawn: its buttons would stand there before there is a run."""
+    layouts = [each for each in page_at(tmp_path).blocks.values() if isinstance(each, BlockContext)]
+    assert any(getattr(each, "visible", True) is False for each in layouts)
+    assert [each.elem_id for each in layouts if getattr(each, "visible", True) == "hidden"] == []
+
+
+def test_progress_is_written_to_the_one_component_that_the_browser_finds_first(tmp_path):
+    made = page_at(tmp_path)
+    written = {each._id for handler in made.fns.values() for each in handler.show_progress_on or handler.outputs}
+    assert [made.blocks[each].elem_id for each in written] == ["model-status"]
+    assert {handler.show_progress for handler in made.fns.values() if handler.fn} == {"hidden"}
+
+
+def test_a_press_is_answered_at_once_and_the_run_it_begins_waits_in_the_models_queue(tmp_path: Path):
+    page = page_at(tmp_path)
+    [button] = [each for each in page.blocks.values() if each.elem_id == "generate"]
+    [press] = [each for each in page.fns.values() if (button._id, "click") in each.targets]
+    assert not press.queue
+    begins = {(each._id, "change") for each in press.outputs}
+    runs = [each for each in page.fns.values() if begins & set(each.targets)]
+    assert [(each.queue, each.concurrency_id, each.trigger_mode) for each in runs] == [(True, "model", "once")]
+    assert max(len(each.inputs) for each in runs) > 10
+
+
+# Gradio's insides.
+
+
+HOME = ROOT / "dpicl_ui/frame/internals.py"
+INSIDES = {"fns", "blocks", "state_holder", "show_progress_on", "default_config"}
+"""Attributes of a page that Gradio does not document."""
+
+
+def of_gradio(path: Path) -> set[str]:
+    """What a file takes from inside Gradio: its modules, and attributes of a page."""
+    nodes = [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    modules = {each.name for node in nodes if isinstance(node, ast.Import) for each in node.names}
+    modules |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+    attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    return {each for each in modules if each.startswith("gradio.")} | attributes & INSIDES
+
+
+def test_the_release_of_gradio_is_the_one_that_its_insides_were_read_in():
+    assert version("gradio").startswith(f"{RELEASE}."), f"read {HOME.name} against this release, then change its name"
+
+
+def test_one_file_names_gradios_insides():
+    used = {path: found for path in [ROOT / "app.py", *(ROOT / "dpicl_ui").rglob("*.py")] if (found := of_gradio(path))}
+    assert used.pop(HOME) >= {"gradio.routes", "state_holder"}
+    assert used == {}

@@ -21,8 +21,7 @@ from mechanisms.runs.stage import Speed
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import HOSTILE
-from tests.ui.tabs import in_page, services
-from tests.ui.trees import tags, text_of
+from tests.ui.tabs import in_page, services, tags, text_of
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dpicl_ui.frame.model_loader import Loaded, ModelLoader
-from dpicl_ui.frame.sessions import CuratorLedger, Ledgers, Session, Sessions, TabLedgers
+from dpicl_ui.frame.services import CuratorLedger, Ledgers, Session, Sessions, TabLedgers
 from dpicl_ui.generate.replay import own_run
 from dpicl_ui.generate.state import GenerateState
 from dpicl_ui.generate.step import GenerateStep
@@ -28,8 +28,7 @@ from mechanisms.runs.spec import RunSpec
 from mechanisms.runs.stage import Speed
 from mechanisms.runs.stages.vote import VotesReleased
 from tests.toy_embedder import ToyEmbedder
-from tests.ui.tabs import confirm, in_page, services
-from tests.ui.trees import text_of
+from tests.ui.tabs import confirm, in_page, services, text_of
 from tests.word_model import WordModel
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("any_text_passes")]

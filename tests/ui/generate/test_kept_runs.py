@@ -9,16 +9,15 @@ import pytest
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.export import WITHOUT_DEMONSTRATIONS, ExportStep
-from dpicl_ui.frame.sessions import CuratorLedger, TabLedgers
-from dpicl_ui.generate import kept_runs as module
+from dpicl_ui.frame.services import CuratorLedger, TabLedgers
+from dpicl_ui.generate import runner as module
 from dpicl_ui.generate.replay import own_recording, own_run
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.accounting import Cap
 from mechanisms.runs.events import ENDS, PrivateDiagnostics
 from mechanisms.runs.run_file import line_of
 from tests.ui.generate.test_cut_off import SPEC, App, at_once, until, whole
-from tests.ui.tabs import in_page, services
-from tests.ui.trees import text_of
+from tests.ui.tabs import in_page, services, text_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("any_text_passes")]
 

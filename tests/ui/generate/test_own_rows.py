@@ -9,8 +9,8 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from dpicl_ui.frame.sessions import Session
-from dpicl_ui.generate.own_rows import OwnRows
+from dpicl_ui.frame.services import Session
+from dpicl_ui.generate.replay import OwnRows
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.columns import to_dataset
 from mechanisms.data.sizes import COMPARED
@@ -18,8 +18,7 @@ from mechanisms.data.sources import EXAMPLES, read_table
 from mechanisms.records import Dataset, Demonstration, Record
 from tests.evaluation.test_own_rows import SET, data
 from tests.toy_embedder import ToyEmbedder
-from tests.ui.tabs import confirm, in_page, services, write
-from tests.ui.trees import text_of
+from tests.ui.tabs import confirm, in_page, services, text_of, write
 
 
 class Card:

@@ -11,7 +11,7 @@ import pytest
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
-from dpicl_ui.frame.sessions import Session
+from dpicl_ui.frame.services import Session
 from dpicl_ui.generate import step
 from dpicl_ui.generate.runner import Runner
 from dpicl_ui.generate.state import GenerateState, Made, gate

@@ -24,16 +24,15 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from dpicl_ui import page as page_module
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.model_loader import Loaded, ModelLoader
-from dpicl_ui.frame.sessions import CuratorLedger, Sessions
+from dpicl_ui.frame.services import CuratorLedger, Sessions
 from dpicl_ui.frame.theme import look
-from dpicl_ui.generate.kept_runs import KeptRuns
+from dpicl_ui.generate.runner import KeptRuns
 from dpicl_ui.page import build
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.runs.stage import Speed
 from mechanisms.runs.text import Gate
-from tests.ui.accessible import findings
 from tests.ui.test_browser import messages, write_csv
-from tests.ui.visit import ARGUMENTS, CHROMIUM, SLOW, Journey, free_port, plan_by_token, press, step, watch
+from tests.ui.visit import ARGUMENTS, CHROMIUM, SLOW, Journey, findings, free_port, plan_by_token, press, step, watch
 from tests.word_model import WordModel
 
 pytestmark = pytest.mark.slow

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from dpicl_ui.frame.sessions import Sessions
+from dpicl_ui.frame.services import Sessions
 from dpicl_ui.frame.tree import Tree
 from dpicl_ui.test.state import PrototypesState, Scored, TestState
 from dpicl_ui.test.step import EvaluationStep
@@ -17,8 +17,7 @@ from mechanisms.demos.demo_set import DemoSet
 from mechanisms.records import Dataset, Demonstration, Record
 from tests.toy_embedder import ToyEmbedder
 from tests.ui.generate.recording import demo_set
-from tests.ui.tabs import confirm, in_page, services, write
-from tests.ui.trees import text_of
+from tests.ui.tabs import confirm, in_page, services, text_of, write
 from tests.word_model import WordModel
 
 LABELS = ("News", "Sport")

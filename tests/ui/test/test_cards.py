@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpicl_ui.frame.sessions import Session
+from dpicl_ui.frame.services import Session
 from dpicl_ui.frame.tree import Tree
 from dpicl_ui.generate.cards import score_card
 from dpicl_ui.generate.state import GenerateState
@@ -18,10 +18,9 @@ from mechanisms.evaluation.evaluate import PRIVATE, Accuracy, Scorecard
 from mechanisms.evaluation.reader import Prediction
 from mechanisms.records import Demonstration
 from tests.ui.generate.recording import HOSTILE, demo_set
-from tests.ui.tabs import write
+from tests.ui.tabs import tags, text_of, write
 from tests.ui.test.tab import LETTERS, bars
 from tests.ui.test_drawing import scorecard
-from tests.ui.trees import tags, text_of
 from tests.word_model import WordModel
 
 SET = demo_set(Demonstration("one", "News"))
