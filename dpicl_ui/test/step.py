@@ -34,7 +34,7 @@ from mechanisms.data.headers import guess_columns
 from mechanisms.data.sizes import shared_rows, without_rows
 from mechanisms.data.sources import EXAMPLES, formats_in_words, read_table
 from mechanisms.data.table import Table
-from mechanisms.demos.demo_set import DemoSet, loads
+from mechanisms.demos.demo_set import PUBLIC_ONLY, DemoSet, loads
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.evaluation.evaluate import (
     ClassPrototypes,
