@@ -1,6 +1,6 @@
 // How noisy a run would be: bars of what the model expects without any row, with noise that is drawn here, once, and
 // grows and shrinks with the slider of epsilon. `props.value`: see privacy/noise.py, or null.
-element.classList.add("picture", "noise");
+element.classList.add("noise");
 element.setAttribute("role", "group");
 element.setAttribute("aria-label", "So noisy would it be");
 const uniform = () => 1 - Math.random(); // never 0

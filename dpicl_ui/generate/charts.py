@@ -14,7 +14,6 @@ from mechanisms.runs.stages.openings import OpeningsReleased
 from mechanisms.runs.stages.vote import Ballot, VotesReleased
 from mechanisms.runs.view import RunView, Writing
 from mechanisms.sampling import SamplingPlan
-from mechanisms.steps.mechanism import Picture
 
 # The stages in a row, and what is being asked of the data now.
 
@@ -195,55 +194,6 @@ def _parameters(view: RunView) -> dict[str, Any]:
     parameters = view.demo_set.certificate.parameters if view.demo_set else {}
     written: dict[str, Any] = parameters.get("written", parameters)
     return written
-
-
-# What a run's mechanism does, in a picture of its own, drawn by `assets/picture.js`; see `TokenMechanism.picture`.
-
-_CLEAN = ("key-before", "mean of the rows: for your eyes only"), ("key-clean", "the same, clipped")
-
-
-def picture_card(view: RunView) -> dict[str, Any] | None:
-    """Everything that the picture draws; None where there is none.
-
-    Returns:
-        title, axis (words), legend (pairs of a sign's class and words), zero (place of nothing), and lines: each with
-        words, token (whether these are a token), note, pale, spans, marks, and clean, the curator's two values, or
-        None. Places are shares of the width, 0 to 1.
-    """
-    writing = view.shown
-    if not writes(view) or writing is None or not writing.released or view.plan is None:
-        return None
-    picture = view.plan.mechanism.picture(writing.released)
-    return _drawn(picture, writing) if picture else None
-
-
-def _drawn(picture: Picture, writing: Writing) -> dict[str, Any]:
-    private = writing.private.clipped if writing.private else None
-    candidates = [each.candidate for each in picture.lines]
-    clean = [None if private is None or each is None else [side[each] for side in private] for each in candidates]
-    names = [visible(each) for each in writing.token.candidates] if writing.token else []
-    places = [0.0, picture.upto, *(at for pair in clean if pair for at in pair)]
-    places += [at for line in picture.lines for at in (*line.marks, *(end for span in line.spans for end in span))]
-    axis = Axis.of(places)
-    signs = [("key-noisy", picture.span), ("key-public", picture.mark), *(_CLEAN if private else ())]
-    return {
-        "title": picture.title,
-        "axis": picture.axis,
-        "legend": [[kind, words] for kind, words in signs if words],
-        "zero": axis.share(0.0),
-        "lines": [
-            {
-                "words": names[line.candidate] if names and line.candidate is not None else line.words,
-                "token": line.candidate is not None,
-                "note": line.note,
-                "pale": line.pale,
-                "spans": [[axis.share(start), axis.share(end)] for start, end in line.spans],
-                "marks": [axis.share(at) for at in line.marks],
-                "clean": [axis.share(at) for at in pair] if pair else None,
-            }
-            for line, pair in zip(picture.lines, clean, strict=True)
-        ],
-    }
 
 
 # Noisy counts as bars, each with the noise to either side of it: openings and votes.

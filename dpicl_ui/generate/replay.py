@@ -20,7 +20,6 @@ from dpicl_ui.generate.cards import other_releases, score_of_run
 from dpicl_ui.generate.charts import (
     live,
     openings_card,
-    picture_card,
     stages_card,
     visible,
     vote_card,
@@ -86,7 +85,6 @@ def screens(view: RunView) -> dict[str, Any]:
         "openings": openings_card(view),
         "live": live(view) if writes(view) else None,
         "votes": vote_card(view),
-        "picture": picture_card(view),
         "own-score": [*score_of_run(view), *other_releases(view)],
     }
 

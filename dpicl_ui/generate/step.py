@@ -88,11 +88,10 @@ class GenerateStep:
             self.openings = panel(elem_id="openings")
             self.screen = drawn("live.js", live(RunView()), elem_id="live")
             self.votes = panel(elem_id="votes")
-            self.picture = drawn("picture.js", None, elem_id="picture")
             self.replay = Replay()
         with gr.Column(elem_classes="card public"):
             self.score = panel(elem_id="own-score")
-        self._shows = (self.stages, self.openings, self.screen, self.votes, self.picture, self.score)
+        self._shows = (self.stages, self.openings, self.screen, self.votes, self.score)
         self.own_rows = OwnRows(self._app)
         with gr.Column(elem_classes="card private switch"):
             self.curator = gr.Checkbox(label=_CURATOR, info=_CURATOR_INFO, elem_id="curator")

@@ -134,18 +134,14 @@ class TokenReleased:
 
 @plain(frozen=True)
 class PrivateDiagnostics:
-    """For the curator's screen only: the values under a demonstration's last released token, without noise.
-
-    Attributes:
-        clean: the sum of the rows' distributions, in rows.
-        clipped: mean of the rows before and after they were clipped; None where the mechanism clips none.
+    """For the curator's screen only: under a demonstration's last released token, the sum of the rows' distributions
+    without noise, in rows (`clean`).
     """
 
     label: str
     number: int
     step: int
     clean: tuple[float, ...]
-    clipped: tuple[tuple[float, ...], tuple[float, ...]] | None = None
 
 
 @dataclass(frozen=True, config=LINE)

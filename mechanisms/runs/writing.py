@@ -252,9 +252,8 @@ class DemonstrationWriter:
             token=int(columns[release.index]),
         )
         if self._curator and self._plan.mechanism.uses_private_rows:
-            clean, found = distributions.probabilities().sum(axis=0), self._plan.mechanism.clipped(distributions)
-            clipped = (tuple(found[0].tolist()), tuple(found[1].tolist())) if found else None
-            yield PrivateDiagnostics(self.label, self.key[1], self.charged, tuple(clean.tolist()), clipped)
+            clean = distributions.probabilities().sum(axis=0)
+            yield PrivateDiagnostics(self.label, self.key[1], self.charged, tuple(clean.tolist()))
 
 
 def groups(

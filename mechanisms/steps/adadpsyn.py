@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.privacy_events import Gaussian, Poisson, PrivacyEvent
 from mechanisms.sampling import Compose, SamplingPlan, sensitivity
 from mechanisms.steps.distributions import TokenDistributions, TokenRelease
-from mechanisms.steps.mechanism import Line, Norm, Picture, Sensitivity
+from mechanisms.steps.mechanism import Norm, Sensitivity
 from mechanisms.steps.noisy_vector import NoisyVector
 
 GRID = 2.0**24
@@ -183,19 +182,6 @@ class AdaDPSyn(NoisyVector):
     def longest_trail(self) -> int:
         """A pair for each refinement."""
         return self.refinements
-
-    def picture(self, released: Sequence[Any]) -> Picture:
-        """The balls that were tried at the last token."""
-        last, ball = released[-1], INITIAL_RADIUS
-        rows = sum(last.public)
-        lines = [Line("All distributions", spans=((0.0, ball),), note=f"{ball:.2f}")]
-        for number, (reach, covered) in enumerate(last.trail, 1):
-            taken = self._taken(ball, reach, covered, rows)
-            note = f"{reach:.2f}: {covered:.0f} rows{'' if taken else ', not taken'}"
-            lines.append(Line(f"Ball {number}", spans=((0.0, reach),), note=note, pale=not taken))
-            ball = reach if taken else ball
-        asked = f"taken from {self.coverage * rows:.0f} rows on, counted with noise"
-        return Picture("The ball", tuple(lines), f"radius; {asked}. The smaller the ball, the less noise")
 
 
 def _on_simplex(scores: Floats) -> Floats:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from mechanisms.discovery import parameter
 from mechanisms.noise import Floats, Integers
 from mechanisms.steps.distributions import TokenDistributions, to_lattice
-from mechanisms.steps.mechanism import Line, Picture, below_largest, likeliest
 from mechanisms.steps.softmax_draw import SoftmaxDraw
 
 _LOWEST = -1e4
@@ -66,30 +64,6 @@ class BlendedLogits(SoftmaxDraw):
         private = to_lattice(self._clipped(distributions.unit_logits())).sum(axis=0)
         public = distributions.expected_rows * to_lattice(self._clipped(distributions.public))
         return np.asarray(private + public, dtype=np.int64)
-
-    def picture(self, released: Sequence[Any]) -> Picture:
-        """The public row's logits below its largest, before and after clipping."""
-        public = released[-1].public
-        logits = below_largest(public)
-        lowest = -2 * self.clip
-        lines = (
-            Line(candidate=i, spans=((lowest, max(lowest, logits[i])),), marks=(logits[i],), note=f"{logits[i]:.1f}")
-            for i in likeliest(public)
-        )
-        return Picture(
-            "Clipped logits",
-            tuple(lines),
-            f"below a row's largest; what is lower than {lowest:.3g} is raised to there",
-            "public logits, clipped",
-            "before clipping",
-        )
-
-    def clipped(self, distributions: TokenDistributions) -> tuple[Floats, Floats] | None:
-        logits = distributions.unit_logits()
-        if not len(logits):
-            return None
-        below = np.maximum(logits - logits.max(axis=1, keepdims=True), _LOWEST)
-        return below.mean(axis=0), np.maximum(below, -2 * self.clip).mean(axis=0)
 
 
 MECHANISM = BlendedLogits

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from mechanisms.discovery import parameter
-from mechanisms.noise import Floats, Integers
+from mechanisms.noise import Integers
 from mechanisms.steps.distributions import TokenDistributions, to_lattice
-from mechanisms.steps.mechanism import Line, Picture, below_largest, likeliest
 from mechanisms.steps.softmax_draw import SoftmaxDraw
 
 _FLOOR = -1e4
@@ -65,38 +63,6 @@ class DifferenceClipping(SoftmaxDraw):
         private = to_lattice(differences + self.clip).sum(axis=0)
         shifted = np.maximum(public - public.max(), _FLOOR)
         return np.asarray(private + distributions.expected_rows * to_lattice(shifted), dtype=np.int64)
-
-    def picture(self, released: Sequence[Any]) -> Picture:
-        """How far the rows can pull each candidate from its public logit."""
-        public = released[-1].public
-        logits = below_largest(public)
-        lines = (
-            Line(
-                candidate=i,
-                spans=((logits[i] - self.clip, logits[i] + self.clip),),
-                marks=(logits[i],),
-                note=f"{logits[i]:.1f}",
-            )
-            for i in likeliest(public)
-        )
-        return Picture(
-            "Clipped differences",
-            tuple(lines),
-            f"logits below the largest public one; all rows together pull by {self.clip:.3g} at most",
-            "how far the rows can pull",
-            "public logit",
-        )
-
-    def clipped(self, distributions: TokenDistributions) -> tuple[Floats, Floats] | None:
-        """Where the rows would pull, and where they do."""
-        logits, public = distributions.unit_logits(), distributions.public
-        if not len(logits):
-            return None
-        with np.errstate(over="ignore"):
-            differences = np.clip(logits - public, _FLOOR, -_FLOOR)
-        from_largest = np.maximum(public - public.max(), _FLOOR)
-        held = np.clip(differences, -self.clip, self.clip)
-        return from_largest + differences.mean(axis=0), from_largest + held.mean(axis=0)
 
 
 MECHANISM = DifferenceClipping

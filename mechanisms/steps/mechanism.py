@@ -1,9 +1,8 @@
-"""The protocol of a token-level mechanism, its picture of a demonstration, and the registry of mechanisms."""
+"""The protocol of a token-level mechanism, and the registry of mechanisms."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, ClassVar, Protocol, Self
@@ -13,70 +12,10 @@ import numpy as np
 from mechanisms.accounting import PrivacyTarget, calibrate_noise
 from mechanisms.discovery import defined, parameters, pick
 from mechanisms.errors import UsageError
-from mechanisms.noise import Floats, Integers, Randomness
+from mechanisms.noise import Integers, Randomness
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.sampling import Compose, SamplingPlan
 from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease
-
-# What a mechanism shows of a demonstration in a picture of its own, as values that any screen can draw.
-
-Span = tuple[float, float]
-"""From where to where."""
-
-_NOTHING = 1e-30
-MOST_LINES = 8
-"""A picture is to be read beside text that is being written."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line of a picture, on the axis that all its lines share.
-
-    Attributes:
-        words: its title; empty for a candidate.
-        candidate: position of its candidate; None for other lines.
-        spans: bars.
-        marks: strokes.
-        note: its number in words.
-        pale: whether it was considered and not taken.
-    """
-
-    words: str = ""
-    candidate: int | None = None
-    spans: tuple[Span, ...] = ()
-    marks: tuple[float, ...] = ()
-    note: str = ""
-    pale: bool = False
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A few lines of a picture.
-
-    Attributes:
-        axis: what the lines' numbers are.
-        span, mark: what a bar and a stroke mean; empty where none is drawn, or where the lines say it.
-        upto: the axis reaches at least this number.
-    """
-
-    title: str
-    lines: tuple[Line, ...]
-    axis: str
-    span: str = ""
-    mark: str = ""
-    upto: float = 0.0
-
-
-def likeliest(public: Sequence[float]) -> list[int]:
-    """Positions of the candidates that a picture has room for, likeliest in public first."""
-    return sorted(range(len(public)), key=lambda i: -public[i])[:MOST_LINES]
-
-
-def below_largest(public: Sequence[float]) -> list[float]:
-    """The public logits of the candidates, less the largest; probabilities below 1e-30 count as 1e-30."""
-    largest = max(*public, _NOTHING)
-    return [math.log(max(each / largest, _NOTHING)) for each in public]
-
 
 # The protocol of a token-level mechanism: a frozen dataclass of public values.
 
@@ -208,21 +147,6 @@ class TokenMechanism(Protocol):
     def longest_trail(self) -> int:
         """Entries of a step's `TokenRelease.trail` at most."""
         return 0
-
-    def picture(self, released: Sequence[Any]) -> Picture | None:
-        """The mechanism's effect on a demonstration, from public values and releases; None if bars show it.
-
-        Args:
-            released: the demonstration's released tokens so far, at least one: `public`, `free` and `trail` of each.
-        """
-        return None
-
-    def clipped(self, distributions: TokenDistributions) -> tuple[Floats, Floats] | None:
-        """The rows' mean before and after they are clipped, each of shape (K,), on the axis of `picture`.
-
-        Private, and without noise: for `PrivateDiagnostics` alone. None where no row is clipped.
-        """
-        return None
 
 
 def mechanism_names() -> list[str]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,11 +12,9 @@ from mechanisms.noise import Integers, Randomness
 from mechanisms.privacy_events import Poisson, PrivacyEvent, Pure, SequentialComposition
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, choose, lattice_sum, to_lattice
-from mechanisms.steps.mechanism import Line, Picture, Sensitivity, Span, TokenMechanism
+from mechanisms.steps.mechanism import Sensitivity, TokenMechanism
 from mechanisms.steps.noisy_max import NoisyMax
 
-_WIDTH = 16
-"""Tokens by which the axis of the picture grows."""
 _ROW = 2 * GRID
 """Lattice points that one row can move the distance by: two distributions are at most 2 apart in L1."""
 _THRESHOLD_SHARE = 1 / (1 + 2 ** (2 / 3))
@@ -115,23 +111,6 @@ class SvtPublic(TokenMechanism):
 
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
         return self._choice.step(distributions, randomness)
-
-    def picture(self, released: Sequence[Any]) -> Picture:
-        """Which tokens were paid for, and which were free."""
-        paid, free = (_runs([each.free is wanted for each in released]) for wanted in (False, True))
-        counts = [sum(each.free is wanted for each in released) for wanted in (False, True)]
-        lines = (
-            Line("Paid", spans=paid, note=f"{counts[0]} of {self.private_tokens}"),
-            Line("Free", spans=free, note=f"{counts[1]}", pale=True),
-        )
-        axis = "tokens of this demonstration, in order; free ones came from public text"
-        return Picture("Who decided", lines, axis, upto=_WIDTH * math.ceil(len(released) / _WIDTH))
-
-
-def _runs(held: list[bool]) -> tuple[Span, ...]:
-    """The runs of true values in a list: the first position of each, and the position after its last."""
-    edges = np.flatnonzero(np.diff([0, *held, 0])).tolist()
-    return tuple((float(start), float(end)) for start, end in zip(edges[::2], edges[1::2], strict=True))
 
 
 def distance(distributions: TokenDistributions) -> int:
