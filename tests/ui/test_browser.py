@@ -143,7 +143,7 @@ def bring_a_file(page: Page, seen: Journey) -> None:
     seen.shown["language"] = str(page.get_attribute("html", "lang"))
     type_words(page, seen)
     page.fill("#data-name input, #data-name textarea", NAME)
-    page.click("#confirm-data")
+    press(page, "#confirm-data", "#data-problem .notice")  # words that were typed last may clear it once
     seen.shown["unconfirmed"] = page.inner_text("#data-problem .notice")
     confirm_data(page)
 
@@ -337,7 +337,7 @@ def bring_odd_files(page: Page, seen: Journey) -> None:
     page.wait_for_selector("#merge-labels", state="hidden")
     seen.shown["merged"] = page.inner_text("#data-facts")
     page.check("#declared-public input")
-    page.click("#confirm-data")
+    press(page, "#confirm-data", "#data-problem .notice")
     seen.shown["left out"] = page.inner_text("#data-problem .notice")
     page.check("#allow-left-out input")
     press(page, "#confirm-data", "#step-2.current")
