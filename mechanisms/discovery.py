@@ -12,8 +12,6 @@ from typing import Any, TypeVar
 
 from mechanisms.errors import UsageError
 
-# How a new file registers itself: by what it defines.
-
 _Registered = TypeVar("_Registered")
 
 

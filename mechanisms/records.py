@@ -117,9 +117,6 @@ class Dataset:
     """A private data set under a public label set; records with other labels do not take part.
 
     Attributes:
-        name: the curator's name for it: what the ledger keeps.
-        labels: the public label set, in order.
-        records: all rows.
         user_column: what the file calls the user ids; the privacy unit is then all records of one user, not one record.
         witnesses: the file's other columns, cells of the same rows: never prompted, only for knowing the rows again.
     """

@@ -39,11 +39,8 @@ def role_place(key: bytes, identity: Sequence[str]) -> float:
     """The place in [0, 1) that decides which part of a run a unit takes part in: pseudo-random, of the unit alone.
 
     Never by position: removing a row would shift everybody after it, and neighbouring data sets would differ
-    everywhere.
-
-    Args:
-        key: the installation's secret for roles; a role is the same in every run and under every name.
-        identity: the user's id; or the record's text, its label and its copy number.
+    everywhere. The key is the installation's secret for roles, so that a role is the same in every run and under every
+    name; the identity is the user's id, or the record's text, its label and its copy number.
     """
     # With their lengths, so that no two sequences make one message, whatever the texts hold.
     message = "".join(f"{len(part)}:{part}" for part in ("role", *identity)).encode()
@@ -56,9 +53,6 @@ def role_place(key: bytes, identity: Sequence[str]) -> float:
 
 CAPACITY_SHARE = 1e-3
 """The part of delta that pays for the event that more units join than the batch has rows."""
-_ROLE_PART = 0.5
-"""The part of `CAPACITY_SHARE` for a role with more units than expected; the draws get the rest."""
-
 _LARGEST_SAMPLE = 100_000
 """Keeps every sum on the lattice far inside 64 bits."""
 _LARGEST_SIZE = 10**12
@@ -90,8 +84,7 @@ class SamplingPlan:
         subsets: M. With unit rows the expected number of rows, otherwise their exact number.
         per_subset: N, the expected number of units a row; 1 with unit rows.
         unit_rows: each sampled unit is one row of the batch (add-or-remove changes one row's presence).
-        tokens: T, token steps charged for a demonstration.
-        shots: demonstrations for each label.
+        tokens, shots: T, token steps charged for a demonstration; demonstrations for each label.
         share: the part of the units that may join at all, in (0, 1]: which, a secret digest has fixed for good.
     """
 
@@ -160,7 +153,8 @@ class SamplingPlan:
         """
         if self.share == 1:
             return size, 0.0
-        most = int(binom.isf(_ROLE_PART * CAPACITY_SHARE * delta, size, self.share))
+        # Half of the part of delta is for a role with more units than expected; the draws get the rest.
+        most = int(binom.isf(CAPACITY_SHARE / 2 * delta, size, self.share))
         return min(size, most + 1), float(binom.sf(most, size, self.share))
 
     def overflow_allowed(self, rate: float, delta: float) -> tuple[PrivacyEvent, ...]:
@@ -182,13 +176,9 @@ class SamplingPlan:
     def compose(
         self, event: EventOfSteps, sizes: Mapping[str, int], delta: float, labels_in_parallel: bool = True
     ) -> Composed:
-        """The whole run's event.
+        """The whole run's event, from the declared number of units of each public label.
 
-        Args:
-            event: the mechanism's event of some steps on one sample.
-            sizes: declared number of units for each public label.
-            delta: the claim's delta, a part of which pays for overflow.
-            labels_in_parallel: each unit has one label. False with a unit column: all labels compose in sequence.
+        A part of the claim's delta pays for overflow. With a unit column labels compose in sequence, not in parallel.
         """
         lists = {}
         for label, size in sizes.items():

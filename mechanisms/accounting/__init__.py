@@ -13,7 +13,7 @@ from mechanisms.accounting.claims import (
     cost_in_words,
 )
 from mechanisms.accounting.filter import MOST_REPEATS, Cap, Usage
-from mechanisms.accounting.known_rows import Digests, Fingerprint, fingerprint, rows_among, share_any, text_digests
+from mechanisms.accounting.known_rows import Fingerprint, fingerprint, rows_among, share_any, text_digests
 from mechanisms.accounting.ledger import (
     EarlierRun,
     IndividualFilter,
@@ -34,7 +34,6 @@ __all__ = [
     "BudgetSnapshot",
     "Cap",
     "Claim",
-    "Digests",
     "EarlierRun",
     "Fingerprint",
     "IndividualFilter",

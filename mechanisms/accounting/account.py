@@ -78,8 +78,6 @@ class Account:
 
 # Privacy events in words, for people who read a ledger.
 
-_FEW = 4
-"""Lists that are named one by one."""
 _KINDS = {"label": "labels", "cell": "batches", "role": "roles"}
 
 
@@ -95,7 +93,7 @@ def in_words(event: Composed) -> str:
 
 
 def _who(names: list[str], event: Composed) -> str:
-    if len(names) <= _FEW:
+    if len(names) <= 4:  # named one by one
         return ", ".join(names)
     return f"{'each' if len(names) == len(event.lists) else 'others'} of {len(names)} {_KINDS.get(event.per, 'lists')}"
 

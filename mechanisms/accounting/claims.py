@@ -18,15 +18,10 @@ from mechanisms.rounding import rounded_up
 
 AGREEMENT = 0.02
 """Relative difference of two accountants that is not worth a word, beside the claiming one's own error."""
-_NEGLIGIBLE = 1e-9
-"""A difference of epsilons that is none: what is smaller is lost in floats."""
 PURE_SUM = "sum of pure epsilons"
-_QUICK = 2e5
-"""Points of a release's usual grid that take about a second."""
 _LARGEST_EPSILON = 300.0
 _LEAST_DELTA = 1e-100
 _TOO_LITTLE_NOISE = "Epsilon is above 300, which promises nothing: raise the noise, or lower the rate or the tokens."
-_TOO_SMALL_A_DELTA = f"Delta is too small for the arithmetic of the accountants: choose {_LEAST_DELTA:g} or more."
 
 
 @dataclass(frozen=True)
@@ -116,7 +111,7 @@ def _methods(form: NormalForm, delta: float) -> Iterator[_Method]:
         return
     single, transforms = exact.single(form) is not None, pld.within_reach(form, delta)
     about = _exact(form, delta) if single else _tilted(form, delta)
-    if transforms and prv.within_reach(form, delta, about) and pld.points(form) <= _QUICK:
+    if transforms and prv.within_reach(form, delta, about) and pld.points(form) <= 2e5:  # about a second
         yield _PRV
     if single:
         yield _EXACT
@@ -143,7 +138,9 @@ def _parts(form: NormalForm, delta: float) -> tuple[list[NormalForm], float]:
     parts = [part for part in kinds if part.primitives]
     share = remaining / max(1, len(parts))
     if share < _LEAST_DELTA:
-        raise AccountingError(_TOO_SMALL_A_DELTA)
+        raise AccountingError(
+            f"Delta is too small for the arithmetic of the accountants: choose {_LEAST_DELTA:g} or more."
+        )
     return parts, share
 
 
@@ -162,7 +159,7 @@ def _claim_part(form: NormalForm, delta: float) -> Claim:
     method, bounds = _bounds(form, delta)
     if min(bounds.upper, form.pure_epsilon) > _LARGEST_EPSILON:
         raise AccountingError(_TOO_LITTLE_NOISE)
-    check, slack = method.check(form, delta), AGREEMENT * bounds.upper + _NEGLIGIBLE
+    check, slack = method.check(form, delta), AGREEMENT * bounds.upper + 1e-9  # less is lost in floats
     if not check >= bounds.lower - slack:
         raise AccountingError(
             f"Two accountants disagree: {method.name} finds {bounds.lower:.4g} to {bounds.upper:.4g}, "
@@ -223,12 +220,8 @@ def calibrate_noise(
 ) -> float:
     """The smallest noise parameter whose run claims at most `target.epsilon` at `target.delta`.
 
-    Bisects on a quick estimate of epsilon, which falls as the parameter grows, then confirms with the claim's.
-
-    Its claim lies within about 1.5% under the target, unless even the smallest parameter meets it.
-
-    Args:
-        event_at: the run's event at a value of the noise parameter.
+    Bisects on a quick estimate of epsilon, which falls as the parameter grows, then confirms with the claim's. The
+    claim lies within about 1.5% under the target unless even the smallest parameter meets it.
 
     Raises:
         AccountingError: no parameter meets the target.
@@ -287,18 +280,9 @@ def _confirmed(event_at: Callable[[float], Composed], target: PrivacyTarget, noi
     )
 
 
-# Costs for people: few digits, rounded so that they stay bounds.
-
-
 def cost_in_words(epsilon: float, delta: float) -> str:
     """A cost in words, rounded up."""
     return f"epsilon {rounded_up(epsilon, 4)}, delta {rounded_up(delta, 2)}"
-
-
-# What a claim means to somebody who guesses whether a unit took part.
-
-_NEARLY = 0.99
-"""A share of right guesses from which on one decimal would hide what is left to chance."""
 
 
 def best_guess(epsilon: float, delta: float) -> float:
@@ -312,5 +296,5 @@ def best_guess(epsilon: float, delta: float) -> float:
 def best_guess_in_percent(epsilon: float, delta: float) -> str:
     """`best_guess` in percent, rounded up, so that it stays a bound; one decimal, or three from 99 percent on."""
     right = best_guess(epsilon, delta)
-    digits = 1 if right < _NEARLY else 3
+    digits = 1 if right < 0.99 else 3  # one decimal would hide what is left to chance
     return f"{min(100.0, math.ceil(100 * right * 10**digits) / 10**digits):.{digits}f}"

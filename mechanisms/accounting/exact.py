@@ -23,8 +23,6 @@ from mechanisms.accounting.normal_form import (
 NAME, CHECK = "exact", "integral"
 _ROUNDING = 1e-6
 """Relative, of delta: more than what tails of distributions lose in floats."""
-_LEFT_OUT = 1e-7
-"""The part of delta for losses that are left out of the integral."""
 
 
 def single(form: NormalForm) -> Primitive | None:
@@ -122,7 +120,7 @@ def integral(form: NormalForm, delta: float) -> float:
 
 
 def _integral(release: Primitive, direction: Direction, delta: float) -> float:
-    law = masses(release, direction, _LEFT_OUT * delta)
+    law = masses(release, direction, 1e-7 * delta)  # the part of delta for losses that are left out
     order = np.argsort(law.losses)
     losses, log_upper = law.losses[order], law.log_masses[order]
     upper = np.cumsum(np.exp(log_upper)[::-1])[::-1]

@@ -24,11 +24,6 @@ from mechanisms.records import Dataset
 Digests = NDArray[np.uint64]
 """Keyed digests of 64 bits, sorted, each once: two of a million by a million are equal by chance once in 2e7 times."""
 
-
-_FEWEST_WORDS = 4
-"""Words from which on a cell of another column is a text: dates, numbers and categories recur in many files."""
-_FEWEST_LETTERS = 12
-"""The same in characters, for scripts without spaces."""
 _NO_LETTER = re.compile(r"[\W_]+")
 
 
@@ -37,8 +32,6 @@ class Fingerprint:
     """A data set as the ledger identifies it; private, except for its name and its unit.
 
     Attributes:
-        name: the curator's name for it.
-        unit: its privacy unit, see `mechanisms.records.privacy_unit`.
         content: keyed digest of the whole content.
         said: keyed digest of the same without labels, which a file may spell in other ways and name otherwise; "" where
             it is not known.
@@ -98,7 +91,8 @@ def text_digests(texts: Iterable[str], key: bytes | None = None) -> Digests:
 
 
 def _reads_like_a_text(cell: str) -> bool:
-    return len(cell.split()) >= _FEWEST_WORDS or (not cell.isascii() and len(cell) >= _FEWEST_LETTERS)
+    # Dates, numbers and categories recur in many files. Scripts without spaces are measured in characters.
+    return len(cell.split()) >= 4 or (not cell.isascii() and len(cell) >= 12)
 
 
 def _letters(text: str) -> str:
@@ -115,10 +109,6 @@ def _digests(kind: str, values: Iterable[str], key: bytes) -> Digests:
 def share_any(one: Digests, other: Digests) -> bool:
     """Whether two files have a text or a user in common."""
     return bool(np.isin(one, other, assume_unique=True).any())
-
-
-_NO_NAME = ""
-"""The name under which rows of files that are not data sets are marked."""
 
 
 class KnownRows:
@@ -178,7 +168,7 @@ class KnownRows:
         """
         content = keyed_digest([rows.tobytes().hex()])
         with self._database.transaction() as database:
-            values = (_NO_NAME, reason, content, now(), rows.tobytes())
+            values = ("", reason, content, now(), rows.tobytes())
             database.execute("INSERT OR IGNORE INTO marks VALUES (?, ?, ?, ?, ?)", values)
 
     def disclosures(self, data: Fingerprint) -> tuple[str, ...]:

@@ -34,10 +34,6 @@ from mechanisms.rounding import rounded_up
 DEFAULT_CAP = PrivacyTarget(epsilon=10.0, delta=1e-4)
 
 
-_CLOCK = 2.0
-"""Seconds by which the start of a process may move when the machine's clock is set."""
-
-
 @dataclass(frozen=True)
 class ResumablePlan:
     """What a resumable run was reserved for; public.
@@ -54,15 +50,6 @@ class ResumablePlan:
 def new_key() -> str:
     """A random name for a run that can be resumed; it carries no information."""
     return secrets.token_hex(16)
-
-
-def _added_up(charges: list[tuple[str, str]]) -> dict[str, tuple[PrivacyEvent, ...]]:
-    """The events of a run's charges, list by list."""
-    lists: dict[str, tuple[PrivacyEvent, ...]] = {}
-    for name, document in charges:
-        [(_, events)] = from_json(json.loads(document))
-        lists[name] = lists.get(name, ()) + events
-    return lists
 
 
 def _dump(list_name: str, events: tuple[PrivacyEvent, ...]) -> str:
@@ -113,7 +100,11 @@ class PrivacyLedger:
             charges = database.execute("SELECT list, event FROM charges WHERE run = ?", (run,)).fetchall()
             finished, counted = status == "finished", Spend(epsilon, delta, dict(event))
             if finished:  # one that is still running, or was cut off, counts with everything that it planned
-                counted = replace(counted, lists=_added_up(charges))
+                lists: dict[str, tuple[PrivacyEvent, ...]] = {}
+                for charged, charge in charges:
+                    [(_, events)] = from_json(json.loads(charge))
+                    lists[charged] = lists.get(charged, ()) + events
+                counted = replace(counted, lists=lists)
             nothing = finished and not charges
             found.append(RecordedRun(started, mechanism, event, epsilon, delta, finished, None if nothing else counted))
         return found
@@ -351,7 +342,7 @@ def _is_alive(holder: str) -> bool:
     pid, started, _ = holder.split()
     try:
         process = psutil.Process(int(pid))
-        same = abs(process.create_time() - float(started)) <= _CLOCK
+        same = abs(process.create_time() - float(started)) <= 2.0  # seconds: it moves when the clock is set
         return bool(same and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
@@ -430,11 +421,6 @@ class LedgerRun:
 #
 # On disk are keyed digests of units and how many answers each paid for: private, for this installation alone.
 
-_PAY = """
-INSERT INTO paid VALUES (?, ?, 1)
-ON CONFLICT DO UPDATE SET answers = answers + 1 WHERE answers < ? RETURNING 1
-"""
-
 
 @dataclass(frozen=True)
 class Reservation:
@@ -469,12 +455,13 @@ class IndividualFilter:
     def charge(self, units: Iterable[str]) -> NDArray[np.bool_]:
         """Charge one answer to each of `units` (keyed digests, each once) that can still pay; durable on return.
 
-        Returns:
-            Whether each unit paid, shape (units,): those that did not take no part in the answer. Private.
+        Returned is whether each paid, shape (units,): those that did not take no part in the answer. Private.
         """
+        more = "UPDATE SET answers = answers + 1 WHERE answers < ? RETURNING 1"
+        query = f"INSERT INTO paid VALUES (?, ?, 1) ON CONFLICT DO {more}"
         with self._ledger.transaction() as database:
             self._count(database)
-            paid = [database.execute(_PAY, (self._run, unit, self.queries)).fetchone() is not None for unit in units]
+            paid = [database.execute(query, (self._run, unit, self.queries)).fetchone() is not None for unit in units]
         return np.array(paid, dtype=np.bool_)
 
     def charge_everybody(self) -> None:

@@ -252,12 +252,9 @@ class Rounded:
         return self.log_scale + log_sum(np.log(self.masses[held]) + (tilt - self.tilt) * self.step * places)
 
 
-# Losses of all releases of a list, added up.
-
-
 @dataclass(frozen=True, eq=False)
 class Total:
-    """The sum of independent losses: each law, and how often it is added."""
+    """The sum of the independent losses of a list's releases: each law, and how often it is added."""
 
     parts: tuple[tuple[Masses, int], ...]
 

@@ -31,9 +31,6 @@ class Bounds:
     upper: float
 
 
-# Events flattened into the few primitives that accountants support.
-
-_LARGEST_EXPONENT = 700.0
 _LARGEST_PURE = 100.0
 """Beyond it a pure step promises nothing, and its probabilities leave the range of floating point."""
 _NO_PAIR = (
@@ -144,7 +141,7 @@ def amplified(epsilon: float, rate: float) -> float:
     if rate == 1.0:
         return epsilon
     # Beyond the range of exp, epsilon itself is a bound.
-    return math.log1p(rate * math.expm1(epsilon)) if epsilon < _LARGEST_EXPONENT else epsilon
+    return math.log1p(rate * math.expm1(epsilon)) if epsilon < 700.0 else epsilon
 
 
 def _pure(epsilon: float, steps: int, rate: float) -> tuple[Primitive, int]:

@@ -72,13 +72,9 @@ def to_epsilon(divergence: float, order: float, delta: float) -> float:
     return max(0.0, divergence + math.log1p(-1 / order) - math.log(delta * order) / (order - 1))
 
 
-_LEFT_OUT = 1e-7
-"""The part of delta for losses that are left out of an integral."""
-
-
 def tail_of(form: NormalForm, delta: float) -> float:
     """The probability of a loss that may be left out of a list's laws."""
-    return _LEFT_OUT * delta / form.count
+    return 1e-7 * delta / form.count
 
 
 def best(total: Total, delta: float) -> tuple[float, float]:
@@ -135,8 +131,6 @@ def epsilon(form: NormalForm, delta: float) -> float:
 
 # zCDP: no sampling amplifies it, and a list's rho adds up.
 
-_LARGEST_LOG_ORDER = 60.0
-
 
 def _rho(form: NormalForm) -> float:
     return sum(count * primitive.rho for primitive, count in form.primitives if isinstance(primitive, Concentrated))
@@ -157,7 +151,7 @@ def _converted(rho: float, delta: float) -> float:
     low, high = math.log(1e-3), math.log(1e6)
     while True:
         found = minimize_scalar(at, bounds=(low, high), method="bounded", options={"xatol": 1e-9})
-        if found.x < high - 1 or high > _LARGEST_LOG_ORDER:
+        if found.x < high - 1 or high > 60.0:
             return float(found.fun)
         low, high = high - 2, high + 10  # so little rho that the best order lies there
 

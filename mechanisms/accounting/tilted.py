@@ -43,11 +43,7 @@ _ROUNDING = 4 * float(np.finfo(float).eps)
 
 @dataclass(frozen=True)
 class Found(Bounds):
-    """Bounds on epsilon: the upper one holds for the rounded losses, the lower one allows for what rounding adds.
-
-    Attributes:
-        step: of the grid.
-    """
+    """Bounds on epsilon: the upper one holds for the rounded losses, the lower one allows for what rounding adds."""
 
     step: float
 
@@ -90,9 +86,7 @@ def _one_direction(form: NormalForm, direction: Direction, delta: float) -> Foun
 class _Grid:
     """Places of the composed loss: `start`, `start + 1`, ... steps.
 
-    Attributes:
-        tilt: of the weights on it.
-        above: a tilt that shows how little of delta lies above it.
+    `tilt` is that of the weights on it; the tilt `above` shows how little of delta lies above it.
     """
 
     start: int
@@ -143,7 +137,6 @@ class _Composition:
         log_total: log of what they summed to before they were made to sum to 1.
         lost: a bound on delta from what is not on the grid.
         inflation: by what factor rounding may have raised delta.
-        count: of releases.
     """
 
     grid: _Grid

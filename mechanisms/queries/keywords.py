@@ -24,9 +24,6 @@ class Keywords(QueryMechanism):
     """Release the set of the k tokens that occur in most shards' answers, if a noisy test finds a wide gap after them.
 
     k itself is drawn first, in favour of wide gaps. The order inside it would leak: the set is released.
-
-    Attributes:
-        failure: probability that a test passes which should not.
     """
 
     name: ClassVar[str] = "keywords"
@@ -68,6 +65,7 @@ class Keywords(QueryMechanism):
         citation="our choice",
     )
     failure: float = 1e-7
+    """Probability that a test passes which should not."""
 
     def __post_init__(self) -> None:
         validate(self)

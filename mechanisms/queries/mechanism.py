@@ -49,39 +49,27 @@ class QueryMechanism(Protocol):
     @property
     def rho(self) -> float:
         """zCDP of one answer, for a unit that takes part."""
-        ...
 
     @property
     def delta(self) -> float:
         """Failure probability of one answer, for a unit that takes part."""
-        ...
 
     @property
     def deviation(self) -> float:
         """Standard deviation of the noise that decides, in shards."""
-        ...
 
     @property
     def dominating_noise(self) -> float:
         """Noise multiplier of a Gaussian that dominates one answer (but for `delta`): what Poisson sampling acts on."""
-        ...
 
     def caution(self, shards: int) -> str | None:
         """Why this many shards can hardly decide under this noise, and what would help; None if they can."""
-        ...
 
     def calibrate(self, rho: float, delta: float) -> Self:
         """The same mechanism with the least noise whose answer costs `rho`, and fails with at most `delta`."""
-        ...
 
     def release(self, histogram: Integers, randomness: Randomness) -> QueryRelease:
-        """Release an answer.
-
-        Args:
-            histogram: how many shards vote for each label, or have each token in their answers, shape (categories,).
-            randomness: where the noise comes from.
-        """
-        ...
+        """An answer, from how many shards vote for each label, or have each token in theirs, shape (categories,)."""
 
 
 def noise_caution(needed: float, shards: int) -> str | None:

@@ -29,14 +29,10 @@ def on_grid(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def similarities(rows: NDArray[np.float32], query: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Cosine similarity of every row to the query, exact for vectors on the grid.
+    """Cosine similarity of every row, shape (rows, dimensions), to the query, (dimensions,); exact on the grid.
 
     The threshold rule asks for every row's similarity, so that an index would have nothing to skip; numpy's product was
     measured to be faster than the flat indexes of libraries (research/docs/answers.md).
-
-    Args:
-        rows: vectors on the grid, shape (rows, dimensions).
-        query: a vector on the grid, shape (dimensions,).
     """
     products: NDArray[np.float32] = rows @ query
     return products
@@ -61,14 +57,13 @@ class Retrieval(StrEnum):
 def nearest_by_shard(
     similarity: NDArray[np.float32], shard: Integers, payers: Integers, shards: int, neighbours: int
 ) -> tuple[tuple[int, ...], ...]:
-    """Each shard's nearest payers, nearest first: positions of units, one tuple for each of `shards` shards.
+    """Each shard's nearest payers, nearest first: positions of units. `shards` and `neighbours` are public.
 
     Args:
         similarity: of every unit to the query, shape (units,).
         shard: every unit's own shard, fixed by a keyed hash of the unit alone, shape (units,).
         payers: ascending positions of the units that pay; ties go to the lower position, so that positions must follow
             an order of the units themselves, such as their keyed digests'.
-        shards, neighbours: public.
     """
     ranked = payers[np.argsort(-similarity[payers], kind="stable")]
     own = shard[ranked]

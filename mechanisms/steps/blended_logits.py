@@ -12,9 +12,6 @@ from mechanisms.noise import Floats, Integers
 from mechanisms.steps.distributions import TokenDistributions, to_lattice
 from mechanisms.steps.softmax_draw import SoftmaxDraw
 
-_LOWEST = -1e4
-"""Of a logit below its row's largest in a mean that is shown."""
-
 
 @dataclass(frozen=True)
 class BlendedLogits(SoftmaxDraw):

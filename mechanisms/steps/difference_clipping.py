@@ -12,9 +12,6 @@ from mechanisms.noise import Integers
 from mechanisms.steps.distributions import TokenDistributions, to_lattice
 from mechanisms.steps.softmax_draw import SoftmaxDraw
 
-_FLOOR = -1e4
-"""Public logits further below the largest than this are as good as impossible, and are kept off the lattice's end."""
-
 
 @dataclass(frozen=True)
 class DifferenceClipping(SoftmaxDraw):
@@ -61,7 +58,8 @@ class DifferenceClipping(SoftmaxDraw):
             differences = np.clip(distributions.unit_logits() - public, -self.clip, self.clip)
         # From 0 to 2C, not from -C to C: softmax does not see the shift, and rounding down then keeps the span.
         private = to_lattice(differences + self.clip).sum(axis=0)
-        shifted = np.maximum(public - public.max(), _FLOOR)
+        # Those below are as good as impossible, and are kept off the lattice's end.
+        shifted = np.maximum(public - public.max(), -1e4)
         return np.asarray(private + distributions.expected_rows * to_lattice(shifted), dtype=np.int64)
 
 

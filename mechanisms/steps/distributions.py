@@ -109,12 +109,10 @@ def project_to_simplex(vector: Floats) -> Floats:
 
 
 def choose(shares: Floats, temperature: float, top_p: float, randomness: Randomness) -> int:
-    """A candidate's position, from noisy shares of the vote.
+    """A candidate's position, from shares: the noisy sum over the public number of rows, shape (K,).
 
-    Args:
-        shares: noisy sum over the public number of rows, shape (K,).
-        temperature: 0 takes the largest; otherwise draw from the projection to the power 1 / temperature.
-        top_p: draw only among the likeliest candidates that together hold this share.
+    Temperature 0 takes the largest; another one draws from the projection to the power 1 / temperature, among the
+    likeliest candidates that together hold `top_p`.
     """
     if temperature == 0:
         return int(np.argmax(shares))

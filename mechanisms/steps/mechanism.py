@@ -17,8 +17,6 @@ from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.sampling import Compose, SamplingPlan
 from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease
 
-# The protocol of a token-level mechanism: a frozen dataclass of public values.
-
 
 class Norm(Enum):
     """The measure of distance between two aggregates that a mechanism's proof uses."""
@@ -40,10 +38,7 @@ class Norm(Enum):
 class Sensitivity:
     """How far apart the aggregates of two neighbours can be.
 
-    Attributes:
-        norm: the measure.
-        bound: the distance, in the aggregate's natural units (rows, or logits).
-        grid: lattice points in one such unit.
+    The bound is in the aggregate's natural units (rows, or logits), of `grid` lattice points each.
     """
 
     norm: Norm
@@ -61,7 +56,10 @@ Releaser = Callable[[TokenDistributions], TokenRelease]
 
 
 class TokenMechanism(Protocol):
-    """A way to release tokens from private distributions. Subclasses inherit what has a body here."""
+    """A way to release tokens from private distributions, a frozen dataclass of public values.
+
+    Subclasses inherit what has a body here.
+    """
 
     name: ClassVar[str]
     title: ClassVar[str]
@@ -96,7 +94,6 @@ class TokenMechanism(Protocol):
 
     def event(self, steps: int, rate: float) -> PrivacyEvent:
         """The privacy event of `steps` adaptive token steps on one Poisson sample of the given rate."""
-        ...
 
     def calibrate(self, compose: Compose, target: PrivacyTarget) -> Self:
         """The same mechanism with the least noise with which the composed run meets the target.
@@ -121,27 +118,22 @@ class TokenMechanism(Protocol):
         `sqrt(2) M` over the standard deviation of the noise on an entry of the sum, for rows whose entries lie in
         [0, 1]: what M rows that agree stand above the noise. For comparisons only; no claim depends on it.
         """
-        ...
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
         """How far a unit can move the aggregate."""
-        ...
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:
         """The vector that noise is added to, on a lattice, shape (K,). Without noise its largest entry wins."""
-        ...
 
     def begin(self, plan: SamplingPlan, randomness: Randomness) -> Releaser:
         """A new releaser for one demonstration; `event` is what all its steps cost.
 
-        The default has no memory: every token is a `step`. Mechanisms whose tokens differ return a releaser of their
-        own.
+        The default has no memory: every token is a `step`.
         """
         return lambda distributions: self.step(distributions, randomness)
 
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
         """Release one token, independently of earlier tokens of the demonstration."""
-        ...
 
     @property
     def longest_trail(self) -> int:

@@ -66,12 +66,8 @@ class NoisyVector(TokenMechanism):
     ) -> TokenRelease:
         """The release of a noisy vector, with the token that its posterior mean gives.
 
-        Args:
-            scores: the noisy sum, in rows, shape (K,).
-            distributions: whose public row and expected number of rows are used.
-            deviation: of the noise on each entry, in rows.
-            randomness: of a draw.
-            trail: see `TokenRelease`.
+        `scores` is the noisy sum, shape (K,), and `deviation` that of the noise on each entry, both in rows. Of the
+        distributions only the public row and the expected number of rows are used.
         """
         values = posterior_mean(scores, distributions, deviation, self.prior_deviation)
         index = choose(values, self.temperature, self.top_p, randomness)

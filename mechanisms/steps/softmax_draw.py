@@ -16,14 +16,6 @@ from mechanisms.sampling import SamplingPlan
 from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease
 from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
 
-_WORTH_SAMPLING = 0.5
-"""Above this rate the price of a pure bound (rho four times as large) outweighs what sampling gives back."""
-
-CLOSED_WITH_SUBSETS = (
-    "'{name}' is closed with subsets: a unit that turns one row into another moves the logits twice as far, "
-    "which quadruples rho. Choose unit rows."
-)
-
 
 def bounded_range_event(eta: float, steps: int, rate: float) -> PrivacyEvent:
     """The event of `steps` adaptive eta-bounded-range releases on one Poisson sample.
@@ -36,27 +28,21 @@ def bounded_range_event(eta: float, steps: int, rate: float) -> PrivacyEvent:
       with the amplified eta, and Renyi divergences are jointly quasi-convex, so that zCDP survives the mixture over
       both. (A seat is drawn apart from who joins, with subsets as with unit rows.)
     - Several steps on one sample: pure steps, then the mixture. zCDP survives the mixture, though not amplified, and is
-      the better bound at a high rate.
+      the better bound from a rate of 1/2 on: there the price of a pure bound (rho four times as large) outweighs what
+      sampling gives back.
     """
-    if rate == 1.0 or (steps > 1 and rate >= _WORTH_SAMPLING):
+    if rate == 1.0 or (steps > 1 and rate >= 0.5):
         return ZCDP(steps * eta**2 / 8)
     if steps == 1:
         return ZCDP(amplified(eta, rate) ** 2 / 8)
     return Poisson(rate, Pure(eta, steps))
 
 
-_GUMBEL_DEVIATION = math.pi / math.sqrt(6)
-
-
 class SoftmaxDraw(TokenMechanism):
     """A draw from softmax at a temperature, whose price follows from `span`, the temperature and the batch size.
 
-    It is no dataclass: a mechanism declares these fields in its own order, which its flags and the form follow.
-
-    Attributes:
-        clip: a row is clipped to values that span twice this.
-        temperature: of the softmax.
-        batch: the public batch size, by which the rows' sum is divided; set by `for_plan`.
+    It is no dataclass: a mechanism declares these fields in its own order, which its flags and the form follow. A row
+    is clipped to values that span twice `clip`; the rows' sum is divided by `batch`, the public batch size.
     """
 
     clip: float
@@ -74,7 +60,12 @@ class SoftmaxDraw(TokenMechanism):
         """The largest less the smallest change of the logits by all rows together. A unit has 1 / `batch` of it."""
 
     def closed(self, plan: SamplingPlan) -> str | None:
-        return None if plan.unit_rows else CLOSED_WITH_SUBSETS.format(name=self.name)
+        if plan.unit_rows:
+            return None
+        return (
+            f"'{self.name}' is closed with subsets: a unit that turns one row into another moves the logits twice as "
+            "far, which quadruples rho. Choose unit rows."
+        )
 
     def for_plan(self, plan: SamplingPlan) -> Self:
         """The batch size is M."""
@@ -88,7 +79,7 @@ class SoftmaxDraw(TokenMechanism):
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:
         """The rows' whole span over the Gumbel noise that a draw amounts to."""
-        return math.sqrt(2) * self.span / (_GUMBEL_DEVIATION * self.temperature)
+        return math.sqrt(2) * self.span / (math.pi / math.sqrt(6) * self.temperature)
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
         """The aggregate is the sum of clipped rows, not their average."""

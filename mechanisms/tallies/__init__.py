@@ -8,7 +8,6 @@ from mechanisms.tallies.openings import Beginnings, Openings, distinct
 from mechanisms.tallies.prototypes import Prototypes
 from mechanisms.tallies.score import Estimate, Score
 from mechanisms.tallies.tally import (
-    Tally,
     Weighing,
     masses,
     mean_contribution,
@@ -24,7 +23,6 @@ __all__ = [
     "Openings",
     "Prototypes",
     "Score",
-    "Tally",
     "Votes",
     "Weighing",
     "distinct",

@@ -24,11 +24,7 @@ class Openings(WholeVotes):
 
 
 class Beginnings:
-    """Finds the public opening that a text begins with.
-
-    Args:
-        openings: public, one or two words each; two that differ in case and signs alone are one.
-    """
+    """Finds the public opening that a text begins with: one or two words; case and signs do not count."""
 
     def __init__(self, openings: Sequence[str]) -> None:
         self._places: dict[tuple[str, ...], int] = {}
@@ -46,9 +42,7 @@ class Beginnings:
     def vote(self, text: str, places: int, start: int = 0) -> Floats:
         """The one-hot vote of a text, shape (places,); zeros where no opening fits.
 
-        Args:
-            places: cells of the histogram.
-            start: of the cells of the text's label, where labels have cells of their own.
+        Its label's cells begin at `start`, where labels have cells of their own.
         """
         vote = np.zeros(places)
         if (found := self.place(text)) is not None:

@@ -18,12 +18,7 @@ _MARGIN = 1 + 2**-32
 
 @dataclass(frozen=True)
 class Prototypes(Tally):
-    """A unit adds its embedding, of L2 norm at most 1, to the row of its label; Gaussian noise on every entry.
-
-    Attributes:
-        noise_multiplier: standard deviation of the noise.
-        labels: how many there are.
-    """
+    """A unit adds its embedding, of L2 norm at most 1, to its label's row; each entry gets N(0, noise_multiplier^2)."""
 
     name: ClassVar[str] = "prototypes"
     title: ClassVar[str] = "Mean embeddings of the labels"
@@ -51,12 +46,9 @@ class Prototypes(Tally):
         return Gaussian(self.noise_multiplier)
 
     def release(self, contributions: Floats, randomness: Randomness) -> Floats:
-        """A direction of unit length for every label, shape (labels, d).
+        """A direction of unit length for every label, shape (labels, d), from `contributions`, shape (units, 1 + d).
 
-        Args:
-            contributions: of each unit the position of its label and a vector of L2 norm at most 1, shape
-                (units, 1 + d); a unit with any other number for a label adds nothing.
-            randomness: where the noise comes from.
+        The vectors have an L2 norm of at most 1. A unit with any other number for a label adds nothing.
         """
         labels, vectors = contributions[:, 0], contributions[:, 1:]
         total = np.zeros((self.labels, vectors.shape[1]), dtype=np.int64)

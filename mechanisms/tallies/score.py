@@ -12,7 +12,6 @@ from mechanisms import confidence
 from mechanisms.noise import Floats
 from mechanisms.tallies.tally import LATTICE, WholeVotes
 
-_WIDE = 0.2
 _Quadratic = tuple[float, float, float]
 """Of x, by falling powers: fulfilled where it is at most zero."""
 
@@ -28,7 +27,7 @@ class Estimate:
     @property
     def wide(self) -> bool:
         """Whether the interval is too wide to be useful."""
-        return self.high - self.low > _WIDE
+        return self.high - self.low > 0.2
 
 
 @dataclass(frozen=True)
@@ -62,11 +61,8 @@ class Score(WholeVotes):
 
         With R right, W wrong, N = R + W, and u the variance of the noise on either:
         `((1-p) R - p W)^2 <= z^2 (N p (1-p) + u ((1-p)^2 + p^2))`. For users N p (1-p) bounds the variance of means,
-        and for weighted units that of weighted counts: a weight w is at most 1, so w^2 is at most w.
-
-        Args:
-            cells: the released table, shape (2^A,).
-            arm: which arm.
+        and for weighted units that of weighted counts: a weight w is at most 1, so w^2 is at most w. The released
+        table has the shape (2^A,).
         """
         right = float(cells[_right(cells, arm)].sum())
         total = float(cells.sum())
@@ -84,11 +80,6 @@ class Score(WholeVotes):
         With b right under `one` alone, c under `other` alone:
         `(b - c - d N)^2 <= z^2 (max(b + c - d^2 N, 0) + u (1 + 2 d^2))`, which holds where it does for either of the
         maximum's two sides.
-
-        Args:
-            cells: the released table, shape (2^A,).
-            one: an arm.
-            other: another arm.
         """
         first, second = _right(cells, one), _right(cells, other)
         only_first, only_second = float(cells[first & ~second].sum()), float(cells[second & ~first].sum())

@@ -50,31 +50,19 @@ class Tally(Protocol):
 
     @classmethod
     def costing(cls, target: PrivacyTarget, by_user: bool, alternatives: int) -> Self:
-        """The tally with the least noise whose one release costs a unit no more than the target.
-
-        Args:
-            by_user: the unit is all records of one user.
-            alternatives: how many public alternatives there are.
+        """The tally of so many alternatives with the least noise whose one release costs a unit at most the target.
 
         Raises:
             UsageError: epsilon is out of range.
             AccountingError: no noise meets the target.
         """
-        ...
 
     @property
     def event(self) -> PrivacyEvent:
         """The event of one unit."""
-        ...
 
     def release(self, contributions: Floats, randomness: Randomness) -> Any:
-        """The noisy sum, or what follows from it.
-
-        Args:
-            contributions: a vector a unit, shape (units, k).
-            randomness: where the noise comes from.
-        """
-        ...
+        """The noisy sum of the vectors of units, shape (units, k), or what follows from it."""
 
 
 def check_epsilon(epsilon: float) -> None:
@@ -140,12 +128,7 @@ class Histogram(Tally):
         return 1 / (math.sqrt(2) * self.steps * math.sinh(self.epsilon / (2 * self.steps)))
 
     def release(self, contributions: Floats, randomness: Randomness) -> Floats:
-        """The noisy sum, shape (k,).
-
-        Args:
-            contributions: a vector a unit, not negative and of L1 norm at most 1, shape (units, k).
-            randomness: where the noise comes from.
-        """
+        """The noisy sum, shape (k,), of a vector a unit, not negative and of L1 norm at most 1, shape (units, k)."""
         return self.release_of([contributions], randomness)
 
     def release_of(self, chunks: Iterable[Floats], randomness: Randomness) -> Floats:
