@@ -83,7 +83,6 @@ class TextLines:
     """A text file.
 
     Attributes:
-        mark: the byte-order mark that it begins with, if any.
         encodings: of every line, the first that fits it; see `encodings_named`.
         said: whether its owner, or its mark, named the encoding. Where nobody did, a line that is not UTF-8 is asked
             about.

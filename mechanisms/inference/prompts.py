@@ -152,5 +152,4 @@ class ShardPrompt:
         return tokens + self._query.row(query)
 
     def label(self, label: str) -> list[int]:
-        """The tokens whose probability says how likely a label is."""
         return self._query.label(label)

@@ -38,14 +38,7 @@ _ZERO = "SPACES_ZERO_GPU"
 
 @dataclass(frozen=True)
 class Device:
-    """Where a model computes.
-
-    Attributes:
-        place: the device, with its number where there are several.
-        dtype: of weights and activations.
-        title: its name for a reader.
-        reason: why this device and this number format.
-    """
+    """Where a model computes, the number format of weights and activations, and why it is these."""
 
     place: torch.device
     dtype: torch.dtype
@@ -374,12 +367,7 @@ def report_out_of_memory() -> Iterator[None]:
 
 
 def retry_when_out_of_memory(work: Callable[[DeviceRoom], _T], room: DeviceRoom, rows: int, positions: int) -> _T:
-    """Do work; if memory runs out, do it again with half as many rows in a pass, twice.
-
-    Args:
-        work: may be started again at any time, with less room.
-        rows, positions: what a pass computes at most at present.
-    """
+    """Do work; if memory runs out, do it again with half of the `rows` that a pass computes at present, twice."""
     for _ in range(2):
         try:
             return work(room)

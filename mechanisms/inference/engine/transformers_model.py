@@ -51,8 +51,6 @@ class Slots:
         number within the limit, they are those that memory allows.
 
         Args:
-            room: of the device.
-            rows: to be computed.
             limit: rows of a chunk at most.
             length: positions of a row in the first pass; 1 where only single tokens follow.
         """
@@ -237,9 +235,7 @@ def log_probabilities(logits: torch.Tensor) -> torch.Tensor:
 class TransformersSession:
     """A session whose rows are computed in chunks of one shape, each with its own cache.
 
-    Args:
-        device: what fits in a pass.
-        per_chunk: rows of a chunk; as the device likes it unless given.
+    Unless `per_chunk` is given, a chunk has as many rows as fit.
     """
 
     def __init__(

@@ -207,11 +207,7 @@ def free_memory() -> tuple[int, int]:
 
 
 def refuse_too_large(name: str, freed: int = 0) -> ModelNeeds:
-    """What a model needs; refuses one whose weights alone do not fit. A model of unknown size passes.
-
-    Args:
-        freed: bytes that will be free once the present model is gone.
-    """
+    """What a model needs; refuses one whose weights do not fit even with `freed` bytes more. An unknown size passes."""
     found, free = needs(name), sum(free_memory()) + freed
     needed = found.memory
     if needed is not None and needed > free:
@@ -240,7 +236,6 @@ def load_model(
     Args:
         name: what the command line takes as `--model`; unless given, see `default_name`.
         threads: that a CPU computes with; unless given, what the environment says, else as many as the load leaves.
-        tell: hears how far it is.
 
     Raises:
         ModelUnavailable: it is not on this machine and cannot be fetched, does not fit in its memory, is not a causal
