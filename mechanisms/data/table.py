@@ -71,7 +71,6 @@ class Reading:
 
 
 USUAL = Reading()
-"""Nothing was said."""
 
 
 class ReadingAsked(DataError):
@@ -91,7 +90,7 @@ class NoRows(DataError):
 
 @dataclass(frozen=True, repr=False)
 class Table:
-    """A parsed file, with remarks on how it was read for its owner, who said `reading`.
+    """A parsed file, with remarks for its owner on how it was read, as far as `reading` left that open.
 
     Attributes:
         sheets: the names of a workbook's sheets that are not hidden.

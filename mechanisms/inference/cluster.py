@@ -69,7 +69,19 @@ def connected(on_gpu: bool) -> Iterator[tuple[int, int]]:
                 cores: float = torch.get_num_threads()
                 base = gettempdir() if len(gettempdir()) <= _LONGEST_BASE else "/tmp"
                 folder = TemporaryDirectory(prefix="dpicl-", dir=base, ignore_cleanup_errors=True)
-                _start(workers, Path(stack.enter_context(folder)))
+                # Otherwise Ray would write a token into the home folder.
+                os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+                ray.init(
+                    address="local",
+                    num_cpus=workers,
+                    include_dashboard=False,
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                    object_store_memory=_OBJECT_STORE_BYTES,
+                    # Ray opens its own folder to everybody: the private one is the folder above it.
+                    _temp_dir=str(Path(stack.enter_context(folder)) / "ray"),
+                    _system_config={"automatic_object_spilling_enabled": False},
+                )
             else:
                 host, _, port = address.rpartition(":")
                 if port.isdigit():  # Ray itself would try for minutes
@@ -90,22 +102,6 @@ def _wanted() -> int | None:
     if text is not None and not (text.isascii() and text.isdigit() and int(text)):
         raise UsageError(f"{WORKERS} must be a whole number from 1 on: the number of workers.")
     return int(text) if text else None
-
-
-def _start(workers: int, folder: Path) -> None:
-    # Otherwise Ray would write a token into the home folder.
-    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
-    ray.init(
-        address="local",
-        num_cpus=workers,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level=logging.ERROR,
-        object_store_memory=_OBJECT_STORE_BYTES,
-        # Ray opens its own folder to everybody: the private one is the folder above it.
-        _temp_dir=str(folder / "ray"),
-        _system_config={"automatic_object_spilling_enabled": False},
-    )
 
 
 # What travels. Whatever is private goes as bytes in pieces small enough for Ray to put them into the message itself.

@@ -350,8 +350,6 @@ _FULL = (
     "The memory of this machine ran out while the model computed. Nothing more was released. Close what else uses it, "
     "or take fewer records at each step, shorter records, or a smaller model."
 )
-
-
 _T = TypeVar("_T")
 
 
@@ -367,7 +365,10 @@ def report_out_of_memory() -> Iterator[None]:
 
 
 def retry_when_out_of_memory(work: Callable[[DeviceRoom], _T], room: DeviceRoom, rows: int, positions: int) -> _T:
-    """Do work; if memory runs out, do it again with half of the `rows` that a pass computes at present, twice."""
+    """Do work; if memory runs out, do it again with half of the `rows` that a pass computes at present, twice.
+
+    `work` may be started again at any time, with less room.
+    """
     for _ in range(2):
         try:
             return work(room)

@@ -110,12 +110,7 @@ class TransformersModel:
     """A language model on PyTorch. One session may be used at a time by one thread."""
 
     def __init__(
-        self,
-        name: str,
-        sha256: str,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        chat: bool = True,
+        self, name: str, sha256: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, chat: bool = True
     ) -> None:
         keep_freed_memory()
         model.set_attn_implementation(ATTENTION)

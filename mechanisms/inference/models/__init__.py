@@ -235,7 +235,7 @@ def default_model() -> LanguageModel:
 
 
 def load_embedder() -> Embedder:
-    """Load the model that places texts near each other; see `catalogue.load_embedder`."""
+    """Load the model that places texts near each other; `ModelUnavailable` if it cannot be had."""
     from mechanisms.inference.models import catalogue
 
     return catalogue.load_embedder()
