@@ -251,7 +251,7 @@ class EmbedderLoader:
         self._loader.wait()
         with self._lock:
             if self._embedder is None:
-                from mechanisms.inference.models.embeddings import load_embedder
+                from mechanisms.inference.models.catalogue import load_embedder
                 from mechanisms.runs.stage import measure_embedder
 
                 with self._loader.loading:

@@ -187,12 +187,9 @@ def _reason_of_label(label: str, look: Collection[str]) -> Reason:
 
 @dataclass(frozen=True, repr=False)
 class LeftOut:
-    """The rows that take no part.
+    """How many rows take no part, by reason, and in a sentence, which is empty if there are none.
 
-    Attributes:
-        counts: rows for each reason that there is.
-        many: whether they are so many that the file's owner is asked.
-        sentence: how many there are, by reason; empty if there are none.
+    `many` are so many that the file's owner is asked.
     """
 
     counts: Mapping[Reason, int]
@@ -202,12 +199,7 @@ class LeftOut:
 
 @dataclass(frozen=True, repr=False)
 class Breakdown:
-    """The rows of a mapped file, before its labels are chosen.
-
-    Attributes:
-        unusable: rows that take no part under any label set, by reason.
-        labels: the other rows by label.
-    """
+    """How many rows of a mapped file take no part under any label set, by reason, and how many others, by label."""
 
     unusable: Mapping[Reason, int]
     labels: Mapping[str, int]
@@ -253,7 +245,6 @@ def _divided(frame: pd.DataFrame, table: Table) -> tuple[pd.DataFrame, Breakdown
 
 # What is odd about a mapped file, and the data set that it becomes.
 
-_LABELS_OUTSIDE = {Reason.ALIKE, Reason.SEVERAL, Reason.OUTSIDE}
 _PROTECTED_LESS = "A person who appears twice is protected less by a guarantee for single records"
 
 
@@ -265,8 +256,6 @@ class Inspection:
         counts: units of each label (rows, or users where there is a user column), most frequent first; public once
             the curator declares the sizes.
         problems: one line each; `fatal` if one of them prevents a run.
-        duplicates: rows whose text and label occurred before.
-        rows: which of them may take part.
     """
 
     counts: dict[str, int]
@@ -330,8 +319,7 @@ def checked_dataset(
 ) -> Dataset:
     """`to_dataset`, after the file's owner was told how the file was read and which of its rows take no part.
 
-    Args:
-        tell: gets private facts, for the owner's eyes alone.
+    What `tell` gets is private.
 
     Raises:
         DataError: many rows are left out, and that was not allowed; or a column is missing.
@@ -345,7 +333,7 @@ def checked_dataset(
     if classes and not mapping.label_names:
         tell(f"The file has names for the labels of '{mapping.label}': {', '.join(classes)}. Give these as labels.")
     missing = [label for label in labels if label not in rows.labels]
-    if missing and _LABELS_OUTSIDE & left_out.counts.keys():
+    if missing and {Reason.ALIKE, Reason.SEVERAL, Reason.OUTSIDE} & left_out.counts.keys():
         tell(f"No row has the label '{missing[0]}': check its spelling. {HOW_LABELS_ARE_SAID}")
     sentence = left_out.sentence
     if left_out.counts.get(Reason.ALIKE):

@@ -48,7 +48,6 @@ class Rows:
             one in the header outside quoted cells.
 
     Attributes:
-        first: the cells of the first record.
         guessed: the separator, if it was read off the first line and is no comma.
         as_they_stand: records so far with unpaired quotes.
 

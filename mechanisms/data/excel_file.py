@@ -27,7 +27,6 @@ _MAX_IN_A_ROW = 2**18
 _BROKEN = (
     "The Excel file is damaged or protected: open it in Excel, save it again as .xlsx or CSV (UTF-8), and try again."
 )
-_WORKBOOK = "xl/workbook"
 _ROW = 3
 """The depth of a row element: worksheet, its data, a row."""
 _BLOCK = 2**16
@@ -35,7 +34,6 @@ _MAX_ROWS = 2**20
 """Excel's limit of a sheet; the row numbers in a file may be arbitrary."""
 _HEADER_ROWS = 1000
 """The first rows, which are searched for the header."""
-_EMPTY = (None, "")
 
 
 def _check_parts(file: IO[bytes]) -> None:
@@ -43,7 +41,7 @@ def _check_parts(file: IO[bytes]) -> None:
     try:
         with zipfile.ZipFile(file) as archive:
             parts = archive.infolist()
-            if not any(part.filename.startswith(_WORKBOOK) for part in parts):
+            if not any(part.filename.startswith("xl/workbook") for part in parts):
                 raise DataError("This is a zip archive, not a workbook: unpack it and choose the table in it.")
             if sum(part.file_size for part in parts) > MAX_UNPACKED:
                 raise _too_large(f"{MAX_UNPACKED // 2**20} MB")
@@ -158,7 +156,7 @@ def _header(sheet: Any, skip: int) -> tuple[int, Sequence[Any]]:
 
 
 def _filled(row: Sequence[Any]) -> list[int]:
-    return [place for place, cell in enumerate(row) if cell not in _EMPTY]
+    return [place for place, cell in enumerate(row) if cell not in (None, "")]
 
 
 def _filled_rows(rows: Iterator[Sequence[Any]], names: Sequence[str] | None) -> Iterator[Sequence[Any]]:

@@ -75,7 +75,6 @@ _LABEL_WORDS = (
 _TEXT_WORDS = (
     "text", "texts", "message", "body", "content", "review", "comment", "sentence", "question", "description", "tweet",
 )  # fmt: skip
-"""The same of a text column."""
 _ID_WORDS = {"id", "ids", "uuid", "guid", "index", "idx", "key", "hash"}
 _PEOPLE = {
     "account", "applicant", "author", "caller", "citizen", "client", "contact", "customer", "donor", "employee",
@@ -97,7 +96,6 @@ _COLUMN_WORDS = frozenset(
     {*_LABEL_WORDS, *_TEXT_WORDS, *_ID_WORDS, *_PEOPLE, *_OTHER_WORDS, *(_HANDLES - {"", "e"})}
     | {word for words in (TEXTS, LABELS) for name, more in words.items() for word in (name.lower(), *more)}
 )
-"""Words that columns are often called by, in small letters."""
 _SEEN = 1000
 """The first rows, from which a column's kind is guessed."""
 _SHORT = 3
@@ -201,9 +199,7 @@ def headed(
 ) -> Table:
     """The table of a first line and the rows below it, with one cell for each of its cells.
 
-    Args:
-        remarks: consumed after all rows.
-        separator: what was read off the first line, and has to be said where that is a row.
+    `remarks` are consumed after all rows. A `separator` read off the first line has to be said where that is a row.
 
     Raises:
         ReadingAsked: the first line looks like a row, and its owner has not said which it is.

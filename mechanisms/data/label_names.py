@@ -51,11 +51,7 @@ HOW_LABELS_ARE_SAID = """A label with a comma stands in quotes, or all of them i
 
 
 def read_labels(said: str) -> tuple[str, ...]:
-    """Labels from 'A,B', '"A, with a comma",B' or '["A", "B"]'.
-
-    Raises:
-        UsageError: a quote is not closed.
-    """
+    """Labels from 'A,B', '"A, with a comma",B' or '["A", "B"]'; a `UsageError` if a quote is not closed."""
     listed = _json(said)
     if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
         listed = _divided(said)
@@ -63,11 +59,7 @@ def read_labels(said: str) -> tuple[str, ...]:
 
 
 def read_pairs(said: str) -> list[tuple[str, str]]:
-    """Pairs from 'A=1,B=2', '"A, with a comma=1",B=2' or '{"A": 1}'.
-
-    Raises:
-        UsageError: a quote is not closed, or there is no equals sign.
-    """
+    """Pairs from 'A=1,B=2', '"A, with a comma=1",B=2' or '{"A": 1}'; a `UsageError` if a quote or "=" is missing."""
     mapped = _json(said)
     if isinstance(mapped, dict):
         return [(label, str(value)) for label, value in mapped.items()]
@@ -131,11 +123,7 @@ def alike(labels: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 def spellings(labels: Iterable[str], names: LabelNames) -> dict[str, str]:
-    """What stands for each label, by the label as `folded` gives it: itself, or its name.
-
-    Raises:
-        UsageError: two labels look alike and stand for different ones.
-    """
+    """Each label or its name, by the label as `folded` gives it; a `UsageError` if that leaves two for one."""
     found: dict[str, str] = {}
     for spelled, meant in (*((label, label) for label in labels), *names):
         if found.setdefault(folded(spelled), meant) != meant:

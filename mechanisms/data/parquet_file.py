@@ -15,17 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mechanisms.data.sources import FileFormat, RawFile
-from mechanisms.data.table import (
-    MAX_BYTES,
-    MAX_CELLS,
-    NO_ROWS,
-    UNPACKED,
-    NoRows,
-    Table,
-    cell_text,
-    column_names,
-    table_of,
-)
+from mechanisms.data.table import MAX_BYTES, MAX_CELLS, UNPACKED, Table, cell_text, column_names, table_of
 from mechanisms.errors import DataError
 
 _BATCH_ROWS = 4096
@@ -69,8 +59,6 @@ def read_parquet(raw: RawFile) -> Table:
         groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
         if sum(each.total_byte_size for each in groups) > MAX_BYTES or metadata.num_rows * len(kept) > MAX_CELLS:
             raise DataError(UNPACKED)
-        if not metadata.num_rows:
-            raise NoRows(NO_ROWS)
         names = column_names(field.name for field in kept)
         left_out = len(schema) - len(kept)
         remarks = [f"Columns left out, since they hold no plain values: {left_out}."]

@@ -41,7 +41,6 @@ WHETHER_MET = "whether its rows took part in runs before"
 WHETHER_VERBATIM = "whether a text of the set stands in its rows word for word"
 """The same for a set that this installation did not sign."""
 LABEL_WEIGHTS = "label sizes stated with the set, which weigh the labels"
-"""Sizes that a score takes as public."""
 
 
 def owners_of(test: Fingerprint, ledger: PrivacyLedger, own: Fingerprint | None = None) -> list[str]:
@@ -113,12 +112,7 @@ def charged(
 ) -> Iterator[BudgetSnapshot]:
     """Reserve and charge a run, then let the body read rows; the charge stays, however the body ends.
 
-    Args:
-        what: the run's name in the ledger.
-        randomness: the source of noise; a predictable one marks the data set.
-
-    Yields:
-        The data set's spending before the run.
+    Yields the data set's spending before the run. Predictable `randomness` marks the data set.
 
     Raises:
         BudgetRefused: the data set's cap does not allow it.
@@ -145,11 +139,9 @@ SMALLEST_EPSILON = 1e-3
 
 @dataclass(frozen=True)
 class MeasuredSizes:
-    """A released measurement.
+    """For each label an upper bound on its units, released; any of them fails with probability at most `failure`.
 
-    Attributes:
-        sizes: for each label an upper bound on its units; any of them fails with probability at most `failure`.
-        content: keyed digest of the measured data set; the sizes are valid for no other.
+    They are valid for the data set with the keyed digest `content` alone.
     """
 
     sizes: dict[str, int]
@@ -174,10 +166,7 @@ def measure_sizes(
 
     A record has one label, so that the counts have L1 sensitivity 1; a user may have every label, so that it is the
     number of labels. Each count gets a margin of `scale * ln(labels / failure)`, so that a bound fails with probability
-    `failure`.
-
-    Args:
-        delta: the run's, a part of which is the failure probability.
+    `failure`, a part of the run's `delta`.
 
     Raises:
         UsageError: epsilon is too small to count anything with, or no number.
@@ -212,11 +201,7 @@ def check_counted_here(measured: MeasuredSizes | None, content: str) -> None:
 
 
 def left_after_counts(epsilon: float, measured: MeasuredSizes | None) -> float:
-    """A run's epsilon without the measurement's, if there was one.
-
-    Raises:
-        UsageError: the measurement costs all of it.
-    """
+    """A run's epsilon without the measurement's, if there was one; a `UsageError` if that costs all of it."""
     if measured is None:
         return epsilon
     if measured.epsilon >= epsilon:

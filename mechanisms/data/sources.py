@@ -17,8 +17,6 @@ from mechanisms.discovery import defined
 from mechanisms.errors import DataError, UsageError
 from mechanisms.files import bundled
 
-# The bytes of a file, and what a format is.
-
 _GZIP = b"\x1f\x8b"
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0"
 _LONGEST_MARK = 16
@@ -98,7 +96,6 @@ class FileFormat:
     """A format that private rows are read from: what a module of this package defines as `READER`.
 
     Attributes:
-        title: for people, in a list of formats.
         suffixes: how names of such files end; where there is no mark, a file is known by them.
         read: the rows, each read by itself: none decides what is read of another.
         takes: the fields of a `Reading` that mean something for such a file.
@@ -163,13 +160,7 @@ def name_of(path: str | Path) -> str:
 
 @dataclass(frozen=True)
 class Example:
-    """A bundled file and how to read it.
-
-    Attributes:
-        fields: names of text and label in prompts.
-        asked: how a model is asked to write such a text.
-        test: further rows of the same kind, for tests.
-    """
+    """A bundled file and how to read it: `fields` name text and label in prompts; `test` has rows to test with."""
 
     title: str
     path: Path

@@ -71,16 +71,12 @@ class Reading:
 
 
 USUAL = Reading()
-"""Nothing was said."""
 
 
 class ReadingAsked(DataError):
     """A file that can be read in more than one way: its owner has to say which.
 
-    Attributes:
-        question: what is unclear, for whoever sees the choices.
-        proposed: how it would be read as far as it can be told.
-        sheets: names to choose from, where the sheet is unclear.
+    `proposed` goes as far as can be told; `sheets` are to choose from, where the sheet is unclear.
     """
 
     def __init__(self, question: str, way: str, proposed: Reading, sheets: tuple[str, ...] = ()) -> None:
@@ -94,14 +90,12 @@ class NoRows(DataError):
 
 @dataclass(frozen=True, repr=False)
 class Table:
-    """A parsed file.
+    """A parsed file, with remarks for its owner on how it was read, as far as `reading` left that open.
 
     Attributes:
-        remarks: how it was read, for its owner.
         sheets: the names of a workbook's sheets that are not hidden.
         class_names: for columns of numbers, the labels' names that the file has, from 0 on.
         unread: rows of the file that could not be read as one.
-        reading: what its owner said of it.
     """
 
     frame: pd.DataFrame
@@ -131,11 +125,7 @@ def column_names(header: Iterable[str]) -> list[str]:
 
 
 def table_of(names: Sequence[str], rows: Iterable[Sequence[str]], remarks: Iterable[str] = ()) -> Table:
-    """The table of rows with one cell for each of `column_names`; columns with an empty name are left out.
-
-    Args:
-        remarks: consumed after all rows.
-    """
+    """The table of rows with one cell for each of `column_names`, but for empty names; `remarks` are consumed last."""
     named = [name for name in names if name]
     columns: list[list[str]] = [[] for _ in named]
     most, characters = MAX_CELLS // len(names), 0

@@ -83,7 +83,6 @@ class TextLines:
     """A text file.
 
     Attributes:
-        mark: the byte-order mark that it begins with, if any.
         encodings: of every line, the first that fits it; see `encodings_named`.
         said: whether its owner, or its mark, named the encoding. Where nobody did, a line that is not UTF-8 is asked
             about.
@@ -217,8 +216,7 @@ def _asked(raw: RawFile, line: int) -> ReadingAsked:
     with raw.opened() as file:
         others = list(islice((_beginning(each) for each in file if not each.isascii()), 50 * _SAMPLE))
     bad = [each for each in others if _REPLACED in _as_far_as_it_goes(each, UTF8)]
-    sample = bad[:_SAMPLE]
-    encoding = recognised(sample)
+    encoding = recognised(bad[:_SAMPLE])
     if 2 * len(bad) <= len(others):  # text of another encoding is hardly ever UTF-8 by chance
         encoding = f"{UTF8}+{encoding or WINDOWS_1252}"
     return _question(line, encoding)

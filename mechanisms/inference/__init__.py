@@ -6,13 +6,4 @@
 from mechanisms.inference.language_model import Embedder, LanguageModel, Session, Tokens, scores_of
 from mechanisms.inference.prompts import QueryPrompt, QueryWords, WritingPrompt
 
-__all__ = [
-    "Embedder",
-    "LanguageModel",
-    "QueryPrompt",
-    "QueryWords",
-    "Session",
-    "Tokens",
-    "WritingPrompt",
-    "scores_of",
-]
+__all__ = ["Embedder", "LanguageModel", "QueryPrompt", "QueryWords", "Session", "Tokens", "WritingPrompt", "scores_of"]

@@ -48,11 +48,7 @@ _LONGEST_BASE = 30
 def connected(on_gpu: bool) -> Iterator[tuple[int, int]]:
     """A connection to the cluster of RAY_ADDRESS, or to a private one that ends with it.
 
-    Args:
-        on_gpu: a worker gets a GPU of its own; there are as many workers as GPUs.
-
-    Yields:
-        How many workers to have, and on how many threads each computes.
+    Yields how many workers to have (`on_gpu` as many as GPUs), and on how many threads each computes.
 
     Raises:
         UsageError: a setting cannot be used.
@@ -73,7 +69,19 @@ def connected(on_gpu: bool) -> Iterator[tuple[int, int]]:
                 cores: float = torch.get_num_threads()
                 base = gettempdir() if len(gettempdir()) <= _LONGEST_BASE else "/tmp"
                 folder = TemporaryDirectory(prefix="dpicl-", dir=base, ignore_cleanup_errors=True)
-                _start(workers, Path(stack.enter_context(folder)))
+                # Otherwise Ray would write a token into the home folder.
+                os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+                ray.init(
+                    address="local",
+                    num_cpus=workers,
+                    include_dashboard=False,
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                    object_store_memory=_OBJECT_STORE_BYTES,
+                    # Ray opens its own folder to everybody: the private one is the folder above it.
+                    _temp_dir=str(Path(stack.enter_context(folder)) / "ray"),
+                    _system_config={"automatic_object_spilling_enabled": False},
+                )
             else:
                 host, _, port = address.rpartition(":")
                 if port.isdigit():  # Ray itself would try for minutes
@@ -94,22 +102,6 @@ def _wanted() -> int | None:
     if text is not None and not (text.isascii() and text.isdigit() and int(text)):
         raise UsageError(f"{WORKERS} must be a whole number from 1 on: the number of workers.")
     return int(text) if text else None
-
-
-def _start(workers: int, folder: Path) -> None:
-    # Otherwise Ray would write a token into the home folder.
-    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
-    ray.init(
-        address="local",
-        num_cpus=workers,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level=logging.ERROR,
-        object_store_memory=_OBJECT_STORE_BYTES,
-        # Ray opens its own folder to everybody: the private one is the folder above it.
-        _temp_dir=str(folder / "ray"),
-        _system_config={"automatic_object_spilling_enabled": False},
-    )
 
 
 # What travels. Whatever is private goes as bytes in pieces small enough for Ray to put them into the message itself.
@@ -232,13 +224,9 @@ class Worker:
         return self._answer(key, calls, count, lambda session: session.score(_unpacked(continuation)))
 
     def _answer(self, key: int, calls: int, count: int, question: Callable[[Session], Floats]) -> list[Any]:
-        """None and `count` pieces of the answer; or what went wrong, and padding.
-
-        Args:
-            calls: how many calls must have made the session what it is: Ray may have lost one.
-        """
+        """None and `count` pieces of the answer; or what went wrong, and padding."""
         held = self._held.get(key)
-        if held is None or held.calls != calls:
+        if held is None or held.calls != calls:  # Ray may have lost one
             return [ModelUnavailable(_LOST), *[b""] * count]
         found = _guarded(lambda: question(held.opened).tobytes()) if held.error is None else held.error
         return [found, *[b""] * count] if isinstance(found, StudioError) else [None, *_cut(found)]
@@ -258,11 +246,7 @@ def _guarded(work: Callable[[], _T]) -> _T | StudioError:
 
 
 def _answered(references: Any) -> Any:
-    """What a worker says.
-
-    Raises:
-        ModelUnavailable: it was lost.
-    """
+    """What a worker says; `ModelUnavailable` if it was lost."""
     try:
         return ray.get(references)
     except RayError:
@@ -274,11 +258,7 @@ _START_SECONDS = 900.0
 
 
 def hired(start: Callable[[], Any], count: int, expected: Facts) -> list[Any]:
-    """Workers that hold the model.
-
-    Args:
-        start: asks Ray for one more worker; returns its handle at once.
-        expected: what every worker must have in common with this process.
+    """Workers that hold the model; `start` asks Ray for one more, and returns its handle at once.
 
     Raises:
         StudioError: a worker could not start, or holds another model.
@@ -326,11 +306,7 @@ class Share:
 
 
 def answer(asked: Any) -> bytes:
-    """Wait for an answer.
-
-    Raises:
-        StudioError: the worker's, or it was lost.
-    """
+    """Wait for an answer; raises the worker's `StudioError`, or one that it was lost."""
     problem, *parts = _answered(asked)
     if problem is not None:
         raise problem
@@ -394,11 +370,7 @@ class RayModel:
 
 
 class RaySession:
-    """A session on several machines: each share of the rows is one of whole chunks on one worker.
-
-    Args:
-        limit: rows of a chunk at most.
-    """
+    """A session on several machines: each share of the rows is whole chunks, of `limit` rows at most, on one worker."""
 
     def __init__(
         self, owner: RayModel, limit: int, prefix: Tokens, rows: Sequence[Tokens], length: int, room: int

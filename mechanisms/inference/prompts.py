@@ -107,8 +107,7 @@ class QueryPrompt:
 
     def row(self, query: str) -> list[int]:
         """The query's own tokens, cut at the public cap."""
-        body = first_tokens(self._model, query, self.cap)
-        return [*self.head, *body, *self._tail]
+        return [*self.head, *first_tokens(self._model, query, self.cap), *self._tail]
 
     def label(self, label: str) -> list[int]:
         """The tokens whose probability says how likely a label is."""
@@ -152,5 +151,4 @@ class ShardPrompt:
         return tokens + self._query.row(query)
 
     def label(self, label: str) -> list[int]:
-        """The tokens whose probability says how likely a label is."""
         return self._query.label(label)

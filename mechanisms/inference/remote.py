@@ -105,10 +105,7 @@ class ChatServer:
         return f"{self.model} at {self.host}"
 
     def answers(self, messages: Sequence[str], tokens: int) -> Iterator[list[str]]:
-        """Ask for the answer to each message, a few at a time; gives them in order, a batch at a time.
-
-        Args:
-            tokens: of an answer at most.
+        """Ask for the answer to each message, of at most so many tokens; gives them in order, a batch at a time.
 
         Raises:
             ModelUnavailable: a message has no answer; what is wrong, without a word of what was sent or answered.

@@ -28,8 +28,7 @@ from sacrebleu.metrics.bleu import BLEU
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget
 from mechanisms.answers import AnswerRequest, TextRespondent, exact_match, open_session
 from mechanisms.inference.models import EMBEDDED
-from mechanisms.inference.models.catalogue import load_model
-from mechanisms.inference.models.embeddings import load_embedder
+from mechanisms.inference.models.catalogue import load_embedder, load_model
 from mechanisms.noise import SecureRandomness
 from mechanisms.queries import QueryMechanism, QueryRelease, Retrieval, query_mechanism_class
 from mechanisms.queries.retrieval import similarities

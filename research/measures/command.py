@@ -26,8 +26,7 @@ from mechanisms.demos.demo_set import PUBLIC_ONLY
 from mechanisms.errors import UsageError
 from mechanisms.files import text_of
 from mechanisms.inference import LanguageModel
-from mechanisms.inference.models.catalogue import load_model
-from mechanisms.inference.models.embeddings import load_embedder
+from mechanisms.inference.models.catalogue import load_embedder, load_model
 from mechanisms.records import Dataset
 from mechanisms.runs.score import ScoredSet, read_set
 from research.measures.copying import longest_copied

@@ -15,8 +15,7 @@ from mechanisms.errors import UsageError
 from mechanisms.files import atomic_write
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models import EMBEDDED
-from mechanisms.inference.models.catalogue import load_model
-from mechanisms.inference.models.embeddings import load_embedder
+from mechanisms.inference.models.catalogue import load_embedder, load_model
 from research.reproduction.cells import METHODS, VOTE, Grid, Setting
 from research.reproduction.run import CellRefused, Result, reproduce
 from research.reproduction.table import as_read, page, tidy

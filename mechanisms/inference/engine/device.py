@@ -38,14 +38,7 @@ _ZERO = "SPACES_ZERO_GPU"
 
 @dataclass(frozen=True)
 class Device:
-    """Where a model computes.
-
-    Attributes:
-        place: the device, with its number where there are several.
-        dtype: of weights and activations.
-        title: its name for a reader.
-        reason: why this device and this number format.
-    """
+    """Where a model computes, the number format of weights and activations, and why it is these."""
 
     place: torch.device
     dtype: torch.dtype
@@ -357,8 +350,6 @@ _FULL = (
     "The memory of this machine ran out while the model computed. Nothing more was released. Close what else uses it, "
     "or take fewer records at each step, shorter records, or a smaller model."
 )
-
-
 _T = TypeVar("_T")
 
 
@@ -374,11 +365,9 @@ def report_out_of_memory() -> Iterator[None]:
 
 
 def retry_when_out_of_memory(work: Callable[[DeviceRoom], _T], room: DeviceRoom, rows: int, positions: int) -> _T:
-    """Do work; if memory runs out, do it again with half as many rows in a pass, twice.
+    """Do work; if memory runs out, do it again with half of the `rows` that a pass computes at present, twice.
 
-    Args:
-        work: may be started again at any time, with less room.
-        rows, positions: what a pass computes at most at present.
+    `work` may be started again at any time, with less room.
     """
     for _ in range(2):
         try:

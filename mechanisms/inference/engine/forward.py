@@ -231,7 +231,6 @@ class Chunk:
     """A chunk of rows: their cache, the tokens to feed next, and what they may attend to.
 
     Attributes:
-        cache: keys and values so far.
         tokens: (rows, positions to compute).
         mask: (rows, all positions), 1 where there is a token, 0 where there is padding.
     """
@@ -377,8 +376,6 @@ class ForwardPass:
     """Runs a model on chunks.
 
     Attributes:
-        device: where the model is.
-        layers: how many it has.
         head: makes logits of what a pass returns.
         branches: whether it can look at continuations as a tree (`ahead`).
     """

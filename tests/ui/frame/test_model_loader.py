@@ -14,7 +14,7 @@ import pytest
 from dpicl_ui.frame.model_loader import AT_START, EmbedderLoader, ModelLoader
 from dpicl_ui.privacy.step import ModelChoice
 from mechanisms.errors import ModelUnavailable, UsageError
-from mechanisms.inference.models import EMBEDDED, available_models, catalogue, embeddings
+from mechanisms.inference.models import EMBEDDED, available_models, catalogue
 from mechanisms.inference.models.catalogue import ModelNeeds
 from mechanisms.runs import stage as run_stage
 from mechanisms.runs.stage import Speed
@@ -122,7 +122,7 @@ def test_a_locked_model_stays(shelf, name):
 
 
 def test_nothing_is_embedded_while_a_model_is_read(shelf, monkeypatch):
-    monkeypatch.setattr(embeddings, "load_embedder", ToyEmbedder)
+    monkeypatch.setattr(catalogue, "load_embedder", ToyEmbedder)
     loader, reading, free = begun(), threading.Event(), threading.Event()
     embedder, found = EmbedderLoader(loader).embedder(), list[Any]()
 
