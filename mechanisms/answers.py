@@ -135,7 +135,6 @@ class AnswerRequest:
         return (*((LABEL_SET,) if self.labels else ()), FILE_FORMAT, WHETHER_SHOWN, WHETHER_RESERVED)
 
     def claim(self) -> Claim:
-        """The claim for all answers together."""
         return claim(self.event, self.target.delta)
 
     def calibrated(self) -> AnswerRequest:
@@ -169,19 +168,15 @@ class AnswerRequest:
         return json.dumps(terms, sort_keys=True)
 
 
-# How often a clear majority of the shards wins in spite of the noise: a closed form of public values.
-
 GOOD = 0.9
 """The probability with which a clear majority should win."""
-_SHARE = Fraction(7, 10)
-"""The share of shards that agree in a clear majority."""
 _REACH, _POINTS = 9.0, 2001
 """Integration range in standard deviations to either side, and number of points; errors stay below 1e-9."""
 
 
 def clear_majority(shards: int) -> tuple[int, int]:
     """The votes of two labels where about 7 of 10 shards vote for the first one, and all others for the second."""
-    leading = max(shards // 2 + 1, round(_SHARE * shards))
+    leading = max(shards // 2 + 1, round(Fraction(7, 10) * shards))
     return leading, shards - leading
 
 
@@ -209,9 +204,6 @@ def odds_in_words(request: AnswerRequest) -> str:
         f"{len(request.labels)} labels: {100 / len(request.labels):.0f})."
     )
     return said if chance >= GOOD else f"{said} {_TOO_SELDOM}"
-
-
-# Searchable units: their ids, their shards, and their similarities to a question.
 
 
 class SearchableUnits:
@@ -255,12 +247,9 @@ class SearchableUnits:
         return [self._records[first + int(by_record[first:end].argmax())] for first, end in bounds]
 
 
-# What a session tells; all of it may be released.
-
-
 @dataclass(frozen=True)
 class AnswersOpened:
-    """A session is open: the cost of all its questions is in the ledger.
+    """A session is open: the cost of all its questions is in the ledger. All of it may be released.
 
     Attributes:
         asked: answers given under this reservation before.
@@ -284,18 +273,16 @@ class AnswersOpened:
 
 @dataclass(frozen=True)
 class AnswerReleased:
-    """The answer to one question.
+    """The answer to one question; all of it may be released.
 
     Attributes:
-        answer: a label or a text.
         zero_shot: the model's answer without any data; empty without a model.
-        labels: the public label set, in the order of `votes`; empty for open answers.
-        votes: the noisy histogram, in votes of shards; None for open answers.
+        labels, votes: the public label set and the noisy histogram, in votes of shards; nothing for open answers.
         keywords: released tokens as text, in order of token id; empty for labels, or if nothing was released.
         abstained: why `answer` is `zero_shot`, in one line; None for an answer from the data.
         threshold: the least similarity of units that took part and paid; None for Poisson samples.
         rho, delta: the answer's cost to each unit that took part; rho is None for Poisson samples.
-        asked, queries: answers so far under this reservation, and the number that every unit can pay for.
+        queries: answers that every unit can pay for, of which `asked` were given under this reservation.
     """
 
     query: str
@@ -322,7 +309,6 @@ class AnswerReleased:
 
 
 def reservation_in_words(opened: AnswersOpened) -> str:
-    """The reservation, and whether it was charged now."""
     price = f"epsilon {rounded_up(opened.claim.epsilon, 4)} at delta {opened.claim.delta:g}"
     charged = (
         f"continues the reservation of {price}: nothing new is charged to the ledger of '{opened.name}'"
@@ -333,7 +319,6 @@ def reservation_in_words(opened: AnswersOpened) -> str:
 
 
 def answer_in_words(opened: AnswersOpened, released: AnswerReleased) -> str:
-    """The cost of an answer, and the number of answers left."""
     unit = person(opened.unit)
     if released.threshold is None:
         left = f"{released.sure_left} of {released.queries} answers are left; then a new reservation is needed."
@@ -484,21 +469,12 @@ def greedy(model: LanguageModel, session: Session, tokens: int) -> list[list[int
 
 
 def _prompt(model: LanguageModel, request: AnswerRequest, label_tokens: int) -> ShardPrompt:
-    return ShardPrompt(
-        model,
-        request.template,
-        request.neighbours,
-        request.max_record_tokens,
-        label_tokens,
-        request.max_query_tokens,
-    )
+    caps = request.max_record_tokens, label_tokens, request.max_query_tokens
+    return ShardPrompt(model, request.template, request.neighbours, *caps)
 
 
 Respondent = LabelRespondent | NeighbourLabels | TextRespondent
 """Computes all shards' answers to a question from their examples."""
-
-
-# The session.
 
 
 def open_session(
@@ -512,10 +488,8 @@ def open_session(
 ) -> AnswerSession:
     """Reserve a session of questions in the ledger, or continue the reservation of this file with these terms.
 
-    Args:
-        request: public and calibrated.
-        model: None with `Retrieval.LABELS_ONLY`.
-        anew: charge a new reservation if the data set has one for another file or other terms.
+    The request is public and calibrated, the model None with `Retrieval.LABELS_ONLY`; `anew` charges a new reservation
+    if the data set has one for another file or other terms.
 
     Raises:
         BudgetRefused: the data set's cap does not allow the reservation.
@@ -580,15 +554,10 @@ class AnswerSession:
     _randomness: Randomness
 
     def ask(self, text: str, threshold: float | None = None) -> AnswerReleased:
-        """Answer one question. Every unit that takes part is charged, on disk, before the shards answer.
+        """Answer one public question. Every unit that takes part is charged, on disk, before the shards answer.
 
-        Args:
-            text: the question, public.
-            threshold: the least similarity of units that take part; by default the request's.
-
-        Raises:
-            UsageError: the question is empty, or the threshold is no cosine similarity.
-            BudgetRefused: with Poisson samples, if all answers have been given.
+        `threshold` is the least similarity of these units, by default the request's. A UsageError where the question is
+        empty or the threshold no cosine similarity; with Poisson samples a BudgetRefused once all answers are given.
         """
         request = self.opened.request
         threshold = request.threshold if threshold is None else threshold
@@ -644,8 +613,6 @@ class AnswerSession:
         rows = seat_in_subsets(sampled, request.shards, self._randomness).rows
         return [[units.first_record(unit) for unit in row[: request.neighbours]] for row in rows]
 
-
-# A session on a test file: the private answers beside the model's own.
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)

@@ -50,15 +50,10 @@ class Asked:
         return bool(self.writer and self.reader) and not self.sentence
 
     def named(self, label: str) -> str:
-        """A label as the sentence calls it."""
         return self.words.get(label) or in_words(label)
 
     def of(self, label: str, sent: bool = False) -> str:
-        """The sentence that asks for one text of a label.
-
-        Args:
-            sent: what follows is sent to the model, instead of written by it.
-        """
+        """The sentence that asks for one text of a label, which is then `sent` to the model, or written by it."""
         if self.sentence:
             return self.sentence.replace(LABEL, self.named(label))
         wanted = f"one {self.kind} {self.relation} {self.named(label)}"

@@ -19,9 +19,7 @@ from mechanisms.steps import TokenDistributions, TokenMechanism, mechanism_class
 DELTA = 1e-5
 CONFIDENCE = 0.99
 """Higher than for estimates, since a bound above the claim means that a mechanism is wrong."""
-_PILOT_SHARE = 0.1
 _BACKGROUND = 30
-_CHUNK = 5000
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,6 @@ class AuditResult:
     Attributes:
         lower_bound: epsilon at `delta` is at least this, with confidence `CONFIDENCE`.
         claimed: the step's claimed epsilon; infinite for a mechanism that is not private.
-        draws: the number of draws for each neighbour.
     """
 
     mechanism: str
@@ -68,16 +65,10 @@ def audit_mechanism(
     randomness: Randomness | None = None,
     told: Callable[[int, int], None] = lambda done, total: None,
 ) -> AuditResult:
-    """Audit one-token demonstrations of a registered mechanism that is calibrated to cost `epsilon`.
+    """Audit one-token demonstrations of a registered mechanism, each calibrated to cost `epsilon` at delta `DELTA`.
 
-    Args:
-        epsilon: target of one such demonstration at delta `DELTA`, with all units joining.
-        draws: for each neighbour.
-        randomness: the operating system's by default; other sources are for tests.
-        told: gets how many draws are done, and of how many.
-
-    Raises:
-        UsageError: no such mechanism, or too few draws.
+    All units join; `draws` are for each neighbour, and `told` gets how many are done, and of how many. Only tests give
+    another randomness than the operating system's. A UsageError where there is no such mechanism, or too few draws.
     """
     plan = SamplingPlan(subsets=_BACKGROUND, tokens=1)
 
@@ -117,7 +108,7 @@ def audit_steps(
                 found[i] = release.scores @ direction
             else:
                 found[i] = release.index - len(direction) if release.free else release.index
-            if (i + 1) % _CHUNK == 0:
+            if (i + 1) % 5000 == 0:
                 told(len(values) * draws + i + 1, 2 * draws)
         values.append(found)
     bound = lower_bound(values[0], values[1], claimed.delta)
@@ -131,7 +122,7 @@ def lower_bound(one: Floats, other: Floats, delta: float) -> float:
     the choice costs no confidence. An (epsilon, delta)-DP mechanism has `P[region] <= e^epsilon P'[region] + delta`
     (Jagielski, Ullman, Oprea 2020).
     """
-    pilot = int(_PILOT_SHARE * len(one))
+    pilot = int(0.1 * len(one))
     pilots, tests = (one[:pilot], other[:pilot]), (one[pilot:], other[pilot:])
     thresholds = np.unique(np.quantile(np.concatenate(pilots), np.linspace(0, 1, 401)))
     regions = [(low, swap, at) for low in (False, True) for swap in (False, True) for at in thresholds]

@@ -51,9 +51,7 @@ def _made(folder: Path, mode: int) -> Path:
 def secret_key() -> bytes:
     """The installation's 32-byte key, made on first use, stored with mode 0600.
 
-    Raises:
-        UsageError: the key file cannot be written or read.
-        StudioError: it is damaged.
+    A UsageError where the key file cannot be written or read, a StudioError where it is damaged.
     """
     path = data_folder() / "key"
     try:
@@ -77,8 +75,7 @@ def derived_key(purpose: str) -> bytes:
 def write_once(path: Path, content: bytes) -> None:
     """Write a file that is complete before it has its name; the first of several processes wins.
 
-    Raises:
-        OSError: the folder cannot be written, or the disk is full; then nothing is left there.
+    An OSError where the folder cannot be written or the disk is full; then nothing is left there.
     """
     descriptor, partial = tempfile.mkstemp(dir=path.parent)
     try:
@@ -93,11 +90,9 @@ def write_once(path: Path, content: bytes) -> None:
 
 
 def keyed_digest(parts: Iterable[str], key: bytes | None = None) -> str:
-    """HMAC-SHA256 of strings under the installation's key: comparable on this installation only.
+    """HMAC-SHA256 of strings under a key, or the installation's: comparable on this installation only.
 
-    Args:
-        parts: the strings; where one ends and the next begins counts.
-        key: `secret_key()`, if the caller has read it already.
+    Where one string ends and the next begins counts.
     """
     digest = hmac.new(key or secret_key(), digestmod=hashlib.sha256)
     for part in parts:
@@ -120,24 +115,18 @@ def bundled(name: str) -> Path:
 
 # Files that a user named: a result that is whole at all times, however a run ends, and a text.
 
-_AS_ASKED = 0o666
-"""A new file's mode, less what the umask takes."""
-_DEVICES = ("/dev/", "/proc/")
-
 
 def atomic_write(path: Path, content: str | bytes) -> None:
     """Replace the content of a file: readers see the old or the new content, never a part.
 
     Text is UTF-8 with its own line breaks. A link stays a link. What is not a file (/dev/null), and a file that may be
-    written but not replaced (one that a container mounts), is written to.
-
-    Raises:
-        UsageError: the place cannot be written; the old content is still there.
+    written but not replaced (one that a container mounts), is written to. A UsageError where the place cannot be
+    written; the old content is still there.
     """
     content = content.encode() if isinstance(content, str) else content
     whole = Path(os.path.realpath(path))
     try:
-        if path.exists() and (not path.is_file() or str(path.absolute()).startswith(_DEVICES)):
+        if path.exists() and (not path.is_file() or str(path.absolute()).startswith(("/dev/", "/proc/"))):
             path.write_bytes(content)
         else:
             _put(whole, content)
@@ -149,7 +138,8 @@ def _put(whole: Path, content: bytes) -> None:
     there = stat.S_IMODE(whole.stat().st_mode) if whole.exists() else None
     partial = whole.with_name(f".dpicl-{secrets.token_hex(8)}")
     try:
-        made = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _AS_ASKED if there is None else 0o600)
+        mode = 0o666 if there is None else 0o600  # less what the umask takes
+        made = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with open(made, "wb") as file:
             if there is not None:
                 os.fchmod(made, there)  # before anything is in it
@@ -168,11 +158,7 @@ def _put(whole: Path, content: bytes) -> None:
 
 
 def check_writable(path: str) -> None:
-    """Check, before a run that costs something, that its result can be written.
-
-    Raises:
-        UsageError: the place cannot be written.
-    """
+    """Before a run that costs something: a UsageError where its result cannot be written."""
     folder, there = os.path.dirname(os.path.realpath(path)), os.path.exists(path)
     places = [path] if there and not os.path.isfile(path) else [folder, path] if there else [folder]
     if os.path.isdir(path) or not all(os.access(each, os.W_OK) for each in places):
@@ -180,19 +166,13 @@ def check_writable(path: str) -> None:
 
 
 def text_of(path: str) -> str:
-    """Read a text file that the user named.
-
-    Raises:
-        UsageError: it cannot be read as UTF-8.
-    """
+    """Read a text file that the user named; a UsageError where it cannot be read as UTF-8."""
     try:
         with open(path, encoding="utf-8") as file:
             return file.read()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"Cannot read '{path}': give the path of a UTF-8 text file.") from error
 
-
-# Cells that a spreadsheet shows and does not compute.
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """What a cell may not begin with (OWASP, "CSV injection"); the last four are the wide forms of the first four."""

@@ -32,10 +32,15 @@ from mechanisms.tallies import Votes
 MOST_DEMONSTRATIONS = 100_000
 """The most that a file may ask to account: each label can be a cost, and each demonstration a list, of its own."""
 WHERE = "privacy/parameters"
-_ANY_EPSILON = 1e6
-"""A run that only writes states what it costs, and no target."""
-_ALONE = {"recipe": "tokens", "split": "epsilon", "shares": {WRITE: 1.0}, "drafts": 2, "weighing": "rows"}
-"""Settings that a run that only writes does not state."""
+_ALONE = {
+    "epsilon": 1e6,
+    "recipe": "tokens",
+    "split": "epsilon",
+    "shares": {WRITE: 1.0},
+    "drafts": 2,
+    "weighing": "rows",
+}
+"""Settings that a run that only writes does not state; it states what it costs, and no target."""
 _NAMED = ("mechanism", "transform", "scheme")
 """Settings that it states beside its parameters."""
 _CALLED = {"epsilon": "target_epsilon", "shots": "shots_per_label", "written": "shots_per_label"}
@@ -43,8 +48,6 @@ _CALLED = {"epsilon": "target_epsilon", "shots": "shots_per_label", "written": "
 
 
 class _Measured(BaseModel):
-    """The price of a measurement of sizes."""
-
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     epsilon: float
@@ -78,7 +81,7 @@ def _planned(
         assert written is not None
         of_run: Mapping[str, Any] = dict(written) | {name: getattr(certificate, name) for name in _NAMED}
         written = of_run
-        values: dict[str, Any] = _ALONE | {"epsilon": _ANY_EPSILON}
+        values: dict[str, Any] = {**_ALONE}
     else:
         of_run = stages
         values = _read(stages, WHERE, Group.STAGES) | {"epsilon": _value(stages, "target_epsilon")}
@@ -192,7 +195,6 @@ def _within(stated: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _measured(stated: Mapping[str, Any], sizes: Mapping[str, int]) -> MeasuredSizes | None:
-    """The measurement that the sizes come from, where one is stated."""
     if "measured" not in stated:
         return None
     field = f"{WHERE}/measured"
@@ -211,7 +213,6 @@ def _measured(stated: Mapping[str, Any], sizes: Mapping[str, int]) -> MeasuredSi
 
 @contextmanager
 def _naming(field: str) -> Iterator[None]:
-    """Name the field of a refused value."""
     try:
         yield
     except UsageError as error:
@@ -226,8 +227,6 @@ _DROPPED = ("drafts", "rounds", "sets")
 
 @dataclass(frozen=True)
 class _Rounds(Vote):
-    """A vote in several rounds."""
-
     @property
     def events(self) -> tuple[PrivacyEvent, ...]:
         assert isinstance(self.plan, OlderPlan)

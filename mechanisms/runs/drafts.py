@@ -30,7 +30,6 @@ _TRIES = 16
 """The same, at most, where few drafts are usable."""
 _PREVIEWED = 6
 """Drafts written for a preview of two, and to see how the model writes."""
-_USUAL_TOKENS = 24
 _LEFT = 0.75
 """Of the rows that are computed: when fewer of them go on, the others are dropped. To drop them is work, too."""
 FEWEST = 2
@@ -73,9 +72,8 @@ def write_drafts(
         taken: public texts that stand for other labels: what says the same would stand for two.
         nearness: without it the drafts stand in the order of their likelihood.
 
-    Raises:
-        UsageError: fewer than two drafts of the label are of use, or the prompt is too long for the model.
-        ModelUnavailable: its logits are not finite.
+    A UsageError where fewer than two drafts of the label are of use or the prompt is too long for the model, a
+    ModelUnavailable where its logits are not finite.
     """
     prompt = WritingPrompt(model, wanted.asked, wanted.label)
     enough, most = WRITTEN * wanted.count, _TRIES * wanted.count
@@ -120,7 +118,6 @@ def preview_drafts(
 
 
 def write_samples(model: LanguageModel, asked: Asked, label: str, tokens: int, randomness: Randomness) -> list[str]:
-    """A few texts of a label, as they come."""
     prompt = WritingPrompt(model, asked, label)
     return [text for text, _ in _write(model, prompt, [""] * _PREVIEWED, tokens, randomness)]
 
@@ -192,16 +189,10 @@ def _write(
 
 
 def sample(logits: Floats, randomness: Randomness) -> tuple[Integers, Floats]:
-    """One token of each row, from the fewest likeliest tokens that hold `TOP_P` of it (Holtzman et al. 2020).
+    """One token of each row, from the fewest likeliest tokens that hold `TOP_P` of it (Holtzman et al. 2020), and its
+    log-probability, each of shape (rows,).
 
-    Args:
-        logits: shape (rows, vocabulary); tokens without a finite one are not drawn.
-
-    Returns:
-        The tokens, and the log-probabilities that they had, each of shape (rows,).
-
-    Raises:
-        ModelUnavailable: none of a row's is finite.
+    Tokens whose logit, of shape (rows, vocabulary), is not finite are not drawn; a ModelUnavailable where none is.
     """
     finite = np.isfinite(logits)
     if not finite.any(axis=1).all():
@@ -251,7 +242,7 @@ def written_publicly(
     randomness = SecureRandomness()
     wanted = Counter(each.label for each in like)
     # How many pieces the words of this task need, a few texts of the model show.
-    gate = Gate(model, write_samples(model, asked, labels[0], _USUAL_TOKENS, randomness))
+    gate = Gate(model, write_samples(model, asked, labels[0], 24, randomness))
     written: dict[str, tuple[str, ...]] = {}
     for label in labels:
         count = max(FEWEST_DRAFTS, DRAFTS_A_WINNER * wanted[label])

@@ -81,9 +81,6 @@ class StageProgress:
     done: float
 
 
-# Demonstrations that are written token by token.
-
-
 @dataclass(frozen=True, config=LINE)
 class DemoStarted:
     """A demonstration has been charged in full and begins with its opening, which is public."""
@@ -135,8 +132,7 @@ class TokenReleased:
 @plain(frozen=True)
 class PrivateDiagnostics:
     """For the curator's screen only: under a demonstration's last released token, the sum of the rows' distributions
-    without noise, in rows (`clean`).
-    """
+    without noise, in rows (`clean`)."""
 
     label: str
     number: int
@@ -172,9 +168,6 @@ class DemoCutOff:
     number: Whole
     finished: bool
     event: Literal["cut off"] = "cut off"
-
-
-# Sets, and how a run ends.
 
 
 @dataclass(frozen=True, config=LINE)
@@ -238,6 +231,5 @@ ENDS = RunCompleted | RunStopped
 
 
 def key_of(event: OfDemonstration) -> Key:
-    """The demonstration that an event is about."""
     label = event.demonstration.label if isinstance(event, DemoCompleted) else event.label
     return label, event.number

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 _LEAST_SHARE = 0.02
 """Of an even share of the probability: noise may leave less than nothing of it, and a logarithm needs something."""
-_SMOOTHING = 0.5
 
 
 def step(noisy: Floats, target: Floats, deviation: float = 0.0) -> Floats:
@@ -46,7 +45,7 @@ def step(noisy: Floats, target: Floats, deviation: float = 0.0) -> Floats:
         noisy: sums of label probabilities, shape (labels,), each with noise of that deviation.
         target: mean probabilities to reach, shape (labels,).
     """
-    positive = np.maximum(noisy, 0.0) + _SMOOTHING * deviation * len(noisy) * target
+    positive = np.maximum(noisy, 0.0) + 0.5 * deviation * len(noisy) * target
     shares = np.maximum(positive / max(float(positive.sum()), 1.0), _LEAST_SHARE / len(noisy))
     found = np.log(target) - np.log(shares / shares.sum())
     return np.asarray(found - found.mean())
@@ -140,7 +139,6 @@ class Judging:
         return self._units[id(part)]
 
     def _under(self, name: str) -> Classifier:
-        """The classifier with a set."""
         if name not in self._classifiers:
             self._classifiers[name] = Classifier(
                 self._model,
@@ -161,7 +159,6 @@ class Judging:
         return self._under(name).contextual if known is None else known
 
     def kept(self, demo_set: DemoSet) -> DemoSet:
-        """The set with everything that has been released for it."""
         labels = self.plan.labels
         measured = {name: dict(zip(labels, of.tolist(), strict=True)) for name, of in self.corrections.items()}
         baselines = None

@@ -64,7 +64,6 @@ class Plan:
     Attributes:
         spec: with nothing left open; the mechanism's noise among its parameters, once the plan is calibrated.
         sizes: declared upper bound of the units of each label.
-        unit: the privacy unit, see `mechanisms.records.privacy_unit`.
         content: keyed digest of the data set that the run is planned for; the run refuses every other one.
         measured: the measurement that the sizes come from; None where they are declared public.
         public_inputs: what the claim takes as public beyond the parameters.
@@ -95,7 +94,6 @@ class Plan:
 
     @property
     def template(self) -> PromptTemplate:
-        """How classification is put to a model."""
         return self.spec.template(self.labels)
 
     @property
@@ -105,7 +103,6 @@ class Plan:
 
     @cached_property
     def stages(self) -> dict[str, PlannedStage]:
-        """The stages that take part, in their order."""
         assert self.spec.shares is not None
         return {name: of(self) for name, of in stages_by_place().items() if name in self.spec.shares}
 
@@ -146,7 +143,6 @@ class Plan:
 
     @cached_property
     def transform(self) -> Transform:
-        """What is done to each private row before the mechanism sees it."""
         return self.spec.made_transform
 
     @property
@@ -170,7 +166,6 @@ class Plan:
 
     @property
     def reads_rows(self) -> bool:
-        """Whether the run reads private rows."""
         return list(self.stages) != [WRITE] or self.mechanism.uses_private_rows
 
     @property
@@ -248,7 +243,6 @@ class Plan:
         return str(self.spec.scheme if self.alone else self.spec.split)
 
     def parameters(self) -> dict[str, Any]:
-        """Every parameter that the certificate states."""
         spec, writes = self.spec, WRITE in self.stages
         shared = {
             "sizes": {label: self.sizes[label] for label in self.labels},
@@ -309,13 +303,11 @@ class Plan:
         return DemoSet((), self.labels, self.template, certificate, model, sha256, stages=stages, asked=asked)
 
     def for_content(self, content: str) -> Self:
-        """The same plan, for the data set of that content."""
         measured = replace(self.measured, content=content) if self.measured else None
         return replace(self, content=content, measured=measured)
 
     @property
     def guarantee(self) -> str:
-        """The promise in one plain sentence."""
         return guarantee(self.claim(), self.by_user)
 
     def warnings(self) -> Iterator[str]:
@@ -374,7 +366,6 @@ def public_plan(spec: RunSpec, labels: tuple[str, ...]) -> Plan:
 
 
 def guarantee(claim: Claim, by_user: bool) -> str:
-    """The guarantee of a claim in one sentence."""
     if math.isinf(claim.epsilon):
         return "No guarantee: what is written shows the private file's own text. It is for your screen only."
     whose = "all rows of any one user" if by_user else "any one row"
@@ -408,10 +399,7 @@ def settings(
 ) -> str:
     """The settings of a planned run as a file for `--config`: the same run from the command line.
 
-    Args:
-        plan: its measured sizes are never written out.
-        name: the data set's, in the ledger.
-        model: as `--model` takes it; None where that is a place on one machine.
+    The plan's measured sizes are never written out; `model` is None where it is a place on one machine.
     """
     if broken := [label for label in plan.labels if label != label.strip()]:
         raise UsageError(f"The command line cannot name the label '{broken[0]}': it strips labels.")

@@ -17,14 +17,7 @@ from itertools import chain
 
 import numpy as np
 
-from mechanisms.accounting import (
-    EarlierRun,
-    Fingerprint,
-    LedgerRun,
-    PrivacyLedger,
-    ResumablePlan,
-    fingerprint,
-)
+from mechanisms.accounting import EarlierRun, Fingerprint, LedgerRun, PrivacyLedger, ResumablePlan, fingerprint
 from mechanisms.data.sizes import CLEAN_VALUES, NO_NOISE, SEEDED
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import DataError, StudioError, UsageError
@@ -73,9 +66,7 @@ def run(
     stays charged, and what was released before is in the last `SetKept`.
 
     Args:
-        plan: public and calibrated.
-        dataset: private.
-        ledger: where the run is reserved and charged.
+        plan: public and calibrated; the dataset is private.
         randomness: the operating system's, unless this is a test.
         curator: also yield `PrivateDiagnostics` of tokens; the demo set is then marked.
         journal: where the run writes down what it releases, so that it can be resumed; one that has been cut off is
@@ -210,9 +201,6 @@ def _check_replayed(replayed: Sequence[CuratorEvent], entry: LedgerRun | None) -
         )
 
 
-# The ledger and the certificate.
-
-
 def _reserved(
     data: Fingerprint,
     plan: Plan,
@@ -241,9 +229,6 @@ def _disclosures(data: Fingerprint, plan: Plan, ledger: PrivacyLedger) -> tuple[
     if plan.reads_rows:
         return ledger.rows.disclosures(data)
     return ledger.snapshot(data.name, data.unit).disclosures
-
-
-# The units of each stage: all of them, or those whose role it is.
 
 
 def divide(dataset: Dataset, plan: Plan) -> Mapping[str, Dataset]:
@@ -299,16 +284,9 @@ def _places(rows: Columns, by_user: bool) -> Floats:
     return np.fromiter((role_place(key, identity) for identity in identities), np.float64, len(rows))
 
 
-# Whether a data set is the one that a run was planned for, and whether its rows took part in nothing before.
-
-
 def check_fit(dataset: Dataset, plan: Plan) -> None:
-    """Refuse a data set for which the run was not planned.
-
-    Raises:
-        UsageError: other labels, another unit or another file.
-        DataError: a label has more units than declared.
-    """
+    """Refuse a data set for which the run was not planned: a UsageError for other labels, another unit or another file,
+    a DataError where a label has more units than declared."""
     if dataset.labels != plan.labels or dataset.unit != plan.unit:
         raise UsageError("The data set and the plan must agree on the labels and on the privacy unit.")
     if not plan.reads_rows:
@@ -324,5 +302,5 @@ def check_fit(dataset: Dataset, plan: Plan) -> None:
 
 
 def earlier_runs(data: Fingerprint, ledger: PrivacyLedger, but: str = "") -> list[EarlierRun]:
-    """See `PrivacyLedger.earlier_runs`; counts of labels are left out, since they say nothing of single rows' roles."""
+    """Earlier runs in the ledger, without counts of labels: these say nothing of single rows' roles."""
     return [run for run in ledger.earlier_runs(data, but) if not run.mechanism.startswith("label counts")]

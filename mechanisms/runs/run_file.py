@@ -71,7 +71,6 @@ _LARGEST_JOURNAL = 2**30
 _HEAD = {"format", "demo_set", "software"}
 _UNFINISHED = "unfinished"
 """The field of the ledger's key, in the first line of a run that has not ended."""
-_KEY = re.compile(r"[0-9a-f]{32}")
 
 
 @checked(frozen=True, config=LINE)
@@ -113,11 +112,8 @@ def _event_of(line: str) -> Any:
 def to_lines(recording: Sequence[CuratorEvent], disclosures: tuple[str, ...] = ()) -> str:
     """A recorded run, from its first event to its last one, as the text of a file.
 
-    `disclosures`, why clean values of the data count as known by now, are added to the certificate's.
-
-    Raises:
-        UsageError: the run has not ended, or is not private: what it showed is for its curator alone.
-        TooLong: it could not be read again.
+    `disclosures`, why clean values of the data count as known by now, are added to the certificate's. A UsageError
+    where the run has not ended or is not private, a TooLong where the file could not be read again.
     """
     begun, ended = (recording[0], recording[-1]) if recording else (None, None)
     if not isinstance(begun, RunStarted) or not isinstance(ended, ENDS):
@@ -147,7 +143,7 @@ def key_in(head: str) -> str:
     """The ledger's key in the first line of a run that has not ended."""
     with _line(1):
         key = str(_document(head).get(_UNFINISHED, ""))
-        _require(bool(_KEY.fullmatch(key)), "its run has ended, and cannot be resumed")
+        _require(bool(re.fullmatch(r"[0-9a-f]{32}", key)), "its run has ended, and cannot be resumed")
     return key
 
 
@@ -194,7 +190,6 @@ def _told(history: _History, lines: Sequence[str]) -> Iterator[RunEvent]:
 
 @contextmanager
 def _line(number: int) -> Iterator[None]:
-    """What is wrong is said with the number of its line."""
     try:
         yield
     except UsageError as error:
@@ -258,7 +253,6 @@ class _History:
 
     @property
     def begun(self) -> RunStarted:
-        """The run's first event."""
         nothing = replace(self.made, demonstrations=(), prior=None, score=None, baselines=None, refused=())
         return RunStarted(nothing, tuple(self._stages))
 
@@ -358,15 +352,10 @@ class _History:
                 _require(norm is not Norm.RANGE, "values beside a token that its mechanism releases alone")
 
 
-_ADDED = {WHETHER_SHOWN, WHETHER_MET}
-"""Public inputs that a run adds to its plan's."""
-
-
 class RunJournal:
     """The file to which a run writes its releases before anybody sees them; a UsageError where it cannot.
 
     Attributes:
-        key: the run's key in the ledger.
         begun, replayed: the first event of a run that was cut off, and the others; None where it only begins.
     """
 
@@ -420,7 +409,8 @@ class RunJournal:
         """The plan of a run that was cut off, as the ledger reserved it, for the data set of that content."""
         assert self.begun is not None
         plan = plan_of(self.begun.demo_set)
-        inputs = tuple(each for each in plan.public_inputs if each not in _ADDED)
+        added = {WHETHER_SHOWN, WHETHER_MET}  # by the run
+        inputs = tuple(each for each in plan.public_inputs if each not in added)
         return replace(plan, public_inputs=inputs).for_content(content)
 
     def head(self, planned: DemoSet) -> str:
@@ -429,7 +419,6 @@ class RunJournal:
         return self._head
 
     def begin(self, started: RunStarted) -> None:
-        """Open the file, and write the first line of a new run."""
         self._events = [started, *(self.replayed or ())]
         if self.begun is not None:
             self._open(os.O_WRONLY | os.O_APPEND)
@@ -463,7 +452,6 @@ class RunJournal:
         atomic_write(self.path, text)
 
     def close(self) -> None:
-        """Close the file as it is."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -476,7 +464,6 @@ class RunJournal:
             raise _unwritable(self.path) from error
 
     def _append(self, text: str, durable: bool) -> None:
-        """Append lines, each with its seal."""
         sealed = []
         for line in text.split("\n")[:-1]:
             self._lines += 1

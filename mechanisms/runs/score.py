@@ -95,7 +95,6 @@ class ScoredSet:
 
     @property
     def weighing(self) -> Weighing:
-        """The weighing of a score."""
         return Weighing.ROWS if self.sizes is None else Weighing.LABELS
 
     @property
@@ -159,11 +158,8 @@ def of_demo_set(demo_set: DemoSet, signed_here: bool = False) -> ScoredSet:
     )
 
 
-# A private accuracy of any set of demonstrations, as a run of its own in the ledger.
-
 USUAL_SHARE = 0.1
 _ALL_BUT_ONE = 1e-9
-_VERBATIM = "a text of the set stands in the data word for word, so that the set may be made of rows"
 
 
 @dataclass(frozen=True)
@@ -171,10 +167,8 @@ class ScoreFound:
     """A released score.
 
     Attributes:
-        score: the accuracies.
         claim, event: what the run cost, at most, and its privacy event.
         before: what the data set had spent.
-        public_inputs: what the claim takes as public.
         reason: why it is not private: an observer could predict the noise, or the set itself is not; None where it is.
     """
 
@@ -204,13 +198,10 @@ def score_set(
         spec: `epsilon` is what the scorers pay, `delta` the whole run's; with the caps on what is read.
         share: w, the part of the units that scores: those at the end of the roles' range, as in a run.
         prototypes_epsilon: what the other units pay for class means of embeddings; None leaves them out.
-        embedder: for prototypes.
         randomness: the operating system's, unless this is a test.
 
-    Raises:
-        BudgetRefused: the data set's cap does not allow it.
-        UsageError: the model is too small for the prompts, the set does not fit the data set, or the share is out of
-            range.
+    A BudgetRefused where the data set's cap does not allow it, a UsageError where the model is too small for the
+    prompts, the set does not fit the data set, or the share is out of range.
     """
     if not 0 < share <= 1:
         raise UsageError("The share of the units that score must lie in (0, 1].")
@@ -252,7 +243,7 @@ def score_set(
     reason = scored.reason if randomness.private else TEST_SEED
     shown = text_digests(each.text for each in scored.demonstrations)
     if reason is None and not scored.signed_here and share_any(shown, data.rows):
-        reason = _VERBATIM
+        reason = "a text of the set stands in the data word for word, so that the set may be made of rows"
     weighed = () if scored.sizes is None else (LABEL_WEIGHTS,)
     checked = () if scored.signed_here else (WHETHER_VERBATIM,)
     return ScoreFound(

@@ -38,7 +38,6 @@ from mechanisms.steps.mechanism import Norm
 from mechanisms.tallies import Weighing, usual_weighing
 
 WRITE, VOTE, OPENINGS, CALIBRATE, SCORE = "write", "vote", "openings", "calibrate", "score"
-_SLACK = 1e-9
 
 
 class Recipe(StrEnum):
@@ -245,7 +244,7 @@ class RunSpec(BaseModel):
             raise ValueError(f"There is no stage '{unknown[0]}': the stages are {', '.join(stage_names())}.")
         if not all(0 < share <= 1 for share in shares.values()):
             raise ValueError("Every stage's share must lie in (0, 1]: leave out a stage that gets none.")
-        if sum(shares.values()) > 1 + _SLACK:
+        if sum(shares.values()) > 1 + 1e-9:
             raise ValueError("The stages' shares add up to more than 1.")
         if self.recipe is not None:
             if missing := sorted(SOURCES[self.recipe] - set(shares)):
@@ -257,11 +256,9 @@ class RunSpec(BaseModel):
 
     @property
     def asked(self) -> Asked:
-        """How the model is asked to write."""
         return Asked(self.kind, self.writer, self.reader, self.relation, self.label_words, self.sentence)
 
     def template(self, labels: tuple[str, ...]) -> PromptTemplate:
-        """How classification is put to a model."""
         usual = default_template(labels, self.text_field, self.label_field)
         instruction = usual.instruction if self.instruction is None else self.instruction
         return PromptTemplate(instruction, self.text_field, self.label_field)
@@ -276,7 +273,6 @@ class RunSpec(BaseModel):
 
     @property
     def made_transform(self) -> Transform:
-        """The transform with its own parameters."""
         chosen = transform_class(self.transform)
         return NoTransform() if chosen is NoTransform else chosen(**self._own(chosen))
 
@@ -376,7 +372,6 @@ class Setting:
         return f"{title}{'' if title.endswith('?') else ':'} {self.field.description}{f' ({note})' if note else ''}"
 
     def written(self, value: Any) -> Any:
-        """A value as a file holds it."""
         if isinstance(value, bool):
             return self._words[value]
         return str(value) if isinstance(value, StrEnum) else value
@@ -450,10 +445,8 @@ rows, and a row takes longer to read with every label."""
 MOST_PROMPTED = 16
 """The most demonstrations of each label that are read in one prompt: no row scores larger sets."""
 
-_FEWEST_FOR_ROLES, _FEWEST_OF_A_LABEL, _ENOUGH_FOR_ROLES = 1200, 160, 2000
 _VOTERS_A_LABEL, _CALIBRATORS_A_LABEL = 40, 24
 """Units for each of many labels: only a label's own rows vote on its drafts, and noise is added to each label's sum."""
-_MOST_VOTERS = 0.5
 
 FEWEST_SUBSETS, SUBSETS, SUBSETS_OF_MANY = 4, 100, 56
 """M; that of many from `fewest_for_roles` units on, since the first token waits until all these rows are read. With
@@ -467,22 +460,18 @@ INDEX_NUCLEUS = 0.9
 FEWEST_DRAFTS, MOST_DRAFTS = 8, 24
 DRAFTS_A_WINNER = 2
 """Drafts for each demonstration that is asked for, at least: with fewer, the vote would leave nothing out."""
-_LAPLACE_DEVIATION = math.sqrt(2)
 CLEARANCE, EXCESS = 4.0, 2.0
 """A winner should exceed the average draft by so many deviations of the noise, if it has so many times its votes."""
 
 
 def fewest_for_roles(labels: int) -> int:
     """The number of units from which on roles are proposed: with fewer, some role says little through its noise."""
-    return min(_ENOUGH_FOR_ROLES, max(_FEWEST_FOR_ROLES, _FEWEST_OF_A_LABEL * labels))
+    return min(2000, max(1200, 160 * labels))
 
 
 def completed(spec: RunSpec, sizes: Mapping[str, int]) -> RunSpec:
-    """The spec with nothing left open, for so many units of each label.
-
-    Raises:
-        UsageError: a size is not positive, or what is asked does not go together.
-    """
+    """The spec with nothing left open, for so many units of each label; a UsageError where a size is not positive, or
+    what is asked does not go together."""
     if not sizes or min(sizes.values()) < 1:
         empty = min(sizes, key=lambda label: sizes[label]) if sizes else ""
         raise UsageError(f"The label '{empty}' has a declared size of 0: leave it out, or declare its size.")
@@ -524,7 +513,6 @@ def _recipe(spec: RunSpec, labels: int) -> Recipe:
 
 
 def _stages(spec: RunSpec, recipe: Recipe, labels: int) -> list[str]:
-    """The stages that take part, in their order."""
     known = stages_by_place()
     if recipe is Recipe.TOKENS and spec.shares is None:
         return [WRITE]
@@ -544,7 +532,6 @@ def _stages(spec: RunSpec, recipe: Recipe, labels: int) -> list[str]:
 def _shares(
     spec: RunSpec, stages: list[str], sizes: Mapping[str, int], weighing: Weighing
 ) -> tuple[dict[str, float], Split]:
-    """The share of each stage, and of what."""
     if spec.shares is not None:
         return {name: spec.shares[name] for name in stages}, spec.split or Split.ROLES
     if len(stages) == 1:
@@ -575,7 +562,7 @@ def _roles(stages: list[str], units: int, labels: int, weighing: Weighing) -> di
     among = max(units, fewest_for_roles(labels))
     shares = {name: count / among for name, count in wanted.items()}
     if VOTE in shares:
-        shares[VOTE] = min(shares[VOTE], _MOST_VOTERS)
+        shares[VOTE] = min(shares[VOTE], 0.5)
     shares = {name: _two_digits(share) for name, share in shares.items()}
     if WRITE in stages:
         shares[WRITE] = _two_digits(1 - sum(shares.values()))
@@ -599,6 +586,6 @@ def _drafts(spec: RunSpec, share: float, split: Split, sizes: Mapping[str, int])
     """
     smallest = min(sizes.values())
     voters, spent = (share * smallest, spec.epsilon) if split is Split.ROLES else (smallest, share * spec.epsilon)
-    judged = EXCESS * voters * spent / (CLEARANCE * _LAPLACE_DEVIATION)
+    judged = EXCESS * voters * spent / (CLEARANCE * math.sqrt(2))
     usual = int(min(MOST_DRAFTS, max(FEWEST_DRAFTS, judged)))
     return max(usual, DRAFTS_A_WINNER * spec.shots)

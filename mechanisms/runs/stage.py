@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from mechanisms.runs.plan import EventLists, Plan
     from mechanisms.runs.run_file import RunJournal
 
-_SAME_NOISE = 1e-9
-"""By so much, relatively, the last digits of a deviation may differ."""
 _ROWS, _LENGTH, _STEPS = 16, 64, 4
 
 
@@ -63,7 +61,6 @@ class Speed:
     text: float = 1 / 250
 
     def seconds(self, work: Work) -> float:
-        """The time of some work."""
         return work.read * self.position + work.written * self.token + work.embedded * self.text
 
 
@@ -98,7 +95,6 @@ class PlannedStage(ABC):
     """One stage of a planned run.
 
     Attributes:
-        plan: public; the run's.
         name: what shares, certificates and journals call the stage: the name of its file.
         place: its turn in a run, among those of the other stages.
         title: one word for a row of stages.
@@ -128,14 +124,13 @@ class PlannedStage(ABC):
         """The privacy events of a unit that takes part; of several, of the one with the highest cost."""
 
     def charges(self) -> EventLists:
-        """The stage's events, by event list."""
         if self.plan.by_roles:
             return ((self.name, self.events),)
         return tuple((name, self.events) for name in self.plan.shared_lists)
 
     @abstractmethod
     def work(self) -> Work:
-        """The stage's work for the models, expected from public numbers."""
+        """Work for the models, expected from public numbers."""
 
     def warnings(self) -> Iterator[str]:
         """Warnings for the curator before anything is spent, one line each."""
@@ -175,11 +170,9 @@ class Step(Protocol):
             run: the ledger's run, in which a release is marked before it is yielded; None where nothing is charged.
             journal: has the lines that the ledger keeps with a mark; without it nothing is marked.
         """
-        ...
 
     def apply(self, event: CuratorEvent) -> None:
         """Update the state by an event of this stage; ignore others. A UsageError where it cannot be of this run."""
-        ...
 
 
 @dataclass
@@ -214,13 +207,11 @@ class RunState:
 
     @cached_property
     def samples(self) -> list[str]:
-        """A few texts of the first label, as the model writes them."""
         spec = self.plan.spec
         return write_samples(self.model, spec.asked, self.plan.labels[0], spec.draft_tokens, self.randomness)
 
     @cached_property
     def gate(self) -> Gate:
-        """What tells a text from what is none."""
         return Gate(self.model, self.samples)
 
     @cached_property
@@ -280,8 +271,8 @@ class RunState:
 
 
 def check_noise(told: float, certified: float) -> None:
-    """Refuse a deviation of noise that is not the certificate's."""
-    if not math.isclose(told, certified, rel_tol=_SAME_NOISE):
+    """Refuse a deviation of noise that is not the certificate's, but for its last digits."""
+    if not math.isclose(told, certified, rel_tol=1e-9):
         raise UsageError("noise that is not the certificate's")
 
 

@@ -14,12 +14,8 @@ from mechanisms.inference.prompts import one_line
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _MOST_PIECES = 2.4
 """Pieces of a word, on average, in a language that the tokenizer was made for; see `Gate`."""
-_TIMES_USUAL = 1.5
 _MOST_SAMPLED = 64
 """Words that are looked at: a text has no more that tell something new."""
-_LEAST_SHARE_OF_LETTERS = 0.6
-_LEAST_SHARE_OF_NEW = 0.6
-_FEWEST_RUNS = 6
 
 _MARKUP = re.compile(r"\*\*|__|```|\[[A-Z][A-Za-z' /_-]*\]|[{}]|<\w+>|\ufffd")
 """Markup, and blanks to fill in: the web, not a text of the label."""
@@ -30,8 +26,6 @@ _GLUED = re.compile(r"[^\W\d_][!?]{1,3}[^\W\d_]{2,}|\d[.:]\d+[.:]\d+[.:](?!\d)")
 _SYLLABLES = re.compile(r"([^\W\d_]{2,4})\1\1|([^\W\d_]{4,})\2")
 _CLOSES_NOTHING = re.compile(r"[.!?]['’]$")
 _OPENS = re.compile(r"(?<!\w)['‘’]")
-_AT_THE_END = 60
-_PAIRS = ("()", "（）", "[]", "«»")
 
 
 class Gate:
@@ -46,7 +40,7 @@ class Gate:
         self._known: dict[str, int] = {}
         found = [pieces for text in usual if (pieces := self._pieces(text)) is not None]
         if found:
-            self._most = max(_MOST_PIECES, _TIMES_USUAL * sorted(found)[len(found) // 2])
+            self._most = max(_MOST_PIECES, 1.5 * sorted(found)[len(found) // 2])
 
     def reason(self, text: str) -> str | None:
         """Why a text is none, in a few words; None where it is one."""
@@ -57,7 +51,7 @@ class Gate:
         rules = {
             "no words": not words,
             "words that are none": pieces is not None and pieces > self._most,
-            "mostly other than letters": _mostly_signs(text, _LEAST_SHARE_OF_LETTERS),
+            "mostly other than letters": _mostly_signs(text, 0.6),
             "markup, or a blank to fill in": bool(_MARKUP.search(text)),
             "it breaks off": bool(_BREAKS_OFF.search(text)) or _unpaired(text),
             "the same syllables again": bool(_SYLLABLES.search(text)),
@@ -94,8 +88,8 @@ def _mostly_signs(text: str, least: float) -> bool:
 
 def _unpaired(text: str) -> bool:
     """Whether a text ends inside brackets, or with a quote that nothing opened."""
-    end = text[-_AT_THE_END:]
-    if any(end.rfind(pair[0]) > end.rfind(pair[1]) for pair in _PAIRS):
+    end = text[-60:]
+    if any(end.rfind(pair[0]) > end.rfind(pair[1]) for pair in ("()", "（）", "[]", "«»")):
         return True
     return bool(_CLOSES_NOTHING.search(text)) and not _OPENS.search(text[:-1])
 
@@ -105,7 +99,7 @@ def _loops(words: Sequence[str]) -> bool:
     if any(len([*run]) >= 3 for _, run in groupby(words)):
         return True
     runs = [tuple(words[i : i + 3]) for i in range(len(words) - 2)]
-    return len(runs) >= _FEWEST_RUNS and len(set(runs)) < _LEAST_SHARE_OF_NEW * len(runs)
+    return len(runs) >= 6 and len(set(runs)) < 0.6 * len(runs)
 
 
 # Where sentences end, in any script: a text that stops in the middle of one can be cut back to the one before.
@@ -132,8 +126,6 @@ def whole_sentences(text: str) -> str:
 # Which drafts are fit to stand in a ballot: rules on public text alone, in any language that has letters.
 
 _LEAST_WORDS, _LEAST_LETTERS = 4, 10
-_LEAST_LETTERS_OF_DRAFT = 0.7
-_LEAST_NEW_OF_DRAFT = 0.7
 _RUN = 3
 """Characters of the runs by which repetition is measured: words would need spaces between them."""
 _LEAST_QUOTE = 12
@@ -170,14 +162,13 @@ def cleaned(text: str, asked: Asked, label: str, labels: Sequence[str], gate: Ga
         or _repeats_itself(kept)
         or _unbalanced(kept)
         or any(each == "\ufffd" or unicodedata.category(each) == "Cc" for each in kept)
-        or _mostly_signs(kept, _LEAST_LETTERS_OF_DRAFT)  # tables, codes and rows of emoji
+        or _mostly_signs(kept, 0.7)  # tables, codes and rows of emoji
         or gate.reason(kept) is not None
     )
     return None if refused else kept
 
 
 def _unquoted(text: str) -> str:
-    """Without quotation marks around the whole."""
     closing = _QUOTES.get(text[:1], "")
     inner = text[1:-1]
     whole = len(text) > 1 and closing and text[-1] in closing and not any(mark in inner for mark in text[0] + closing)
@@ -199,14 +190,10 @@ def _too_short(text: str, labels: Sequence[str]) -> bool:
     rest = text.casefold()
     for each in sorted(labels, key=len, reverse=True):  # their names say nothing about how their texts are written
         rest = rest.replace(each.casefold(), " ")
-    letters = sum(map(is_letter, rest))
-    return letters < _LEAST_LETTERS or _words(rest) < _LEAST_WORDS
-
-
-def _words(text: str) -> int:
-    """Words; letters without case may belong to a script without spaces, where two make about a word."""
-    runs = "".join(each if is_letter(each) else " " for each in text).split()
-    return sum(1 if run.upper() != run.lower() else (len(run) + 1) // 2 for run in runs)
+    runs = "".join(each if is_letter(each) else " " for each in rest).split()
+    # Letters without case may belong to a script without spaces, where two make about a word.
+    words = sum(1 if run.upper() != run.lower() else (len(run) + 1) // 2 for run in runs)
+    return sum(map(len, runs)) < _LEAST_LETTERS or words < _LEAST_WORDS
 
 
 def _repeats_prompt(text: str, asked: Asked, labels: Sequence[str]) -> bool:
@@ -223,7 +210,7 @@ def _repeats_itself(text: str) -> bool:
     # Small models fall into loops.
     plain = text.casefold()
     runs = [plain[i : i + _RUN] for i in range(len(plain) - _RUN + 1)]
-    return len(set(runs)) < _LEAST_NEW_OF_DRAFT * len(runs)
+    return len(set(runs)) < 0.7 * len(runs)
 
 
 def _unbalanced(text: str) -> bool:

@@ -27,8 +27,6 @@ from mechanisms.runs.certificate import CHOOSE, WHERE, implied, plan_of
 from mechanisms.runs.plan import DECLARED_COUNTS, DECLARED_SIZES, DECLARED_USERS, LABEL_SET, Plan
 from mechanisms.runs.spec import CALIBRATE, SCORE, WRITE
 
-_ARMS = (ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS, PROTOTYPES)
-
 # Machines differ in the last digits of Fourier transforms (epsilon), of binomial tails (failure probabilities), and in
 # the last bits of logarithms and powers (noise). Relative tolerances for that, and no other slack.
 _SAME_EPSILON = _SAME_FAILURE = 1e-6
@@ -196,8 +194,7 @@ def _of_claim(certificate: Certificate, found: Claim, plan: Plan) -> Iterator[st
 
 
 # Two accountants accounted all but zCDP before there were others.
-_CHECKED = "pld"
-_EARLIER = {("prv", _CHECKED), (PURE_SUM, _CHECKED)}
+_EARLIER = {("prv", "pld"), (PURE_SUM, "pld")}
 _EARLIER_ERROR = 2e-4
 
 
@@ -209,9 +206,6 @@ def _of_earlier_accountants(stated: Claim, found: Claim) -> bool:
     return all(
         one == other or (other in _EARLIER and one not in _EARLIER) for one, other in zip(now, before, strict=True)
     )
-
-
-# What stages found.
 
 
 def _of_findings(demo_set: DemoSet, plan: Plan) -> Iterator[str]:
@@ -249,8 +243,9 @@ def _of_score(score: Score, plan: Plan) -> Iterator[str]:
         yield f"score/rows: '{WHETHER_MET}' must stand among privacy/public_inputs."
     if score.weighing is not plan.spec.weighing:
         yield "score/weighing: the run's parameters state another one."
-    if not set(score.arms) <= set(_ARMS):
-        yield f"score/arms: there are no others than {', '.join(_ARMS)}."
+    known = (ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS, PROTOTYPES)
+    if not set(score.arms) <= set(known):
+        yield f"score/arms: there are no others than {', '.join(known)}."
     for arm in score.arms.values():
         low, high = arm.interval
         if not low <= arm.accuracy <= high:

@@ -36,7 +36,6 @@ from mechanisms.runs.plan import Plan
 from mechanisms.runs.spec import WRITE
 
 Recorded = TypeVar("Recorded")
-Phase = Literal["idle", "waiting", "running", "completed", "stopped", "failed"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,6 @@ class Writing:
 
     @property
     def token(self) -> TokenReleased | None:
-        """The last released token."""
         return self.released[-1] if self.released else None
 
     @property
@@ -61,7 +59,6 @@ class Writing:
 
     @property
     def text(self) -> str:
-        """Its text, the last token included."""
         return self.token.text if self.token else self.opening
 
 
@@ -83,7 +80,7 @@ class RunView:
         waited: the share of what it waits for that has arrived, 0 to 1.
     """
 
-    phase: Phase = "idle"
+    phase: Literal["idle", "waiting", "running", "completed", "stopped", "failed"] = "idle"
     demo_set: DemoSet | None = None
     plan: Plan | None = None
     stages: tuple[str, ...] = ()
@@ -109,7 +106,6 @@ class RunView:
 
     @property
     def ended(self) -> bool:
-        """Whether the run's set is final."""
         return self.phase in ("completed", "stopped")
 
     @property
@@ -145,18 +141,15 @@ class RunView:
         return min(1.0, (len(self.completed) + steps) / (sampling.shots * len(self.plan.labels)))
 
     def draft(self, label: str, number: int) -> Writing:
-        """One of the demonstrations in progress."""
         return next(each for each in self.writing if (each.label, each.number) == (label, number))
 
     def changed(self, label: str, number: int, **values: Any) -> RunView:
-        """The view with one demonstration changed."""
         mine = self.draft(label, number)
         writing = (replace(each, **values) if each is mine else each for each in self.writing)
         return replace(self, writing=tuple(writing))
 
 
 def fold(view: RunView, event: CuratorEvent) -> RunView:
-    """The view after an event."""
     match event:
         case RunStarted(demo_set, stages, budget):
             try:
@@ -186,7 +179,6 @@ def fold(view: RunView, event: CuratorEvent) -> RunView:
 
 
 def _written(view: RunView, event: CuratorEvent) -> RunView:
-    """The view after an event of demonstrations that are written token by token."""
     match event:
         case DemoStarted(label, number, opening):
             return replace(view, writing=(*view.writing, Writing(label, number, opening)))

@@ -31,7 +31,6 @@ _LENGTHS = 8
 """The public length of a row that grows with every token is a multiple of this."""
 REST = 24
 """Tokens of public text, at most, that bring a text to the end of its sentence behind its last charged token."""
-_LONGEST_LOOP = 8
 
 
 class TextState:
@@ -39,15 +38,11 @@ class TextState:
 
     All of it follows from public values and from the tokens so far, which are released. So what may come next is as
     public as the candidates always were.
-
-    Attributes:
-        written: its tokens so far, without its opening.
-        stopped: whether it has come to its end by itself.
     """
 
     def __init__(self, model: LanguageModel, least: int, opening: Sequence[int] = ()) -> None:
         """Begin with a public opening; the text does not end before it has `least` tokens."""
-        self.written: list[int] = []
+        self.written: list[int] = []  # without the opening
         self.stopped = False
         self._model, self._least, self._opening = model, least, list(opening)
 
@@ -69,7 +64,6 @@ class TextState:
 
     @property
     def text(self) -> str:
-        """All of it so far, as it is shown while it is written."""
         return self._model.decode([*self._opening, *self.written])
 
     @property
@@ -91,7 +85,7 @@ def again(written: Sequence[int]) -> set[int]:
     """Tokens that would write a run of three tokens once more, or the last two to eight tokens at once again."""
     last = tuple(written[-2:])
     found = {written[i + 2] for i in range(len(written) - 2) if tuple(written[i : i + 2]) == last}
-    for period in range(2, _LONGEST_LOOP + 1):
+    for period in range(2, 9):
         behind = written[-(2 * period - 1) :]
         if len(behind) == 2 * period - 1 and behind[: period - 1] == behind[period:]:
             found.add(behind[period - 1])
@@ -156,7 +150,6 @@ class DemonstrationWriter:
 
     @property
     def completed(self) -> DemoCompleted:
-        """The finished demonstration."""
         return DemoCompleted(Demonstration(self.state.finished, self.label), self.key[1])
 
     @property
@@ -186,20 +179,15 @@ class DemonstrationWriter:
             seating = seat_in_subsets(sampled, sampling.subsets, self._randomness)
         rows: Sequence[tuple[int, ...]] = [()] * capacity if seating.overflow else seating.rows
         occupied = np.array([bool(row) or not sampling.unit_rows for row in rows])
-        return PrivateRows([self._row(row) + self.written for row in rows], occupied, seating.overflow)
-
-    def _row(self, seats: tuple[int, ...]) -> list[int]:
-        cap = self._plan.spec.max_unit_records
-        texts = [record.text for seat in seats for record in self._units[seat][:cap]]
-        return [*self.prompt.row(texts), *self.cue[len(self.prompt.cue) :]]
+        cap, behind = self._plan.spec.max_unit_records, [*self.cue[len(self.prompt.cue) :], *self.written]
+        texts = ([record.text for seat in seats for record in self._units[seat][:cap]] for seats in rows)
+        return PrivateRows([[*self.prompt.row(each), *behind] for each in texts], occupied, seating.overflow)
 
     def candidates(self, logits: Floats) -> Integers:
         """S: the likeliest tokens of the public distribution that the text's state does not bar, at most K.
 
         Where only a token's index is released, whose noise cannot be read, they are a nucleus: `candidate_top_p`.
-
-        Args:
-            logits: of the public row, shape (vocabulary,); a ModelUnavailable where none is finite.
+        `logits` are the public row's, shape (vocabulary,); a ModelUnavailable where none is finite.
         """
         spec = self._plan.spec
         usable = np.where(np.isfinite(logits), logits, -np.inf)
@@ -218,13 +206,8 @@ class DemonstrationWriter:
     def distributions(
         self, private: PrivateRows | None, rows: Floats, public: Floats, base: Floats | None
     ) -> TokenDistributions:
-        """The mechanism's input.
-
-        Args:
-            private: who joined; None where the mechanism takes no private rows.
-            rows: their logits, shape (rows, K); empty where nobody takes part.
-            public, base: logits of the public and of the base row, shape (K,).
-        """
+        """The mechanism's input, from logits of the private rows, shape (rows, K), empty where nobody takes part, and
+        of the public and the base row, shape (K,)."""
         sampling = self._plan.sampling
         occupied = private.occupied if private and not private.overflow else np.empty(0, dtype=np.bool_)
         seen = TokenDistributions(rows[: len(occupied)], occupied, public, sampling.subsets, sampling.unit_rows, base)
@@ -348,7 +331,6 @@ class _Batch:
         return self._model.open(self._prefix, rows, *_shape(self.writers, self._plan))
 
     def release(self) -> Iterator[WritingEvent]:
-        """Release one token of each demonstration."""
         slices, everything = self._slices, self._public.logits()
         for i, writer in enumerate(self.writers):
             row = slice(i, i + 1)

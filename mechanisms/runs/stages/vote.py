@@ -30,8 +30,6 @@ from mechanisms.tallies import Votes, mean_contribution
 
 ALIKE = 0.9
 """Cosine above which two texts say the same: one of them is enough in a set."""
-_PROGRESS = 32
-"""Voters per report of progress."""
 
 
 @checked(frozen=True, config=LINE)
@@ -40,7 +38,6 @@ class Ballot:
 
     Attributes:
         drafts: its texts, all of them releasable.
-        votes: the noisy votes of each.
         winners: positions of the winners, best first.
         written: how many of the texts, the first ones, rows have written.
     """
@@ -143,7 +140,7 @@ class Vote(PlannedStage):
         contributions = []
         for done, contribution in enumerate(polls.contributions(voters)):
             contributions.append(contribution)
-            if done % _PROGRESS == 0:
+            if done % 32 == 0:
                 yield StageProgress(self.name, done / len(voters))
         cast = np.array(contributions).reshape(-1, polls.places)
         votes = polls.by_label(self.tally.release(cast, state.randomness))
@@ -160,8 +157,6 @@ class Vote(PlannedStage):
             state.public.setdefault(label, ballot.drafts[ballot.written :] or ballot.drafts)
 
 
-# The ballots: who votes for what, and which texts win.
-
 Ballots = Mapping[str, Sequence[str]]
 """The texts of each label; public."""
 
@@ -174,11 +169,7 @@ def winners(
     A text stands once: where another of the same label, or of another one, says the same in other signs, the one with
     more votes wins. Of texts of one label that are alike in meaning the next ones stand behind all others, so that a
     set is as large as was asked for where the ballot is.
-
-    Args:
-        votes: of each label, in the order of its ballot.
-        most: winners of a label.
-        embedded: the texts' unit vectors, by label.
+    `votes` stand in the order of each ballot, `most` is of a label, and `embedded` has the texts' unit vectors.
     """
     cast = [(vote, label, place) for label, of in votes.items() for place, vote in enumerate(of.tolist())]
     found: dict[str, list[int]] = {label: [] for label in ballots}
@@ -227,7 +218,6 @@ class VoteCollector:
         return vote
 
     def by_label(self, votes: Floats) -> dict[str, Floats]:
-        """Released votes, divided by label."""
         ends = [*self._starts.values(), self.places]
         return {label: votes[ends[i] : ends[i + 1]] for i, label in enumerate(self._starts)}
 
