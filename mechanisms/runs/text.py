@@ -109,9 +109,12 @@ _WIDE = "。！？｡．"
 _NARROW = "!?…؟۔।॥።፧։။។"
 _CLOSING = "\"'”’»«“›)）」』】"
 
-# A period behind one letter is an initial or an abbreviation ("J. Smith", "e.g."), behind a title or a kind of
-# company more follows, and one that stands alone ends nothing.
-_NOT_BEHIND = r"(?<!\s)(?<!\b[^\W\d_])(?<!\b[DMSJ]r)(?<!\bMrs)(?<!\bMs)(?<!\bSt)(?<!\b(?:Inc|Ltd))(?<!\b(?:Prof|Corp))"
+# A period behind one letter is an initial or an abbreviation ("J. Smith", "e.g."), behind a title, a kind of company,
+# an article or an "and" more follows, and one that stands alone ends nothing.
+_NOT_BEHIND = (
+    r"(?<!\s)(?<!\b[^\W\d_])(?<!\b(?:[DMSJ]r|Ms|St|Co|[Aa]n))"
+    r"(?<!\b(?:Mrs|Inc|Ltd|[Tt]he|[Aa]nd))(?<!\b(?:Prof|Corp))"
+)
 _END = re.compile(
     rf"(?:[{_WIDE}]|(?:{_NOT_BEHIND}\.|[{_NARROW}])(?=[.{_NARROW}{_CLOSING}]*(?:\s|$)))[.{_NARROW}{_CLOSING}]*"
 )
@@ -201,7 +204,7 @@ def _repeats_prompt(text: str, asked: Asked, labels: Sequence[str]) -> bool:
     fields = [f"{each.strip()}:" for each in (asked.kind, asked.writer, *labels, "Label", "Text")]
     spoken = text.casefold()
     told = [f"one {asked.kind}", f"the {asked.kind} is", LENGTH]
-    told += [f"{article} {asked.kind} {asked.relation}" for article in ("a", "an")]
+    told += [f"{article} {asked.kind} {asked.relation}" for article in ("a", "an", "the")]
     named = any(each.strip(": ") and each.casefold() in spoken for each in fields + told)
     return named or bool(_FIELD.match(text))
 

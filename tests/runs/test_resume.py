@@ -341,6 +341,7 @@ def test_what_the_gate_refuses_is_refused_wherever_the_run_was_cut_off(told, tmp
         return "no words"
 
     monkeypatch.setattr(Gate, "reason", reason)
+    monkeypatch.setattr("mechanisms.runs.writing.TextState.finished", "words")  # a drawn one may have no sentence
     cut_off("alone", tmp_path / FILE, lambda event: isinstance(event, told))
     monkeypatch.setattr(Writer, "_written", lambda *arguments: iter(()))  # nothing but what was told stands
     monkeypatch.setattr("mechanisms.runs.run._filled", lambda state: iter(()))

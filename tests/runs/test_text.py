@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.asking import Asked
-from mechanisms.runs.text import Gate, cleaned
+from mechanisms.runs.text import Gate, cleaned, whole_sentences
 
 GIBBERISH = (
     "Adadavadafetamazdazdahiladabutanam,",
@@ -208,3 +208,17 @@ def test_what_a_text_is_called_and_who_writes_it_are_those_of_the_task():
 def test_quotation_marks_around_the_whole_go(text):
     plain = "The home side won after extra time."
     assert clean(text.format(plain)) == plain
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("He came. It was Mr. Smith.", "He came. It was Mr. Smith."),
+        ("I saw it. There's no album quite like The.", "I saw it."),
+        ("We met. At a newsstand, a company named Brandi and Co.", "We met."),
+        ("Was it you? I sat in an.", "Was it you?"),
+        ("It was late. Then and.", "It was late."),
+    ],
+)
+def test_no_sentence_ends_behind_a_title_a_company_or_an_article(text, whole):
+    assert whole_sentences(text) == whole
