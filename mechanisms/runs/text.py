@@ -203,7 +203,8 @@ def _repeats_prompt(text: str, asked: Asked, labels: Sequence[str]) -> bool:
     # A model that goes on with the prompt writes a field ("Question: ..."), or what it was asked for, not a text.
     fields = [f"{each.strip()}:" for each in (asked.kind, asked.writer, *labels, "Label", "Text")]
     spoken = text.casefold()
-    told = [f"one {asked.kind}", f"the {asked.kind} is", LENGTH]
+    told = [f"the {asked.kind} is", LENGTH]
+    told += [f"{which} {asked.kind}" for which in ("one", "this", "that", "short")]  # it speaks of what it writes
     told += [f"{article} {asked.kind} {asked.relation}" for article in ("a", "an", "the")]
     named = any(each.strip(": ") and each.casefold() in spoken for each in fields + told)
     return named or bool(_FIELD.match(text))
