@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from dpicl_ui.frame.tree import Tree, el, notice, spinner
 from mechanisms.errors import ModelUnavailable, StudioError, UsageError
-from mechanisms.inference.models import available_models
+from mechanisms.inference.models import available_models, device_here
 
 if TYPE_CHECKING:
     import numpy as np
@@ -196,7 +196,8 @@ class ModelLoader:
         back = f"{self.refusal} The model before it is back in its place." if self.refusal else ""
         loaded = self._loaded
         chat = loaded is not None and any(loaded.model.writing_turn)
-        return [el("p", el("strong", self.title), " is loaded. ", _CHAT if chat else _PLAIN), *notice(back)]
+        told = [" is loaded. ", _CHAT if chat else _PLAIN, f" It computes on {device_here()}."]
+        return [el("p", el("strong", self.title), *told), *notice(back)]
 
     def changed(self, name: str) -> Iterator[list[Tree]]:
         """Load another model (`choose`), and tell how far that is until it has ended."""

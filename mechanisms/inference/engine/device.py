@@ -46,7 +46,7 @@ class Device:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.title}, {str(self.dtype).removeprefix('torch.')}: {self.reason}"
+        return f"{self.title} in {str(self.dtype).removeprefix('torch.')} ({self.reason})"
 
 
 def chosen_device(asked: str | None = None) -> Device:
