@@ -75,15 +75,15 @@ def _models(options: argparse.Namespace) -> None:
             choose_default(options.model)
         show(options, {"name": model.name, "sha256": model.sha256, "device": device_here()})
         return
-    memory = {each.name: memory_of(each.name) for each in available_models()}
-    found = [asdict(each) | {"memory": memory[each.name], "times": each.times} for each in available_models()]
+    listed = available_models()
+    found = [asdict(each) | {"memory": memory_of(each.name), "times": each.times} for each in listed]
     if options.json:
         show(options, {"device": device_here(), "default": default_name(), "models": found})
         return
     print(f"Device: {device_here()}\nDefault: {default_name()}\n\n{'model':38}  memory   time  what it is")
-    for each in available_models():
-        about = each.description + ("" if each.available else "; to be fetched: models fetch --model NAME")
-        print(f"{each.name:38} {memory[each.name] / 1e9:4.1f} GB {each.times:5.1f}x  {about}")
+    for each in found:
+        about = each["description"] + ("" if each["available"] else "; to be fetched: models fetch --model NAME")
+        print(f"{each['name']:38} {each['memory'] / 1e9:4.1f} GB {each['times']:5.1f}x  {about}")
     print("\ntime: times the embedded model's, by size alone; none but the embedded one was measured")
 
 

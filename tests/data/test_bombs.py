@@ -168,18 +168,12 @@ def at_most(seconds: float) -> Iterator[None]:
 @contextmanager
 def within_bounds() -> Iterator[None]:
     """Lets this process have so many bytes more than it has, and so many seconds of its own time."""
-
-    def late(*_: object) -> None:
-        raise TimeoutError
-
-    usual, handler = resource.getrlimit(resource.RLIMIT_AS), signal.signal(signal.SIGVTALRM, late)
+    usual = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (psutil.Process().memory_info().vms + ROOM, usual[1]))
-    signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
     try:
-        yield
+        with at_most(SECONDS):
+            yield
     finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, handler)
         resource.setrlimit(resource.RLIMIT_AS, usual)
 
 

@@ -62,20 +62,18 @@ def chosen_device(asked: str | None = None) -> Device:
     asked = (asked or os.environ.get(SETTING, "")).strip().lower() or AUTO
     if not _NAMES.fullmatch(asked):
         raise UsageError(f"{SETTING} is auto, cpu, cuda, cuda:1 (a number) or mps, and not '{asked}'.")
-    missing = [_no_cuda(asked), "no Apple GPU that torch can use"]
-    if asked == AUTO:
-        if missing[0] is None:
-            return _cuda(torch.device(CUDA))
-        return _mps() if torch.backends.mps.is_available() else _cpu(missing[0])
     if asked == CPU:
         return _cpu("it was asked for")
     if asked == MPS:
-        if torch.backends.mps.is_available():
-            return _mps()
-        raise UsageError(f"There is {missing[1]}: choose another device.")
-    if missing[0] is not None:
-        raise UsageError(f"'{asked}' cannot be used: {missing[0]}. Choose another device.")
-    return _cuda(torch.device(asked))
+        if not torch.backends.mps.is_available():
+            raise UsageError("There is no Apple GPU that torch can use: choose another device.")
+        return _mps()
+    missing = _no_cuda(asked)
+    if missing is None:
+        return _cuda(torch.device(CUDA if asked == AUTO else asked))
+    if asked != AUTO:
+        raise UsageError(f"'{asked}' cannot be used: {missing}. Choose another device.")
+    return _mps() if torch.backends.mps.is_available() else _cpu(missing)
 
 
 def _no_cuda(asked: str) -> str | None:
