@@ -69,11 +69,10 @@ class RecordedRun:
 
 @dataclass(frozen=True)
 class Account:
-    """A data set's runs, oldest first, and every cap that it has had, oldest first, each with when it was set."""
+    """A data set's budget and its runs, oldest first."""
 
     snapshot: BudgetSnapshot
     runs: tuple[RecordedRun, ...]
-    caps: tuple[tuple[str, Cap], ...]
 
 
 # Privacy events in words, for people who read a ledger.

@@ -110,14 +110,9 @@ class PrivacyLedger:
         return found
 
     def account(self, name: str, unit: str) -> Account:
-        """All runs, costs and caps of a data set at a privacy unit, read in one transaction."""
-        query = "SELECT since, epsilon, delta FROM caps WHERE name = ? AND unit = ? ORDER BY rowid"
+        """The budget and all runs of a data set at a privacy unit, read in one transaction."""
         with self.transaction() as database:
-            return Account(
-                self._snapshot(database, name, unit),
-                tuple(self._runs(database, name, unit)),
-                tuple((since, Cap(*cap)) for since, *cap in database.execute(query, (name, unit))),
-            )
+            return Account(self._snapshot(database, name, unit), tuple(self._runs(database, name, unit)))
 
     def set_cap(self, name: str, unit: str, cap: Cap) -> None:
         """Set a data set's cap.

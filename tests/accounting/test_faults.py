@@ -161,7 +161,7 @@ def test_a_clock_that_is_set_back_changes_no_spend_no_order_and_no_cap(monkeypat
     assert spends == sorted(set(spends))
     account = ledger.account("clinic", "record")
     assert account.snapshot.cap.epsilon == 23.0
-    assert [cap.epsilon for _, cap in account.caps] == [20.0, 21.0, 22.0, 23.0]
+    assert [cap["epsilon"] for cap in ledger.caps("clinic")] == [20.0, 21.0, 22.0, 23.0]
     started = [each.started for each in account.runs]
     assert started == sorted(started, reverse=True)  # the order of the runs, whatever the clock said
 
