@@ -11,7 +11,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Any, TypeVar
@@ -333,8 +333,16 @@ def spread(name: str, local: TransformersModel) -> Iterator[RayModel]:
     """
     on_gpu = local.model.device.type == "cuda"
     with connected(on_gpu) as (workers, threads):
+        # More workers than GPUs share them, and their memory with this process.
+        share = min(1.0, ray.cluster_resources().get("GPU", 0) / workers) if on_gpu else 0
+        if 0 < share < 1:
+            local.room = replace(local.room, free=int(local.room.free * share / (1 + share)))
         actor = ray.remote(Worker).options(
-            num_cpus=1, num_gpus=int(on_gpu), max_restarts=0, max_task_retries=0, scheduling_strategy="SPREAD"
+            num_cpus=1,
+            num_gpus=math.floor(share * 100) / 100,
+            max_restarts=0,
+            max_task_retries=0,
+            scheduling_strategy="SPREAD",
         )
         yield RayModel(local, hired(lambda: actor.remote(name, local.room, threads), workers, Facts.of(local)))
 

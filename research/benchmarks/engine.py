@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import mean
@@ -40,7 +40,7 @@ from mechanisms.runs.spec import WRITE, Recipe, RunSpec, completed
 from mechanisms.runs.writing import DemonstrationWriter, write_together
 from mechanisms.sampling import Scheme
 
-TOKENS = 100
+ROWS = TOKENS = 100
 PROMPT = 128
 """Positions of a prompt in the per-demonstration setting."""
 _LABEL = "World"
@@ -95,6 +95,17 @@ class PlainLoop:
             return weights, torch.cuda.max_memory_allocated(self._model.device)
         unit = 1 if sys.platform == "darwin" else 1024
         return weights, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+    def generated(self, rows: int, length: int, tokens: int) -> float:
+        """`tokens` of every row by `transformers.generate`, behind prompts of `length`."""
+        prompts = torch.full((rows, length), 5, device=self._model.device)
+        with self.own_attention():
+            started = time.perf_counter()
+            made = self._model.generate(
+                prompts, max_new_tokens=tokens, min_new_tokens=tokens, do_sample=True, pad_token_id=0
+            )
+            made[0, -1].item()
+            return time.perf_counter() - started
 
     def _timed(self, tokens: torch.Tensor, **asked: Any) -> tuple[float, Any]:
         moved = tokens.to(self._model.device)
@@ -189,62 +200,82 @@ class Engine:
         return charged + spans[0], later, ((charged + outside[0]) / TOKENS + mean(outside[1:])) / later
 
 
-def say(what: str, value: float, unit: str = "", least: float | None = None, most: float | None = None) -> None:
-    """Print a measurement, and whether it meets its goal."""
-    missed = (least is not None and value < least) or (most is not None and value > most)
-    goal = f"at least {least:g}" if least is not None else "" if most is None else f"at most {most:g}"
-    print(f"  {what}: {value:.4g} {unit}{f'  ({goal})' if goal else ''}{'  MISSED' if missed else ''}", flush=True)
+@dataclass(frozen=True)
+class Measured:
+    """A measurement, and the least or the most that is its goal."""
+
+    what: str
+    value: float
+    unit: str = ""
+    least: float | None = None
+    most: float | None = None
+
+    def __str__(self) -> str:
+        missed = (self.least is not None and self.value < self.least) or (
+            self.most is not None and self.value > self.most
+        )
+        goal = "" if self.most is None else f"  (at most {self.most:g})"
+        goal = goal if self.least is None else f"  (at least {self.least:g})"
+        return f"  {self.what}: {self.value:.4g} {self.unit}{goal}{'  MISSED' if missed else ''}"
 
 
-def per_demonstration(model: TransformersModel, plain: PlainLoop, texts: Sequence[str], steps: int) -> None:
+def per_demonstration(
+    model: TransformersModel, plain: PlainLoop, texts: Sequence[str], steps: int
+) -> Iterator[Measured]:
     """One sample a demonstration: the engine keeps a cache, the plain loop feeds whole prompts for each token."""
-    print(f"per demonstration, M = 100, T = {TOKENS}, P = {PROMPT}")
-    engine = Engine(model, texts, scheme=Scheme.PER_DEMONSTRATION, subsets=100)
+    engine = Engine(model, texts, scheme=Scheme.PER_DEMONSTRATION, subsets=ROWS)
     first, later, share = engine.written(steps)
     weights, peak = plain.memory()
-    say("peak memory so far, Python and libraries included", peak / 2**30, "GiB")
-    say("peak memory over the size of the model", peak / weights)
+    yield Measured("peak memory so far, Python and libraries included", peak / 2**30, "GiB")
+    yield Measured("peak memory over the size of the model", peak / weights)
     prefill, decoded = plain.cached(engine.plan().capacity(_LABEL), PROMPT, steps - 1)
-    middle = [[5] * (PROMPT + TOKENS // 2)] * 100
+    middle = [[5] * (PROMPT + TOKENS // 2)] * ROWS
     loop = mean(plain.batched(middle) for _ in range(1 if steps < TOKENS else 3))
     ours, bare = first + (TOKENS - 1) * later, prefill + (TOKENS - 1) * decoded
-    say("to the first token", first, "s")
-    say("a later token", later, "s")
-    say("a token of the batched plain loop, at T/2", loop, "s")
-    say("a demonstration", ours, "s")
-    say("a demonstration of the bare model step", bare, "s")
-    say("times the batched plain loop", TOKENS * loop / ours, least=20)
-    say("of the bare model step", bare / ours, least=0.7)
-    say("not the model, of a step", share, most=0.05)
-    say("not the model, of a step, AdaDPSyn", engine.written(min(steps, 12), "adadpsyn")[2], most=0.10)
+    yield Measured("to the first token", first, "s")
+    yield Measured("a later token", later, "s")
+    yield Measured("a token of the batched plain loop, at T/2", loop, "s")
+    yield Measured("a demonstration", ours, "s")
+    yield Measured("a demonstration of the bare model step", bare, "s")
+    yield Measured("times the batched plain loop", TOKENS * loop / ours, least=20)
+    yield Measured("of the bare model step", bare / ours, least=0.7)
+    yield Measured("not the model, of a step", share, most=0.05)
+    yield Measured("not the model, of a step, AdaDPSyn", engine.written(min(steps, 12), "adadpsyn")[2], most=0.10)
 
 
-def per_token(model: TransformersModel, plain: PlainLoop, texts: Sequence[str], steps: int) -> None:
-    """A sample a token: neither has a cache."""
-    print("per token, M = 10, N = 2")
+def per_token(
+    model: TransformersModel, plain: PlainLoop, texts: Sequence[str], steps: int, published: bool = True
+) -> Iterator[Measured]:
+    """A sample a token: neither has a cache. `published` also times a pass for each row."""
     engine = Engine(model, texts, scheme=Scheme.PER_TOKEN, subsets=10, per_subset=2)
     plan = engine.plan()
     prompt = engine.prompt(plan)
     prefix = model.started(prompt.prefix)
     engine.written(2)  # a first run warms the shapes up
-    writer, found = engine.writer(plan, model), []
+    writer, padding, loops, batches, ceilings = engine.writer(plan, model), [], [], [], []
     for _ in range(steps):  # interleaved, so that changes of the machine's speed affect all of them
         rows = [[*prefix, *row] for row in writer.join().prompts]
-        padding = 1 - mean(len(row) for row in rows) / (len(prefix) + prompt.length)
-        found.append((padding, plain.published(rows), plain.batched(rows), plain.dense(len(rows), prompt.length)))
+        padding.append(1 - mean(len(row) for row in rows) / (len(prefix) + prompt.length))
+        loops += [plain.published(rows)] if published else []
+        batches.append(plain.batched(rows))
+        ceilings.append(plain.dense(len(rows), prompt.length))
     first, later, share = engine.written(steps)
-    step = (first + (steps - 1) * later) / steps
-    padding, published, batched, dense = (mean(each) for each in zip(*found, strict=True))
-    say("a token", step, "s")
-    say("padding, of whole-row positions", padding, most=0.45)
-    say("a token of the plain loop, as published", published, "s")
-    say("a token of the plain loop, batched, last logits alone", batched, "s")
-    say("a dense prefill of as many positions", dense, "s")
-    say("of the prefill ceiling", dense / step, least=0.7)
-    say("times the plain loop, as published", published / step, least=1.2)
-    say("times the plain loop, batched, last logits alone", batched / step)
-    say("not the model, of a step", share, most=0.05)
-    say("not the model, of a step, AdaDPSyn", engine.written(steps, "adadpsyn")[2], most=0.10)
+    step, batched, dense = (first + (steps - 1) * later) / steps, mean(batches), mean(ceilings)
+    yield Measured("a token", step, "s")
+    yield Measured("padding, of whole-row positions", mean(padding), most=0.45)
+    if published:
+        yield Measured("a token of the plain loop, as published", mean(loops), "s")
+        yield Measured("times the plain loop, as published", mean(loops) / step, least=1.2)
+    yield Measured("a token of the plain loop, batched, last logits alone", batched, "s")
+    yield Measured("a dense prefill of as many positions", dense, "s")
+    yield Measured("of the prefill ceiling", dense / step, least=0.7)
+    yield Measured("times the plain loop, batched, last logits alone", batched / step)
+    yield Measured("not the model, of a step", share, most=0.05)
+    yield Measured("not the model, of a step, AdaDPSyn", engine.written(steps, "adadpsyn")[2], most=0.10)
+
+
+DEMONSTRATION = f"per demonstration, M = {ROWS}, T = {TOKENS}, P = {PROMPT}"
+TOKEN = "per token, M = 10, N = 2"
 
 
 def main() -> None:
@@ -259,8 +290,13 @@ def main() -> None:
     model = load_model(options.model, fixed_threads())  # what is timed takes turns
     assert isinstance(model, TransformersModel)
     plain = PlainLoop(model)
-    per_demonstration(model, plain, texts, 6 if options.quick else TOKENS)
-    per_token(model, plain, texts, 3 if options.quick else 10)
+    for title, found in (
+        (DEMONSTRATION, per_demonstration(model, plain, texts, 6 if options.quick else TOKENS)),
+        (TOKEN, per_token(model, plain, texts, 3 if options.quick else 10)),
+    ):
+        print(title)
+        for each in found:
+            print(each, flush=True)
 
 
 if __name__ == "__main__":

@@ -8,12 +8,19 @@ import torch
 
 from mechanisms.inference.engine.device import SETTING, chosen_device
 from mechanisms.inference.models.catalogue import load_model
-from tests.small_model import small_model
+from research.gpu import SHAPES
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="NO NVIDIA GPU: CUDA was not tested"),
 ]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> str:
+    made = tmp_path_factory.mktemp("tiny")
+    SHAPES[-1].saved(made)
+    return str(made)
 
 
 def says(model) -> list[np.ndarray]:
@@ -23,16 +30,16 @@ def says(model) -> list[np.ndarray]:
     return [*seen, session.logits(np.arange(9)), session.scores([[7, 6], [7, 9]])]
 
 
-def test_a_model_loads_there_which_tests_its_rows(monkeypatch):
+def test_a_model_loads_there_which_tests_its_rows(monkeypatch, folder):
     monkeypatch.setenv(SETTING, "cuda")
-    model = load_model(small_model())
+    model = load_model(folder)
     assert model.model.device.type == "cuda"
     assert model.model.dtype == chosen_device().dtype
 
 
-def test_it_says_what_the_cpu_says(monkeypatch):
+def test_it_says_what_the_cpu_says(monkeypatch, folder):
     monkeypatch.setenv(SETTING, "cuda")
-    there = says(load_model(small_model()))
+    there = says(load_model(folder))
     monkeypatch.setenv(SETTING, "cpu")
-    for mine, other in zip(says(load_model(small_model())), there, strict=True):
+    for mine, other in zip(says(load_model(folder)), there, strict=True):
         np.testing.assert_allclose(mine, other, atol=0.3)
