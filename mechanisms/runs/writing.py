@@ -6,7 +6,7 @@ Which of them are still being written follows from released tokens, so the shape
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby, islice, pairwise
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from mechanisms.runs.events import DemoCompleted, Key, PrivateDiagnostics, Token
 from mechanisms.runs.text import whole_sentences
 from mechanisms.sampling import Scheme, seat_in_slots, seat_in_subsets
 from mechanisms.steps import TokenDistributions
+from mechanisms.steps.distributions import descending
 
 if TYPE_CHECKING:
     from mechanisms.runs.plan import Plan
@@ -57,10 +58,10 @@ class TextState:
         ends = self._model.stop_tokens if len(self.written) < max(1, self._least) else frozenset()
         return np.array(sorted(set(ends) | again(self.written)), dtype=np.int64)
 
-    def visible(self, order: Integers) -> Iterator[int]:
+    def visible(self, order: Iterable[int]) -> Iterator[int]:
         """Those of `order` after which the text is not blank, in that order: it has to begin with something to see."""
         begun = _shows(self.text)
-        return (token for token in map(int, order) if begun or _shows(self._model.decode([*self.written, token])))
+        return (token for token in order if begun or _shows(self._model.decode([*self.written, token])))
 
     @property
     def text(self) -> str:
@@ -192,8 +193,7 @@ class DemonstrationWriter:
         spec = self._plan.spec
         usable = np.where(np.isfinite(logits), logits, -np.inf)
         usable[self.state.barred()] = -np.inf
-        order = np.argsort(-usable, kind="stable")
-        likeliest = self.state.visible(order[np.isfinite(usable[order])])
+        likeliest = self.state.visible(each for each in descending(usable) if np.isfinite(usable[each]))
         columns = np.array(list(islice(likeliest, spec.candidates)), dtype=np.int64)
         if not len(columns):
             raise ModelUnavailable("The model gives no usable logits for the public prompt: choose another model.")

@@ -224,6 +224,7 @@ def per_demonstration(
 ) -> Iterator[Measured]:
     """One sample a demonstration: the engine keeps a cache, the plain loop feeds whole prompts for each token."""
     engine = Engine(model, texts, scheme=Scheme.PER_DEMONSTRATION, subsets=ROWS)
+    yield Measured("to the first token, the first time", engine.written(2)[0], "s")  # shapes are tried then
     first, later, share = engine.written(steps)
     weights, peak = plain.memory()
     yield Measured("peak memory so far, Python and libraries included", peak / 2**30, "GiB")

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 import psutil
 import torch
+from torch.utils import deterministic
 
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference.engine.limits import cores, total_memory
@@ -141,6 +142,8 @@ def prepare(device: Device) -> None:
     if device.place.type == CUDA:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True, warn_only=True)
+        # A kernel for every new tensor, which is written anyway.
+        deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
         torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
         torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False

@@ -12,7 +12,8 @@ from transformers import AttentionInterface, Cache, PreTrainedModel
 from transformers.cache_utils import CacheLayerMixin
 from transformers.masking_utils import AttentionMaskInterface, eager_mask, remap_positions_for_packed_sequence
 
-from mechanisms.inference.engine.device import device_of, in_parts
+from mechanisms.inference.engine.device import CUDA, device_of, in_parts
+from mechanisms.inference.engine.recorded import RecordedStep
 from mechanisms.inference.language_model import Tokens
 
 # Attention whose result for a row does not depend on the other rows of the batch, to the bit.
@@ -167,8 +168,9 @@ class _Ahead(_Layer):
 class GrowingCache(Cache):  # type: ignore[misc]
     """Keys and values of one chunk of rows, for up to a number of positions."""
 
-    def __init__(self, layers: Sequence[_Layer]) -> None:
+    def __init__(self, layers: Sequence[_Layer], steps: dict[tuple[int, int], RecordedStep] | None = None) -> None:
         super().__init__(layers=list(layers))
+        self._steps = {} if steps is None else steps
 
     @classmethod
     def empty(cls, layers: int, capacity: int) -> GrowingCache:
@@ -181,7 +183,15 @@ class GrowingCache(Cache):  # type: ignore[misc]
 
     def part(self, rows: slice) -> GrowingCache:
         """Some of the rows, in the same memory; `fill` tells this cache what the part has written."""
-        return GrowingCache([layer.part(rows, _Layer) for layer in self.layers])
+        return GrowingCache([layer.part(rows, _Layer) for layer in self.layers], self._steps)
+
+    def recorded(self, features: Callable[..., torch.Tensor]) -> RecordedStep:
+        """A step of one token in this memory; parts of a cache share what they have recorded."""
+        keys = self.layers[0].keys
+        where = (keys.data_ptr(), len(keys))
+        if where not in self._steps:
+            self._steps[where] = RecordedStep(features, [(layer.keys, layer.values) for layer in self.layers])
+        return self._steps[where]
 
     def ahead(self, rows: slice) -> GrowingCache:
         """Some of the rows, for a pass that leaves this cache as it is."""
@@ -378,6 +388,7 @@ class ForwardPass:
     Attributes:
         head: makes logits of what a pass returns.
         branches: whether it can look at continuations as a tree (`ahead`).
+        records: whether steps of one token are recorded; found out at load.
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
@@ -386,9 +397,28 @@ class ForwardPass:
         self.head = OutputHead(model)
         self.branches: bool = self.head.separable and attends_to_everything(model.config)
         self._dtype: torch.dtype = model.dtype
+        self.records = False
+        self.records = self.device.type == CUDA and not in_parts(model) and self.branches and self._can_record()
+
+    @torch.inference_mode()
+    def _can_record(self) -> bool:
+        """Whether a recorded step says what the same step says launched kernel by kernel."""
+        words = torch.arange(8) % 97 + 1
+        cache = self.prefix(words[:6].tolist()).expanded(4, 8)
+        chunk = Chunk(cache, words[6:7].expand(4, 1), torch.ones((4, 7), dtype=torch.long))
+        plain = self(chunk)
+        try:
+            found = chunk.cache.recorded(self.head.features)(chunk.tokens, chunk.mask)
+        except RuntimeError:  # an operation that cannot be recorded
+            return False
+        return torch.allclose(found.float(), plain.float(), rtol=0.02, atol=0.02)
 
     def __call__(self, chunk: Chunk) -> torch.Tensor:
         """What logits of the last position are made of, (rows, 1, width); the chunk's cache is filled."""
+        if self.records and chunk.tokens.shape[1] == 1 and chunk.cache.layers[0].is_initialized:
+            found = chunk.cache.recorded(self.head.features)(chunk.tokens, chunk.mask)
+            chunk.cache.fill(chunk.mask.shape[1])
+            return found
         positions = (chunk.mask.cumsum(-1) - 1).clamp(min=0)[:, -chunk.tokens.shape[1] :]
         return self.head.features(
             input_ids=chunk.tokens.to(self.device),

@@ -43,3 +43,13 @@ def test_it_says_what_the_cpu_says(monkeypatch, folder):
     monkeypatch.setenv(SETTING, "cpu")
     for mine, other in zip(says(load_model(folder)), there, strict=True):
         np.testing.assert_allclose(mine, other, atol=0.3)
+
+
+def test_steps_are_recorded_there_and_say_the_same(monkeypatch, folder):
+    monkeypatch.setenv(SETTING, "cuda")
+    model = load_model(folder)
+    assert model.forward.records
+    there = says(model)
+    model.forward.records = False
+    for mine, other in zip(says(model), there, strict=True):
+        np.testing.assert_allclose(mine, other, atol=0.1)
