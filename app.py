@@ -16,6 +16,7 @@ from dpicl_ui.page import build
 from dpicl_ui.server.serving import TemporaryFolder, serving
 from mechanisms.data.table import MAX_BYTES
 from mechanisms.errors import StudioError
+from mechanisms.inference.engine import DEVICE
 from mechanisms.inference.models import default_name
 
 _TABS = 500
@@ -25,6 +26,8 @@ _TABS = 500
 def main() -> int:
     """Serve the app; the model loads meanwhile. Gives the exit code."""
     options = _options()
+    if options.device:
+        os.environ[DEVICE] = options.device
     os.umask(0o077)  # an upload is on the disk for a moment: for this account alone
     try:
         served = serving(options.host, options.port)
@@ -69,6 +72,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--port", type=int, help="port (default: the variable PORT, else 7860 or the first free one after it)"
     )
+    parser.add_argument("--device", metavar="NAME", help="auto, cpu, cuda, cuda:1 or mps (default: DPICL_DEVICE)")
     return parser.parse_args()
 
 

@@ -21,6 +21,7 @@ from mechanisms.cli.options import (
     FROM_THE_COLUMN,
     add_json,
     add_labels,
+    add_model,
     add_parameter_options,
     add_private_rows,
     check_says_something,
@@ -40,7 +41,6 @@ from mechanisms.cli.options import (
 from mechanisms.data.sizes import SCORED
 from mechanisms.discovery import Parameter, parameters
 from mechanisms.errors import UsageError
-from mechanisms.inference.models import default_name
 from mechanisms.noise import SeededRandomness
 from mechanisms.queries import Retrieval, query_mechanism_class, query_mechanism_names
 from mechanisms.records import Dataset, PromptTemplate, Record, default_template
@@ -81,7 +81,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     prompts.add_argument("--max-record-tokens", type=int, default=AnswerRequest.max_record_tokens)
     prompts.add_argument("--max-query-tokens", type=int, default=AnswerRequest.max_query_tokens)
     prompts.add_argument("--answer-tokens", type=int, default=AnswerRequest.answer_tokens)
-    prompts.add_argument("--model", default=default_name())
+    add_model(prompts)
     add_parameter_options(parser, _described())
     add_json(parser)
     parser.set_defaults(run=_answer)

@@ -9,7 +9,9 @@ from typing import Any
 
 from mechanisms import api, confidence
 from mechanisms.cli.options import (
+    add_device,
     add_json,
+    add_model,
     add_private_rows,
     add_rows,
     add_settings,
@@ -73,6 +75,7 @@ def _add_reader_options(parser: argparse.ArgumentParser) -> None:
         f"queries then leave. If that wants a key: {KEY_VARIABLE} in the environment, and nowhere else.",
     )
     group.add_argument("--model", metavar="NAME", help=f"of this machine (default: {default_name()})")
+    add_device(group)
     group.add_argument(
         READER_URL, metavar="URL", help="base of an API, such as https://HOST/v1; http:// for this machine alone"
     )
@@ -207,7 +210,7 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
         metavar="E",
         help="also score class means of embeddings, without a language model; the units that do not score pay E",
     )
-    parser.add_argument("--model", default=default_name())
+    add_model(parser)
     add_settings(parser, ("delta", "max_record_tokens", "max_unit_records"))
     add_json(parser)
     parser.set_defaults(run=_score)

@@ -8,7 +8,7 @@ from typing import Any
 
 from mechanisms import api
 from mechanisms.accounting import Cap, PrivacyLedger
-from mechanisms.cli.options import add_json, show
+from mechanisms.cli.options import add_json, add_model, show
 from mechanisms.errors import UsageError
 from mechanisms.inference.models import available_models, choose_default, default_name, device_here, memory_of
 from mechanisms.records import privacy_unit
@@ -63,7 +63,7 @@ def _export(options: argparse.Namespace) -> None:
 def _add_models(parser: argparse.ArgumentParser) -> None:
     verbs = "fetch: fetch and convert one; use: fetch one and make it the default of this installation"
     parser.add_argument("verb", nargs="?", choices=("list", "fetch", "use"), default="list", help=verbs)
-    parser.add_argument("--model", default=default_name(), help="which one to fetch or use")
+    add_model(parser, "which one to fetch or use")
     add_json(parser)
     parser.set_defaults(run=_models)
 

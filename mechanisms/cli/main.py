@@ -62,6 +62,10 @@ def run_command(options: argparse.Namespace) -> int:
         0 done, 1 a defect, 2 bad usage or bad input, 3 refused by ledger or accountants, 4 model not available,
         130 interrupted.
     """
+    if device := getattr(options, "device", None):
+        from mechanisms.inference.engine import DEVICE  # not above: the list of commands needs no packages
+
+        os.environ[DEVICE] = device  # processes of --engine ray inherit it
     try:
         options.run(options)
         sys.stdout.flush()

@@ -16,6 +16,7 @@ from mechanisms.data.label_names import LabelNames, named, read_labels, read_nam
 from mechanisms.discovery import Parameter, parameters
 from mechanisms.errors import UsageError, printable
 from mechanisms.evaluation.evaluate import Accuracy, MeanRecall
+from mechanisms.inference.models import default_name
 from mechanisms.records import Dataset
 from mechanisms.runs.plan import solved_flag
 from mechanisms.runs.spec import FLAGGED, PARAMETERS, Group, RunSpec
@@ -116,6 +117,23 @@ def given(options: argparse.Namespace, flags: Iterable[str]) -> dict[str, Any]:
 
 def _destination(flag: str) -> str:
     return "parameter_" + flag.replace("-", "_")
+
+
+# The model, and what computes it.
+
+
+def add_model(
+    parser: argparse._ActionsContainer, help_text: str = "a listed model, a folder, a GGUF file or a hub id"
+) -> None:
+    """Add the options of a local model."""
+    parser.add_argument("--model", metavar="NAME", default=default_name(), help=f"{help_text} (default: %(default)s)")
+    add_device(parser)
+
+
+def add_device(parser: argparse._ActionsContainer) -> None:
+    """Add the option that says which device computes; `mechanisms.cli.main.run_command` heeds it."""
+    words = "auto, cpu, cuda, cuda:1 or mps: which device computes (default: DPICL_DEVICE, else auto)"
+    parser.add_argument("--device", metavar="NAME", help=words)
 
 
 # How a file of rows is read: its columns, its labels, and what prompts call them; all public.

@@ -16,6 +16,7 @@ from mechanisms.cli.options import (
     FROM_THE_COLUMN,
     add_json,
     add_labels,
+    add_model,
     add_private_rows,
     add_settings,
     check_apart,
@@ -34,7 +35,7 @@ from mechanisms.demos.demo_set import DemoSet, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import TooLong, UsageError, printable
 from mechanisms.files import atomic_write, check_writable
-from mechanisms.inference.models import ENGINES, LOCAL, default_name, load_embedder, opened
+from mechanisms.inference.models import ENGINES, LOCAL, load_embedder, opened
 from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset
 from mechanisms.rounding import rounded_up
@@ -70,7 +71,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("csv", metavar="FILE", nargs="?", help=f"{formats_in_words()}; none with --mechanism public")
     add_labels(parser)
     add_private_rows(parser)
-    parser.add_argument("--model", default=default_name())
+    add_model(parser)
     parser.add_argument("--engine", choices=ENGINES, default=LOCAL, help="ray: rows over the workers of a cluster")
     parser.add_argument("--out", metavar="FILE", help="where the demo set goes (default: standard output)")
     parser.add_argument("--test-seed", type=int, help="reproducible and NOT PRIVATE: for tests only")

@@ -11,6 +11,7 @@ import pytest
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.cli.main import COMMANDS
 from mechanisms.demos.demo_set import loads
+from mechanisms.inference.engine import DEVICE
 from mechanisms.runs.plan import FILE_FORMAT
 from tests.cli.command import BANK, check_refusal, run
 from tests.conftest import ROOT
@@ -138,6 +139,13 @@ def test_a_test_seed_marks_the_export(capsys):
 )
 def test_bad_usage_gets_one_line_and_its_exit_code(capsys, line, code, message):
     check_refusal(capsys, line, code, message)
+
+
+def test_an_option_says_which_device_computes(capsys, monkeypatch):
+    monkeypatch.setenv(DEVICE, "mps")  # the option goes before it, and what it sets goes with this test
+    assert "(it was asked for)" in run(capsys, "models --device cpu")[1]
+    code, _, err = run(capsys, "models --device cuda:99")
+    assert (code, "'cuda:99' cannot be used" in err) == (2, True)
 
 
 def test_a_cap_is_of_a_name_that_a_run_can_have(capsys):

@@ -23,11 +23,11 @@ import torch
 from torch.utils import deterministic
 
 from mechanisms.errors import ModelUnavailable, UsageError
+from mechanisms.inference.engine import DEVICE
 from mechanisms.inference.engine.limits import cores, total_memory
 
 # Which device, and which number format.
 
-SETTING = "DPICL_DEVICE"
 AUTO, CPU, CUDA, MPS = "auto", "cpu", "cuda", "mps"
 _NAMES = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 _BFLOAT16, _FLOAT16 = (8, 0), (7, 0)
@@ -60,9 +60,9 @@ def chosen_device(asked: str | None = None) -> Device:
     Raises:
         UsageError: there is no such device here.
     """
-    asked = (asked or os.environ.get(SETTING, "")).strip().lower() or AUTO
+    asked = (asked or os.environ.get(DEVICE, "")).strip().lower() or AUTO
     if not _NAMES.fullmatch(asked):
-        raise UsageError(f"{SETTING} is auto, cpu, cuda, cuda:1 (a number) or mps, and not '{asked}'.")
+        raise UsageError(f"{DEVICE} is auto, cpu, cuda, cuda:1 (a number) or mps, and not '{asked}'.")
     if asked == CPU:
         return _cpu("it was asked for")
     if asked == MPS:

@@ -8,13 +8,14 @@ import pytest
 import torch
 
 from mechanisms.errors import UsageError
-from mechanisms.inference.engine.device import SETTING, chosen_device
+from mechanisms.inference.engine import DEVICE
+from mechanisms.inference.engine.device import chosen_device
 
 
 @pytest.fixture(autouse=True)
 def bare(monkeypatch):
     """A machine without any GPU."""
-    monkeypatch.delenv(SETTING, raising=False)
+    monkeypatch.delenv(DEVICE, raising=False)
     monkeypatch.setattr(torch.version, "cuda", None)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
 
@@ -46,7 +47,7 @@ def test_the_number_format_follows_the_capability(monkeypatch, capability, dtype
 
 def test_one_of_several_gpus_is_chosen(monkeypatch):
     gpus(monkeypatch, (9, 0), (7, 5))
-    monkeypatch.setenv(SETTING, "cuda:1")
+    monkeypatch.setenv(DEVICE, "cuda:1")
     assert chosen_device().title.startswith("GPU 1")
     with pytest.raises(UsageError, match="only 2 GPUs"):
         chosen_device("cuda:2")

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from mechanisms.inference.engine.device import SETTING, chosen_device
+from mechanisms.inference.engine import DEVICE
+from mechanisms.inference.engine.device import chosen_device
 from mechanisms.inference.models.catalogue import load_model
 from research.gpu import SHAPES
 
@@ -31,22 +32,22 @@ def says(model) -> list[np.ndarray]:
 
 
 def test_a_model_loads_there_which_tests_its_rows(monkeypatch, folder):
-    monkeypatch.setenv(SETTING, "cuda")
+    monkeypatch.setenv(DEVICE, "cuda")
     model = load_model(folder)
     assert model.model.device.type == "cuda"
     assert model.model.dtype == chosen_device().dtype
 
 
 def test_it_says_what_the_cpu_says(monkeypatch, folder):
-    monkeypatch.setenv(SETTING, "cuda")
+    monkeypatch.setenv(DEVICE, "cuda")
     there = says(load_model(folder))
-    monkeypatch.setenv(SETTING, "cpu")
+    monkeypatch.setenv(DEVICE, "cpu")
     for mine, other in zip(says(load_model(folder)), there, strict=True):
         np.testing.assert_allclose(mine, other, atol=0.3)
 
 
 def test_steps_are_recorded_there_and_say_the_same(monkeypatch, folder):
-    monkeypatch.setenv(SETTING, "cuda")
+    monkeypatch.setenv(DEVICE, "cuda")
     model = load_model(folder)
     assert model.forward.records
     there = says(model)

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.request import urlopen
 
 import gradio as gr
 import gradio.route_utils
@@ -33,7 +34,7 @@ from dpicl_ui.server.doorkeeper import MOST_ASKED, Bodies, Doorkeeper
 from dpicl_ui.server.serving import WAIT, admits, serving, sweep
 from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.errors import UsageError
-from tests.ui.visit import ROOT
+from tests.ui.visit import ROOT, free_port, serve
 
 PASSWORD = "a long password"
 CAP = Cap(2.0, 1e-6)
@@ -473,3 +474,18 @@ def test_whoever_was_killed_is_cleaned_up_by_the_next_and_whoever_lives_is_not(t
     assert len(list(alive.iterdir())) > 1
     other.terminate()
     other.wait(60)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("any_text_passes")
+def test_behind_a_prefix_both_spellings_work(tmp_path):
+    """A proxy may strip the prefix before it passes a request on, or leave it there."""
+    port = free_port()
+    server = serve(tmp_path, port, GRADIO_ROOT_PATH="/studio")
+    try:
+        for spelled in ("", "/studio"):
+            seen = [urlopen(f"http://127.0.0.1:{port}{spelled}/{path}").read() for path in ("theme.css", "", "config")]
+            assert json.loads(seen[-1])["root"].endswith("/studio")
+    finally:
+        server.kill()
+        server.wait()
