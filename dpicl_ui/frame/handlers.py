@@ -54,8 +54,8 @@ def guarded(where: gr.HTML, after: After | None = None) -> Callable[[Callable[..
                     # In one update: a click between two would be dropped, since the handler has not ended.
                     yield {where: _told(error), **idle()}
                 else:
-                    if after is not None:
-                        yield after()
+                    # Gradio empties the components of a generator that ends without having yielded.
+                    yield {where: gr.skip(), **idle()}
 
             return generate
 

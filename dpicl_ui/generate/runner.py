@@ -6,7 +6,7 @@ import math
 import re
 import threading
 from collections.abc import Generator, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -163,7 +163,9 @@ class Runner:
                 yield event
             ended = not pressed.left.is_set()
         finally:
-            events.close()
+            # A stranger's ledger goes with the tab, and nobody is there to be told.
+            with suppress(StudioError) if pressed.left.is_set() else nullcontext():
+                events.close()
             # torch takes seconds to import: not before the page is served.
             from mechanisms.inference.engine.device import release_freed_memory
 

@@ -108,6 +108,13 @@ def test_a_generator_that_fails_still_restores_its_buttons():
     assert updates[-1]["button"] is True
 
 
+def test_a_generator_with_nothing_to_say_leaves_everything_as_it_is():
+    def handler():
+        yield from ()
+
+    assert list(guarded(WHERE)(handler)()) == [{WHERE: gr.skip()}]
+
+
 def test_closing_a_guarded_generator_closes_what_it_runs():
     closed = []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +20,7 @@ from dpicl_ui.generate.step import GenerateStep
 from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.accounting import fingerprint
+from mechanisms.errors import StudioError
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.events import PrivateDiagnostics, RunStopped, SetKept, StageProgress
 from mechanisms.runs.spec import VOTE, RunSpec
@@ -92,6 +94,27 @@ def stopped_at(runner: Runner, session: Session, last: Any) -> Iterator[Any]:
         yield event
         if event is last:
             state.stop()
+
+
+class Gone(Told):
+    """A stranger's ledger went with the tab, so that nothing can be settled in it."""
+
+    def _start(self, *_: Any) -> Any:
+        try:
+            yield from super()._start()
+        finally:
+            raise StudioError("there is no such file")
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_a_tab_that_was_closed_is_told_nothing_and_an_open_one_is(session: Session, left: bool):
+    runner, state = Gone(STORIES["both"]), session.of(GenerateState)
+    events = runner.events(session, None, state.begin(), SPEC, False)
+    next(events)
+    if left:
+        state.close()
+    with nullcontext() if left else pytest.raises(StudioError):
+        events.close()
 
 
 @pytest.fixture
