@@ -121,7 +121,7 @@ _GAO_2 = Preset(
         _SAMPLING,
         _CHEAPER,
         _READER,
-        "It does not give sigma of its Gaussian baseline, nor theta and mu: .1 and .55 here.",
+        "It does not give sigma of its Gaussian baseline.",
     ),
 )
 _GAO_SWEEP = {  # sigma0, sigma2, sigma1 with one refinement and with two: tables 6 to 10, all at epsilon 8
@@ -170,11 +170,11 @@ _YAMASAKI_SIGMA = {task: _TANG_SIGMA[task] for task in ("agnews", "dbpedia")} | 
 
 
 def _pta(alphas: Mapping[str, float], top_p: Mapping[str, float] | None = None, base: bool = True) -> Method:
+    """With the noise of the method without it."""
     found: dict[str, dict[float, Values]] = {}
-    for task, sigmas in _YAMASAKI_SIGMA.items():
-        own: Values = {"alpha": alphas[task], "pta-top-p": (top_p or {}).get(task, 1.0), "base": base}
-        noise = zip(PRIVATE, sigmas, strict=True)
-        found[task] = {INF: own} | {e: {**own, "noise-multiplier": sigma} for e, sigma in noise}
+    for task, alpha in alphas.items():
+        own: Values = {"alpha": alpha, "pta-top-p": (top_p or {}).get(task, 1.0), "base": base}
+        found[task] = dict.fromkeys((*PRIVATE, INF), own)
     return Method("gaussian", "pta", found)
 
 
@@ -189,14 +189,14 @@ _YAMASAKI_2 = Preset(
     YAMASAKI,
     {
         "gaussian": _gaussian(_YAMASAKI_SIGMA),
-        "gaussian+top-p": replace(_gaussian(_YAMASAKI_SIGMA), nucleus=_by_task(0.9, 0.8, 0.9)),
+        "gaussian+top-p": Method("gaussian", nucleus=_by_task(0.9, 0.8, 0.9)),
         "gaussian+pta": _pta(_by_task(1.5, 1.0, 2.0)),
         "gaussian+pta+top-p": _pta(_by_task(1.0, 1.5, 1.0), _by_task(0.8, 0.7, 0.9)),
         "gaussian+pta-no-base": _pta(_by_task(1.0, 1.0, 1.0), _by_task(0.8, 0.8, 0.9), base=False),
     },
     epsilons=(*PRIVATE, INF),
     remarks=(
-        "B1, BA2, P1, PA2 and PA3 of the paper, in this order; of PA3 the top-p of table 7 is used.",
+        "B1, BA2, P1, PA2 and PA3 of the paper, in this order, all with one noise; PA3 has the top-p of table 7.",
         "Algorithm 1 as printed adds noise to each of the M rows; here it is added once, to their sum.",
         _SAMPLING,
     ),

@@ -7,6 +7,7 @@ import io
 import math
 import statistics
 from collections.abc import Iterator, Sequence
+from itertools import product
 
 from mechanisms import confidence
 from mechanisms.evaluation.evaluate import Accuracy
@@ -36,9 +37,10 @@ def tidy(results: Sequence[Result], model: str, preset: Preset) -> str:
 
 
 def page(results: Sequence[Result], model: str, preset: Preset) -> str:
-    """Markdown: for each data set what was computed, and under it what the papers report, with their models."""
+    """Markdown: for each data set what was computed, and under it what the papers report of the same methods with as
+    many shots, and their models."""
     tasks = [name for name in TASKS if any(each.cell.task == name for each in results)]
-    lines = [*_head(model, preset), *(line for name in tasks for line in _task(name, results, model))]
+    lines = [*_head(model, preset), *(line for name in tasks for line in _task(name, results, model, preset))]
     return "\n".join(lines) + "\n"
 
 
@@ -75,16 +77,17 @@ def _head(model: str, preset: Preset) -> Iterator[str]:
     )
 
 
-def _task(name: str, results: Sequence[Result], model: str) -> Iterator[str]:
+def _task(name: str, results: Sequence[Result], model: str, preset: Preset) -> Iterator[str]:
     own = [each for each in results if each.cell.task == name]
-    others = [each for each in published() if each.task == name]
+    kinds = {(each.method, each.shots) for each in preset.cells()} | set(product(preset.methods, preset.shots))
+    others = [each for each in published() if each.task == name and (each.method, each.shots) in kinds]
     epsilons = sorted({each.cell.epsilon for each in own} | {each.epsilon for each in others})
     yield f"## {TASKS[name].title}"
     yield ""
     yield f"| method | model | {' | '.join(_head_of(each) for each in epsilons)} |"
     yield f"|---|---|{'---|' * len(epsilons)}"
-    kinds = [(each.cell.method, each.cell.shots) for each in own] + [(each.method, each.shots) for each in others]
-    for method, shots in dict.fromkeys(kinds):
+    shown = [(each.cell.method, each.cell.shots) for each in own] + [(each.method, each.shots) for each in others]
+    for method, shots in dict.fromkeys(shown):
         name = method if shots in (0, 4) else f"{method}, {shots}-shot"
         mine = {
             e: [r for r in own if (r.cell.method, r.cell.shots, r.cell.epsilon) == (method, shots, e)] for e in epsilons

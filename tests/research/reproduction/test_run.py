@@ -167,6 +167,7 @@ def test_tables_hold_every_cell_and_the_papers_figures(data, tmp_path):
     assert len({line.count("|") for line in lines}) == 1
     assert any("GPT-3 Babbage" in line and "50.7 ± 4.1" in line for line in lines)
     assert sum("**toy / model**" in line for line in lines) == 4
+    assert not any("adadpsyn" in line or "1-shot" in line for line in lines)  # the preset has neither
     assert "TREC" in text
     assert "AG News\n" not in text
 
