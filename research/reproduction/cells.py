@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class, transform_class
@@ -76,8 +75,8 @@ class Method:
     """How a method writes.
 
     Attributes:
-        parameters: the paper's, of mechanism and transform, by data set and epsilon; its own noise is among them and is
-            not used in a run, which solves for its own.
+        parameters: the paper's, of mechanism and transform, by data set and epsilon; at infinity of the transform
+            alone. The paper's noise may be among them; a run solves for its own.
         nucleus: for each data set, the share of the public distribution that candidates hold together; else all of it.
     """
 
@@ -104,12 +103,10 @@ class Method:
 
     def asked(self, task: str, epsilon: float, noise: bool = True) -> dict[str, Any]:
         """Fields of `RunSpec`; without `noise` those of the mean of the rows as it is."""
-        own = self.parameters.get(task, {}).get(epsilon, {})
-        known = {each.flag for each in parameters(transform_class(self.transform))}
         return {
             "mechanism": self.mechanism if noise else WITHOUT_NOISE,
             "transform": self.transform,
-            "parameters": {flag: value for flag, value in own.items() if noise or flag in known},
+            "parameters": self.parameters.get(task, {}).get(epsilon, {}),
             "candidate_top_p": self.nucleus.get(task, 1.0),
         }
 
