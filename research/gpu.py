@@ -28,7 +28,7 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
-from tokenizers.pre_tokenizers import WhitespaceSplit
+from tokenizers.pre_tokenizers import Split
 from transformers import GemmaConfig, GemmaForCausalLM, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from mechanisms.errors import StudioError
@@ -90,7 +90,7 @@ class Shape:
             torch.set_default_dtype(usual)
         words = {"<s>": 0, "</s>": 1, "?": 2} | {f"w{i}": i for i in range(3, self.vocabulary)}
         inner = Tokenizer(WordLevel(words, unk_token="?"))
-        inner.pre_tokenizer = WhitespaceSplit()
+        inner.pre_tokenizer = Split(" ", "removed")  # which leaves a line break, since no row may be empty
         PreTrainedTokenizerFast(tokenizer_object=inner, bos_token="<s>", eos_token="</s>").save_pretrained(folder)
 
     def texts(self, count: int = 500, length: int = 38) -> list[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +16,9 @@ from mechanisms.demos.demo_set import DemoSet
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.records import Dataset, Demonstration
 from mechanisms.runs.events import DemoCompleted, TokenReleased
+from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.run import run
+from mechanisms.runs.spec import RunSpec
 from mechanisms.steps import mechanism_class
 from mechanisms.steps.noisy_vector import AS_RELEASED, NoisyVector
 
@@ -63,28 +67,28 @@ class Texts(NamedTuple):
     epsilon: float
 
 
-def texts_written(
+def texts_planned(
     data: Dataset,
-    model: LanguageModel,
     *,
     mechanism: str,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
     parameters: Mapping[str, float | int | bool] | None = None,
+    candidates: int | None = 16,
+    solve: bool = True,
     **asked: Any,
-) -> Texts:
-    """The texts of one run that writes token by token as the papers do.
+) -> Plan:
+    """A run that writes token by token as the papers do.
 
     A noisy vector is read as it was released, the largest value is taken, all K tokens are candidates, and a text may
-    end at once. Labels are called by their names. What is no text is not refused, and none is brought to the end of
-    its sentence.
+    end at once. Labels are called by their names.
 
     Args:
         parameters: further ones of the mechanism and its transform.
+        candidates: K; None: the whole vocabulary, which is more than an owner may ask for, and costs the same.
+        solve: for the noise that epsilon allows; otherwise it is among the parameters.
         asked: further fields of `mechanisms.runs.spec.RunSpec`.
 
     Raises:
-        StudioError: see `written`.
+        StudioError: the run is refused.
     """
     reading = {"temperature": 0, "top-p": 1.0, "prior-deviation": AS_RELEASED}
     vector = issubclass(mechanism_class(mechanism), NoisyVector)
@@ -93,13 +97,33 @@ def texts_written(
         "label_words": {label: label for label in data.labels},
         "candidate_top_p": 1.0,
         "min_tokens": 0,
+        "recipe": "tokens",
+        "mechanism": mechanism,
         "parameters": {**(reading if vector else {}), **(parameters or {})},
+        **({} if candidates is None else {"candidates": candidates}),
     }
-    settings = usual | {"mechanism": mechanism, "recipe": "tokens", "epsilon": epsilon, "delta": delta} | asked
-    planned = api.plan(data, **settings)
+    found = plan_for(RunSpec.of(**usual | asked), data)
+    found = found.calibrated() if solve else found
+    if candidates is None:
+        found = replace(found, spec=found.spec.model_copy(update={"candidates": sys.maxsize}))
+    return found
+
+
+def texts_written(data: Dataset, model: LanguageModel, **asked: Any) -> Texts:
+    """The texts of one run, as they came: what is no text is not refused, and none is brought to the end of its
+    sentence. `asked` is as in `texts_planned`.
+
+    Raises:
+        StudioError: the run is refused, or the model cannot do it.
+    """
+    planned = texts_planned(data, **asked)
     found: dict[tuple[str, int], str] = {}
     left = len(data.labels) * planned.sampling.shots
-    with _ledger(data, epsilon, delta) as ledger, closing(run(planned, data, model, ledger)) as events:
+    claimed = planned.claim().epsilon
+    with (
+        _ledger(data, planned.spec.epsilon, planned.spec.delta) as ledger,
+        closing(run(planned, data, model, ledger)) as events,
+    ):
         for event in events:
             if isinstance(event, TokenReleased):
                 found[event.label, event.number] = " ".join(event.text.split())
@@ -107,4 +131,4 @@ def texts_written(
             if not left:  # from here on public drafts stand in for what is no text
                 break
     demonstrations = tuple(Demonstration(text, label) for (label, _), text in found.items())
-    return Texts(demonstrations, planned.claim().epsilon)
+    return Texts(demonstrations, claimed)

@@ -229,8 +229,7 @@ def widest_gap(histogram: np.ndarray, mechanism: QueryMechanism) -> list[int]:
     return sorted(order[:best].tolist())
 
 
-def section(name: str, folder: Path, embedder, model) -> str:
-    task = TASKS[name]
+def section(name: str, task: Task, folder: Path, embedder, model) -> str:
     train, test = rows(folder / name / "train.csv", task), rows(folder / name / "test.csv", task)
     asked, others = test[: task.questions], test[task.questions :]
     questions, truths = [row.text for row in asked], [row.label for row in asked]
@@ -247,7 +246,7 @@ def section(name: str, folder: Path, embedder, model) -> str:
         neighbours=task.neighbours,
         **caps,
     )
-    rate = task.shards * task.neighbours / len(train)
+    rate = min(1.0, task.shards * task.neighbours / len(train))
     poisson = replace(near, queries=task.questions, retrieval=Retrieval.POISSON, rate=rate)
     requests = {"neighbours": near, "Poisson": poisson}
     if task.labels:
@@ -268,17 +267,20 @@ def section(name: str, folder: Path, embedder, model) -> str:
     return "\n".join([f"{name}, {model.name}", "", setting, "", *table, ""])
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("tasks", nargs="+", choices=TASKS)
     parser.add_argument("--model", default=EMBEDDED)
-    options = parser.parse_args()
+    parser.add_argument("--questions", type=int, help="that are asked (default: 100, of squad 30)")
+    options = parser.parse_args(arguments)
     model, embedder = load_model(options.model), Remembering(load_embedder())
     with tempfile.TemporaryDirectory() as folder:
         os.environ["DPICL_HOME"] = folder
         for name in options.tasks:
-            print(section(name, options.data, embedder, model), flush=True)
+            task = TASKS[name]
+            task = replace(task, questions=options.questions or task.questions)
+            print(section(name, task, options.data, embedder, model), flush=True)
 
 
 if __name__ == "__main__":

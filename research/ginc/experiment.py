@@ -162,13 +162,13 @@ def run(options: argparse.Namespace) -> None:
             print({key: each for key, each in line.items() if key != "texts"}, flush=True)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 8.0])
     parser.add_argument("--out", required=True)
-    run(parser.parse_args())
+    run(parser.parse_args(arguments))
 
 
 if __name__ == "__main__":

@@ -1,27 +1,23 @@
-"""The cells of the grid: a data set, a method, an epsilon and a run each."""
+"""A table of a paper as a value, and its cells: a data set, a method, an epsilon, a number of shots and a run each."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from mechanisms.errors import UsageError
+from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class, transform_class
 from research.reproduction.tasks import TASKS
 
 ZERO_SHOT, PUBLIC, REAL, WITHOUT_NOISE, VOTE = "zero-shot", "public", "real rows", "non-private", "vote"
 EPSILONS = (0.0, 1.0, 2.0, 4.0, 8.0, math.inf)
-METHODS = (
-    "gaussian",
-    "gaussian+pta",
-    "noisy-max",
-    "adadpsyn",
-    "blended-logits",
-    "difference-clipping",
-    "svt-public",
-    VOTE,
-)
+LEAST_NOISE = 100.0
+"""Epsilon of a mechanism that draws its tokens, where a paper has it at infinity: it cannot do without noise."""
+
+Values = Mapping[str, float | int | bool]
 
 
 @dataclass(frozen=True)
@@ -29,79 +25,168 @@ class Cell:
     """One set of demonstrations: made, and read on the test rows.
 
     Attributes:
-        method: a mechanism, with "+TRANSFORM" behind it or not, the recipe "vote", or a baseline.
+        method: one of the preset's, or a baseline.
         epsilon: 0 where no private row is read, infinite where nothing is private.
         run: from 1 on.
+        shots: demonstrations in the prompt.
     """
 
     task: str
     method: str
     epsilon: float
     run: int
+    shots: int = 4
 
     @property
     def words(self) -> str:
-        return f"{self.task}, {self.method}, epsilon {self.epsilon:g}, run {self.run}"
+        return f"{self.task}, {self.method}, {self.shots} shots, epsilon {self.epsilon:g}, run {self.run}"
 
 
 @dataclass(frozen=True)
 class Setting:
-    """How cells are computed; public. Cells of different settings stand in different folders.
+    """How demonstrations of a data set are written; public.
 
     Attributes:
-        rows: test rows, drawn by the public seed; None: all.
-        tokens: T of a demonstration; None: as many as the papers have.
-        subsets: M, expected rows of a step, each of one record.
-        candidates: K.
+        tokens: T of a demonstration; None: as many as Tang et al. have.
+        subsets: M, expected rows of a step with unit rows, else the exact number of subsets.
+        per_subset: N, expected records of a subset; None: each sampled record is a row of its own.
+        candidates: K; None: the whole vocabulary ("RVP off").
+        scheme: a new sample for every token, or for every demonstration.
         delta: of every private cell.
-        seed: of what is public: the test rows, which labels the prompt shows, and which real rows.
+        units: the paper's n, of its smallest label, or of all rows where labels are phrases of their texts.
     """
 
-    rows: int | None = None
     tokens: int | None = None
     subsets: int = 100
-    candidates: int = 100
+    per_subset: int | None = None
+    candidates: int | None = 100
+    scheme: Scheme = Scheme.PER_DEMONSTRATION
     delta: float = 1e-5
-    seed: int = 0
+    units: int | None = None
 
-    def __post_init__(self) -> None:
-        if self.rows is not None and self.rows < 1:
-            raise UsageError("--rows must be at least 1.")
-        if self.seed < 0:
-            raise UsageError("--seed must not be negative.")
+    def sampling(self, task: str, shots: int) -> SamplingPlan:
+        """Who joins, for so many demonstrations that one record pays for."""
+        tokens = self.tokens or TASKS[task].tokens
+        return SamplingPlan(self.scheme, self.subsets, self.per_subset or 1, self.per_subset is None, tokens, shots)
 
 
 @dataclass(frozen=True)
-class Grid:
-    """What is asked for."""
+class Method:
+    """How a method writes.
 
-    tasks: tuple[str, ...] = tuple(TASKS)
-    methods: tuple[str, ...] = METHODS
+    Attributes:
+        parameters: the paper's, of mechanism and transform, by data set and epsilon; at infinity of the transform
+            alone. The paper's noise may be among them; a run solves for its own.
+        nucleus: for each data set, the share of the public distribution that candidates hold together; else all of it.
+    """
+
+    mechanism: str
+    transform: str = "none"
+    parameters: Mapping[str, Mapping[float, Values]] = field(default_factory=dict)
+    nucleus: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, name: str) -> Method:
+        """A private mechanism, with "+TRANSFORM" behind it or not, or the recipe "vote".
+
+        Raises:
+            UsageError: it is none of these.
+        """
+        mechanism, _, transform = name.partition("+")
+        if name != VOTE:
+            chosen = mechanism_class(mechanism)
+            if chosen.not_private or not chosen.uses_private_rows:
+                raise UsageError(f"'{mechanism}' is a baseline: --epsilons 0 and inf have it.")
+            if transform and transform_class(transform) and not chosen.takes_transform:
+                raise UsageError(f"'{mechanism}' takes no transform: leave out '+{transform}'.")
+        return cls(mechanism, transform or "none")
+
+    def asked(self, task: str, epsilon: float, noise: bool = True) -> dict[str, Any]:
+        """Fields of `RunSpec`; without `noise` those of the mean of the rows as it is."""
+        return {
+            "mechanism": self.mechanism if noise else WITHOUT_NOISE,
+            "transform": self.transform,
+            "parameters": self.parameters.get(task, {}).get(epsilon, {}),
+            "candidate_top_p": self.nucleus.get(task, 1.0),
+        }
+
+
+METHODS = {
+    name: Method.of(name)
+    for name in (
+        "gaussian",
+        "gaussian+pta",
+        "noisy-max",
+        "adadpsyn",
+        "blended-logits",
+        "difference-clipping",
+        "svt-public",
+        VOTE,
+    )
+}
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A table of a paper, or another grid.
+
+    Attributes:
+        name: as it is asked for.
+        source: the paper and its tables.
+        model: what wrote and read there.
+        settings: of each data set.
+        methods: by the names that tables give them.
+        least_noise: those among them that have a cell at infinity with as little noise as they can.
+        shots: demonstrations in a prompt.
+        runs: of each cell.
+        rows: test rows, drawn by the public seed; None: all.
+        seed: of what is public: the test rows, which labels the prompt shows, and which real rows.
+        remarks: what the paper does not say, and what of it does not hold.
+        elsewhere: arguments of `python -m`, where another command runs it, with {data}, {out} and {model}; empty
+            where `reproduce` does.
+        cannot: why no command runs it.
+    """
+
+    name: str
+    source: str = ""
+    model: str = ""
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+    methods: Mapping[str, Method] = field(default_factory=lambda: METHODS)
+    least_noise: tuple[str, ...] = ()
     epsilons: tuple[float, ...] = EPSILONS
+    shots: tuple[int, ...] = (4,)
     runs: int = 5
-    setting: Setting = field(default_factory=Setting)
+    rows: int | None = None
+    seed: int = 0
+    remarks: tuple[str, ...] = ()
+    elsewhere: str = ""
+    cannot: str = ""
 
     def __post_init__(self) -> None:
-        if unknown := [task for task in self.tasks if task not in TASKS]:
+        if unknown := [task for task in self.settings if task not in TASKS]:
             raise UsageError(f"'{unknown[0]}' is none of the papers' data sets: choose among {', '.join(TASKS)}.")
-        for method in self.methods:
-            check_method(method)
         if any(math.isnan(each) or each < 0 for each in self.epsilons):
             raise UsageError("--epsilons takes 0 (public), positive numbers and inf (no privacy).")
-        if self.runs < 1:
-            raise UsageError("--runs must be at least 1.")
+        if self.runs < 1 or (self.rows is not None and self.rows < 1):
+            raise UsageError("--runs and --rows must be at least 1.")
+        if min(self.shots) < 1:
+            raise UsageError("--shots must be at least 1.")
+        if self.seed < 0:
+            raise UsageError("--seed must not be negative.")
 
     def cells(self) -> Iterator[Cell]:
-        """Run by run, so that a grid that is cut off has all of its first run; a cell stands in it once."""
+        """Run by run, so that what is cut off has all of its first run; a cell stands in it once."""
         seen = (
-            Cell(task, method, epsilon, run)
+            Cell(task, method, epsilon, run, shots)
             for run in range(1, self.runs + 1)
-            for task in self.tasks
+            for task in self.settings
+            for shots in self.shots
             for epsilon in self.epsilons
             for method in self._methods(epsilon, run)
             if not (method == VOTE and TASKS[task].slots)  # its correction is of a set of labels
         )
-        yield from dict.fromkeys(seen)
+        without = (Cell(each.task, ZERO_SHOT, 0, 1, 0) if each.method == ZERO_SHOT else each for each in seen)
+        yield from dict.fromkeys(without)
 
     def _methods(self, epsilon: float, run: int) -> Iterator[str]:
         if epsilon == 0:
@@ -110,25 +195,23 @@ class Grid:
             yield PUBLIC
         elif math.isinf(epsilon):
             yield REAL
-            yield WITHOUT_NOISE
-            yield from (f"{WITHOUT_NOISE}+{each.split('+')[1]}" for each in self.methods if "+" in each)
+            yield from (name for name in map(self.without_noise, self.methods) if name)
+            yield from self.least_noise
         else:
             yield from self.methods
 
+    def without_noise(self, name: str) -> str | None:
+        """What a method is called that writes from the rows' mean as it is; None for one that draws its tokens."""
+        method = self.methods[name]
+        if name == VOTE or not mechanism_class(method.mechanism).takes_transform:
+            return None
+        return WITHOUT_NOISE + name.removeprefix(method.mechanism)
 
-def check_method(method: str) -> None:
-    """Refuse what is no private mechanism, with a transform that it takes or without, nor "vote".
-
-    Raises:
-        UsageError: see there.
-    """
-    if method == VOTE:
-        return
-    name, _, transform = method.partition("+")
-    chosen = mechanism_class(name)
-    if chosen.not_private or not chosen.uses_private_rows:
-        raise UsageError(f"'{name}' is a baseline: --epsilons 0 and inf have it.")
-    if transform:
-        transform_class(transform)
-        if not chosen.takes_transform:
-            raise UsageError(f"'{name}' takes no transform: leave out '+{transform}'.")
+    def asked(self, cell: Cell) -> dict[str, Any]:
+        """Fields of `RunSpec` for a cell that is written token by token."""
+        if cell.method == PUBLIC:
+            return {"mechanism": PUBLIC}
+        if cell.method in self.methods:
+            return self.methods[cell.method].asked(cell.task, cell.epsilon)
+        [method, *_] = (each for name, each in self.methods.items() if self.without_noise(name) == cell.method)
+        return method.asked(cell.task, cell.epsilon, noise=False)

@@ -1,12 +1,12 @@
-"""`reproduce`: the papers' grid with any model, beside the figures that they report."""
+"""`reproduce`: a paper's table with any model, beside the figures that the paper reports."""
 
 from __future__ import annotations
 
 import argparse
 import functools
-import math
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,77 +16,101 @@ from mechanisms.files import atomic_write
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models import EMBEDDED
 from mechanisms.inference.models.catalogue import load_embedder, load_model
-from research.reproduction.cells import METHODS, VOTE, Grid, Setting
+from research.reproduction.cells import Method, Preset
+from research.reproduction.dry import told
+from research.reproduction.presets import PRESETS
 from research.reproduction.run import CellRefused, Result, reproduce
 from research.reproduction.table import as_read, page, tidy
 from research.reproduction.tasks import TASKS
-
-SMALL = Grid(
-    tasks=("agnews", "trec"),
-    methods=("gaussian", VOTE),
-    epsilons=(0.0, 1.0, 8.0, math.inf),
-    runs=1,
-    setting=Setting(rows=100, tokens=15, subsets=50),
-)
-"""Meant for half an hour on two cores with the embedded model; its figures say little."""
+from research.reproduction.tiny import place, tiny
 
 
 def add_commands(commands: Any) -> None:
     """Register the command."""
-    parser = commands.add_parser("reproduce", help="the papers' grid on public data sets, beside their figures")
-    parser.add_argument("data", metavar="DATA", help="a folder with TASK/train.csv and TASK/test.csv; public data only")
-    parser.add_argument("--out", required=True, metavar="FOLDER", help="cells, table and page; a cell in it is kept")
+    parser = commands.add_parser("reproduce", help="a paper's table on public data sets, beside its figures")
+    parser.add_argument("preset", choices=PRESETS, metavar="NAME", help=", ".join(PRESETS))
+    parser.add_argument(
+        "data", metavar="DATA", nargs="?", help="a folder with TASK/train.csv and TASK/test.csv; public"
+    )
+    parser.add_argument("--out", metavar="PLACE", help="cells, table and page; a cell in it is kept (default: NAME)")
     parser.add_argument("--model", default=EMBEDDED)
-    parser.add_argument("--small", action="store_true", help="two data sets, two methods, one run, 100 test rows")
-    parser.add_argument("--tasks", nargs="+", choices=TASKS)
-    parser.add_argument("--mechanisms", nargs="+", metavar="NAME[+TRANSFORM]", help=f"default: {', '.join(METHODS)}")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--dry-run", action="store_true", help="settings, epsilons and costs; nothing is computed")
+    kind.add_argument("--tiny", action="store_true", help="random weights and made-up rows: whether it runs")
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, help="of the preset's data sets")
+    parser.add_argument("--methods", nargs="+", metavar="NAME", help="of the preset's, or MECHANISM[+TRANSFORM]")
     parser.add_argument("--epsilons", nargs="+", type=float, metavar="E", help="0: public, inf: no privacy")
-    parser.add_argument("--runs", type=int, help="of each cell (default: 5)")
-    parser.add_argument("--rows", type=int, help="test rows (default: all)")
+    parser.add_argument("--shots", nargs="+", type=int, metavar="N", help="demonstrations in a prompt")
+    parser.add_argument("--runs", type=int, help="of each cell")
+    parser.add_argument("--rows", type=int, help="test rows")
     parser.add_argument("--seed", type=int, help="public seed of test rows and prompts (default: 0)")
     add_json(parser)
     parser.set_defaults(run=_reproduce)
 
 
-def _grid(options: argparse.Namespace) -> Grid:
-    """What the options say; what they leave open is the whole grid's, or the small one's.
+def chosen(options: argparse.Namespace) -> Preset:
+    """The preset with what the options say in its place.
 
     Raises:
-        UsageError: a number is out of range, or a method unknown.
+        UsageError: a number is out of range, a method unknown, or the preset has not this data set.
     """
-    usual = SMALL if options.small else Grid()
-    rows = usual.setting.rows if options.rows is None else options.rows
-    seed = usual.setting.seed if options.seed is None else options.seed
-    return Grid(
-        tuple(options.tasks or usual.tasks),
-        tuple(options.mechanisms or usual.methods),
-        tuple(options.epsilons or usual.epsilons),
-        usual.runs if options.runs is None else options.runs,
-        replace(usual.setting, rows=rows, seed=seed),
-    )
+    preset = PRESETS[options.preset]
+    if foreign := [task for task in options.tasks or () if task not in preset.settings]:
+        raise UsageError(f"'{preset.name}' has not the data set {foreign[0]}: leave --tasks out.")
+    said: dict[str, Any] = {
+        "settings": {task: preset.settings[task] for task in options.tasks or preset.settings},
+        "methods": {name: preset.methods.get(name) or Method.of(name) for name in options.methods or preset.methods},
+        **{name: tuple(given) for name in ("epsilons", "shots") if (given := getattr(options, name))},
+        **{name: given for name in ("runs", "rows", "seed") if (given := getattr(options, name)) is not None},
+    }
+    said["least_noise"] = tuple(name for name in preset.least_noise if name in said["methods"])
+    return replace(preset, **said)
 
 
 def _reproduce(options: argparse.Namespace) -> None:
-    grid, out = _grid(options), Path(options.out)
+    preset = chosen(options)
+    if options.dry_run:
+        print(told(preset))
+    elif options.tiny:
+        with place() as made:
+            _run(tiny(preset), options, str(made.data), str(made.model), made.out / preset.name)
+    elif preset.cannot:
+        raise UsageError(preset.cannot)
+    elif options.data is None:
+        raise UsageError("Give DATA, a folder with public data sets, or --dry-run, or --tiny.")
+    else:
+        _run(preset, options, options.data, options.model, Path(options.out or preset.name))
+
+
+def _run(preset: Preset, options: argparse.Namespace, data: str, model: str, out: Path) -> None:
+    if not preset.elsewhere:
+        _compute(preset, options, Path(data), load_model(model), out)
+        return
+    module, *arguments = (each.format(data=data, model=model, out=out) for each in preset.elsewhere.split())
+    progress(f"python -m {module} {' '.join(arguments)}")
+    # It would be imported in a circle: the whole command line is made of this command among others.
+    import_module({"research": "research.__main__"}.get(module, module)).main(arguments)
+
+
+def _compute(preset: Preset, options: argparse.Namespace, data: Path, model: LanguageModel, out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"Cannot write '{out}': choose another folder for --out.") from error
-    model = load_model(options.model)
     results: list[Result] = []
     refused = dict[str, str]()
-    for found in reproduce(grid, Path(options.data), out, model, functools.cache(load_embedder), progress):
+    for found in reproduce(preset, data, out, model, functools.cache(load_embedder), progress):
         if isinstance(found, CellRefused):
             refused[found.cell.words] = found.reason
             progress(f"    left out: {found.reason}")
         else:
             results.append(found)
             progress(f"{found.cell.words}: accuracy {as_read(found).value:.3f}, {found.seconds:.0f} s")
-            _write(out, results, model, grid)
+            _write(out, results, model, preset)
     written = {"table": str(out / "results.csv"), "page": str(out / "table.md")}
     show(options, {"cells": len(results), "refused": refused, **written})
 
 
-def _write(out: Path, results: Sequence[Result], model: LanguageModel, grid: Grid) -> None:
-    atomic_write(out / "results.csv", tidy(results, model.name, grid.setting))
-    atomic_write(out / "table.md", page(results, model.name, grid.setting))
+def _write(out: Path, results: Sequence[Result], model: LanguageModel, preset: Preset) -> None:
+    atomic_write(out / "results.csv", tidy(results, model.name, preset))
+    atomic_write(out / "table.md", page(results, model.name, preset))

@@ -14,12 +14,9 @@ import numpy as np
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record
 from research.reproduction import cells
-from research.reproduction.cells import Cell, Setting
+from research.reproduction.cells import LEAST_NOISE, Cell, Preset
 from research.reproduction.tasks import TASKS, Task
-from research.runs import texts_written, written
-
-SHOWN = 4
-"""Demonstrations in a prompt, each of another label (Tang et al. 2024, section 5.1)."""
+from research.runs import texts_planned, texts_written, written
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,14 +36,14 @@ class Made:
 
 
 class Maker:
-    """Makes cells with one model and one setting.
+    """Makes the cells of a preset with one model.
 
     Args:
         embedder: loaded when a recipe asks for it.
     """
 
-    def __init__(self, model: LanguageModel, embedder: Callable[[], Embedder], setting: Setting) -> None:
-        self._model, self._embedder, self._setting = model, embedder, setting
+    def __init__(self, model: LanguageModel, embedder: Callable[[], Embedder], preset: Preset) -> None:
+        self._model, self._embedder, self._preset = model, embedder, preset
 
     def make(self, cell: Cell, train: Sequence[Record]) -> Made:
         """The demonstrations of a cell.
@@ -70,37 +67,63 @@ class Maker:
                 return self._written(cell, task, shown, train)
 
     def _shown(self, cell: Cell, task: Task) -> tuple[str, ...]:
-        """The labels that a run's prompt shows, the same for every method: it needs to write no others."""
-        drawn = np.random.default_rng([self._setting.seed, cell.run]).permutation(len(task.labels))
-        return tuple(task.labels[place] for place in drawn[:SHOWN])
+        """The labels that a run's prompt shows, the same for every method: it needs to write no others.
+
+        None stands there twice before each does once (Tang et al. 2024, section 5.1: without replacement).
+        """
+        draws, found = np.random.default_rng([self._preset.seed, cell.run]), list[str]()
+        while len(found) < cell.shots:
+            found += (task.labels[place] for place in draws.permutation(len(task.labels)))
+        return tuple(found[: cell.shots])
 
     def _real(self, cell: Cell, task: Task, shown: tuple[str, ...], train: Sequence[Record]) -> Made:
-        draws = np.random.default_rng([self._setting.seed, cell.run, 1])
+        draws = np.random.default_rng([self._preset.seed, cell.run, 1])
         rows = {label: [each.text for each in train if each.label == label] for label in shown}
-        chosen = (Demonstration(texts[int(draws.integers(len(texts)))], label) for label, texts in rows.items())
+        chosen = (Demonstration(rows[label][int(draws.integers(len(rows[label])))], label) for label in shown)
         return Made(tuple(chosen), task.reading)
 
     def _written(self, cell: Cell, task: Task, shown: tuple[str, ...], train: Sequence[Record]) -> Made:
-        """Token by token: by a mechanism, without noise, or from public text."""
-        setting, tokens = self._setting, self._setting.tokens or task.tokens
-        data = Dataset(cell.words, shown, [each for each in train if each.label in shown])
-        name, _, transform = cell.method.partition("+")
-        made = texts_written(
-            data,
-            self._model,
-            epsilon=_asked(cell),
-            delta=setting.delta,
-            mechanism=name,
-            transform=transform or "none",
+        """Token by token: by a mechanism, without noise, or from public text.
+
+        Where labels are phrases of their texts every demonstration is written from all rows (Tang et al. 2024, section
+        3: D^y = D), which pay for all of them.
+        """
+        labels, setting = tuple(dict.fromkeys(shown)), self._preset.settings[cell.task]
+        counts = {label: shown.count(label) for label in labels}
+        asked = {
+            "delta": setting.delta,
+            "epsilon": _asked(cell),
             **task.asked,
-            shots=1,
-            tokens=tokens,
-            subsets=min(setting.subsets, *data.counted_sizes().values()),
-            candidates=setting.candidates,
-            max_record_tokens=task.max_record_tokens,
-        )
-        by_label = {each.label: each for each in made.demonstrations}
-        return Made(tuple(by_label[label] for label in shown), task.reading, epsilon=_claimed(made.epsilon))
+            **self._preset.asked(cell),
+            "tokens": setting.tokens or task.tokens,
+            "scheme": setting.scheme,
+            "per_subset": setting.per_subset,
+            "candidates": setting.candidates,
+            "max_record_tokens": task.max_record_tokens,
+        }
+        if task.slots:
+            whole = texts_planned(
+                _all_as(labels[0], train, cell), **asked, shots=len(shown), subsets=self._rows(cell, len(train))
+            )
+            asked |= {"parameters": whole.spec.parameters, "solve": False, "subsets": whole.sampling.subsets}
+            runs = [
+                texts_written(_all_as(label, train, cell), self._model, **asked, shots=counts[label])
+                for label in labels
+            ]
+            epsilon = whole.claim().epsilon
+        else:
+            data = Dataset(cell.words, labels, [each for each in train if each.label in labels])
+            rows = self._rows(cell, min(data.counted_sizes().values()))
+            runs = [texts_written(data, self._model, **asked, shots=max(counts.values()), subsets=rows)]
+            epsilon = runs[0].epsilon
+        written = [each for made in runs for each in made.demonstrations]
+        texts = {label: iter([each for each in written if each.label == label]) for label in labels}
+        return Made(tuple(next(texts[label]) for label in shown), task.reading, epsilon=_claimed(epsilon))
+
+    def _rows(self, cell: Cell, units: int) -> int:
+        """M, where there are so many records."""
+        setting = self._preset.settings[cell.task]
+        return max(1, min(setting.subsets, units // (setting.per_subset or 1)))
 
     def _voted(self, cell: Cell, task: Task, train: Sequence[Record]) -> Made:
         """The recipe, one demonstration of every label: its correction is for all of them."""
@@ -108,7 +131,7 @@ class Maker:
             Dataset(cell.words, task.labels, train),
             self._model,
             epsilon=_asked(cell),
-            delta=self._setting.delta,
+            delta=self._preset.settings[cell.task].delta,
             recipe="vote",
             score=False,
             **task.asked,
@@ -123,7 +146,14 @@ class Maker:
         return Made(made.demonstrations, made.template, made.prior, _claimed(made.certificate.claim.epsilon))
 
 
+def _all_as(label: str, train: Sequence[Record], cell: Cell) -> Dataset:
+    """All rows as rows of one label, which is given, and which none of them chooses."""
+    return Dataset(cell.words, (label,), [Record(each.text, label) for each in train])
+
+
 def _asked(cell: Cell) -> float:
+    if math.isinf(cell.epsilon) and not cell.method.startswith(cells.WITHOUT_NOISE):
+        return LEAST_NOISE
     return cell.epsilon if 0 < cell.epsilon < math.inf else 1.0  # a baseline promises nothing, whatever is asked
 
 

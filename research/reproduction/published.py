@@ -18,7 +18,7 @@ class Published:
     Attributes:
         source, table: where it stands.
         model: what wrote and read there.
-        task, method, epsilon: the cell; epsilon is 0 without private rows, infinite without privacy.
+        task, method, epsilon, shots: the cell; epsilon is 0 without private rows, infinite without privacy.
         accuracy, deviation: in [0, 1]; the deviation over runs, None where the paper gives none.
         runs: over how many, None where the table does not say.
     """
@@ -32,6 +32,7 @@ class Published:
     accuracy: float
     deviation: float | None
     runs: int | None
+    shots: int
 
 
 @cache
@@ -49,6 +50,7 @@ def published() -> tuple[Published, ...]:
             round(mean / 100, 6),
             None if deviation is None else round(deviation / 100, 6),
             series["runs"],
+            0 if series["method"] == "zero-shot" else series.get("shots", 4),
         )
         for series in document["series"]
         for task, figures in series["figures"].items()

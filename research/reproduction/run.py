@@ -1,6 +1,6 @@
-"""A grid, cell by cell, each kept as a line of `cells.jsonl`: what stands there is not computed again.
+"""A preset, cell by cell, each kept as a line of `cells.jsonl`: what stands there is not computed again.
 
-Runs of a grid are charged to nobody, so rows that are somebody's must not take part.
+Its runs are charged to nobody, so rows that are somebody's must not take part.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mechanisms.evaluation.reader import Arm, LocalReader, finished
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.records import Demonstration, Record
 from research.lines import keep, lines
-from research.reproduction.cells import Cell, Grid, Setting
+from research.reproduction.cells import Cell, Preset
 from research.reproduction.making import Maker
 from research.reproduction.tasks import TASKS, rows_of, take_as_public
 from research.texts import answers
@@ -80,9 +80,9 @@ class CellRefused:
 class _Data:
     """The files of a task, read when a cell needs them."""
 
-    def __init__(self, folder: Path, name: str, setting: Setting) -> None:
+    def __init__(self, folder: Path, name: str, preset: Preset) -> None:
         self._train, self._test = folder / name / "train.csv", folder / name / "test.csv"
-        self._name, self._setting = name, setting
+        self._name, self._preset = name, preset
 
     def stamp(self, model: LanguageModel) -> str:
         """A digest of what the task's cells depend on beside their names.
@@ -94,12 +94,14 @@ class _Data:
             files = [hashlib.sha256(path.read_bytes()).hexdigest() for path in (self._train, self._test)]
         except OSError as error:
             raise UsageError(f"Cannot read '{error.filename}': DATA needs TASK/train.csv and TASK/test.csv.") from error
-        told = [model.name, model.sha256, *files, asdict(self._setting)]
+        preset = self._preset
+        chosen = [preset.name, preset.rows, preset.seed, asdict(preset.settings[self._name])]
+        told = [model.name, model.sha256, *files, *chosen]
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
     @cached_property
     def train(self) -> Sequence[Record]:
-        rows = rows_of(self._train, TASKS[self._name])
+        rows = rows_of(self._train, TASKS[self._name], any_label=TASKS[self._name].slots)
         take_as_public(self._name, rows, NO_NOISE)
         return rows
 
@@ -107,19 +109,19 @@ class _Data:
     def test(self) -> Sequence[Record]:
         rows = rows_of(self._test, TASKS[self._name], any_label=TASKS[self._name].slots)
         take_as_public(self._name, rows, SCORED)
-        drawn = np.random.default_rng(self._setting.seed).permutation(len(rows))[: self._setting.rows]
+        drawn = np.random.default_rng(self._preset.seed).permutation(len(rows))[: self._preset.rows]
         return [rows[int(place)] for place in drawn]
 
 
 def reproduce(
-    grid: Grid,
+    preset: Preset,
     data: Path,
     out: Path,
     model: LanguageModel,
     embedder: Callable[[], Embedder],
     tell: Callable[[str], object] = lambda line: None,
 ) -> Iterator[Result | CellRefused]:
-    """The grid's cells, of which those are computed that `out` lacks.
+    """The preset's cells, of which those are computed that `out` lacks.
 
     Args:
         data: a folder for each task, with `train.csv`, which plays the private file, and `test.csv`.
@@ -129,17 +131,18 @@ def reproduce(
         tell: gets a line as a cell begins to be computed.
 
     Raises:
-        UsageError: a file is not the task's, is private, or `out` holds cells of another model, data or setting.
+        UsageError: a file is not the task's, is private, or `out` holds cells of another preset, model, data or
+            setting.
         DataError: a file cannot be read.
     """
-    maker, cells, file = Maker(model, embedder, grid.setting), list(grid.cells()), out / "cells.jsonl"
-    tasks = {name: _Data(data, name, grid.setting) for name in grid.tasks}
+    maker, cells, file = Maker(model, embedder, preset), list(preset.cells()), out / "cells.jsonl"
+    tasks = {name: _Data(data, name, preset) for name in preset.settings}
     stamps = {name: each.stamp(model) for name, each in tasks.items()}
     kept: dict[Cell, Result] = {}
     for line in lines(str(file)):
         result = Result.of_json(line)
         if line["stamp"] != stamps.get(result.cell.task, line["stamp"]):
-            raise UsageError(f"'{file}' has another model, data or setting: choose another folder for --out.")
+            raise UsageError(f"'{file}' has another preset, model, data or setting: choose another folder for --out.")
         kept[result.cell] = result
     for number, cell in enumerate(cells, 1):
         if cell in kept:

@@ -7,42 +7,44 @@ import io
 import math
 import statistics
 from collections.abc import Iterator, Sequence
+from itertools import product
 
 from mechanisms import confidence
 from mechanisms.evaluation.evaluate import Accuracy
 from mechanisms.evaluation.reader import CONTEXTUAL, PRIOR
-from research.reproduction.cells import VOTE, Setting
-from research.reproduction.making import SHOWN
+from research.reproduction.cells import VOTE, Preset
 from research.reproduction.published import Published, published
 from research.reproduction.run import Result
 from research.reproduction.tasks import TASKS
 
-COLUMNS = ("model", "task", "method", "epsilon", "run", "reading", "rows", "right", "accuracy", "low", "high")
+COLUMNS = ("model", "task", "method", "shots", "epsilon", "run", "reading", "rows", "right", "accuracy", "low", "high")
 COLUMNS_OF_A_RUN = ("claimed_epsilon", "delta")
 
 
-def tidy(results: Sequence[Result], model: str, setting: Setting) -> str:
+def tidy(results: Sequence[Result], model: str, preset: Preset) -> str:
     """CSV, one line a cell and reading, with the interval of its test rows (Wilson 1927)."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([*COLUMNS, *COLUMNS_OF_A_RUN])
     for each in results:
-        paid = ("", "") if each.claimed is None else (f"{each.claimed:.4f}", f"{setting.delta:g}")
+        delta = preset.settings[each.cell.task].delta
+        paid = ("", "") if each.claimed is None else (f"{each.claimed:.4f}", f"{delta:g}")
         for reading, found in each.found.items():
             cell, rates = each.cell, (f"{rate:.4f}" for rate in (found.value, *found.interval))
-            named = (model, cell.task, cell.method, f"{cell.epsilon:g}", cell.run, reading)
+            named = (model, cell.task, cell.method, cell.shots, f"{cell.epsilon:g}", cell.run, reading)
             writer.writerow([*named, found.total, found.correct, *rates, *paid])
     return out.getvalue()
 
 
-def page(results: Sequence[Result], model: str, setting: Setting) -> str:
-    """Markdown: for each data set what was computed, and under it what the papers report, with their models."""
+def page(results: Sequence[Result], model: str, preset: Preset) -> str:
+    """Markdown: for each data set what was computed, and under it what the papers report of the same methods with as
+    many shots, and their models."""
     tasks = [name for name in TASKS if any(each.cell.task == name for each in results)]
-    lines = [*_head(model, setting), *(line for name in tasks for line in _task(name, results, model))]
+    lines = [*_head(model, preset), *(line for name in tasks for line in _task(name, results, model, preset))]
     return "\n".join(lines) + "\n"
 
 
-_HEAD = """# The papers' grid, with another model
+_HEAD = """# {title}
 
 Accuracies in percent on {rows}. Figures in bold were computed here with {model}: the mean over the runs
 with its standard deviation, or one run with the {level} interval of its test rows (Wilson). The others are the
@@ -51,37 +53,51 @@ papers', as they print them. They are **not the same experiment**:
 - **The model** is another one, and stands in each line.
 - **The private rows** are those of your file. The papers had 120,000 (AG News), 560,000 (DBpedia) and about 5,500
   (TREC): with fewer of them one epsilon means more noise.
-- **Epsilon** is what this program claims at delta {delta:g}, for one Poisson sample of {subsets} expected rows for each
-  demonstration. The papers' delta is mostly one over the rows; they draw anew at every token, or have disjoint batches,
-  and account for it in their own ways (docs/pitfalls.md).
-- **The prompt** shows {shown} demonstrations of different labels, drawn anew in every run, and answers are read with
+- **Epsilon** is what this program claims for Poisson samples ({settings}). The papers draw without replacement, or have
+  disjoint batches, and account for it in their own ways (docs/pitfalls.md).
+- **The prompt** shows demonstrations of different labels, drawn anew in every run, and answers are read with
   contextual calibration. `{vote}` shows one of every label with its own measured correction; no paper has it.
-- **Hyperparameters** are this program's own; the papers searched for theirs (Tang et al. 2024, tables 10 to 14).
-"""
+{remarks}"""
 
 
-def _head(model: str, setting: Setting) -> Iterator[str]:
-    rows = "all rows of the test file" if setting.rows is None else f"{setting.rows} rows of the test file"
-    told = {"delta": setting.delta, "subsets": setting.subsets, "shown": SHOWN, "vote": VOTE}
-    yield _HEAD.format(rows=rows, level=confidence.percent(), model=_plain(model), **told)
+def _head(model: str, preset: Preset) -> Iterator[str]:
+    settings = "; ".join(
+        f"{TASKS[task].title}: {each.scheme}, M {each.subsets}, N {each.per_subset or 1}, "
+        f"K {each.candidates or 'the whole vocabulary'}, delta {each.delta:.3g}"
+        for task, each in preset.settings.items()
+    )
+    yield _HEAD.format(
+        title=f"{preset.name}: {preset.source}",
+        rows="all rows of the test file" if preset.rows is None else f"{preset.rows} rows of the test file",
+        level=confidence.percent(),
+        model=_plain(model),
+        settings=settings,
+        vote=VOTE,
+        remarks="".join(f"- {each}\n" for each in preset.remarks),
+    )
 
 
-def _task(name: str, results: Sequence[Result], model: str) -> Iterator[str]:
+def _task(name: str, results: Sequence[Result], model: str, preset: Preset) -> Iterator[str]:
     own = [each for each in results if each.cell.task == name]
-    others = [each for each in published() if each.task == name]
+    kinds = {(each.method, each.shots) for each in preset.cells()} | set(product(preset.methods, preset.shots))
+    others = [each for each in published() if each.task == name and (each.method, each.shots) in kinds]
     epsilons = sorted({each.cell.epsilon for each in own} | {each.epsilon for each in others})
     yield f"## {TASKS[name].title}"
     yield ""
     yield f"| method | model | {' | '.join(_head_of(each) for each in epsilons)} |"
     yield f"|---|---|{'---|' * len(epsilons)}"
-    for method in dict.fromkeys([each.cell.method for each in own] + [each.method for each in others]):
-        mine = {e: [r for r in own if r.cell.method == method and r.cell.epsilon == e] for e in epsilons}
+    shown = [(each.cell.method, each.cell.shots) for each in own] + [(each.method, each.shots) for each in others]
+    for method, shots in dict.fromkeys(shown):
+        name = method if shots in (0, 4) else f"{method}, {shots}-shot"
+        mine = {
+            e: [r for r in own if (r.cell.method, r.cell.shots, r.cell.epsilon) == (method, shots, e)] for e in epsilons
+        }
         if any(mine.values()):
-            yield _row(method, f"**{_plain(model)}**", [_ours(mine[e]) for e in epsilons])
-        series = [each for each in others if each.method == method]
+            yield _row(name, f"**{_plain(model)}**", [_ours(mine[e]) for e in epsilons])
+        series = [each for each in others if (each.method, each.shots) == (method, shots)]
         for where in dict.fromkeys((each.model, each.source, each.table) for each in series):
             at = {each.epsilon: each for each in series if (each.model, each.source, each.table) == where}
-            yield _row(method, f"{where[0]}: {where[1]}, {where[2]}", [_theirs(at.get(e)) for e in epsilons])
+            yield _row(name, f"{where[0]}: {where[1]}, {where[2]}", [_theirs(at.get(e)) for e in epsilons])
     yield ""
 
 

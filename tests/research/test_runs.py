@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from mechanisms.records import Dataset, Record
+from mechanisms.runs.events import TokenReleased
 from mechanisms.runs.text import Gate
 from mechanisms.steps.noisy_vector import AS_RELEASED
 from research import runs
-from research.runs import texts_written
+from research.runs import texts_planned, texts_written
 from tests.runs.running import Speaking
+from tests.toy_model import VOCABULARY
 
 LABELS = ("Red", "two_words")
 TOKENS, SHOTS = 4, 3
@@ -36,7 +38,10 @@ def plans(monkeypatch):
 def written(data, mechanism, model=None, **asked):
     model = model or Speaking(sharpness=1.0, busy=10**6)
     return texts_written(
-        data, model, mechanism=mechanism, epsilon=8.0, shots=SHOTS, tokens=TOKENS, subsets=10, candidates=8, **asked
+        data,
+        model,
+        mechanism=mechanism,
+        **{"epsilon": 8.0, "shots": SHOTS, "tokens": TOKENS, "subsets": 10, "candidates": 8} | asked,
     )
 
 
@@ -75,3 +80,24 @@ def test_noise_is_read_as_it_was_released_and_the_claim_is_the_runs(data, plans)
 def test_labels_are_called_by_their_names(data, plans):
     written(data, "public", sentence="A {label}")
     assert [plans[0].spec.asked.of(label) for label in LABELS] == ["A Red", "A two_words"]
+
+
+def test_the_whole_vocabulary_may_come_next_at_the_same_price(data, monkeypatch):
+    seen, run = [], runs.run
+
+    def watched(*given):
+        for event in run(*given):
+            if isinstance(event, TokenReleased):
+                seen.append(len(event.candidates))
+            yield event
+
+    monkeypatch.setattr(runs, "run", watched)
+    written(data, "non-private")
+    assert max(seen) == 8
+    seen.clear()
+    written(data, "non-private", candidates=None)
+    assert min(seen) > VOCABULARY - 20  # but for what would end the text blank, or say it again
+    noise = {"mechanism": "gaussian", "parameters": {"noise-multiplier": 2.0}, "solve": False, "tokens": TOKENS}
+    few, all_ = (texts_planned(data, **noise, candidates=each) for each in (8, None))
+    assert few.event == all_.event
+    assert few.mechanism.noise_multiplier == 2

@@ -10,10 +10,10 @@ from functools import partial
 import pytest
 
 from mechanisms.errors import UsageError
-from mechanisms.steps import mechanism_names, transform_names
 from research.__main__ import main
 from research.reproduction import command as reproduce
-from research.reproduction.cells import EPSILONS, METHODS, PUBLIC, REAL, ZERO_SHOT, Grid
+from research.reproduction.cells import METHODS, PUBLIC, ZERO_SHOT, Method, Preset, Setting
+from research.reproduction.presets import PRESETS
 from research.reproduction.published import published
 from research.reproduction.tasks import TASKS
 from tests.cli import command
@@ -30,7 +30,8 @@ def keys(grid):
 
 
 def test_a_grid_has_each_method_at_each_epsilon_and_the_baselines_once():
-    grid = Grid(("trec",), ("gaussian", "gaussian+pta"), (0.0, 1.0, INF), 2)
+    methods = {name: METHODS[name] for name in ("gaussian", "gaussian+pta")}
+    grid = Preset("grid", settings={"trec": Setting()}, methods=methods, epsilons=(0.0, 1.0, INF), runs=2)
     assert keys(grid) == [
         ("trec", "zero-shot", 0, 1),
         ("trec", "public", 0, 1),
@@ -51,39 +52,44 @@ def test_a_grid_has_each_method_at_each_epsilon_and_the_baselines_once():
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"tasks": ("sst2",)}, "none of the papers'"),
-        ({"methods": ("magic",)}, "magic"),
-        ({"methods": ("public",)}, "baseline"),
-        ({"methods": ("blended-logits+pta",)}, "takes no transform"),
+        ({"settings": {"sst2": Setting()}}, "none of the papers'"),
         ({"epsilons": (math.nan,)}, "--epsilons"),
         ({"runs": 0}, "--runs"),
+        ({"rows": 0}, "--rows"),
+        ({"shots": (0,)}, "--shots"),
+        ({"seed": -1}, "--seed"),
     ],
 )
 def test_what_cannot_be_is_refused(wrong, said):
     with pytest.raises(UsageError, match=said):
-        Grid(**wrong)
-    assert METHODS[0] == "gaussian"
+        Preset("wrong", **wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("magic", "magic"), ("public", "baseline"), ("gaussian+magic", "magic"), ("blended-logits+pta", "no transform")],
+)
+def test_a_method_that_is_none_is_refused(name, said):
+    with pytest.raises(UsageError, match=said):
+        Method.of(name)
 
 
 # The papers' figures: complete, possible, and those of the tables that they name.
 
-EVERY_METHOD = {ZERO_SHOT, PUBLIC, REAL, *mechanism_names()}
+EVERY_CELL = {(each.method, each.epsilon, each.shots) for preset in PRESETS.values() for each in preset.cells()}
 
 
-def test_every_figure_belongs_to_a_cell_that_the_grid_knows():
+def test_every_figure_belongs_to_a_cell_that_a_preset_has():
     for each in published():
-        name, _, transform = each.method.partition("+")
         assert each.task in TASKS
-        assert each.epsilon in EPSILONS
-        assert name in EVERY_METHOD
-        assert transform in {"", *transform_names()}
+        assert (each.method, each.epsilon, each.shots) in EVERY_CELL
         assert 0 < each.accuracy < 1
         assert each.deviation is None or 0 <= each.deviation < 0.2
         assert each.source
         assert each.table.startswith("table")
         assert each.model
         assert (each.epsilon == 0) == (each.method in (ZERO_SHOT, PUBLIC))
-    keys = Counter((e.source, e.table, e.model, e.task, e.method, e.epsilon) for e in published())
+    keys = Counter((e.source, e.table, e.model, e.task, e.method, e.epsilon, e.shots) for e in published())
     assert max(keys.values()) == 1
 
 
@@ -104,7 +110,7 @@ def data(tmp_path, monkeypatch):
 
 
 def test_a_second_call_computes_nothing_and_writes_the_same_tables(capsys, data):
-    line = f"reproduce {data} --out {data / 'out'} --small --tasks trec --epsilons 0 --rows 4 --json"
+    line = f"reproduce grid-small {data} --out {data / 'out'} --tasks trec --epsilons 0 --rows 4 --json"
     code, out, err = run(capsys, line)
     assert code == 0, err
     told = json.loads(out)
@@ -121,7 +127,10 @@ def test_a_second_call_computes_nothing_and_writes_the_same_tables(capsys, data)
 
 def test_options_that_cannot_be_are_refused(capsys, data):
     out = data / "out"
-    check_refusal(capsys, f"reproduce {data} --out {out} --mechanisms magic", 2, "magic")
-    check_refusal(capsys, f"reproduce {data} --out {out} --tasks agnews --epsilons 0", 2, "Cannot read")
+    check_refusal(capsys, f"reproduce grid {data} --out {out} --methods magic", 2, "magic")
+    check_refusal(capsys, f"reproduce grid {data} --out {out} --tasks agnews --epsilons 0", 2, "Cannot read")
+    check_refusal(capsys, f"reproduce tang-2 {data} --out {out} --tasks trec", 2, "has not the data set trec")
+    check_refusal(capsys, "reproduce grid", 2, "DATA")
+    check_refusal(capsys, f"reproduce gao-1 {data}", 2, "no run releases it")
     (data / "file").write_text("")
-    check_refusal(capsys, f"reproduce {data} --out {data / 'file'} --tasks trec", 2, "another folder")
+    check_refusal(capsys, f"reproduce grid {data} --out {data / 'file'} --tasks trec", 2, "another folder")

@@ -14,7 +14,7 @@ from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import Accuracy
 from mechanisms.records import Dataset, Record
 from research.reproduction import making, run
-from research.reproduction.cells import Grid, Setting
+from research.reproduction.cells import METHODS, Preset, Setting
 from research.reproduction.run import CellRefused, reproduce
 from research.reproduction.table import page, tidy
 from research.reproduction.tasks import TASKS
@@ -24,8 +24,15 @@ from tests.toy_embedder import ToyEmbedder
 
 LABELS = TASKS["trec"].labels
 SECRET = "secretword"
-SETTING = Setting(rows=6, tokens=3, subsets=4, candidates=8)
-GRID = Grid(("trec",), ("gaussian",), (0.0, math.inf), 1, SETTING)
+SETTING = Setting(tokens=3, subsets=4, candidates=8)
+GRID = Preset(
+    "grid",
+    settings={"trec": SETTING},
+    methods={"gaussian": METHODS["gaussian"]},
+    epsilons=(0.0, math.inf),
+    runs=1,
+    rows=6,
+)
 """Without private cells: calibrating one takes seconds."""
 
 
@@ -73,7 +80,7 @@ def test_every_cell_is_computed_once_and_a_grid_that_was_cut_off_goes_on(data, t
 
 def test_no_row_of_the_file_is_kept(data, tmp_path):
     results = computed(data, tmp_path)
-    assert SECRET not in kept(tmp_path) + tidy(results, "toy", SETTING) + page(results, "toy", SETTING)
+    assert SECRET not in kept(tmp_path) + tidy(results, "toy", GRID) + page(results, "toy", GRID)
 
 
 @pytest.mark.slow
@@ -84,7 +91,7 @@ def test_a_private_cell_claims_what_it_was_asked_for_and_shows_the_labels_of_its
     assert len(private) == 2
     assert all(0.9 < each.claimed <= 1.0 for each in private)
     assert PrivacyLedger().history(private[0].cell.words) == []
-    rows = list(csv.DictReader(tidy(results, "toy", SETTING).splitlines()))
+    rows = list(csv.DictReader(tidy(results, "toy", GRID).splitlines()))
     assert [row["claimed_epsilon"] != "" for row in rows] == [row["method"] == "gaussian" for row in rows]
     shown = {}
     for each in results:
@@ -92,7 +99,7 @@ def test_a_private_cell_claims_what_it_was_asked_for_and_shows_the_labels_of_its
             shown.setdefault(each.cell.run, set()).add(tuple(one.label for one in each.demonstrations))
     assert all(len(labels) == 1 for labels in shown.values())
     assert shown[1] != shown[2]
-    assert all(len(set(*labels)) == making.SHOWN for labels in shown.values())
+    assert all(len(set(*labels)) == 4 for labels in shown.values())
 
 
 @pytest.mark.parametrize("what", ["model", "data", "setting"])
@@ -106,8 +113,8 @@ def test_a_folder_of_another_model_data_or_setting_is_refused_and_left_alone(dat
         with (data / "trec" / "test.csv").open("a") as file:
             file.write("\none more,Entity")
     else:
-        grid = replace(grid, setting=replace(SETTING, seed=1))
-    with pytest.raises(UsageError, match="another model, data or setting"):
+        grid = replace(grid, seed=1)
+    with pytest.raises(UsageError, match="another preset, model, data or setting"):
         computed(data, tmp_path, grid, model)
     assert kept(tmp_path) == before
 
@@ -141,7 +148,8 @@ def test_rows_of_a_private_data_set_are_refused_and_others_marked(data, tmp_path
 
 @pytest.mark.slow
 def test_the_recipe_is_read_with_its_own_correction(data, tmp_path):
-    grid = replace(GRID, methods=("vote",), epsilons=(8.0,), setting=replace(SETTING, tokens=12))
+    settings = {"trec": replace(SETTING, tokens=12)}
+    grid = replace(GRID, methods={"vote": METHODS["vote"]}, epsilons=(8.0,), settings=settings)
     [done] = computed(data, tmp_path, grid)
     assert set(done.found) == {"raw", "contextual", "prior"}
     assert 0 < done.claimed <= 8.0
@@ -149,16 +157,17 @@ def test_the_recipe_is_read_with_its_own_correction(data, tmp_path):
 
 def test_tables_hold_every_cell_and_the_papers_figures(data, tmp_path):
     results = computed(data, tmp_path)
-    rows = list(csv.DictReader(tidy(results, "toy | model", SETTING).splitlines()))
+    rows = list(csv.DictReader(tidy(results, "toy | model", GRID).splitlines()))
     assert len(rows) == 4 * 2
     assert {row["method"] for row in rows} == {each.cell.method for each in results}
     for row in rows:
         assert float(row["accuracy"]) == pytest.approx(int(row["right"]) / int(row["rows"]), abs=1e-4)
-    text = page(results, "toy | model", SETTING)
+    text = page(results, "toy | model", GRID)
     lines = [line for line in text.splitlines() if line.startswith("|")]
     assert len({line.count("|") for line in lines}) == 1
     assert any("GPT-3 Babbage" in line and "50.7 ± 4.1" in line for line in lines)
     assert sum("**toy / model**" in line for line in lines) == 4
+    assert not any("adadpsyn" in line or "1-shot" in line for line in lines)  # the preset has neither
     assert "TREC" in text
     assert "AG News\n" not in text
 
@@ -173,8 +182,8 @@ def test_a_slot_counts_where_the_answer_is_its_phrase(tmp_path, monkeypatch):
     said = {f"test film {number}": f" {label.title()}." for number, label in enumerate(labels)}
     said["test film 0"] += " And more."
     monkeypatch.setattr(run, "answers", lambda model, template, shown, texts, *caps: map(said.get, texts))
-    grid = Grid(("mit_g",), ("gaussian", "vote"), (0.0,), 1, replace(SETTING, rows=None))
+    grid = replace(GRID, settings={"mit_g": SETTING}, epsilons=(0.0,), rows=None)
     results = computed(tmp_path / "data", tmp_path, grid)
     assert [each.cell.method for each in results] == ["zero-shot", "public"]
     assert all(each.found == {run.EXACT: Accuracy(10, 11)} for each in results)
-    assert "GPT-3 Babbage" in page(results, "toy", grid.setting)
+    assert "GPT-3 Babbage" in page(results, "toy", grid)
