@@ -30,7 +30,7 @@ from mechanisms.accounting import PrivacyLedger, PrivacyTarget
 from mechanisms.answers import AnswerRequest, TextRespondent, exact_match, open_session
 from mechanisms.inference.models import EMBEDDED
 from mechanisms.inference.models.catalogue import load_embedder, load_model
-from mechanisms.noise import SecureRandomness
+from mechanisms.noise import Floats, Integers, Randomness, SecureRandomness
 from mechanisms.queries import QueryMechanism, QueryRelease, Retrieval, query_mechanism_class
 from mechanisms.queries.retrieval import similarities
 from mechanisms.records import Dataset, PromptTemplate, Record
@@ -207,11 +207,14 @@ class Arm:
         return replace(self.request, target=PrivacyTarget(epsilon, DELTA)).calibrated()
 
 
-def rights(mechanism: QueryMechanism, histograms: Sequence[np.ndarray], answers: np.ndarray) -> np.ndarray:
+Release = Callable[[Integers, Randomness], QueryRelease]
+
+
+def rights(release: Release, histograms: Sequence[Integers], answers: Integers) -> Floats:
     """How often releases of each question's histogram are right, shape (questions,)."""
     return np.array(
         [
-            np.mean([mechanism.release(each, SecureRandomness()).chosen == (truth,) for _ in range(DRAWS)])
+            np.mean([release(each, SecureRandomness()).chosen == (truth,) for _ in range(DRAWS)])
             for each, truth in zip(histograms, answers, strict=True)
         ]
     )
@@ -228,7 +231,7 @@ def label_section(task: Task, arms: Sequence[Arm], zero_shot: list[str], truths:
     for arm in arms:
         for epsilon in EPSILONS:
             mechanism = arm.at(epsilon).mechanism
-            right = rights(mechanism, arm.histograms, answers)
+            right = rights(mechanism.release, arm.histograms, answers)
             yield row(arm.name, f"{epsilon:g}", f"{mechanism.deviation:.2f}", right)
         clean = np.array([h.argmax() for h in arm.histograms])
         yield row(f"{arm.name}, without noise", "infinite", 0, (clean == answers).astype(float))

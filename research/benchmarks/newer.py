@@ -35,7 +35,7 @@ from mechanisms.queries import Retrieval
 from mechanisms.records import Dataset, Record
 from mechanisms.sampling import seat_in_subsets
 from mechanisms.tallies import Prototypes
-from mechanisms.tallies.tally import WholeVotes
+from mechanisms.tallies.votes import Votes
 from research.benchmarks.answers import DELTA, TASKS, Task, ask, data_of, public_terms, request_of, rights
 from research.lines import Line, done, keep, lines, markdown, run_and_table
 from research.newer.buckets import Buckets, bits_for, hyperplanes
@@ -103,15 +103,15 @@ class Embedded:
     def methods(self) -> Methods:
         request, near = self.neighbours_labels()
         calibrated = [at(request, epsilon).mechanism for epsilon in EPSILONS]
-        yield "neighbours' labels", [rights(mechanism, near, self.truths) for mechanism in calibrated]
+        yield "neighbours' labels", [rights(mechanism.release, near, self.truths) for mechanism in calibrated]
         usual = bits_for(len(self.private))
         for bits in (usual, *BITS):
             name = f"buckets of {bits} hyperplanes" if bits in BITS else "buckets"
-            yield name, [self.mean(lambda e, bits=bits: self.buckets(e, bits), each) for each in EPSILONS]
+            yield name, [self.mean(self.buckets, each, bits) for each in EPSILONS]
         yield "prototypes", [self.mean(self.prototypes, each) for each in EPSILONS]
 
-    def mean(self, right: Callable[[float], NDArray[Any]], epsilon: float) -> Floats:
-        return np.asarray(np.mean([right(epsilon) for _ in range(RELEASES)], axis=0))
+    def mean(self, right: Callable[..., NDArray[Any]], *terms: float) -> Floats:
+        return np.asarray(np.mean([right(*terms) for _ in range(RELEASES)], axis=0))
 
     def neighbours_labels(self) -> tuple[AnswerRequest, list[Integers]]:
         """The product's answers by the labels of the nearest rows."""
@@ -129,10 +129,10 @@ class Embedded:
 
     def buckets(self, epsilon: float, bits: int) -> NDArray[Any]:
         planes = hyperplanes(bits, self.embedder.dimensions, SecureRandomness())
-        buckets = Buckets(planes, len(self.task.labels), WholeVotes(epsilon, by_user=False))
+        buckets = Buckets(planes, len(self.task.labels), Votes(epsilon, by_user=False))
         counts = buckets.release(self.labels, self.vectors, SecureRandomness())
         asked = buckets.of(self.embedder.embed(self.questions)).tolist()
-        return np.array([buckets.answer(counts, each) for each in asked]) == self.truths
+        return np.asarray(np.array([buckets.answer(counts, each) for each in asked]) == self.truths)
 
 
 def read_by_the_model(name: str, found: Sequence[Line], data: Path) -> Methods:
@@ -144,12 +144,12 @@ def read_by_the_model(name: str, found: Sequence[Line], data: Path) -> Methods:
     yield "zero-shot", [np.array([row.argmax() for row in public]) == truths]
     requests = [at(sampled_request(name, len(private)), epsilon) for epsilon in EPSILONS]
     shards = [votes(*each) for each in zip(public, experts, strict=True)]
-    yield "votes of shards", [rights(each.mechanism, shards, truths) for each in requests]
+    yield "votes of shards", [rights(each.mechanism.release, shards, truths) for each in requests]
     yield "votes of shards, without noise", [np.array([each.argmax() for each in shards]) == truths]
     for clip in CLIPS:
         drawn = [Poetry.costing(each.target, each.queries, each.rate or 0.0, clip) for each in requests]
         products = [drawn[0].product(np.vstack(each)) for each in zip(public, experts, strict=True)]
-        yield f"product of experts, C = {clip:g}", [rights(each, products, truths) for each in drawn]
+        yield f"product of experts, C = {clip:g}", [rights(each.release, products, truths) for each in drawn]
         clean = np.array([each.argmax() for each in products])
         yield f"product of experts, C = {clip:g}, without noise", [clean == truths]
 
@@ -170,17 +170,19 @@ def places(task: Task, rows: Sequence[Record]) -> Integers:
 
 
 def table(options: argparse.Namespace) -> None:
-    """Accuracies at the epsilons, or the one that knows none."""
-    found, shown = lines(options.file), dict[str, dict[str, str]]()
-    names = list(dict.fromkeys(line["task"] for line in found))
-    for name in names:
+    """Accuracies at the epsilons, or the one that knows none; how many questions the model has read stands above."""
+    found, shown, heads = lines(options.file), dict[str, dict[str, str]](), {}
+    for name in dict.fromkeys(line["task"] for line in found):
         of_task = [line for line in found if line["task"] == name]
-        read = list(read_by_the_model(name, [line for line in of_task if "experts" in line], options.data))
-        accuracies = [(method, [float(np.mean(each)) for each in right]) for method, right in read]
+        read = [line for line in of_task if "experts" in line]
+        heads[name] = f"{name} ({len(read)})"
+        by_model = read_by_the_model(name, read, options.data)
+        accuracies = [(method, [float(np.mean(each)) for each in right]) for method, right in by_model]
         accuracies += [(line["method"], line["accuracies"]) for line in of_task if "method" in line]
         for method, cells in accuracies:
             shown.setdefault(method, {})[name] = " / ".join(f"{each:.3f}" for each in cells)
-    print(markdown(["answers", *names], [[method, *map(cells.get, names)] for method, cells in shown.items()]))
+    rows = [[method, *(cells.get(name, "-") for name in heads)] for method, cells in shown.items()]
+    print(markdown(["answers", *heads.values()], rows))
 
 
 def main() -> None:

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Pure
-from mechanisms.tallies.tally import WholeVotes
+from mechanisms.tallies.votes import Votes
 from research.newer.buckets import Buckets, bits_for, hyperplanes
 
 BITS, DIMENSIONS, LABELS, EPSILON = 4, 12, 3, 0.5
-BUCKETS = Buckets(hyperplanes(BITS, DIMENSIONS, SeededRandomness(3)), LABELS, WholeVotes(EPSILON, by_user=False))
+BUCKETS = Buckets(hyperplanes(BITS, DIMENSIONS, SeededRandomness(3)), LABELS, Votes(EPSILON, by_user=False))
 
 
 class Recording(SeededRandomness):
@@ -86,7 +86,7 @@ def test_the_nearest_buckets_that_tell_answer(entries, answer):
 def test_without_noise_the_bucket_s_majority_answers():
     labels, vectors = rows(2, 400)
     labels = np.clip(labels, 0, LABELS - 1)
-    quiet = Buckets(BUCKETS.planes, LABELS, WholeVotes(100.0, by_user=False))
+    quiet = Buckets(BUCKETS.planes, LABELS, Votes(100.0, by_user=False))
     counts = quiet.release(labels, vectors, SeededRandomness(0))
     of = quiet.of(vectors)
     for bucket in range(quiet.number):
