@@ -40,7 +40,7 @@ from mechanisms.evaluation.reader import CONTENT_FREE
 from mechanisms.files import keyed_digest, secret_key
 from mechanisms.inference import Embedder, LanguageModel, Session, scores_of
 from mechanisms.inference.prompts import ShardPrompt, first_tokens
-from mechanisms.noise import Integers, Randomness, SecureRandomness
+from mechanisms.noise import Floats, Integers, Randomness, SecureRandomness
 from mechanisms.privacy_events import ZCDP, Approximate, Composed, Gaussian, Poisson, PrivacyEvent, Repeat
 from mechanisms.queries import QueryMechanism, Retrieval, nearest_by_shard, presence_histogram
 from mechanisms.queries.retrieval import similarities
@@ -365,14 +365,14 @@ class LabelRespondent:
     def __init__(self, model: LanguageModel, request: AnswerRequest) -> None:
         self._model, self._request = model, request
         tokens = max(len(model.encode(" " + label)) for label in request.labels)
-        self._prompt = prompt = _prompt(model, request, tokens)
+        self.prompt = prompt = _prompt(model, request, tokens)
         self._labels = [prompt.label(label) for label in request.labels]
         self._room = max(len(label) for label in self._labels)
         # Checked before any charge. A shard has two rows.
         model.check(prompt.prefix, 2 * request.shards, prompt.length, self._room)
 
     def answer(self, examples: Examples, query: str) -> ShardAnswers:
-        labels, prompt = self._request.labels, self._prompt
+        labels, prompt = self._request.labels, self.prompt
         [public] = self._votes([()], query, prompt.public_length, 0)
         votes = self._votes(examples, query, prompt.length, public)
         votes = [vote if shard else public for vote, shard in zip(votes, examples, strict=True)]
@@ -380,13 +380,20 @@ class LabelRespondent:
 
     def _votes(self, examples: Examples, query: str, length: int, otherwise: int) -> list[int]:
         """The position of each shard's label, `otherwise` where its numbers are not finite."""
-        prompt = self._prompt
-        rows = [prompt.row(shard[::-1], asked) for asked in (query, CONTENT_FREE[0]) for shard in examples]
-        session = self._model.open(prompt.prefix, rows, length, self._room)
+        gained = self.gains(examples, query, length)
+        return [int(row.argmax()) if np.isfinite(row).all() else otherwise for row in gained]
+
+    def gains(self, examples: Examples, query: str, length: int) -> Floats:
+        """What the question adds to each label's log-probability over one without content, shape (shards, labels).
+
+        Args:
+            length: public length of a prompt's row.
+        """
+        rows = [self.prompt.row(shard[::-1], asked) for asked in (query, CONTENT_FREE[0]) for shard in examples]
+        session = self._model.open(self.prompt.prefix, rows, length, self._room)
         scores = scores_of(session, self._labels)
         with np.errstate(invalid="ignore"):
-            gained = scores[: len(examples)] - scores[len(examples) :]
-        return [int(row.argmax()) if np.isfinite(row).all() else otherwise for row in gained]
+            return np.asarray(scores[: len(examples)] - scores[len(examples) :])
 
 
 class NeighbourLabels:

@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rapidfuzz.distance import Levenshtein
@@ -29,7 +30,7 @@ from mechanisms.accounting import PrivacyLedger, PrivacyTarget
 from mechanisms.answers import AnswerRequest, TextRespondent, exact_match, open_session
 from mechanisms.inference.models import EMBEDDED
 from mechanisms.inference.models.catalogue import load_embedder, load_model
-from mechanisms.noise import SecureRandomness
+from mechanisms.noise import Floats, Integers, Randomness, SecureRandomness
 from mechanisms.queries import QueryMechanism, QueryRelease, Retrieval, query_mechanism_class
 from mechanisms.queries.retrieval import similarities
 from mechanisms.records import Dataset, PromptTemplate, Record
@@ -55,6 +56,29 @@ class Task:
     max_record_tokens: int = 32
     max_query_tokens: int = 48
     answer_tokens: int = 16
+    folder: str = ""
+    """Of the data, where it is not the name of the task."""
+
+
+_TOPICS = (
+    *("Company", "School", "Artist", "Athlete", "Politician", "Transportation", "Building", "Nature"),
+    *("Village", "Animal", "Plant", "Album", "Film", "Book"),
+)
+_FEW_TOPICS = ("Company", "Village", "Album", "Plant")
+
+
+def _about(topics: Sequence[str]) -> Task:
+    """The rows of DBpedia on these topics (Zhao et al. 2021)."""
+    listed = f"{', '.join(topics[:-1])}, or {topics[-1]}"
+    return Task(
+        100,
+        PromptTemplate(f"Classify the documents based on whether they are about a {listed}.", "Article", "Answer"),
+        query_mechanism_class("knn-votes")(),
+        tuple(topics),
+        max_record_tokens=48,
+        max_query_tokens=64,
+        folder="dbpedia",
+    )
 
 
 TASKS = {
@@ -81,6 +105,14 @@ TASKS = {
         max_record_tokens=48,
         max_query_tokens=64,
     ),
+    "sst2": Task(
+        100,
+        PromptTemplate("Classify the film reviews as Negative or Positive.", "Review", "Sentiment"),
+        query_mechanism_class("knn-votes")(),
+        ("Negative", "Positive"),
+    ),
+    "dbpedia": _about(_FEW_TOPICS),
+    "dbpedia-14": _about(_TOPICS),
     "squad": Task(
         30,
         PromptTemplate(
@@ -98,9 +130,25 @@ TASKS = {
 }
 
 
-def rows(path: Path, task: Task) -> list[Record]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return [Record(" ".join(row[c] for c in task.columns), row[task.label]) for row in csv.DictReader(file)]
+def data_of(folder: Path, name: str, questions: int | None = None) -> tuple[list[Record], list[Record], list[Record]]:
+    """A task's private rows, the rows whose texts are asked, and further public ones; all of the task's labels."""
+    task = TASKS[name]
+
+    def rows(file: str) -> list[Record]:
+        with (folder / (task.folder or name) / file).open(encoding="utf-8", newline="") as lines:
+            found = [Record(" ".join(row[c] for c in task.columns), row[task.label]) for row in csv.DictReader(lines)]
+        return [row for row in found if not task.labels or row.label in task.labels]
+
+    test, asked = rows("test.csv"), questions or task.questions
+    return rows("train.csv"), test[:asked], test[asked:]
+
+
+def request_of(task: Task, **terms: Any) -> AnswerRequest:
+    """Questions of a task; `terms` are further fields of the request, `queries` among them."""
+    of_task = ("shards", "neighbours", "max_record_tokens", "max_query_tokens", "answer_tokens")
+    usual = {name: getattr(task, name) for name in of_task}
+    target = PrivacyTarget(EPSILONS[-1], DELTA)
+    return AnswerRequest(task.template, task.mechanism, target, labels=task.labels, **(usual | terms))
 
 
 def public_terms(task: Task, questions: Sequence[str], others: Sequence[str], size: int, embedder) -> tuple[float, int]:
@@ -159,6 +207,19 @@ class Arm:
         return replace(self.request, target=PrivacyTarget(epsilon, DELTA)).calibrated()
 
 
+Release = Callable[[Integers, Randomness], QueryRelease]
+
+
+def rights(release: Release, histograms: Sequence[Integers], answers: Integers) -> Floats:
+    """How often releases of each question's histogram are right, shape (questions,)."""
+    return np.array(
+        [
+            np.mean([release(each, SecureRandomness()).chosen == (truth,) for _ in range(DRAWS)])
+            for each, truth in zip(histograms, answers, strict=True)
+        ]
+    )
+
+
 def label_section(task: Task, arms: Sequence[Arm], zero_shot: list[str], truths: list[str]) -> Iterator[str]:
     yield "| answers | epsilon | noise, votes | accuracy | 95% interval |\n|---|---|---|---|---|"
 
@@ -170,11 +231,8 @@ def label_section(task: Task, arms: Sequence[Arm], zero_shot: list[str], truths:
     for arm in arms:
         for epsilon in EPSILONS:
             mechanism = arm.at(epsilon).mechanism
-            right = [
-                np.mean([mechanism.release(h, SecureRandomness()).chosen == (truth,) for _ in range(DRAWS)])
-                for h, truth in zip(arm.histograms, answers, strict=True)
-            ]
-            yield row(arm.name, f"{epsilon:g}", f"{mechanism.deviation:.2f}", np.array(right))
+            right = rights(mechanism.release, arm.histograms, answers)
+            yield row(arm.name, f"{epsilon:g}", f"{mechanism.deviation:.2f}", right)
         clean = np.array([h.argmax() for h in arm.histograms])
         yield row(f"{arm.name}, without noise", "infinite", 0, (clean == answers).astype(float))
 
@@ -230,22 +288,10 @@ def widest_gap(histogram: np.ndarray, mechanism: QueryMechanism) -> list[int]:
 
 
 def section(name: str, task: Task, folder: Path, embedder, model) -> str:
-    train, test = rows(folder / name / "train.csv", task), rows(folder / name / "test.csv", task)
-    asked, others = test[: task.questions], test[task.questions :]
+    train, asked, others = data_of(folder, name, task.questions)
     questions, truths = [row.text for row in asked], [row.label for row in asked]
     threshold, answers = public_terms(task, questions, [row.text for row in others], len(train), embedder)
-    caps = {each: getattr(task, each) for each in ("max_record_tokens", "max_query_tokens", "answer_tokens")}
-    near = AnswerRequest(
-        task.template,
-        task.mechanism,
-        PrivacyTarget(EPSILONS[-1], DELTA),
-        answers,
-        task.labels,
-        threshold=threshold,
-        shards=task.shards,
-        neighbours=task.neighbours,
-        **caps,
-    )
+    near = request_of(task, queries=answers, threshold=threshold)
     rate = min(1.0, task.shards * task.neighbours / len(train))
     poisson = replace(near, queries=task.questions, retrieval=Retrieval.POISSON, rate=rate)
     requests = {"neighbours": near, "Poisson": poisson}
