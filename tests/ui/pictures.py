@@ -48,9 +48,9 @@ def choose_data(page: Page) -> None:
     page.wait_for_selector("#data-preview table")
     page.click("#unit-column input")  # the tutorial says why: its figures are of single rows
     page.get_by_role("option", name="every row stands for itself").click()
-    page.check("#declared-public input")
     shot(page, "data", page.locator(".masthead"), card(page, "#data-preview"))
     page.wait_for_selector("#draft-preview .demo >> nth=3", timeout=SLOW)
+    page.check("#declared-public input")  # what is changed after it withdraws it
     shot(page, "public", card(page, "#text-column"), card(page, "#declared-public"))
     press(page, "#confirm-data", "#step-2.current")
 
