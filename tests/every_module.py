@@ -26,7 +26,7 @@ def main() -> None:
     ]
     for name in found:
         importlib.import_module(name)
-    print(f"Python {sys.version.split()[0]}: {len(found)} modules")
+    sys.stdout.write(f"Python {sys.version.split()[0]}: {len(found)} modules\n")
 
 
 if __name__ == "__main__":
