@@ -58,4 +58,4 @@ def test_so_many_records_are_written_and_counted(capsys, data, epsilon):
     assert code == 0, err
     found = json.loads(out)
     assert found["records"] == len(found["texts"]) == 2
-    assert found["parses"]["accuracy"] == 0  # of a model that says anything
+    assert found["validates"]["accuracy"] == 0  # of a model that says anything: a number parses, and is no film
