@@ -48,6 +48,7 @@ from research.benchmarks.engine import (
     per_demonstration,
     per_token,
 )
+from research.lines import markdown
 
 
 @dataclass(frozen=True)
@@ -209,9 +210,8 @@ def measured(shape: Shape, folder: Path, quick: bool, extras: bool) -> Iterator[
 def table(found: dict[str, dict[str, float]]) -> str:
     """A row for each measurement, a column for each shape."""
     names = list(dict.fromkeys(name for each in found.values() for name in each))
-    head = ["", *found], ["---"] * (1 + len(found))
-    body = ([name, *(f"{each[name]:.3g}" if name in each else "" for each in found.values())] for name in names)
-    return "\n".join("| " + " | ".join(row) + " |" for row in [*head, *body])
+    rows = [[name, *(f"{each[name]:.3g}" if name in each else "" for each in found.values())] for name in names]
+    return markdown(["", *found], rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -34,7 +34,9 @@ from mechanisms.noise import Floats, Integers, Randomness, SecureRandomness
 from mechanisms.queries import QueryMechanism, QueryRelease, Retrieval, query_mechanism_class
 from mechanisms.queries.retrieval import similarities
 from mechanisms.records import Dataset, PromptTemplate, Record
+from research.benchmarks.worth import TASKS as WRITTEN
 from research.remembering import Remembering
+from research.reproduction.tasks import TASKS as PAPERS
 
 EPSILONS, DELTA = (1.0, 4.0, 8.0), 1e-5
 DRAWS = 50
@@ -58,13 +60,6 @@ class Task:
     answer_tokens: int = 16
     folder: str = ""
     """Of the data, where it is not the name of the task."""
-
-
-_TOPICS = (
-    *("Company", "School", "Artist", "Athlete", "Politician", "Transportation", "Building", "Nature"),
-    *("Village", "Animal", "Plant", "Album", "Film", "Book"),
-)
-_FEW_TOPICS = ("Company", "Village", "Album", "Plant")
 
 
 def _about(topics: Sequence[str]) -> Task:
@@ -111,8 +106,8 @@ TASKS = {
         query_mechanism_class("knn-votes")(),
         ("Negative", "Positive"),
     ),
-    "dbpedia": _about(_FEW_TOPICS),
-    "dbpedia-14": _about(_TOPICS),
+    "dbpedia": _about(WRITTEN["dbpedia"].labels),
+    "dbpedia-14": _about(PAPERS["dbpedia"].labels),
     "squad": Task(
         30,
         PromptTemplate(

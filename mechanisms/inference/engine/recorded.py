@@ -50,10 +50,8 @@ class _Placed(CacheLayerMixin):  # type: ignore[misc]
 @contextmanager
 def _any_kernel() -> Iterator[None]:
     """For a write that is deterministic whatever writes it: one position, once. The kernels for many sort first."""
-    asked, only_warns = (
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_deterministic_algorithms_warn_only_enabled(),
-    )
+    asked = torch.are_deterministic_algorithms_enabled()
+    only_warns = torch.is_deterministic_algorithms_warn_only_enabled()
     torch.use_deterministic_algorithms(False)
     try:
         yield
