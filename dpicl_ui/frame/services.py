@@ -6,13 +6,16 @@ reach, and has no place for the reason why it is closed.
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import threading
+import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import gradio as gr
 
@@ -56,22 +59,55 @@ class Session:
             state.close()
 
 
-class Sessions:
-    """All open tabs, by Gradio's session hash."""
+T = TypeVar("T")
+
+_LATE = 30.0
+"""Seconds in which a handler may still ask for a tab that was closed while it was on its way."""
+
+
+class Tabs(Generic[T]):
+    """What the server keeps for each open tab, by Gradio's session hash.
+
+    A handler that comes behind the one that closed its tab gets what nobody keeps: it would never be dropped. A browser
+    whose connection broke comes back under the same hash, and finds its tab new.
+    """
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._lock, self._make = threading.Lock(), make
+        self._open: dict[str, T] = {}
+        self._closed: dict[str, float] = {}
+
+    def of(self, request: gr.Request) -> T:
+        tab = request.session_hash or ""
+        with self._lock:
+            if tab in self._open:
+                return self._open[tab]
+            made = self._make()
+            if tab not in self._lately_closed():
+                self._open[tab] = made
+            return made
+
+    def drop(self, request: gr.Request) -> T | None:
+        tab = request.session_hash or ""
+        with self._lock:
+            self._closed = {**self._lately_closed(), tab: time.monotonic()}
+            return self._open.pop(tab, None)
+
+    def _lately_closed(self) -> dict[str, float]:
+        return {tab: at for tab, at in self._closed.items() if time.monotonic() - at < _LATE}
+
+
+class Sessions(Tabs[Session]):
+    """The sessions of all open tabs."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._sessions: dict[str, Session] = {}
+        super().__init__(Session)
 
-    def of(self, request: gr.Request) -> Session:
-        with self._lock:
-            return self._sessions.setdefault(request.session_hash or "", Session())
-
-    def drop(self, request: gr.Request) -> None:
-        with self._lock:
-            session = self._sessions.pop(request.session_hash or "", None)
+    def drop(self, request: gr.Request) -> Session | None:
+        session = super().drop(request)
         if session:
             session.close()
+        return session
 
 
 # Which ledger a request is charged to: the owner's, or on a public Space one that goes with the tab.
@@ -114,22 +150,22 @@ class TabLedgers:
     signed_in = lasting = False
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._tabs: dict[str, tuple[tempfile.TemporaryDirectory[str], PrivacyLedger]] = {}
+        self._tabs = Tabs(self._made)
+
+    @staticmethod
+    def _made() -> PrivacyLedger:
+        folder = tempfile.mkdtemp(prefix="dpicl-")
+        ledger = PrivacyLedger(Path(folder))
+        weakref.finalize(ledger, shutil.rmtree, folder, ignore_errors=True)
+        return ledger
 
     def of(self, request: gr.Request) -> PrivacyLedger:
-        with self._lock:
-            tab = request.session_hash or ""
-            if tab not in self._tabs:
-                folder = tempfile.TemporaryDirectory(prefix="dpicl-", ignore_cleanup_errors=True)
-                self._tabs[tab] = folder, PrivacyLedger(Path(folder.name))
-            return self._tabs[tab][1]
+        return self._tabs.of(request)
 
     def drop(self, request: gr.Request) -> None:
-        with self._lock:
-            dropped = self._tabs.pop(request.session_hash or "", None)
+        dropped = self._tabs.drop(request)
         if dropped:
-            dropped[0].cleanup()
+            shutil.rmtree(dropped.folder, ignore_errors=True)
 
 
 Ledgers = CuratorLedger | TabLedgers

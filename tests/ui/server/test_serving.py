@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import shutil
@@ -161,6 +162,25 @@ def test_every_tab_has_a_session_of_its_own():
     assert sessions.of(request("one")) is one
     sessions.drop(request("one"))
     assert sessions.of(request("one")) is not one
+
+
+def test_nothing_is_kept_for_a_handler_that_comes_behind_the_end_of_its_tab(monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    sessions, ledgers, now = Sessions(), TabLedgers(), [0.0]
+    monkeypatch.setattr("dpicl_ui.frame.services.time.monotonic", lambda: now[0])
+    for each in (sessions, ledgers):
+        each.of(request("one"))
+        each.drop(request("one"))
+    late, ledger = sessions.of(request("one")), ledgers.of(request("one"))
+    assert sessions._open == {}
+    ledger.set_cap("letters", "record", CAP)
+    assert ledgers.of(request("one")).names() == []
+    del ledger
+    gc.collect()
+    assert list(tmp_path.iterdir()) == []
+    now[0] = 60.0
+    assert sessions.of(request("one")) is not late
+    assert sessions.of(request("one")) is sessions.of(request("one")), "a connection that broke is there again"
 
 
 def client(**headers: str) -> TestClient:

@@ -159,13 +159,13 @@ def go(browser: Browser, port: int, visited: Visit, sessions: Sessions, model: P
             for name, page in (("first", one), ("second", two)):
                 page.wait_for_selector("#run-notice .notice", timeout=SLOW)
                 visited.said[f"{name} run"] = page.inner_text("#run-notice")
-            tables = [weakref.ref(each.of(DataState).confirmed.dataset) for each in sessions._sessions.values()]
-            visited.open_tabs.append(len(sessions._sessions))
+            tables = [weakref.ref(each.of(DataState).confirmed.dataset) for each in sessions._open.values()]
+            visited.open_tabs.append(len(sessions._open))
             visited.texts.append(texts_with(f"{LOST} {CANARY}"))
         gone(sessions, 1)
-        visited.open_tabs.append(len(sessions._sessions))
+        visited.open_tabs.append(len(sessions._open))
     gone(sessions, 0)
-    visited.open_tabs.append(len(sessions._sessions))
+    visited.open_tabs.append(len(sessions._open))
     reload_in_the_middle(browser, port, visited, sessions, model)
     gone(sessions, 0)
     visited.held, texts = remembered(tables)
@@ -189,7 +189,7 @@ def reload_in_the_middle(browser: Browser, port: int, visited: Visit, sessions: 
         press(page, "#generate", "#stop:enabled")
         page.wait_for_selector("#finished .demo", timeout=SLOW)
         console = [*visited.journey.console]
-        before = set(sessions._sessions)
+        before = set(sessions._open)
         page.reload()
         [journal] = (visited.folder / "home" / "journals").iterdir()
         visited.said["journal"] = journal.read_text(encoding="utf-8")
@@ -198,7 +198,7 @@ def reload_in_the_middle(browser: Browser, port: int, visited: Visit, sessions: 
         while ledger.history("third")[-1]["status"] == "running":
             assert time.monotonic() < until, "the page was left, and its run goes on"
             page.wait_for_timeout(200)
-            if before.isdisjoint(sessions._sessions):
+            if before.isdisjoint(sessions._open):
                 model.free.set()
         visited.journey.console[:] = console  # a page that is left says that its connections end
         choose(page, visited, "third")
@@ -213,7 +213,7 @@ def reload_in_the_middle(browser: Browser, port: int, visited: Visit, sessions: 
 
 def gone(sessions: Sessions, left: int) -> None:
     until = time.monotonic() + SLOW / 1000
-    while len(sessions._sessions) > left:
+    while len(sessions._open) > left:
         assert time.monotonic() < until, "a tab was closed, and its session is still there"
         time.sleep(0.2)
 
