@@ -144,7 +144,6 @@ class Preset:
         remarks: what the paper does not say, and what of it does not hold.
         elsewhere: arguments of `python -m`, where another command runs it, with {data}, {out} and {model}; empty
             where `reproduce` does.
-        cannot: why no command runs it.
     """
 
     name: str
@@ -160,7 +159,6 @@ class Preset:
     seed: int = 0
     remarks: tuple[str, ...] = ()
     elsewhere: str = ""
-    cannot: str = ""
 
     def __post_init__(self) -> None:
         if unknown := [task for task in self.settings if task not in TASKS]:

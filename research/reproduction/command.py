@@ -74,8 +74,6 @@ def _reproduce(options: argparse.Namespace) -> None:
     elif options.tiny:
         with place() as made:
             _run(tiny(preset), options, str(made.data), str(made.model), made.out / preset.name)
-    elif preset.cannot:
-        raise UsageError(preset.cannot)
     elif options.data is None:
         raise UsageError("Give DATA, a folder with public data sets, or --dry-run, or --tiny.")
     else:

@@ -100,9 +100,7 @@ def told(preset: Preset) -> str:
     lines = [f"# {preset.name}: {preset.source}", ""]
     if preset.model:
         lines += [f"Model there: {preset.model}.", ""]
-    if preset.cannot:
-        lines.append(preset.cannot)
-    elif preset.elsewhere:
+    if preset.elsewhere:
         lines.append(f"    python -m {preset.elsewhere.format(data='DATA', out='FILE', model='MODEL')}")
     else:
         lines += [*_settings(preset), "", *_noise(preset), *_costs(preset)]

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from mechanisms.data.sizes import NO_NOISE, SCORED
+from mechanisms.data.sizes import SCORED
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.evaluation.evaluate import Accuracy, truth_of
 from mechanisms.evaluation.reader import Arm, LocalReader, finished
@@ -26,7 +26,7 @@ from mechanisms.records import Demonstration, Record
 from research.lines import keep, lines
 from research.reproduction.cells import Cell, Preset
 from research.reproduction.making import Maker
-from research.reproduction.tasks import TASKS, rows_of, take_as_public
+from research.reproduction.tasks import TASKS, rows_of, take_as_public, training_rows
 from research.texts import answers
 
 SLOT_TOKENS = 12
@@ -82,7 +82,7 @@ class _Data:
 
     def __init__(self, folder: Path, name: str, preset: Preset) -> None:
         self._train, self._test = folder / name / "train.csv", folder / name / "test.csv"
-        self._name, self._preset = name, preset
+        self._folder, self._name, self._preset = folder, name, preset
 
     def stamp(self, model: LanguageModel) -> str:
         """A digest of what the task's cells depend on beside their names.
@@ -101,9 +101,7 @@ class _Data:
 
     @cached_property
     def train(self) -> Sequence[Record]:
-        rows = rows_of(self._train, TASKS[self._name], any_label=TASKS[self._name].slots)
-        take_as_public(self._name, rows, NO_NOISE)
-        return rows
+        return training_rows(self._folder, self._name)
 
     @cached_property
     def test(self) -> Sequence[Record]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.columns import ColumnMapping, to_dataset
-from mechanisms.data.sizes import owners_of
+from mechanisms.data.sizes import NO_NOISE, owners_of
 from mechanisms.data.sources import read_table
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, PromptTemplate, Record
@@ -122,6 +122,18 @@ def rows_of(path: Path, task: Task, any_label: bool = False) -> Sequence[Record]
     if missing := [label for label in task.labels if not any(each.label == label for each in found)]:
         raise UsageError(f"'{path}' has no row with the label '{missing[0]}': it is not {task.title} in these words.")
     return found
+
+
+def training_rows(data: Path, name: str) -> Sequence[Record]:
+    """The rows that play the private file of a task, marked as public data that were read without noise.
+
+    Raises:
+        DataError: the file cannot be read, or a column is missing.
+        UsageError: a label has no row, or the ledger knows some of the rows.
+    """
+    rows = rows_of(data / name / "train.csv", TASKS[name], any_label=TASKS[name].slots)
+    take_as_public(name, rows, NO_NOISE)
+    return rows
 
 
 def take_as_public(name: str, rows: Sequence[Record], mark: str) -> None:

@@ -131,6 +131,5 @@ def test_options_that_cannot_be_are_refused(capsys, data):
     check_refusal(capsys, f"reproduce grid {data} --out {out} --tasks agnews --epsilons 0", 2, "Cannot read")
     check_refusal(capsys, f"reproduce tang-2 {data} --out {out} --tasks trec", 2, "has not the data set trec")
     check_refusal(capsys, "reproduce grid", 2, "DATA")
-    check_refusal(capsys, f"reproduce gao-1 {data}", 2, "no run releases it")
     (data / "file").write_text("")
     check_refusal(capsys, f"reproduce grid {data} --out {data / 'file'} --tasks trec", 2, "another folder")
