@@ -314,13 +314,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("tasks", nargs="+", choices=TASKS)
     parser.add_argument("--model", default=EMBEDDED)
     parser.add_argument("--questions", type=int, help="that are asked (default: 100, of squad 30)")
+    parser.add_argument("--shards", type=int, help="of a question (default: 10, of squad 30)")
+    parser.add_argument("--neighbours", type=int, help="rows of a shard (default: 4, of squad 1)")
+    parser.add_argument("--keywords", type=int, nargs=2, metavar=("FEWEST", "MOST"), help="of squad (default: 1 8)")
     options = parser.parse_args(arguments)
+    given = {name: value for name in ("questions", "shards", "neighbours") if (value := getattr(options, name))}
+    tasks = {name: replace(TASKS[name], **given) for name in options.tasks}
+    if options.keywords and "squad" in tasks:
+        fewest, most = options.keywords
+        mechanism = query_mechanism_class("keywords")(fewest_keywords=fewest, most_keywords=most)
+        tasks["squad"] = replace(tasks["squad"], mechanism=mechanism)
     model, embedder = load_model(options.model), Remembering(load_embedder())
     with tempfile.TemporaryDirectory() as folder:
         os.environ["DPICL_HOME"] = folder
-        for name in options.tasks:
-            task = TASKS[name]
-            task = replace(task, questions=options.questions or task.questions)
+        for name, task in tasks.items():
             print(section(name, task, options.data, embedder, model), flush=True)
 
 
