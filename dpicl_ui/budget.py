@@ -30,10 +30,9 @@ _NO_DATA: list[Tree] = [
 ]
 _HEADS = ("Run (UTC)", "Alone", "All runs then", "Left")
 _BASIS = (
-    "Alone is the run's own claim. All runs then is what the ledger counts of every run up to that one, under the cap "
-    "of today. Under each figure stands how it was found. It is the sum of the claims (basic composition), or what the "
-    "Renyi filter counts, where that is less or the sum does not hold under the cap. Both hold although runs were "
-    "chosen in view of earlier ones."
+    "“Alone” is the run's own claim. “All runs then” is what the ledger counts for all runs up to that one: the sum of "
+    "the claims (basic composition) or the Renyi filter's bound, whichever is smaller among those that today's cap "
+    "allows. The line under a figure names it. Both hold although runs were chosen in view of earlier ones."
 )
 _BOUNDS = {"basic composition": "the sum of the claims", "renyi filter": "by the Renyi filter, not the sum"}
 _FILE = "ledger.csv"
@@ -140,7 +139,7 @@ class BudgetPanel:
             raise UsageError(_NO_RUN)
         return {
             self.sink: download(session, File(_FILE, "text/csv", as_csv(account).encode())),
-            self.notice: notice("Saved by your browser. Nothing is left on the server.", "good"),
+            self.notice: notice("Saved by your browser. No file is left on the server.", "good"),
         }
 
 

@@ -49,8 +49,8 @@ WITHOUT_DEMONSTRATIONS = ("certificate",)
 """Formats in which the set is not kept: the next run would still replace it."""
 _FILE_NAME = "demonstrations.dpicl.json"
 _PURPOSE = (
-    f"One JSON file ({FORMAT}): demonstrations, prompt, certificate. It holds no text, count or index of your data "
-    "beyond what you declared public. Anyone can load it in step 4 and test it, without your data."
+    f"One JSON file ({FORMAT}): demonstrations, prompt, certificate. It holds nothing of your data but what is "
+    "public and what epsilon paid for. Anyone can load it in step 4 and test it, without your data."
 )
 
 
@@ -198,5 +198,5 @@ class ExportStep:
         return {
             self.sink: download(session, file),
             self.certificate: certificate(made),
-            self.notice: notice("Saved by your browser. Nothing is left on the server.", "good"),
+            self.notice: notice("Saved by your browser. No file is left on the server.", "good"),
         }

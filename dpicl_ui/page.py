@@ -85,7 +85,7 @@ def _head(ledgers: Ledgers, loader: ModelLoader) -> gr.HTML:
             el(
                 "div.brand",
                 el("h1", TITLE),
-                el("span", "Examples for a language model, without the people in them"),
+                el("span", "Examples for a language model, with a privacy certificate"),
             ),
         )
         status = panel(*model_status(loader), elem_id="model-status")

@@ -50,7 +50,7 @@ _PAIR: list[Tree] = [
         ),
         el(
             "div.demo",
-            el("span.tag.public", "An example made from 2,406 such rows"),
+            el("span.tag.public", "An example that such rows voted for"),
             el("p", f"“{MADE}” → Cards"),
         ),
     ),
@@ -58,7 +58,7 @@ _PAIR: list[Tree] = [
 _EXAMPLE = "Fictional messages to a clinic: all is confirmed for you, and the next step is Generate."
 _PLAYED = (
     "A recorded run on {rows} fictional messages to a bank (epsilon {epsilon:.2g}): at each token rows say which word "
-    "comes next, noise is added, and the sum is read through what the model expects. Texts are as they came from a "
+    "comes next, noise is added, and what the model expects is weighed in. Texts are as they came from a "
     "model of 135M parameters."
 )
 

@@ -75,7 +75,7 @@ function legended(chart) {
   if (chart.noisy) {
     entry(legend, "key-noisy", chart.read ? "noisy value (releasable)" : "noisy value that decided (releasable)");
     entry(legend, "key-public", "what the model expects without the data");
-    if (chart.read) entry(legend, "key-decided", "what decided: the noisy value, read through what the model expects");
+    if (chart.read) entry(legend, "key-decided", "what decided: the noisy value, with what the model expects weighed in");
     if (chart.noise) entry(legend, "key-band", `noise: ±${chart.noise} (one standard deviation)`);
   } else if (chart.free)
     entry(legend, "key-outline", "what the model expects without the data: this token came from it, free");

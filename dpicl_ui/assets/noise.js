@@ -2,7 +2,7 @@
 // grows and shrinks with the slider of epsilon. `props.value`: see privacy/noise.py, or null.
 element.classList.add("noise");
 element.setAttribute("role", "group");
-element.setAttribute("aria-label", "So noisy would it be");
+element.setAttribute("aria-label", "How noisy it would be");
 const uniform = () => 1 - Math.random(); // never 0
 const draws = {
   gaussian: () => Math.sqrt(-2 * Math.log(uniform())) * Math.cos(2 * Math.PI * Math.random()),

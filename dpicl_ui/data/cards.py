@@ -43,8 +43,8 @@ _SOURCE = [
     el("h2", "Bring your labelled texts"),
     el(
         "p.lead",
-        f"A file ({formats_in_words()}) with one row for each text, and a column with its label. It is read into this "
-        "server's memory, removed from its disk at once, and forgotten when you close the page.",
+        f"A file ({formats_in_words()}) with one row for each text, and a column with its label. It is read into "
+        "memory, removed from the server's disk at once, and dropped with the page; keyed digests of rows stay.",
     ),
 ]
 
@@ -150,9 +150,9 @@ def label_counts(inspection: Inspection, labels: list[str], by_user: bool = Fals
 DECLARE, MEASURE = "declare", "measure"
 _SIZES = [("Declare the counts public", DECLARE), ("Measure them with noise, for a share of epsilon", MEASURE)]
 _PUBLIC = (
-    "I declare public: the label names, the words above and, unless it is measured with noise, the number of {units} "
-    "of each label. Names and words stand in the prompts and in the export. The noise is computed from the numbers, so "
-    "that they are not protected: do not confirm if one of them is itself a secret."
+    "I declare public: the label names, the words above, the columns' names, how the file divides into rows and, "
+    "unless it is measured with noise, the number of {units} of each label. Names and words stand in prompts and "
+    "export. None of this is protected: do not confirm if a part of it is a secret."
 )
 UNCONFIRMED = "Tick the box: what it names becomes public."
 

@@ -128,9 +128,7 @@ class CuratorLedger:
 
     def __init__(self, ledger: PrivacyLedger, signed_in: bool = False) -> None:
         self._ledger, self.signed_in = ledger, signed_in
-        self.footing = (
-            f"This server is yours alone: whoever {'signs in' if signed_in else 'opens it'} uses your ledger."
-        )
+        self.footing = f"This server has one ledger, used by whoever {'signs in' if signed_in else 'opens it'}."
 
     def of(self, request: gr.Request) -> PrivacyLedger:
         return self._ledger

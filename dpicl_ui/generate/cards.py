@@ -76,7 +76,7 @@ def outcome_of_run(view: RunView) -> tuple[str, str]:
     kept = len(view.standing)
     match view.phase:
         case "completed":
-            return " ".join(["Done.", *_cut_off(view), *_rows_doing(view), _SHARE]), "good"
+            return " ".join(["Done.", *_cut_off(view), *_moved(view), _SHARE]), "good"
         case "stopped":
             what = "1 whole demonstration is kept" if kept == 1 else f"{kept} whole demonstrations are kept"
             return f"Stopped. {what}; what was spent stays spent, because what was shown cannot be taken back.", "warn"
@@ -91,12 +91,14 @@ def _cut_off(view: RunView) -> list[str]:
     return [f"Cut off, and {words}: {counted[each]}." for each, words in said.items() if counted[each]]
 
 
-def _rows_doing(view: RunView) -> list[str]:
-    """In how many tokens the rows changed what the model expected; from released and public values alone."""
+def _moved(view: RunView) -> list[str]:
+    """In how many tokens another one came first than the model expected; from released and public values alone."""
     token = view.last.token if view.last else None
     if not view.moved and (token is None or token.values is None):  # only a token was released, or none was
         return []
-    return [f"{view.moved} of {view.tokens} tokens are your {view.unit}s' doing: the model expected others."]
+    return [
+        f"In {view.moved} of {view.tokens} tokens your {view.unit}s, or the noise, put another first than expected."
+    ]
 
 
 def outcome_of_loading(view: RunView) -> tuple[str, str]:
@@ -121,8 +123,8 @@ _NAMES = {
 _TOO_FEW = "too few rows"
 _HELD_OUT = "These rows took part in nothing that was written."
 _ALIKE = (
-    "All arms are read alike: each with a correction that was measured on rows. The set's is the finest, so the others "
-    "may do better if they are read with as much care."
+    "Each of these is read with a correction measured on rows. The set's alone was refined, so the others may do "
+    "better with as much care."
 )
 _NO_BETTER = (
     "This score does not show that the set is better than naming the largest label every time, by the public sizes."

@@ -53,7 +53,7 @@ MOST_BARS = 20
 DRAFTING = "The model writes drafts from public text alone. No row is read yet, and nothing is spent."
 IDLE = "What is written appears here as it is released."
 _SUM = "Each {unit} says which token comes next; their sum with noise decides."
-_READ = "Each {unit} says which token comes next; their sum with noise decides, read through what the model expects."
+_READ = "Each {unit} says which token comes next; their sum with noise decides, with what the model expects weighed in."
 _TOKEN = "Each {unit} says which token comes next; only the token that wins under noise is released."
 _FREE = "This token is free: public text alone decided it, and no {unit} was asked."
 

@@ -50,12 +50,12 @@ def exactly(seconds: float) -> str:
 
 _ROLES = "Each {unit} takes part in one stage only, by a secret key: so every stage may use the whole epsilon."
 _EPSILON = (
-    "The stages share epsilon, since every {unit} takes part in all of them, as in files of fewer than {fewest:,}: "
-    "that takes longer than where each takes part in one."
+    "Every {unit} takes part in all stages, which share epsilon: the default below {fewest:,} {unit}s. It takes longer "
+    "than one stage for each."
 )
 _BY_LABELS = (
-    "The largest label has more than twice an even share, so each label, and not each row, counts the same where rows "
-    "calibrate and score."
+    "Each label, and not each row, counts the same where rows calibrate and score: the default where one label has "
+    "more than twice an even share."
 )
 
 

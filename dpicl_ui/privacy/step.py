@@ -228,7 +228,7 @@ class ModelChoice:
         yield {self.notice: [] if missed else notice("The model is loaded.", "good")}
 
 
-NO_RUN = "No run with these settings yet: change them, or wait until they are calibrated."
+NO_RUN = "No run with these settings yet: change them, or wait until the noise is known."
 """Why nothing of the plan can be used."""
 _LEAD = "Epsilon bounds how much one row or user can change what is released. Smaller is safer."
 _PUBLIC = "From what the model expects of such texts alone: no row was read, and nothing is spent."
@@ -256,7 +256,7 @@ class PrivacyStep:
                     self.odds = panel(elem_id="odds")
                     self.shots = control("shots")
                 with gr.Column(scale=5, min_width=300, elem_classes="card public"):
-                    panel(el("h3", "So noisy would it be"), el("p.muted", _PUBLIC))
+                    panel(el("h3", "How noisy it would be"), el("p.muted", _PUBLIC))
                     self.noise = drawn("noise.js", None, elem_id="noise")
             with gr.Row(elem_classes="split"):
                 with gr.Column(scale=6, min_width=300, elem_classes="card public"):

@@ -40,28 +40,32 @@ PROTOTYPES = ("Class prototypes (no language model)", "the nearest class mean of
 _UNMEASURED = "How much the demonstrations help is not measured yet: type a text, or bring a labelled file."
 _ON_FILE = "On the test file: {}"
 _ON_ROWS = "On its own rows, under noise: {}"
-_WITH_PRIOR = ", with the measured prior"
+_WITH_PRIOR = ", with the measured correction"
 _READ_WITH_PRIOR = (
-    "With the measured prior: the label preference that the run found in the model is taken out of its answers. "
-    "An arm for which none was measured is calibrated."
+    "With the measured correction, the label preference that the run found in the model is taken out of its answers. "
+    "Where none was measured, empty queries stand in for it."
 )
-_CALIBRATED = "Calibrated answers divide by what the prompt makes the model say for an empty query (Zhao et al. 2021)."
+_CALIBRATED = "A calibrated answer is divided by the model's answer to an empty query (Zhao et al. 2021)."
 _NONE_CHOSEN = (
     "Version 0.2 of this program compared sets of demonstrations with the instruction alone, on private rows and under "
     "noise, and kept the instruction alone."
 )
-_STILL_CARRIED = "The set still carries the measured prior, with which the model's answers are read."
-_COMMONEST = ("The commonest label", "named every time, whatever the text says")
+_STILL_CARRIED = "The set still carries the measured correction, with which the model's answers are read."
+_COMMONEST = ("The largest label", "named every time, whatever the text says")
 _NO_BETTER = (
-    "The set finds no more labels than naming the commonest one every time does: look at the balanced figures, and at "
+    "The set finds no more labels than naming the largest label every time does: look at the balanced figures, and at "
     "each label, before you use it."
 )
 _WHOSE = "Of the gain over zero-shot, {reading} points come from the correction and {shown} from the demonstrations."
-_IN_WORDS = {PRIOR: "With the measured prior", CONTEXTUAL: "Calibrated by empty queries", RAW: "Without calibration"}
+_IN_WORDS = {
+    PRIOR: "With the measured correction",
+    CONTEXTUAL: "Calibrated by empty queries",
+    RAW: "Without calibration",
+}
 _EXPORTED = "As exported: {own} with the correction that the demo set carries, {raw} in a format that cannot carry it."
 _KINDS = {PRIOR: "prior", CONTEXTUAL: "calibrated", RAW: "raw"}
 _BALANCED, _ALWAYS = "balanced", "always"
-_BY_LABEL = "By balanced accuracy, since the commonest label has more than twice an even share of the rows: "
+_BY_LABEL = "By balanced accuracy, since the largest label has more than twice an even share of the rows: "
 _LIKELIEST = 8
 """Bars of an answer where there are many labels."""
 

@@ -62,7 +62,8 @@ from mechanisms.rounding import rounded_up
 _HERE, _ADDRESS = "here", "address"
 _LEAVES = (
     "The demonstrations and the queries (your questions, and the texts of a test file) leave this machine for that "
-    "address; private rows do not. The key goes with each request, and is kept neither here nor in a file."
+    "address; rows of data sets that this ledger knows do not. The key goes with each request, and is kept neither "
+    "here nor in a file."
 )
 _BAD_KEY = "The key holds characters that no key has: type the key alone."
 _NO_PUBLIC = " Public text would be written by another model than the set's, and is left out."
@@ -154,8 +155,8 @@ _TEST_FILE = (
     "only, unless another reader answers."
 )
 _SHARED = (
-    "{count} of its {total} rows are left out: private data sets have them, where spaces, case and punctuation do not "
-    "count, and an accuracy has no noise. How many they are is for your eyes only."
+    "{count} of its {total} rows are left out: private data sets have them too (spaces, case and punctuation aside), "
+    "and an accuracy has no noise. This number is for your eyes only."
 )
 _NOTHING_LEFT = "Private data sets have every row of this file: bring rows that took no part."
 _MEASURE_AGAIN = (

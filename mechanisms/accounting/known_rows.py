@@ -132,8 +132,8 @@ class KnownRows:
         warnings = []
         if own and own.isdisjoint({data.content, data.said}):
             warnings.append(
-                f"What is read of the file differs from what was read before under the name '{data.name}'. It keeps "
-                "that name's ledger: people who were read before have already spent what it shows."
+                f"Texts or users of this file differ from those of earlier runs under the name '{data.name}'. What "
+                "those runs spent still counts."
             )
         if others:
             names = ", ".join(f"'{other}'" for other in others)

@@ -225,8 +225,8 @@ class PrivacyLedger:
         )
         if other := database.execute(query, (name, unit)).fetchone():
             raise BudgetRefused(
-                f"'{name}' has runs that protect {unit_in_words(other[0])}, which do not add up with runs that protect "
-                f"{unit_in_words(unit)}. Keep the unit; a name of its own is right only for other people's data."
+                f"'{name}' has runs that protect {unit_in_words(other[0])}, and runs that protect "
+                f"{unit_in_words(unit)} cannot be added. Keep the unit; use another name only for other people's data."
             )
 
     def forecast(self, name: str, unit: str, event: Composed, claimed: Claim) -> Usage:

@@ -1,4 +1,4 @@
-"""`answer`: private answers to questions about the rows of a file, paid for one by one."""
+"""`answer`: private answers to questions about the rows of a file, charged before the first."""
 
 from __future__ import annotations
 

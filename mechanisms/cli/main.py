@@ -26,7 +26,7 @@ COMMANDS = {
     "query": ("classify", "classify one text with a demo set"),
     "evaluate": ("classify", "accuracy on a file, beside zero-shot and public-only"),
     "score": ("classify", "a private accuracy of a set of demonstrations, on rows of a file"),
-    "answer": ("answer", "private answers to questions, paid for one by one"),
+    "answer": ("answer", "private answers to questions, charged before the first"),
     "audit": ("account", "many draws of one step on neighbours, against what it claims"),
     "ledger": ("ledger", "what data sets have spent, and their caps"),
     "models": ("ledger", "list the models that can be used here, or prepare one"),

@@ -194,14 +194,14 @@ def evaluate(
 
 # The verdict: one sentence on whether a set is better than the model alone, public text, prototypes or one label.
 #
-# A difference is stated only if its interval excludes zero. Rows that took part in the choice favour the chosen set
+# A difference is stated only if its interval excludes zero. Rows that took part in a run favour its set
 # (rates: research/docs/worth.md), so that the sentence on them says "ahead" instead of "better".
 
 Interval = tuple[float, float]
 
 _NAMING = "naming the largest label every time"
 _BETTER = "better than"
-_AHEAD = "ahead, on rows that may have taken part in the choice, of"
+_AHEAD = "ahead, on rows that may have taken part in the run, of"
 _OTHERS = {
     ZERO_SHOT: "the model alone",
     PUBLIC_ONLY: "public text",

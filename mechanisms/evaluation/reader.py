@@ -328,7 +328,7 @@ class RemoteReader:
         """One sentence on what is sent where, to be shown before the first request."""
         return (
             "The demonstrations and the queries (your questions, and the texts of a test file) leave this machine for "
-            f"{self.server.host}; private rows do not."
+            f"{self.server.host}; rows of data sets that this ledger knows do not."
         )
 
     def answers(

@@ -77,8 +77,8 @@ def _promise(made: DemoSet) -> Iterator[Fact]:
     yield Fact(
         "A guess is right",
         f"at most {guess}%",
-        "of the time whether the unit took part, for somebody who knows everything else and sees what is released, "
-        "apart from what is taken as public; 50% is chance",
+        "of the time, about whether the unit took part, by somebody who knows all else and sees the release; what is "
+        "taken as public is excepted; 50% is chance",
     )
     spent = cost_in_words(*held.spent_before) if held.spent_before[0] else "nothing"
     yield Fact("Spent before", spent, "on the same data set, in addition" if held.spent_before[0] else "")
@@ -169,7 +169,7 @@ _ANYWHERE = (
     "The values under “Taken as public” are not protected.",
     "The model's own training data is not protected.",
     "Nobody checked that the demonstrations are true, harmless or fair.",
-    "Runs under another name, by other people, on other machines or at another privacy unit are not included here.",
+    "Runs under another name, by other people or on other machines are not included here.",
     "A file cannot prove that its run took place, with unchanged software and on the intended rows.",
 )
 _ROWS = "A person with several rows is protected less: the promise is for one row."

@@ -125,8 +125,11 @@ class TokenReleased:
 
     @property
     def moved(self) -> bool:
-        """Whether the rows changed the token that the model expected: from released and public values alone."""
-        return self.values is not None and max(range(len(self.public)), key=self.public.__getitem__) != self.chosen
+        """Whether rows, or noise, put another token first than the model expected: from released and public values."""
+        first_decided, first_expected = (
+            None if each is None else max(range(len(each)), key=each.__getitem__) for each in (self.values, self.public)
+        )
+        return first_decided is not None and first_decided != first_expected
 
 
 @plain(frozen=True)

@@ -74,7 +74,7 @@ class RunView:
         writing: demonstrations in progress, oldest first.
         last: the one that was finished last.
         completed, refused, cut_off: events of whole demonstrations, in order.
-        tokens, moved: tokens released so far, and how many of them the rows changed.
+        tokens, moved: tokens released so far, and in how many rows or noise put another token first.
         budget: the ledger's state; None for a run that charges nothing.
         message: why a run failed, or what it waits for.
         waited: the share of what it waits for that has arrived, 0 to 1.

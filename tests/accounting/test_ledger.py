@@ -117,7 +117,7 @@ def test_one_data_set_has_one_unit(other):
     """Of two user columns each bounds its own people's rows: their runs say nothing of each other's."""
     ledger = PrivacyLedger()
     begin(ledger, unit="user:patient").charge("a", (Gaussian(4.0),))
-    with pytest.raises(BudgetRefused, match="column 'patient'.*do not add up"):
+    with pytest.raises(BudgetRefused, match="column 'patient'.*cannot be added"):
         begin(ledger, unit=other)
     assert ledger.snapshot("clinic", other).epsilon == 0
     begin(ledger, unit="user:patient")
@@ -145,7 +145,7 @@ def test_edited_and_renamed_files_are_recognised():
     ).finish()
     recognise = ledger.rows.recognise
     assert recognise(Fingerprint("clinic", "record", "d1", rows)) == []
-    assert "differs" in recognise(Fingerprint("clinic", "record", "d2", rows))[0]
+    assert "differ from" in recognise(Fingerprint("clinic", "record", "d2", rows))[0]
     assert "'clinic'" in recognise(Fingerprint("other", "record", "d1", rows))[0]
     cut = text_digests(["something else", "A  RASH "])
     assert "'clinic'" in recognise(Fingerprint("other", "record", "d3", cut))[0]
@@ -286,7 +286,7 @@ def test_a_run_that_charged_nothing_goes_on_only_at_the_unit_that_was_fixed_sinc
     ledger, key = PrivacyLedger(), new_key()
     begun(ledger, key).finish()
     ledger.begin(USERS, *PLANNED)
-    with pytest.raises(BudgetRefused, match="column 'patient'.*do not add up"):
+    with pytest.raises(BudgetRefused, match="column 'patient'.*cannot be added"):
         ledger.resume(ROWS, *PLANNED, planned(key))
     assert ledger.snapshot("clinic", ROWS.unit).runs == 0
     assert ledger.snapshot("clinic", USERS.unit).runs == 1

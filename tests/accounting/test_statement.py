@@ -91,7 +91,7 @@ def test_a_refused_run_leaves_no_line():
 def test_a_forecast_refuses_what_the_ledger_would_refuse():
     ledger, event = PrivacyLedger(), run_event()
     write(ledger, event, unit="user:patient")
-    with pytest.raises(BudgetRefused, match="do not add up"):
+    with pytest.raises(BudgetRefused, match="cannot be added"):
         ledger.forecast("clinic", "record", event, claim(event, DELTA))
     assert ledger.forecast("clinic", "user:patient", event, claim(event, DELTA)).allowed
 

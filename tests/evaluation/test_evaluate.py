@@ -164,7 +164,7 @@ interval = st.tuples(st.floats(-1, 1), st.floats(-1, 1)).map(sorted).map(tuple)
 def test_nothing_is_praised_whose_interval_holds_zero(alone, public, majority, held_out):
     """Rows that may have chosen the set say less."""
     said = verdict_of_score(replace(score(alone, public), held_out=held_out), False, majority).split(";")
-    words = "better than" if held_out else "ahead, on rows that may have taken part in the choice, of"
+    words = "better than" if held_out else "ahead, on rows that may have taken part in the run, of"
     praise = next((each for each in said if words in each), "")
     assert held_out or not any("better than" in each for each in said)
     for name, low in (("the model alone", alone[0]), ("public text", public[0]), ("naming", 0.65 - majority)):

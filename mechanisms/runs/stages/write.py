@@ -102,17 +102,18 @@ class Write(PlannedStage):
         plan = self.plan
         label = plan.smallest
         smallest, expected = plan.sizes[label], plan.sampling.expected_sample
+        who = "users" if plan.by_user else "rows"
         if expected > plan.role(self.name) * smallest:
             yield (
-                f"'{label}' has {smallest} units, fewer than the {expected} that a sample expects: all of them join "
-                "each time. A smaller M leaves less noise to add."
+                f"'{label}' has {smallest} {who}, fewer than the {expected} of a sample (M): all of them join each "
+                "time. With a smaller M less noise is added."
             )
         signal = plan.signal_to_noise
         if signal is not None and signal < FAINT:
             times = FAINT / signal
             yield (
-                f"A token's signal is {signal:.2g} times its noise: {smallest} units a label decide few tokens. About "
-                f"{_rounded(smallest * times):,.0f} units a label, or epsilon {_rounded(plan.spec.epsilon * times):g}, "
+                f"A token's signal is {signal:.2g} times its noise: {smallest} {who} a label decide few tokens. About "
+                f"{_rounded(smallest * times):,.0f} {who} a label, or epsilon {_rounded(plan.spec.epsilon * times):g}, "
                 "would let them decide."
             )
 

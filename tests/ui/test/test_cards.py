@@ -41,8 +41,8 @@ def test_the_measured_prior_is_the_headline_where_all_arms_have_one():
     shown = accuracies([scorecard(PUBLIC_ONLY, Accuracy(8, 10)), scorecard(PRIVATE, Accuracy(9, 10))])
     assert bars(shown) == [0.8, 0.9, 0.5]  # the last is what naming one of two equally common labels finds
     *arms, naming = arms_of(shown)
-    assert "commonest label" in naming
-    assert all("measured prior" in each and "calibrated 70%" in each and "raw 30%" in each for each in arms)
+    assert "largest label" in naming
+    assert all("measured correction" in each and "calibrated 70%" in each and "raw 30%" in each for each in arms)
     assert "90%  (59% to 99%)" in arms[1]
 
 
@@ -70,11 +70,11 @@ def test_an_answer_is_the_one_that_the_set_is_read_with():
     plain = replace(read, corrected=None)
     own, zero = (answers(("News", "Sport"), [(name, each)]) for name, each in ((PRIVATE, read), (ZERO_SHOT, plain)))
     assert bars(own) == [0.2, 0.8]
-    assert "measured prior" in text_of(own)
+    assert "measured correction" in text_of(own)
     assert "empty queries: News (60%)" in text_of(own)
     assert "Without calibration: News (90%)" in text_of(own)
     assert bars(zero) == [0.6, 0.4]
-    assert "measured prior" not in text_of(zero)
+    assert "measured correction" not in text_of(zero)
 
 
 def skewed(found: int) -> Scorecard:
@@ -84,7 +84,7 @@ def skewed(found: int) -> Scorecard:
 
 def test_a_set_that_names_one_label_every_time_is_not_praised():
     shown = accuracies([skewed(90)], labels=("News", "Sport"))
-    assert "no more labels than naming the commonest one" in text_of(shown)
+    assert "no more labels than naming the largest label" in text_of(shown)
     assert "balanced 50%" in text_of(shown)
     assert "0 of 10" in text_of(shown)
     better = Scorecard(PRIVATE, Accuracy(95, 100), None, None, np.array([[88, 2], [3, 7]]))
