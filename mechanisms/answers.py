@@ -74,7 +74,7 @@ class AnswerRequest:
         target: epsilon and delta of all answers together.
         queries: Q, answers that every unit can take part in; with Poisson samples the answers in all.
         labels: public label set, in order; empty for open answers.
-        threshold: the least similarity with which a unit takes part, and pays; a question may set its own.
+        threshold: the least similarity with which a unit takes part, and pays; a later session may choose another.
         shards, neighbours: S groups of units, which answer separately, and the number of examples of each.
         rate: probability that a unit is drawn for a question; for Poisson samples only.
         max_record_tokens, max_query_tokens, answer_tokens: public caps on an example's text, on its open answer and the
@@ -560,20 +560,16 @@ class AnswerSession:
     _paid: IndividualFilter
     _randomness: Randomness
 
-    def ask(self, text: str, threshold: float | None = None) -> AnswerReleased:
+    def ask(self, text: str) -> AnswerReleased:
         """Answer one public question. Every unit that takes part is charged, on disk, before the shards answer.
 
-        `threshold` is the least similarity of these units, by default the request's. A UsageError where the question is
-        empty or the threshold no cosine similarity; with Poisson samples a BudgetRefused once all answers are given.
+        A UsageError where the question is empty; with Poisson samples a BudgetRefused once all answers are given.
         """
         request = self.opened.request
-        threshold = request.threshold if threshold is None else threshold
         if not text.strip():
             raise UsageError("The question is empty: write one.")
-        if not -1 <= threshold <= 1:
-            raise UsageError("The threshold is a cosine similarity: choose one between -1 and 1.")
         sampled = request.retrieval is Retrieval.POISSON
-        examples = self._sampled() if sampled else self._nearest(text, threshold)
+        examples = self._sampled() if sampled else self._nearest(text)
         shards = self._respondent.answer(examples, text)
         release = request.mechanism.release(shards.histogram, self._randomness)
         answer, abstained = shards.zero_shot, None
@@ -595,19 +591,19 @@ class AnswerSession:
             votes=None if release.scores is None else tuple(release.scores.tolist()),
             keywords=keywords,
             abstained=abstained,
-            threshold=None if sampled else threshold,
+            threshold=None if sampled else request.threshold,
             rho=request.rho,
             delta=request.mechanism.delta,
             asked=self._paid.asked,
             queries=request.queries,
         )
 
-    def _nearest(self, text: str, threshold: float) -> list[list[Record]]:
+    def _nearest(self, text: str) -> list[list[Record]]:
         """Charge every active unit at or above the threshold; each shard's nearest records among these units."""
         units, request = self._units, self.opened.request
         [query] = self._embedder.embed([text])
         by_unit, by_record = units.similarities(query)
-        near = np.nonzero(by_unit >= threshold)[0]
+        near = np.nonzero(by_unit >= request.threshold)[0]
         payers = near[self._paid.charge(units.digests[unit] for unit in near)]
         rows = nearest_by_shard(by_unit, units.shard, payers, request.shards, request.neighbours)
         return [units.examples(row, by_record) for row in rows]

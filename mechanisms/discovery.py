@@ -76,11 +76,6 @@ def parameter(
     return field(default=default, metadata=described | {"before": before})
 
 
-def switch(default: bool, *, label: str, help: str, citation: str) -> Any:
-    """A dataclass field for a choice of yes or no."""
-    return parameter(default, label=label, help=help, low=0, high=1, citation=citation)
-
-
 def parameters(config: Any) -> Iterator[Parameter]:
     """The described parameters of a mechanism or a transform (class or instance)."""
     for each in fields(config):

@@ -67,7 +67,7 @@ def test_terms_tell_reservations_apart():
     ]
     terms = [each.terms() for each in requests]
     assert all(one != other for one, other in itertools.combinations(terms, 2))
-    assert make(threshold=0.9).terms() == terms[0]  # a question may set its own
+    assert make(threshold=0.9).terms() == terms[0]  # a later session may choose another
 
 
 @pytest.mark.slow
@@ -383,11 +383,10 @@ def test_exact_match_ignores_case_articles_punctuation_and_spaces():
     assert not exact_match("Tower", "Eiffel Tower")
 
 
-@pytest.mark.parametrize(("text", "threshold", "word"), [(" ", None, "empty"), ("p", 2.0, "cosine")])
-def test_bad_questions_cost_nothing(text, threshold, word):
+def test_an_empty_question_costs_nothing():
     answering = session([Record("p q", "a")])
-    with pytest.raises(UsageError, match=word):
-        answering.ask(text, threshold)
+    with pytest.raises(UsageError, match="empty"):
+        answering.ask(" ")
     assert payments(answering.opened.name) == {}
 
 

@@ -275,7 +275,7 @@ class Pace:
     def done(self, view: RunView) -> float:
         """The share of the run that is done, 0 to 1: of its forecast, where there is one."""
         if not self.foreseen or view.stage not in self.forecast:
-            return view.progress if view.phase != "waiting" else 0.0
+            return view.progress
         stages = list(self.forecast)
         past = sum(self.forecast[each] for each in stages[: stages.index(view.stage)])
         return (past + view.within * self.forecast[view.stage]) / self.foreseen

@@ -139,7 +139,7 @@ def reads(demo_set: DemoSet, reader: RemoteReader, arms: tuple[Arm, ...]) -> lis
 
 def bundled_rows_for(labels: Collection[str]) -> Path | None:
     """The bundled test file with exactly these labels, if there is one."""
-    found = (each.test for each in EXAMPLES if each.test and _labels(each.test, each.mapping.label) == set(labels))
+    found = (each.test for each in EXAMPLES if _labels(each.test, each.mapping.label) == set(labels))
     return next(found, None)
 
 

@@ -17,7 +17,6 @@ from mechanisms.accounting import (
     claim,
     fingerprint,
     rows_among,
-    share_any,
 )
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.files import keyed_digest, secret_key
@@ -43,17 +42,13 @@ WHETHER_VERBATIM = "whether a text of the set stands in its rows word for word"
 LABEL_WEIGHTS = "label sizes stated with the set, which weigh the labels"
 
 
-def owners_of(test: Fingerprint, ledger: PrivacyLedger, own: Fingerprint | None = None) -> list[str]:
+def owners_of(test: Fingerprint, ledger: PrivacyLedger) -> list[str]:
     """Names of the private data sets that share rows with a whole test file; private.
 
     An accuracy has no noise, so that one row changes it. If a row belongs to a private data set, the figures are for
-    the curator alone, and no document with them may be marked private. `own` is a further data set to compare with,
-    which the ledger may not know.
+    the curator alone, and no document with them may be marked private.
     """
-    names = ledger.rows.names_that_share(test.rows)
-    if own is not None and share_any(test.rows, own.rows):
-        names = list(dict.fromkeys([*names, own.name]))
-    return names
+    return ledger.rows.names_that_share(test.rows)
 
 
 def shared_rows(test: Dataset, ledger: PrivacyLedger, own: Fingerprint | None = None) -> list[bool]:

@@ -230,18 +230,15 @@ def verdict_of_score(score: Score, without: bool, majority: float | None) -> str
     return _sentence(own, gains, score.arms[own].interval, majority, _BETTER if score.held_out else _AHEAD)
 
 
-def verdict_of_cards(cards: Sequence[Scorecard], public: bool = False) -> str:
+def verdict_of_cards(cards: Sequence[Scorecard]) -> str:
     """The verdict on the last card's set from a test file, with all arms under the same kind of correction.
 
     By balanced accuracy if the commonest label has more than twice an even share of the rows.
-
-    Args:
-        public: the set is the public-only one of its run, and is not compared with itself.
     """
     *others, own = cards
     figures = [headline(card, cards) for card in cards]
     gains = {card.name: gain(figures[-1], each) for card, each in zip(others, figures, strict=False)}
-    name = ZERO_SHOT if own.name == ZERO_SHOT else PUBLIC_ONLY if public else DEMONSTRATIONS
+    name = ZERO_SHOT if own.name == ZERO_SHOT else DEMONSTRATIONS
     gains.pop(name, None)
     return _sentence(name, gains, figures[-1].interval, naming_largest(cards))
 

@@ -64,10 +64,8 @@ class Speed:
         return work.read * self.position + work.written * self.token + work.embedded * self.text
 
 
-def measure(
-    model: LanguageModel, embedder: Embedder | None = None, clock: Callable[[], float] = time.perf_counter
-) -> Speed:
-    """Measure the models on public text, in a few seconds."""
+def measure(model: LanguageModel, clock: Callable[[], float] = time.perf_counter) -> Speed:
+    """Measure a language model on public text, in a few seconds."""
     words = (model.encode("the model is measured on public text ") * _LENGTH)[:_LENGTH]
     # The first pass of a shape takes memory, and an engine may look whether rows are computed alike in it.
     model.open([], [words] * _ROWS, _LENGTH, _STEPS).advance([words[0]] * _ROWS)
@@ -78,16 +76,15 @@ def measure(
         session.advance([words[0]] * _ROWS)
         _ = session.logits().max()
     written = clock()
-    speed = Speed((read - started) / (_ROWS * _LENGTH), (written - read) / (_ROWS * _STEPS))
-    return speed if embedder is None else replace(speed, text=measure_embedder(embedder, clock))
+    return Speed((read - started) / (_ROWS * _LENGTH), (written - read) / (_ROWS * _STEPS))
 
 
-def measure_embedder(embedder: Embedder, clock: Callable[[], float] = time.perf_counter) -> float:
+def measure_embedder(embedder: Embedder) -> float:
     """Seconds in which the embedding model reads a text, measured on public ones."""
     embedder.embed(["public text"])
-    begun = clock()
+    begun = time.perf_counter()
     embedder.embed(["a public text of usual length, as people write them " * 2] * 4)
-    return (clock() - begun) / 4
+    return (time.perf_counter() - begun) / 4
 
 
 @dataclass(frozen=True)

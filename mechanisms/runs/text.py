@@ -164,7 +164,7 @@ def cleaned(text: str, asked: Asked, label: str, labels: Sequence[str], gate: Ga
         or _OFFERS.search(kept)
         or _repeats_itself(kept)
         or _unbalanced(kept)
-        or any(each == "\ufffd" or unicodedata.category(each) == "Cc" for each in kept)
+        or any(unicodedata.category(each) == "Cc" for each in kept)
         or _mostly_signs(kept, 0.7)  # tables, codes and rows of emoji
         or gate.reason(kept) is not None
     )

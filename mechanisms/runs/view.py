@@ -76,8 +76,7 @@ class RunView:
         completed, refused, cut_off: events of whole demonstrations, in order.
         tokens, moved: tokens released so far, and in how many rows or noise put another token first.
         budget: the ledger's state; None for a run that charges nothing.
-        message: why a run failed, or what it waits for.
-        waited: the share of what it waits for that has arrived, 0 to 1.
+        message: why a run failed.
     """
 
     phase: Literal["idle", "waiting", "running", "completed", "stopped", "failed"] = "idle"
@@ -97,7 +96,6 @@ class RunView:
     moved: int = 0
     budget: BudgetSnapshot | None = None
     message: str = ""
-    waited: float = 0.0
 
     @property
     def shown(self) -> Writing | None:
@@ -124,9 +122,9 @@ class RunView:
 
     @property
     def progress(self) -> float:
-        """Progress of the run, 0 to 1: stages, and within the one that writes its tokens; before, what it waits for."""
-        if self.phase in ("completed", "waiting"):
-            return 1.0 if self.phase == "completed" else self.waited
+        """Progress of the run, 0 to 1: stages, and within the one that writes its tokens."""
+        if self.phase == "completed":
+            return 1.0
         if self.stage not in self.stages:
             return 0.0
         return (self.stages.index(self.stage) + self.within) / len(self.stages)

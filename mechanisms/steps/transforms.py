@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from scipy.special import log_softmax, softmax
 
-from mechanisms.discovery import parameter, pick, switch, validate
+from mechanisms.discovery import parameter, pick, validate
 from mechanisms.errors import UsageError
 from mechanisms.noise import Floats, Integers
 from mechanisms.steps.distributions import TokenDistributions
@@ -73,10 +73,12 @@ class PlausibleTokenAmplification(Transform):
         high=1.0,
         citation="Yamasaki et al. 2025, variant PA2",
     )
-    base: bool = switch(
+    base: bool = parameter(
         True,
         label="Base probability",
         help="Multiply by the probability that the tokens so far give without any prompt.",
+        low=0,
+        high=1,
         citation="Yamasaki et al. 2025, variant PA3 without",
     )
 
