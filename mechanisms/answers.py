@@ -285,7 +285,6 @@ class AnswerReleased:
         queries: answers that every unit can pay for, of which `asked` were given under this reservation.
     """
 
-    query: str
     answer: str
     zero_shot: str
     labels: tuple[str, ...]
@@ -584,7 +583,6 @@ class AnswerSession:
         else:
             answer = request.labels[release.chosen[0]]
         return AnswerReleased(
-            query=text,
             answer=answer,
             zero_shot=shards.zero_shot,
             labels=request.labels,

@@ -17,6 +17,7 @@ from mechanisms.steps import TokenDistributions, adadpsyn, mechanism_names
 from mechanisms.steps.adadpsyn import AdaDPSyn
 from mechanisms.steps.distributions import GRID, to_lattice
 from mechanisms.steps.gaussian import GaussianMechanism
+from tests.steps.inputs import distance
 
 pytestmark = pytest.mark.slow
 
@@ -120,12 +121,12 @@ def test_two_units_in_a_unit_row_cost_more_than_a_sensitivity_of_one_claims():
     rows = np.array([[50.0, 0.0]]), np.array([[0.0, 50.0]])
     shared, single = (TokenDistributions(r, np.ones(1, dtype=bool), np.zeros(2), 1, unit_rows=True) for r in rows)
     honest, claimed = calibrated(GaussianMechanism(), 4.4)
-    distance = honest.sensitivity(True).norm.distance(honest.aggregate(shared), honest.aggregate(single)) / GRID
-    assert distance == pytest.approx(math.sqrt(2))
-    actual = gaussian_epsilon(distance, honest.noise_multiplier)
+    apart = distance(honest, shared, single) / GRID
+    assert apart == pytest.approx(math.sqrt(2))
+    actual = gaussian_epsilon(apart, honest.noise_multiplier)
     assert actual == pytest.approx(6.6, abs=0.1)
     assert actual > claimed.epsilon
-    with_sqrt_two = gaussian_epsilon(distance, honest.sensitivity(False).bound * honest.noise_multiplier)
+    with_sqrt_two = gaussian_epsilon(apart, honest.sensitivity(False).bound * honest.noise_multiplier)
     assert with_sqrt_two == pytest.approx(claimed.epsilon, abs=1e-3)  # the step of `gaussian_epsilon`
 
 

@@ -13,7 +13,7 @@ from mechanisms.accounting import PrivacyTarget, claim
 from mechanisms.noise import SeededRandomness
 from mechanisms.sampling import SamplingPlan
 from tests.conftest import ROOT
-from tests.steps.inputs import CANDIDATES, neighbours
+from tests.steps.inputs import CANDIDATES, distance, neighbours
 
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
@@ -45,8 +45,7 @@ def test_no_unit_moves_it_further_than_claimed(worked, unit_rows):
 
     @given(neighbours(unit_rows))
     def holds(pair):
-        sensitivity = mechanism.sensitivity(unit_rows)
-        assert sensitivity.norm.distance(*(mechanism.aggregate(each) for each in pair)) <= sensitivity.on_lattice
+        assert distance(mechanism, *pair) <= mechanism.sensitivity(unit_rows).on_lattice
         assert all(0 <= mechanism.step(each, SeededRandomness(1)).index < CANDIDATES for each in pair)
 
     holds()

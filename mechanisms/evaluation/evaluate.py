@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms import confidence
-from mechanisms.accounting import BudgetSnapshot, Claim, PrivacyLedger, PrivacyTarget, claim
+from mechanisms.accounting import Claim, PrivacyLedger, PrivacyTarget, claim
 from mechanisms.data.sizes import charged, units_of
 from mechanisms.demos.demo_set import DEMONSTRATIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, DemoSet, Score
 from mechanisms.errors import UsageError
@@ -369,7 +369,7 @@ class PrototypesRequest:
         Raises:
             AccountingError: no noise meets it.
         """
-        return Prototypes.costing(self.target, by_user=False, alternatives=self.labels)
+        return Prototypes.costing(self.target, self.labels)
 
     @property
     def event(self) -> Composed:
@@ -389,16 +389,12 @@ class ClassPrototypes:
         labels: one for each direction.
         directions: noisy class means of embeddings, normalised to unit length, shape (labels, dimensions).
         claim, event: the cost.
-        before: the data set's spending before.
-        private: False if an observer could predict the noise.
     """
 
     labels: tuple[str, ...]
     directions: Floats
     claim: Claim
     event: Composed
-    before: BudgetSnapshot
-    private: bool
 
     def covers(self, labels: Sequence[str]) -> bool:
         return set(labels) <= set(self.labels)
@@ -430,7 +426,7 @@ def release_prototypes(
     """
     randomness = randomness or SecureRandomness()
     event, claimed = request.event, request.claim()
-    with charged(dataset, "class prototypes", event, claimed, ledger, randomness) as before:
+    with charged(dataset, "class prototypes", event, claimed, ledger, randomness):
         texts, places = one_record_each(dataset)
         vectors = np.zeros((len(texts), embedder.dimensions))
         yield Progress(0, len(texts))
@@ -439,4 +435,4 @@ def release_prototypes(
             vectors[start : start + len(some)] = some
             yield Progress(start + len(some), len(texts))
         directions = request.tally.release(Prototypes.contributions(places, vectors), randomness)
-        yield ClassPrototypes(dataset.labels, directions, claimed, event, before, randomness.private)
+        yield ClassPrototypes(dataset.labels, directions, claimed, event)

@@ -27,8 +27,6 @@ class Keywords(QueryMechanism):
     """
 
     name: ClassVar[str] = "keywords"
-    title: ClassVar[str] = "Keywords on which shards agree"
-    citation: ClassVar[str] = "Wu et al. 2024; Koskela et al. 2025, algorithms 2 and 3"
     open_answers: ClassVar[bool] = True
     may_fail: ClassVar[bool] = True
 

@@ -19,8 +19,6 @@ class KnnVotes(QueryMechanism):
     """Every shard casts one vote for a label; `h + N(0, noise^2)` is released whole, and its largest entry answers."""
 
     name: ClassVar[str] = "knn-votes"
-    title: ClassVar[str] = "Noisy votes of shards"
-    citation: ClassVar[str] = "Koskela et al. 2025, appendix C.1"
 
     noise: float = parameter(
         4.0,

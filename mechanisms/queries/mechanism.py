@@ -37,8 +37,6 @@ class QueryMechanism(Protocol):
     """
 
     name: ClassVar[str]
-    title: ClassVar[str]
-    citation: ClassVar[str]
     open_answers: ClassVar[bool] = False
     """A shard answers with a set of words, not with one label of a public set."""
     may_fail: ClassVar[bool] = False

@@ -218,7 +218,7 @@ def score_set(
     names, prototypes = [*arms], None
     if prototypes_epsilon is not None:  # from the units that do not score
         target = PrivacyTarget(prototypes_epsilon, spec.delta)
-        prototypes = Prototypes.costing(target, dataset.by_user, len(dataset.labels))
+        prototypes = Prototypes.costing(target, len(dataset.labels))
     tally = ScoreTally(spec.epsilon, dataset.by_user, scored.weighing is Weighing.LABELS)
     # Scorers and the others are disjoint, so that the larger list counts.
     lists: list[tuple[str, tuple[PrivacyEvent, ...]]] = [(SCORE, (tally.event,))]

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, ClassVar, Protocol, Self
 
-import numpy as np
-
 from mechanisms.accounting import PrivacyTarget, calibrate_noise
 from mechanisms.discovery import defined, parameters, pick
 from mechanisms.errors import UsageError
@@ -25,13 +23,6 @@ class Norm(Enum):
     L2 = "l2"
     RANGE = "range"
     """Largest less smallest entry of the difference: what bounds how far a selection's threshold moves."""
-
-    def distance(self, one: Integers, other: Integers) -> float:
-        """The distance, in the aggregates' own units."""
-        difference = (one - other).astype(np.float64)
-        if self is Norm.RANGE:
-            return float(np.ptp(difference))
-        return float(np.linalg.norm(difference, 1 if self is Norm.L1 else 2))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mechanisms.accounting import PrivacyTarget
 from mechanisms.tallies.tally import LATTICE, Histogram
 
 
@@ -17,11 +16,6 @@ class LabelBias(Histogram):
     """
 
     name: ClassVar[str] = "prior"
-    title: ClassVar[str] = "Label preferences of the model"
-
-    @classmethod
-    def costing(cls, target: PrivacyTarget, by_user: bool, alternatives: int) -> LabelBias:
-        return cls(target.epsilon)
 
     @property
     def steps(self) -> int:

@@ -20,7 +20,6 @@ class Openings(WholeVotes):
     """
 
     name: ClassVar[str] = "openings"
-    title: ClassVar[str] = "How texts begin"
 
 
 class Beginnings:

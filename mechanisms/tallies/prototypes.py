@@ -21,7 +21,6 @@ class Prototypes(Tally):
     """A unit adds its embedding, of L2 norm at most 1, to its label's row; each entry gets N(0, noise_multiplier^2)."""
 
     name: ClassVar[str] = "prototypes"
-    title: ClassVar[str] = "Mean embeddings of the labels"
 
     noise_multiplier: float
     labels: int
@@ -30,10 +29,14 @@ class Prototypes(Tally):
         Gaussian(self.noise_multiplier)
 
     @classmethod
-    def costing(cls, target: PrivacyTarget, by_user: bool, alternatives: int) -> Prototypes:
-        """The alternatives are labels."""
+    def costing(cls, target: PrivacyTarget, labels: int) -> Prototypes:
+        """The one with the least noise whose release costs a unit at most the target.
+
+        Raises:
+            AccountingError: no noise meets it.
+        """
         noise = calibrate_noise(lambda noise: Composed("dataset", (("all", (Gaussian(noise),)),)), target)
-        return cls(noise, alternatives)
+        return cls(noise, labels)
 
     @staticmethod
     def contributions(labels: Integers, vectors: Floats) -> Floats:

@@ -41,7 +41,6 @@ class Score(WholeVotes):
     """
 
     name: ClassVar[str] = "score"
-    title: ClassVar[str] = "Right and wrong answers under several arms"
 
     weighted: bool = False
 

@@ -7,11 +7,10 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from mechanisms.accounting import PrivacyTarget
 from mechanisms.errors import UsageError
 from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.privacy_events import Laplace, PrivacyEvent, Pure
@@ -46,16 +45,6 @@ class Tally(Protocol):
     """
 
     name: ClassVar[str]
-    title: ClassVar[str]
-
-    @classmethod
-    def costing(cls, target: PrivacyTarget, by_user: bool, alternatives: int) -> Self:
-        """The tally of so many alternatives with the least noise whose one release costs a unit at most the target.
-
-        Raises:
-            UsageError: epsilon is out of range.
-            AccountingError: no noise meets the target.
-        """
 
     @property
     def event(self) -> PrivacyEvent:
@@ -143,10 +132,6 @@ class WholeVotes(Histogram):
     """A histogram of whole votes: a one-hot vector a row, or none; the mean of its rows' vectors a user."""
 
     by_user: bool
-
-    @classmethod
-    def costing(cls, target: PrivacyTarget, by_user: bool, alternatives: int) -> Self:
-        return cls(target.epsilon, by_user)
 
     @property
     def steps(self) -> int:

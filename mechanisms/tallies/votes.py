@@ -13,7 +13,6 @@ class Votes(WholeVotes):
     """A one-hot vector a record; the mean of one-hot vectors a user. The whole noisy ballot is released."""
 
     name: ClassVar[str] = "votes"
-    title: ClassVar[str] = "Votes on drafts"
 
 
 TALLY = Votes

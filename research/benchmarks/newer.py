@@ -122,7 +122,7 @@ class Embedded:
         return request, ask(request.calibrated(), data, self.questions, self.embedder, None)[0]
 
     def prototypes(self, epsilon: float) -> NDArray[Any]:
-        tally = Prototypes.costing(PrivacyTarget(epsilon, DELTA), by_user=False, alternatives=len(self.task.labels))
+        tally = Prototypes.costing(PrivacyTarget(epsilon, DELTA), len(self.task.labels))
         cast = Prototypes.contributions(self.labels, self.vectors.astype(np.float64))
         found = nearest_prototype(self.questions, tally.release(cast, SecureRandomness()), self.embedder)
         return np.asarray(found == self.truths)

@@ -154,7 +154,7 @@ class Bench:
     def prototypes(self, epsilon: float) -> float:
         """Accuracy of noisy class means of embeddings, without any language model."""
         places = np.array([self.labels.index(label) for label in self.vector_labels])
-        tally = Prototypes.costing(PrivacyTarget(epsilon, DELTA), by_user=False, alternatives=len(self.labels))
+        tally = Prototypes.costing(PrivacyTarget(epsilon, DELTA), len(self.labels))
         vectors = self.vectors.astype(np.float64)
         means = tally.release(Prototypes.contributions(places, vectors), SecureRandomness())
         found = nearest_prototype([each.text for each in self.test], means, self.embedder)

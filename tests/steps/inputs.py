@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from mechanisms.noise import Randomness
 from mechanisms.sampling import SamplingPlan
 from mechanisms.steps import TokenDistributions, TokenMechanism, TokenRelease
+from mechanisms.steps.mechanism import Norm
 
 CANDIDATES = 5
 FALSE_ALARM = 1e-9
@@ -48,6 +49,13 @@ def a_step(logits, public=None, unit_rows=True, occupied=None, expected=None) ->
     public = np.zeros(logits.shape[1]) if public is None else np.asarray(public, dtype=float)
     occupied = np.ones(len(logits), dtype=bool) if occupied is None else np.asarray(occupied)
     return TokenDistributions(logits, occupied, public, expected or len(logits), unit_rows, base=public[::-1].copy())
+
+
+def distance(mechanism: TokenMechanism, one: TokenDistributions, other: TokenDistributions) -> float:
+    """Between their aggregates, in lattice points, as the mechanism's proof measures it."""
+    apart = (mechanism.aggregate(one) - mechanism.aggregate(other)).astype(np.float64)
+    norm = mechanism.sensitivity(one.unit_rows).norm
+    return float(np.ptp(apart) if norm is Norm.RANGE else np.linalg.norm(apart, 1 if norm is Norm.L1 else 2))
 
 
 def first_release(mechanism: TokenMechanism, step: TokenDistributions, randomness: Randomness) -> TokenRelease:

@@ -15,7 +15,7 @@ from mechanisms.discovery import defined
 from mechanisms.errors import StudioError
 from mechanisms.noise import SecureRandomness, SeededRandomness
 from mechanisms.privacy_events import Composed
-from mechanisms.tallies import Score
+from mechanisms.tallies import Prototypes, Score
 from mechanisms.tallies import tally as histogram
 from mechanisms.tallies.tally import LATTICE, Tally, mean_contribution, within_one
 from tests.replay.contract import replay, replayed
@@ -64,10 +64,14 @@ WITH_WEIGHTS = [*ALL, pytest.param(WEIGHED, False, id="score-weighed records")]
 
 
 @functools.cache
-def made(name: str, by_user: bool) -> Tally:
+def made(name: str, by_user: bool, epsilon: float = TARGET.epsilon) -> Tally:
+    """The tally whose release costs epsilon."""
     if name == WEIGHED:
-        return Score(TARGET.epsilon, by_user, weighted=True)
-    return TALLIES[name].costing(TARGET, by_user, LABELS)
+        return Score(epsilon, by_user, weighted=True)
+    if name == "prototypes":
+        return Prototypes.costing(PrivacyTarget(epsilon, TARGET.delta), LABELS)
+    tally = TALLIES[name]
+    return tally(epsilon, by_user) if issubclass(tally, histogram.WholeVotes) else tally(epsilon)
 
 
 def share(tally: Tally, rows: np.ndarray) -> float:
@@ -166,4 +170,4 @@ def test_an_epsilon_without_meaning_is_refused(name, by_user, wrong):
     if name == "prototypes" and wrong == 101.0:
         return
     with pytest.raises(StudioError):
-        TALLIES[name].costing(PrivacyTarget(wrong, 1e-5), by_user, LABELS)
+        made(name, by_user, wrong)
