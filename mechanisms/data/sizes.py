@@ -144,10 +144,6 @@ class MeasuredSizes:
     failure: float
     content: str
 
-    @property
-    def cost(self) -> dict[str, float]:
-        return {"epsilon": self.epsilon, "failure": self.failure}
-
 
 def check_epsilon(epsilon: float) -> None:
     if not (math.isfinite(epsilon) and epsilon >= SMALLEST_EPSILON):
@@ -187,12 +183,6 @@ def measure_sizes(
 
 # The cost of a run planned on measured sizes: the measurement is the first event of every list. The run is chosen in
 # view of the sizes, so that their epsilon is added to its own (basic composition).
-
-
-def check_counted_here(measured: MeasuredSizes | None, content: str) -> None:
-    """Refuse sizes of another data set than the one with this keyed digest; None where sizes are declared public."""
-    if measured is not None and measured.content != content:
-        raise UsageError("The label sizes were measured on another file: measure this file's.")
 
 
 def left_after_counts(epsilon: float, measured: MeasuredSizes | None) -> float:

@@ -345,10 +345,6 @@ class DemoSet:
         label, total = max(self.labels, key=lambda each: counted[each]), sum(counted.values())
         return (label, counted[label] / total) if total > 0 else None
 
-    def with_spent_before(self, epsilon: float, delta: float) -> DemoSet:
-        """The same set, with what its data set had spent before its run."""
-        return replace(self, certificate=replace(self.certificate, spent_before=(epsilon, delta)))
-
     def with_disclosures(self, disclosures: tuple[str, ...]) -> DemoSet:
         """The set with further marks, of disclosures since it was written: which set is exported may depend on them.
 

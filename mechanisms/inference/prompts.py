@@ -132,10 +132,9 @@ class ShardPrompt:
         self._model = model
         self._caps = max_text_tokens, max_label_tokens
         self._query = QueryPrompt(model, template, (), max_query_tokens)
-        self._head = model.encode(f"{template.text}:")
         self._middle = model.encode(f"\n{template.label}:")
         self._gap = model.encode("\n\n")
-        fixed = len(self._head) + len(self._middle) + len(self._gap)
+        fixed = len(self._query.head) + len(self._middle) + len(self._gap)
         self.prefix = self._query.prefix
         self.public_length = self._query.length
         self.length = examples * (fixed + sum(self._caps)) + self.public_length
@@ -147,7 +146,7 @@ class ShardPrompt:
                 first_tokens(self._model, part, cap)
                 for part, cap in zip((example.text, example.label), self._caps, strict=True)
             )
-            tokens += [*self._head, *text, *self._middle, *label, *self._gap]
+            tokens += [*self._query.head, *text, *self._middle, *label, *self._gap]
         return tokens + self._query.row(query)
 
     def label(self, label: str) -> list[int]:

@@ -20,7 +20,6 @@ from mechanisms.data.sizes import (
     WHETHER_MET,
     WHETHER_SHOWN,
     MeasuredSizes,
-    check_counted_here,
     claim_with_counts,
     left_after_counts,
     with_counts,
@@ -84,7 +83,8 @@ class Plan:
             raise UsageError(f"There is no label '{foreign[0]}' to name: name labels of the label set.")
         if len(self.labels) < 2 and set(self.spec.shares or ()) - {WRITE, "openings", "vote"}:
             raise UsageError("With a single label there is nothing to classify: leave out 'calibrate' and 'score'.")
-        check_counted_here(self.measured, self.content)
+        if self.measured and self.measured.content != self.content:
+            raise UsageError("The label sizes were measured on another file: measure this file's.")
         left_after_counts(self.spec.epsilon, self.measured)
 
     @property
@@ -243,10 +243,10 @@ class Plan:
         return str(self.spec.scheme if self.alone else self.spec.split)
 
     def parameters(self) -> dict[str, Any]:
-        spec, writes = self.spec, WRITE in self.stages
+        spec, writes, counted = self.spec, WRITE in self.stages, self.measured
         shared = {
             "sizes": {label: self.sizes[label] for label in self.labels},
-            **({"measured": self.measured.cost} if self.measured else {}),
+            **({"measured": {"epsilon": counted.epsilon, "failure": counted.failure}} if counted else {}),
             **spec.certified(Group.TASK, Group.PRIVACY, Group.CAPS),
             **({"max_unit_records": spec.max_unit_records} if self.by_user else {}),
         }

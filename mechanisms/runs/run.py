@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
@@ -111,7 +112,8 @@ def run(
             ledger.rows.mark(data, mark)
         begun = begun.with_disclosures(_disclosures(data, plan, ledger))
         if entry:
-            begun = begun.with_spent_before(entry.before.epsilon, entry.before.delta)
+            spent = entry.before.epsilon, entry.before.delta
+            begun = replace(begun, certificate=replace(begun.certificate, spent_before=spent))
         yield from _events(state, steps, begun, entry, journal)
     finally:
         if entry:

@@ -13,7 +13,6 @@ from scipy.stats import chi2
 from mechanisms.accounting import PrivacyLedger, claim
 from mechanisms.data.sizes import (
     MeasuredSizes,
-    check_counted_here,
     claim_with_counts,
     left_after_counts,
     measure_sizes,
@@ -128,12 +127,8 @@ def test_the_measurement_is_put_before_every_list_and_added_to_what_the_rest_cla
     assert claim_with_counts(RUN, 1e-5, None) == rest
 
 
-def test_what_is_left_is_more_than_nothing_and_sizes_are_of_this_file():
+def test_what_is_left_is_more_than_nothing():
     assert left_after_counts(1.0, MEASURED) == 0.75
     assert left_after_counts(0.25, None) == 0.25
     with pytest.raises(UsageError, match="a smaller --count-epsilon or a larger --epsilon"):
         left_after_counts(0.25, MEASURED)
-    check_counted_here(MEASURED, "this file")
-    check_counted_here(None, "another file")
-    with pytest.raises(UsageError, match="measured on another file"):
-        check_counted_here(MEASURED, "another file")

@@ -224,6 +224,8 @@ def test_measured_sizes_are_paid_before_the_stages_and_decide_how_many_rows_join
     assert not {DECLARED_COUNTS, DECLARED_SIZES} & set(plan.public_inputs)
     with pytest.raises(UsageError, match="used up"):
         plan_for(SPEC, DATA, MeasuredSizes(measured.sizes, 1.0, 1e-9, measured.content))
+    with pytest.raises(UsageError, match="measured on another file"):
+        plan_for(SPEC, DATA, MeasuredSizes(measured.sizes, 0.25, 1e-9, "another file"))
 
 
 @pytest.mark.parametrize("name", ["public", "non-private"])
