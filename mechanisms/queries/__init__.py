@@ -10,11 +10,6 @@ from mechanisms.queries.mechanism import (
 from mechanisms.queries.retrieval import Retrieval, nearest_by_shard
 
 __all__ = [
-    "QueryMechanism",
-    "QueryRelease",
-    "Retrieval",
-    "nearest_by_shard",
-    "presence_histogram",
-    "query_mechanism_class",
+    "QueryMechanism", "QueryRelease", "Retrieval", "nearest_by_shard", "presence_histogram", "query_mechanism_class",
     "query_mechanism_names",
-]
+]  # fmt: skip

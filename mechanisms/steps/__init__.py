@@ -5,13 +5,6 @@ from mechanisms.steps.mechanism import TokenMechanism, mechanism_class, mechanis
 from mechanisms.steps.transforms import NoTransform, Transform, transform_class, transform_names
 
 __all__ = [
-    "NoTransform",
-    "TokenDistributions",
-    "TokenMechanism",
-    "TokenRelease",
-    "Transform",
-    "mechanism_class",
-    "mechanism_names",
-    "transform_class",
-    "transform_names",
-]
+    "NoTransform", "TokenDistributions", "TokenMechanism", "TokenRelease", "Transform", "mechanism_class",
+    "mechanism_names", "transform_class", "transform_names",
+]  # fmt: skip

@@ -17,17 +17,6 @@ from mechanisms.tallies.tally import (
 from mechanisms.tallies.votes import Votes
 
 __all__ = [
-    "Beginnings",
-    "Estimate",
-    "LabelBias",
-    "Openings",
-    "Prototypes",
-    "Score",
-    "Votes",
-    "Weighing",
-    "distinct",
-    "masses",
-    "mean_contribution",
-    "usual_weighing",
-    "weights",
-]
+    "Beginnings", "Estimate", "LabelBias", "Openings", "Prototypes", "Score", "Votes", "Weighing", "distinct", "masses",
+    "mean_contribution", "usual_weighing", "weights",
+]  # fmt: skip
