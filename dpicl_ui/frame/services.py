@@ -72,8 +72,8 @@ class Tabs(Generic[T]):
     whose connection broke comes back under the same hash, and finds its tab new.
     """
 
-    def __init__(self, make: Callable[[], T]) -> None:
-        self._lock, self._make = threading.Lock(), make
+    def __init__(self, make: Callable[[], T], end: Callable[[T], None]) -> None:
+        self._lock, self._make, self._end = threading.Lock(), make, end
         self._open: dict[str, T] = {}
         self._closed: dict[str, float] = {}
 
@@ -87,11 +87,13 @@ class Tabs(Generic[T]):
                 self._open[tab] = made
             return made
 
-    def drop(self, request: gr.Request) -> T | None:
+    def drop(self, request: gr.Request) -> None:
         tab = request.session_hash or ""
         with self._lock:
             self._closed = {**self._lately_closed(), tab: time.monotonic()}
-            return self._open.pop(tab, None)
+            dropped = self._open.pop(tab, None)
+        if dropped is not None:
+            self._end(dropped)
 
     def _lately_closed(self) -> dict[str, float]:
         return {tab: at for tab, at in self._closed.items() if time.monotonic() - at < _LATE}
@@ -101,13 +103,7 @@ class Sessions(Tabs[Session]):
     """The sessions of all open tabs."""
 
     def __init__(self) -> None:
-        super().__init__(Session)
-
-    def drop(self, request: gr.Request) -> Session | None:
-        session = super().drop(request)
-        if session:
-            session.close()
-        return session
+        super().__init__(Session, Session.close)
 
 
 # Which ledger a request is charged to: the owner's, or on a public Space one that goes with the tab.
@@ -148,7 +144,7 @@ class TabLedgers:
     signed_in = lasting = False
 
     def __init__(self) -> None:
-        self._tabs = Tabs(self._made)
+        self._tabs = Tabs(self._made, lambda ledger: shutil.rmtree(ledger.folder, ignore_errors=True))
 
     @staticmethod
     def _made() -> PrivacyLedger:
@@ -161,9 +157,7 @@ class TabLedgers:
         return self._tabs.of(request)
 
     def drop(self, request: gr.Request) -> None:
-        dropped = self._tabs.drop(request)
-        if dropped:
-            shutil.rmtree(dropped.folder, ignore_errors=True)
+        self._tabs.drop(request)
 
 
 Ledgers = CuratorLedger | TabLedgers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from dpicl_ui.frame.tree import Tree, el
@@ -202,22 +202,6 @@ MOST_GROUPS = 8
 _NOISE = "One line to either side of a bar's end: one standard deviation of the noise ({noise:.1f})."
 
 
-class Axis(NamedTuple):
-    """The ends of an axis."""
-
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, places: Sequence[float]) -> Axis:
-        return cls(min(places), max(places))
-
-    def share(self, value: float) -> float:
-        """Where a value is, as a share of the width."""
-        wide = self.high - self.low
-        return round((value - self.low) / wide, 4) if wide > 0 else 0.0
-
-
 class Bar(NamedTuple):
     """A noisy count.
 
@@ -233,20 +217,25 @@ class Bar(NamedTuple):
 
 def noisy_bars(bars: Sequence[Bar], noise: float) -> Tree:
     """Bars on one axis."""
-    axis = Axis.of([0.0, *(each.value + way * noise for each in bars for way in (-1, 1))])
-    zero = axis.share(0.0)
-    return el("ul.noisy", *(_noisy_bar(each, noise, axis, sorted((zero, axis.share(each.value)))) for each in bars))
+    ends = [0.0, *(each.value + way * noise for each in bars for way in (-1, 1))]
+    low, wide = min(ends), max(ends) - min(ends)
+
+    def share(value: float) -> float:
+        """Where a value is, as a share of the width."""
+        return round((value - low) / wide, 4) if wide > 0 else 0.0
+
+    return el("ul.noisy", *(_noisy_bar(each, noise, share) for each in bars))
 
 
-def _noisy_bar(bar: Bar, noise: float, axis: Axis, ends: Sequence[float]) -> Tree:
-    low, high = axis.share(bar.value - noise), axis.share(bar.value + noise)
+def _noisy_bar(bar: Bar, noise: float, share: Callable[[float], float]) -> Tree:
+    start, end = sorted((share(0.0), share(bar.value)))
     return el(
         "li.noisy-row" + (".chosen" if bar.best else ""),
         el("span.noisy-name", bar.name or "(empty)", title=bar.name),
         el(
             "span.noisy-track",
-            el("span.noisy-bar", numbers={"from": ends[0], "to": ends[1]}),
-            el("span.noisy-error", numbers={"low": low, "high": high}),
+            el("span.noisy-bar", numbers={"from": start, "to": end}),
+            el("span.noisy-error", numbers={"low": share(bar.value - noise), "high": share(bar.value + noise)}),
         ),
         el("span.noisy-number", f"{round(bar.value) + 0.0:.0f}"),  # no minus before a zero
     )

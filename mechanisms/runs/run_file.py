@@ -366,7 +366,7 @@ class RunJournal:
         self._whole, self._lines, self._missing, self._head = 0, 0, "", ""
         self._file: int | None = None
         self._events: list[CuratorEvent] = []
-        self._seals = _Seals(key)
+        self._key = derived_key("journal")
 
     @classmethod
     def new(cls, path: Path, key: str = "") -> RunJournal:
@@ -391,7 +391,7 @@ class RunJournal:
         if head != ledger.reserved_document(key):
             raise UsageError("Line 1 of the run's file was edited: it is not what the ledger reserved this run for.")
         journal = cls(path, key)
-        lines = list(journal._seals.opened(sealed))
+        lines = list(journal._opened(sealed))
         events = _unfinished(head, lines)
         missing = [line for line in ledger.newest(key).split("\n") if line and line not in lines]
         try:
@@ -467,7 +467,7 @@ class RunJournal:
         sealed = []
         for line in text.split("\n")[:-1]:
             self._lines += 1
-            sealed.append(self._seals.sealed(self._lines, line))
+            sealed.append(self._sealed(self._lines, line))
         self._put("".join(sealed).encode(), durable)
 
     def _put(self, content: bytes, durable: bool) -> None:
@@ -480,22 +480,16 @@ class RunJournal:
         except OSError as error:
             raise _unwritable(self.path) from error
 
+    def _sealed(self, number: int, line: str) -> str:
+        """A line behind its seal, a digest under a key of this installation; `number` counts from 1, without the first
+        line."""
+        return f"{keyed_digest([self.key, str(number), line], self._key)} {line}\n"
 
-class _Seals:
-    """The seals of a journal's lines: digests under a key of this installation."""
-
-    def __init__(self, run: str) -> None:
-        self._run, self._key = run, derived_key("journal")
-
-    def sealed(self, number: int, line: str) -> str:
-        """A line with its seal and its line break; `number` counts from 1, without the first line."""
-        return f"{keyed_digest([self._run, str(number), line], self._key)} {line}\n"
-
-    def opened(self, sealed: Sequence[str]) -> Iterator[str]:
+    def _opened(self, sealed: Sequence[str]) -> Iterator[str]:
         """The lines without their seals; a UsageError where one is not the one that was sealed at its place."""
         for number, each in enumerate(sealed, 1):
             line = each.partition(" ")[2]
-            if not hmac.compare_digest(f"{each}\n".encode(), self.sealed(number, line).encode()):
+            if not hmac.compare_digest(f"{each}\n".encode(), self._sealed(number, line).encode()):
                 raise UsageError(
                     f"Line {number + 1} of the run's file is not the one that was written there on this installation: "
                     "give the file as the run left it."

@@ -34,7 +34,7 @@ from mechanisms.runs.events import (
 )
 from mechanisms.runs.plan import plan_for
 from mechanisms.runs.run import run
-from mechanisms.runs.run_file import RunJournal, _Seals, from_lines, line_of
+from mechanisms.runs.run_file import RunJournal, from_lines, line_of
 from mechanisms.runs.stages.vote import VotesReleased
 from mechanisms.runs.stages.write import Writer
 from mechanisms.runs.text import Gate
@@ -302,7 +302,7 @@ def test_a_file_that_tells_more_than_the_ledger_let_out_is_refused(tmp_path):
     with pytest.raises(UsageError, match="not the one that was written"):
         journal_at(tmp_path / FILE)
     lines = whole.split("\n")[:-1]
-    sealed = _Seals(run_file.key_in(lines[0])).sealed(len(lines), line)
+    sealed = RunJournal(tmp_path / FILE, run_file.key_in(lines[0]))._sealed(len(lines), line)
     (tmp_path / FILE).write_text(whole + sealed)  # even by somebody who has the installation's key
     with closing(journal_at(tmp_path / FILE)) as journal, pytest.raises(UsageError, match="does not know"):
         list(begun("alone", journal))
