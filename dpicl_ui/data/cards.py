@@ -25,7 +25,7 @@ from mechanisms.data.table import USUAL, Reading, ReadingAsked, Table
 from mechanisms.data.text_lines import ENCODINGS
 from mechanisms.errors import DataError, UsageError
 from mechanisms.noise import SecureRandomness
-from mechanisms.runs.drafts import FEWEST, Drafts, preview_drafts
+from mechanisms.runs.drafts import DRAFT_TOKENS, FEWEST, Drafts, preview_drafts
 from mechanisms.runs.spec import RunSpec
 
 # Where the file comes from.
@@ -493,7 +493,6 @@ _HELP = "The model writes two drafts a label from the words beside them. Change 
 _MORE = "These are {shown} of {all} labels."
 _NONE = "(nothing of use: other words may help)"
 _WAITING = "Waiting for the model …"
-_TOKENS: int = RunSpec.model_fields["draft_tokens"].default
 _QUIET = 0.6
 """Seconds without a change after which drafts are written."""
 
@@ -570,7 +569,7 @@ class DraftPreview:
         model, randomness, shown = self._app.loader.model(), SecureRandomness(), list[Tree]()
         for label in words.labels[:_PREVIEWED]:
             yield {self.drafts: [*shown, *spinner(f"Writing drafts of {label} …")]}
-            wanted = Drafts(words.asked, label, words.labels, FEWEST, _TOKENS, {})
+            wanted = Drafts(words.asked, label, words.labels, FEWEST, DRAFT_TOKENS, {})
             drafts = preview_drafts(model, wanted, randomness, lambda: state.wanted == words)
             if state.wanted != words:
                 state.shown = None

@@ -55,7 +55,7 @@ from mechanisms.evaluation.reader import (
     refuse_set_without_promise,
 )
 from mechanisms.inference.models import available_models
-from mechanisms.inference.remote import ChatServer, ServerAddress
+from mechanisms.inference.remote import ChatServer, ServerAddress, key_of
 from mechanisms.records import RECORD, Dataset, unit_in_words
 from mechanisms.rounding import rounded_up
 
@@ -65,7 +65,6 @@ _LEAVES = (
     "address; rows of data sets that this ledger knows do not. The key goes with each request, and is kept neither "
     "here nor in a file."
 )
-_BAD_KEY = "The key holds characters that no key has: type the key alone."
 _NO_PUBLIC = " Public text would be written by another model than the set's, and is left out."
 _LOADED = "It takes the place of the model that is loaded, and writes too from then on."
 
@@ -120,11 +119,9 @@ class AnotherReader:
         """
         if values[self.who] != _ADDRESS or not self._app.ledgers.lasting:
             return None
-        key = (values[self.key] or "").strip()
-        if not (key.isascii() and key.isprintable()):
-            raise UsageError(_BAD_KEY)
+        key = key_of(values[self.key] or "", "The key")
         address = ServerAddress.of(values[self.address] or "")
-        reader = RemoteReader(ChatServer(address, values[self.model] or "", key or None))
+        reader = RemoteReader(ChatServer(address, values[self.model] or "", key))
         refuse_set_without_promise(demo_set)
         return reader
 

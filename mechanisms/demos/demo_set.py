@@ -430,15 +430,19 @@ def _checked(text: str) -> Json:
         raise UsageError(
             f"This is a {_FIRST_FORMAT} demo set: version 0.1.0 of DP-ICL Studio reads it, this one does not."
         )
+    check_against(schema(), document, f"This is not a {FORMAT} demo set")
+    return document
+
+
+def check_against(wanted: Json, document: Json, refusal: str) -> None:
+    """Refuse a document that is not valid against a schema; `refusal` says what it is not."""
     try:
-        validator = jsonschema.Draft202012Validator(schema())
-        problem = jsonschema.exceptions.best_match(validator.iter_errors(document))
+        problem = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(wanted).iter_errors(document))
     except RecursionError as error:
-        raise UsageError("This is not a demo set: the file is nested too deeply.") from error
+        raise UsageError(f"{refusal}: the file is nested too deeply.") from error
     if problem is not None:
         where = "/".join(str(part) for part in problem.absolute_path) or "the top level"
-        raise UsageError(f"This is not a {FORMAT} demo set: {problem.validator} fails at {where}.")
-    return document
+        raise UsageError(f"{refusal}: {problem.validator} fails at {where}.")
 
 
 def _certificate(privacy: Json) -> Certificate:

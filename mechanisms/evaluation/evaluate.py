@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -154,9 +154,10 @@ class Progress:
     total: int
 
 
-def truth_of(labels: Sequence[str], known: Sequence[Record]) -> Integers:
+def truth_of(labels: Sequence[str], known: Iterable[Record]) -> Integers:
     """The index of each row's label, shape (rows,)."""
-    return np.array([list(labels).index(record.label) for record in known])
+    place = {label: i for i, label in enumerate(labels)}
+    return np.array([place[record.label] for record in known], dtype=np.int64)
 
 
 def evaluate(
@@ -333,9 +334,8 @@ def one_record_each(dataset: Dataset) -> tuple[list[str], Integers]:
     A user's record is chosen by the user's own rows alone, whatever its label, so that a unit changes one class's sum
     by one embedding.
     """
-    place = {label: i for i, label in enumerate(dataset.labels)}
     records = [unit[0] for unit in units_of(dataset, 1)]
-    return [each.text for each in records], np.array([place[each.label] for each in records], dtype=np.int64)
+    return [each.text for each in records], truth_of(dataset.labels, records)
 
 
 def nearest_prototype(texts: Sequence[str], prototypes: Floats, embedder: Embedder) -> Integers:

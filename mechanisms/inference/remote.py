@@ -23,9 +23,13 @@ KEY_VARIABLE = "DPICL_API_KEY"
 
 def key_from_environment() -> str | None:
     """The key, or None if none is set: a server of one's own may need none."""
-    key = os.environ.get(KEY_VARIABLE, "").strip()
+    return key_of(os.environ.get(KEY_VARIABLE, ""), KEY_VARIABLE)
+
+
+def key_of(said: str, where: str) -> str | None:
+    key = said.strip()
     if not (key.isascii() and key.isprintable()):
-        raise UsageError(f"{KEY_VARIABLE} holds characters that no key has: set it to the key alone.")
+        raise UsageError(f"{where} holds characters that no key has: give the key alone.")
     return key or None
 
 

@@ -34,6 +34,8 @@ _LEFT = 0.75
 """Of the rows that are computed: when fewer of them go on, the others are dropped. To drop them is work, too."""
 FEWEST = 2
 """The fewest drafts of a label for a vote."""
+DRAFT_TOKENS: int = RunSpec.model_fields["draft_tokens"].default
+NO_LOGITS = "The model gives no usable logits for the public prompt: choose another model."
 
 
 @dataclass(frozen=True)
@@ -196,7 +198,7 @@ def sample(logits: Floats, randomness: Randomness) -> tuple[Integers, Floats]:
     """
     finite = np.isfinite(logits)
     if not finite.any(axis=1).all():
-        raise ModelUnavailable("The model gives no usable logits for the public prompt: choose another model.")
+        raise ModelUnavailable(NO_LOGITS)
     # A vocabulary is large: the fewer passes over it, and the shorter its numbers, the better.
     weights = np.where(finite, logits, -np.inf).astype(np.float32)
     weights = (weights - weights.max(axis=1, keepdims=True)) / TEMPERATURE
@@ -231,8 +233,7 @@ def asked_of(demo_set: DemoSet) -> Asked:
 def draft_tokens_of(demo_set: DemoSet) -> int:
     """The most tokens of a draft of the run that wrote a set."""
     stated = demo_set.certificate.parameters.get("draft_tokens")  # of a run that only writes, a file may say anything
-    usual: int = RunSpec.model_fields["draft_tokens"].default
-    return stated if type(stated) is int and stated > 0 else usual
+    return stated if type(stated) is int and stated > 0 else DRAFT_TOKENS
 
 
 def written_publicly(

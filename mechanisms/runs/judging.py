@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +22,7 @@ from scipy.special import softmax
 
 from mechanisms.data.sizes import Unit, units_of
 from mechanisms.demos.demo_set import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT, Baselines, DemoSet, PublicSet, Score
+from mechanisms.evaluation.evaluate import truth_of
 from mechanisms.evaluation.reader import Classifier, reported
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats, Integers, Randomness
@@ -49,12 +51,6 @@ def step(noisy: Floats, target: Floats, deviation: float = 0.0) -> Floats:
     shares = np.maximum(positive / max(float(positive.sum()), 1.0), _LEAST_SHARE / len(noisy))
     found = np.log(target) - np.log(shares / shares.sum())
     return np.asarray(found - found.mean())
-
-
-def truth_of(units: Sequence[Unit], labels: Sequence[str]) -> NDArray[np.int64]:
-    """Positions of the labels of all rows, unit by unit."""
-    place = {label: i for i, label in enumerate(labels)}
-    return np.array([place[record.label] for unit in units for record in unit], dtype=np.int64)
 
 
 def of_units(of_rows: Floats, units: Sequence[Unit]) -> Floats:
@@ -151,7 +147,8 @@ class Judging:
 
     def of_units(self, of_rows: Floats, units: Sequence[Unit]) -> Floats:
         """Contributions of units from those of their rows, each by the public weight of the row's label."""
-        return of_units(of_rows * self._weights[truth_of(units, self.plan.labels)][:, None], units)
+        truth = truth_of(self.plan.labels, chain.from_iterable(units))
+        return of_units(of_rows * self._weights[truth][:, None], units)
 
     def correction(self, name: str) -> Floats:
         """The measured correction of a set; contextual calibration where none was measured."""

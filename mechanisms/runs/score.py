@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import jsonschema
 import numpy as np
 
 from mechanisms.accounting import (
@@ -37,20 +36,21 @@ from mechanisms.demos.demo_set import (
     DemoSet,
     PublicSet,
     Score,
+    check_against,
     loads,
     read_json,
     schema,
 )
 from mechanisms.demos.signature import Signature, check_signature
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.evaluate import nearest_prototype, one_record_each
+from mechanisms.evaluation.evaluate import nearest_prototype, one_record_each, truth_of
 from mechanisms.evaluation.reader import Classifier, check_labels
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Floats, Randomness, SecureRandomness
 from mechanisms.privacy_events import Composed, PrivacyEvent
 from mechanisms.records import Dataset, Demonstration, PromptTemplate
-from mechanisms.runs.drafts import asked_of, draft_tokens_of, written_publicly
-from mechanisms.runs.judging import of_units, right, truth_of
+from mechanisms.runs.drafts import DRAFT_TOKENS, asked_of, draft_tokens_of, written_publicly
+from mechanisms.runs.judging import of_units, right
 from mechanisms.runs.plan import FILE_FORMAT, LABEL_SET
 from mechanisms.runs.run import TEST_SEED, divided, earlier_runs
 from mechanisms.runs.spec import SCORE, VOTE, RunSpec, Split
@@ -58,7 +58,6 @@ from mechanisms.tallies import Prototypes, Weighing, weights
 from mechanisms.tallies import Score as ScoreTally
 
 _PARTS = ("demonstrations", "task")
-_DRAFT_TOKENS: int = RunSpec.model_fields["draft_tokens"].default
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ class ScoredSet:
     labels: tuple[str, ...]
     template: PromptTemplate
     asked: Asked = field(default_factory=Asked)
-    draft_tokens: int = _DRAFT_TOKENS
+    draft_tokens: int = DRAFT_TOKENS
     prior: Mapping[str, float] | None = None
     zero_shot: Mapping[str, float] | None = None
     public_only: PublicSet | None = None
@@ -122,10 +121,7 @@ def read_set(text: str) -> ScoredSet:
         return of_demo_set(loads(text), check_signature(text) is Signature.VALID)
     known = schema()["properties"]
     wanted = {"type": "object", "required": list(_PARTS), "properties": {name: known[name] for name in _PARTS}}
-    problem = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(wanted).iter_errors(document))
-    if problem is not None:
-        where = "/".join(str(part) for part in problem.absolute_path) or "the top level"
-        raise UsageError(f"This is no set of demonstrations: {problem.validator} fails at {where}.")
+    check_against(wanted, document, "This is no set of demonstrations")
     task = document["task"]
     return ScoredSet(
         tuple(Demonstration(each["text"], each["label"]) for each in document["demonstrations"]),
@@ -230,7 +226,8 @@ def score_set(
     with charged(dataset, SCORE, event, claimed, ledger, randomness) as before:
         parts = {SCORE: dataset} if everybody else divided(dataset, {VOTE: 1 - share, SCORE: share})
         units = units_of(parts[SCORE], spec.max_unit_records)
-        rows, truth = [record.text for unit in units for record in unit], truth_of(units, scored.labels)
+        records = [record for unit in units for record in unit]
+        rows, truth = [record.text for record in records], truth_of(scored.labels, records)
         columns = [right(each.log_probabilities(rows), offset, truth) for each, offset in arms.values()]
         if prototypes is not None and embedder is not None:
             texts, places = one_record_each(parts[VOTE])

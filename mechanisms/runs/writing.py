@@ -19,6 +19,7 @@ from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import LanguageModel, Session, WritingPrompt
 from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.records import Demonstration, Record
+from mechanisms.runs.drafts import NO_LOGITS
 from mechanisms.runs.events import DemoCompleted, Key, PrivateDiagnostics, TokenReleased, WritingEvent
 from mechanisms.runs.text import whole_sentences
 from mechanisms.sampling import Scheme, seat_in_slots, seat_in_subsets
@@ -196,7 +197,7 @@ class DemonstrationWriter:
         likeliest = self.state.visible(each for each in descending(usable) if np.isfinite(usable[each]))
         columns = np.array(list(islice(likeliest, spec.candidates)), dtype=np.int64)
         if not len(columns):
-            raise ModelUnavailable("The model gives no usable logits for the public prompt: choose another model.")
+            raise ModelUnavailable(NO_LOGITS)
         if (top_p := spec.candidate_top_p or 1.0) < 1:
             shares = softmax(usable[np.isfinite(usable)])
             held = np.cumsum(np.exp(usable[columns] - usable.max()) * shares.max())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 import numpy as np
@@ -14,10 +15,11 @@ from mechanisms import confidence
 from mechanisms.demos.demo_set import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT
 from mechanisms.demos.demo_set import Score as Scored
 from mechanisms.errors import UsageError
+from mechanisms.evaluation.evaluate import truth_of
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.rounding import percent_down, percent_up
 from mechanisms.runs.events import LINE, CuratorEvent, Release
-from mechanisms.runs.judging import right, truth_of
+from mechanisms.runs.judging import right
 from mechanisms.runs.stage import PlannedStage, RunState, Work
 from mechanisms.runs.stages.calibrate import reading_work
 from mechanisms.tallies import Score as ScoreTally
@@ -99,7 +101,7 @@ class Score(PlannedStage):
         judging, tally, name, weighing = state.judging, self.tally, self.name, self.plan.spec.weighing
         assert weighing is not None
         units, everyone = judging.everyone(name)
-        truth, columns = truth_of(units, self.plan.labels), []
+        truth, columns = truth_of(self.plan.labels, chain.from_iterable(units)), []
         for k, shown in enumerate(judging.sets):
             scores = yield from judging.read(name, shown, everyone, k / _ARMS, 1 / _ARMS)
             columns.append(right(scores, judging.correction(shown), truth))
