@@ -246,4 +246,4 @@ def test_the_same_file_is_never_said_to_differ():
         named = to_dataset(found, understood(found, mapping, labels), "data", labels)
         assert ledger.rows.recognise(fingerprint(named)) == []
     other = classes([0, 1, 1, 0, 1], ["ham", "spam"])
-    assert "differs" in ledger.rows.recognise(fingerprint(to_dataset(other, PLAIN, "data", ("0", "1"))))[0]
+    assert "differ from" in ledger.rows.recognise(fingerprint(to_dataset(other, PLAIN, "data", ("0", "1"))))[0]
