@@ -159,7 +159,7 @@ def budget(
                 el("span", el("strong", rounded_up(planned, 3)), " this run") if planned else None,
                 el("span", el("strong", rounded_down(snapshot.remaining, 3)), f" of {cap:g} left"),
             ),
-            el("p.muted", f"Epsilon of {runs}, for {unit_in_words(snapshot.unit)}, by {snapshot.bound}."),
+            el("p.muted", f"Epsilon: {runs}, for {unit_in_words(snapshot.unit)}, by {snapshot.bound}."),
             *([] if repeats is None else [el("p.muted", runs_left(repeats))]),
             *notice(_TOO_MUCH if planned and planned > snapshot.remaining else "", "warn"),
             *notice(_KNOWN.format(marks="; ".join(snapshot.disclosures)) if snapshot.disclosures else "", "warn"),

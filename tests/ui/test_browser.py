@@ -181,6 +181,7 @@ def run_token_by_token(page: Page, seen: Journey) -> None:
     )
     page.click("#generate")
     page.wait_for_selector("#run-notice .notice", timeout=SLOW)
+    page.wait_for_function("() => !document.querySelector('#budget').textContent.includes('no run yet')", timeout=SLOW)
     seen.tokens_seen = page.evaluate("window.tokensSeen")
     for name, place in (("run", "#run-notice"), ("chart", "#live .live-plot"), ("time", "#run-time")):
         seen.shown[name] = page.inner_text(place)
