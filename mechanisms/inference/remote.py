@@ -27,6 +27,7 @@ def key_from_environment() -> str | None:
 
 
 def key_of(said: str, where: str) -> str | None:
+    """The key as it was given, or None for none; a `UsageError` that names `where` for what cannot be one."""
     key = said.strip()
     if not (key.isascii() and key.isprintable()):
         raise UsageError(f"{where} holds characters that no key has: give the key alone.")

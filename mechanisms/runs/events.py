@@ -126,10 +126,10 @@ class TokenReleased:
     @property
     def moved(self) -> bool:
         """Whether rows, or noise, put another token first than the model expected: from released and public values."""
-        first_decided, first_expected = (
-            None if each is None else max(range(len(each)), key=each.__getitem__) for each in (self.values, self.public)
-        )
-        return first_decided is not None and first_decided != first_expected
+        if self.values is None:
+            return False
+        decided, expected = (max(range(len(each)), key=each.__getitem__) for each in (self.values, self.public))
+        return decided != expected
 
 
 @plain(frozen=True)

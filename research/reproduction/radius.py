@@ -84,12 +84,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     settings = {task: replace(each, tokens=options.tokens or each.tokens) for task, each in preset.settings.items()}
     maker = Maker(load_model(options.model), load_embedder, replace(preset, settings=settings))
+    rows = {task: training_rows(options.data, task) for task in options.tasks}
     for run in range(1, options.runs + 1):
         for task in options.tasks:
             key = {"task": task, "model": options.model, "tokens": settings[task].tokens, "run": run}
             if not done(options.out, key):
                 with measured() as found:
-                    maker.make(Cell(task, "gaussian", EPSILON, run, 4), training_rows(options.data, task))
+                    maker.make(Cell(task, "gaussian", EPSILON, run, 4), rows[task])
                 keep(options.out, key | {"radius": float(np.mean(found)), "steps": len(found)})
     print(_table(options.out))
 
