@@ -162,6 +162,15 @@ class ModelLoader:
             return loaded.speed if loaded else None
         return replace(loaded.speed, text=self.embedding)
 
+    def learn(self, of: Speed, slower: float) -> None:
+        """Correct the speed by a run that took `slower` times as long as was forecast at the speed `of` then.
+
+        The machine may have been busier when its speed was measured, or may be busier now.
+        """
+        loaded, corrected = self._loaded, of.times(slower)
+        if loaded is not None:
+            self._loaded, self.embedding = replace(loaded, speed=corrected), corrected.text
+
     @property
     def listed_at_start(self) -> bool:
         return self._at_start in [each.name for each in available_models()]

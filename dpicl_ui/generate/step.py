@@ -199,8 +199,8 @@ class GenerateStep:
     ) -> Iterator[Updates]:
         """The screen during a run and at its end; replayed events are shown at once."""
         view, shown, plan = RunView("waiting"), 0.0, session.of(PrivacyState).plan
-        foreseen = forecast(plan, self._app.loader.speed) if plan and not run.before else {}  # none of a resumed run
-        pace = Pace(time.monotonic(), foreseen)
+        speed = self._app.loader.speed
+        pace = Pace(time.monotonic(), forecast(plan, speed) if plan and not run.before else {})  # none of a resumed run
         try:
             yield self._begun(session)
             with closing(told) as events:
@@ -222,7 +222,10 @@ class GenerateStep:
             view = fold(view, RunFailed(str(error)))
         finally:
             run.ended.set()
-        yield self._left(session, ledger, run, view, time_card(pace, view, time.monotonic()))
+        now = time.monotonic()
+        if speed and pace.foreseen and view.phase == "completed":
+            self._app.loader.learn(speed, (now - pace.begun) / pace.foreseen)
+        yield self._left(session, ledger, run, view, time_card(pace, view, now))
 
     def _record(self, session: Session, run: Run, event: CuratorEvent) -> None:
         if not isinstance(event, PrivateDiagnostics | StageProgress | Drafting):

@@ -110,7 +110,7 @@ def preview_drafts(
     """
     prompt = WritingPrompt(model, wanted.asked, wanted.label)
     written = _write(model, prompt, [""] * _PREVIEWED, wanted.tokens, randomness, going)
-    gate = Gate(model, [text for text, _ in written])
+    gate = Gate(model, [text for text, _ in written], wanted.asked)
     found = {
         text: likelihood
         for each, likelihood in written
@@ -243,7 +243,7 @@ def written_publicly(
     randomness = SecureRandomness()
     wanted = Counter(each.label for each in like)
     # How many pieces the words of this task need, a few texts of the model show.
-    gate = Gate(model, write_samples(model, asked, labels[0], 24, randomness))
+    gate = Gate(model, write_samples(model, asked, labels[0], 24, randomness), asked)
     written: dict[str, tuple[str, ...]] = {}
     for label in labels:
         count = max(FEWEST_DRAFTS, DRAFTS_A_WINNER * wanted[label])

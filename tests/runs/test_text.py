@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.asking import Asked
+from mechanisms.data.sources import EXAMPLES, read_table
 from mechanisms.runs.text import Gate, cleaned, whole_sentences
 
 GIBBERISH = (
@@ -93,6 +96,52 @@ def test_each_rule_refuses_with_its_reason(reason, text):
 )
 def test_what_only_looks_like_it_passes(text):
     assert Gate(Pieces()).reason(text) is None
+
+
+A_PATIENT = Asked("message", "a patient", "a clinic")
+OF_ANOTHER = [
+    "The patient's skin is badly damaged.",
+    "You've been told that your patient has a heart issue.",
+    "I'm sorry, I'm not a clinic.",
+    "You are a clinic, and I can not walk.",
+    "As a clinic, we can not help you.",
+]
+OF_THE_WRITER = [
+    "I'm a patient of yours, and it hurts.",
+    "I have been a patient at your clinic for five years.",
+    "The doctor at the clinic said that patients wait.",
+    "As a patient I can not wait.",
+    "Your clinic is a bank.",
+]
+
+
+def judged(text: str, asked: Asked) -> str | None:
+    return Gate(Words(), asked=asked).reason(text)
+
+
+@pytest.mark.parametrize("text", OF_ANOTHER)
+def test_a_message_that_its_writer_did_not_write_is_refused(text):
+    assert judged(text, A_PATIENT) == "written as by somebody else"
+    for asked in (ASKED, replace(A_PATIENT, reader=""), Asked("Nachricht", "ein Kunde", "eine Bank")):
+        assert judged(text, asked) is None, "nobody says who writes it to whom, or not in English"
+
+
+@pytest.mark.parametrize("text", OF_THE_WRITER)
+def test_a_writer_may_speak_of_itself(text):
+    assert judged(text, A_PATIENT) is None
+
+
+def test_signs_in_the_words_are_no_pattern():
+    asked = Asked("note", "a user (new", "a desk [2")
+    assert judged("I am the user (new one) of it.", asked) is None
+    assert judged("The user (new) can not go.", asked) == "written as by somebody else"
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.path.stem)
+def test_what_people_write_to_somebody_is_kept(embedded_model, example):
+    gate, texts = Gate(embedded_model, asked=example.asked), read_table(example.path).frame[example.mapping.text]
+    refused = [text for text in texts if gate.reason(text)]
+    assert len(refused) <= (1 - LEAST_KEPT) * len(texts), f"{len(refused)} of {len(texts)}"
 
 
 WORDS = st.lists(st.sampled_from(["the", "cat", "sat", "(", ",", "9", "a"]), max_size=12).map(" ".join)

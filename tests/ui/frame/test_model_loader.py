@@ -17,7 +17,7 @@ from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference.models import EMBEDDED, available_models, catalogue
 from mechanisms.inference.models.catalogue import ModelNeeds
 from mechanisms.runs import stage as run_stage
-from mechanisms.runs.stage import Speed
+from mechanisms.runs.stage import Speed, Work
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import HOSTILE
@@ -101,6 +101,17 @@ def test_a_model_in_use_is_not_replaced(shelf):
     del held
     loader.choose(OTHER)
     assert loader.model().name == f"toy {OTHER}"
+
+
+def test_a_run_corrects_the_speed_that_it_was_forecast_with(shelf):
+    loader, work = begun(), Work(read=1e4, written=100, embedded=30)
+    loader.model()
+    measured = loader.speed
+    assert measured is not None
+    for slower in (0.25, 3.0):
+        loader.learn(measured, slower)
+        assert loader.speed is not None
+        assert loader.speed.seconds(work) == pytest.approx(slower * measured.seconds(work))
 
 
 def test_one_model_is_loaded_at_a_time(shelf):
