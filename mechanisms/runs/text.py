@@ -59,9 +59,13 @@ class Gate:
             "the same syllables again": bool(_SYLLABLES.search(text)),
             "signs inside words or numbers": bool(_GLUED.search(text)),
             "it repeats itself": _loops(lower),
-            "written as by somebody else": self._others is not None and bool(self._others.search(text)),
+            "written as by somebody else": self.of_another(text),
         }
         return next((reason for reason, holds in rules.items() if holds), None)
+
+    def of_another(self, text: str) -> bool:
+        """Whether a text, or its beginning, speaks of its writer as of another, or for whom it is written to."""
+        return self._others is not None and bool(self._others.search(text))
 
     def _pieces(self, text: str) -> float | None:
         """Pieces of a word, on average; None for a text without words that spaces divide."""

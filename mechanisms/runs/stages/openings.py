@@ -135,7 +135,7 @@ class AskForOpenings(PlannedStage):
         plan, model = self.plan, state.model
         prompts = [WritingPrompt(model, plan.spec.asked, label) for label in plan.labels]
         likely = [opening for prompt in prompts for opening in likely_openings(model, prompt)]
-        openings = distinct([*listed(plan.spec.kind), *likely])
+        openings = distinct([*listed(plan.spec.kind), *(each for each in likely if not state.gate.of_another(each))])
         beginnings, groups = Beginnings(openings), plan.labels if self.by_label else ("",)
         starts = {label: i * len(openings) for i, label in enumerate(groups)}
         places = len(groups) * len(openings)
