@@ -28,12 +28,16 @@ from mechanisms.tallies import Weighing
 
 
 def duration(seconds: float) -> str:
-    """A rough duration in words; minutes are rounded up, since the browser and other work take time from the model."""
+    """A rough duration in words; minutes, halves while they are few, are rounded up: the browser and other work take
+    time from the model."""
     if seconds < 50:
         return f"about {max(5, 5 * round(seconds / 5))} seconds"
     if seconds < 75:
         return "about a minute"
-    return f"about {math.ceil(seconds / 60)} minutes" if seconds < 5400 else f"about {seconds / 3600:.1f} hours"
+    if seconds >= 5400:
+        return f"about {seconds / 3600:.1f} hours"
+    minutes = math.ceil(seconds / 30) / 2 if seconds <= 300 else math.ceil(seconds / 60)
+    return f"about {minutes:g} minutes"
 
 
 def exactly(seconds: float) -> str:

@@ -36,6 +36,8 @@ _FEWEST, _LEAST_MASS = 3, 0.1
 """Openings that clear the noise, and the share of the voters that they stand for, below which none is used."""
 _FIRST, _SECOND = 24, 3
 """Likeliest first words of the model, and second words behind each, that are alternatives beside the list."""
+_MOST_ASKED = 16
+"""Labels whose texts the model is asked to begin; of more it begins those of every second, third or further one."""
 _CHUNK = 512
 """Units whose votes are held at once."""
 
@@ -95,7 +97,12 @@ class AskForOpenings(PlannedStage):
         return (self.tally.event,)
 
     def work(self) -> Work:
-        return Work(read=60 * len(self.plan.labels) * (1 + _FIRST))
+        return Work(read=60 * len(self.asked) * (1 + _FIRST))
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """Labels whose texts the model is asked to begin."""
+        return self.plan.labels[:: math.ceil(len(self.plan.labels) / _MOST_ASKED)]
 
     def task(self) -> str:
         return "vote for how their texts begin, among public openings."
@@ -133,7 +140,7 @@ class AskForOpenings(PlannedStage):
 
     def ask(self, state: RunState) -> Iterator[CuratorEvent]:
         plan, model = self.plan, state.model
-        prompts = [WritingPrompt(model, plan.spec.asked, label) for label in plan.labels]
+        prompts = [WritingPrompt(model, plan.spec.asked, label) for label in self.asked]
         likely = [opening for prompt in prompts for opening in likely_openings(model, prompt)]
         openings = distinct([*listed(plan.spec.kind), *(each for each in likely if not state.gate.of_another(each))])
         beginnings, groups = Beginnings(openings), plan.labels if self.by_label else ("",)

@@ -101,7 +101,8 @@ class Vote(PlannedStage):
         assert plan.spec.drafts is not None
         drafts = 2 * plan.spec.drafts * len(plan.labels)
         voters = plan.units(self.name) * (plan.spec.max_unit_records if plan.by_user else 1)
-        return Work(read=8 * drafts, written=0.8 * drafts * plan.spec.draft_tokens, embedded=voters + 1.5 * drafts)
+        # Sampling takes half as long as the model does.
+        return Work(read=8 * drafts, written=1.2 * drafts * plan.spec.draft_tokens, embedded=voters + 1.5 * drafts)
 
     def warnings(self) -> Iterator[str]:
         who = "users" if self.plan.by_user else "rows"
