@@ -10,7 +10,7 @@ import gradio as gr
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.handlers import on
 from dpicl_ui.frame.inputs import File, PrivateDropdown, download, sink
-from dpicl_ui.frame.services import Gate, Services, Session
+from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Tree, Updates, budget, el, notice, panel
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Account, BudgetSnapshot, PrivacyLedger, Usage, fingerprint
@@ -84,11 +84,6 @@ def _bound(after: Usage) -> str:
 # The panel.
 
 
-def gate(session: Session) -> Gate:
-    """Always open: a ledger can be read without data."""
-    return Gate()
-
-
 class BudgetPanel:
     """Components and handlers."""
 
@@ -138,7 +133,7 @@ class BudgetPanel:
         if account is None or not account.runs:
             raise UsageError(_NO_RUN)
         return {
-            self.sink: download(session, File(_FILE, "text/csv", as_csv(account).encode())),
+            self.sink: download(File(_FILE, "text/csv", as_csv(account).encode())),
             self.notice: notice("Saved by your browser. No file is left on the server.", "good"),
         }
 

@@ -10,11 +10,11 @@ from dpicl_ui.frame.handlers import on
 from dpicl_ui.frame.inputs import File, download, sink
 from dpicl_ui.frame.services import Gate, Services, Session
 from dpicl_ui.frame.tree import Tree, Updates, el, fact, notice, panel
-from dpicl_ui.generate.cards import facts_label
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.demos.demo_set import FORMAT, DemoSet, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import UsageError
+from mechanisms.exports.certificate_page import label_of_facts
 from mechanisms.exports.export_format import Released, format_named, format_names, on_lines, packed
 from mechanisms.inference.prompts import QueryWords
 from mechanisms.runs.plan import guarantee
@@ -30,7 +30,11 @@ def certificate(demo_set: DemoSet) -> list[Tree]:
     return [
         *private,
         el("p.guarantee", guarantee(held.claim, held.by_user)),
-        *facts_label(demo_set),
+        *(
+            each
+            for section in label_of_facts(demo_set)
+            for each in (el("h3", section.title), el("dl.facts.two", *(fact(*one) for one in section.facts)))
+        ),
         el("details", el("summary", "All parameters"), el("dl.facts.two", *parameters)),
     ]
 
@@ -52,10 +56,6 @@ _PURPOSE = (
     f"One JSON file ({FORMAT}): demonstrations, prompt, certificate. It holds nothing of your data but what is "
     "public and what epsilon paid for. Anyone can load it in step 4 and test it, without your data."
 )
-
-
-def shapes() -> list[tuple[str, str]]:
-    return [("Demo set (JSON)", DEMO_SET), *((format_named(name).title, name) for name in format_names())]
 
 
 def explained(shape: str, made: DemoSet | None) -> list[Tree]:
@@ -122,9 +122,6 @@ _USES = (
 )
 
 
-# Step 5: the demo set as a file, and its certificate.
-
-
 def gate(session: Session) -> Gate:
     if session.of(GenerateState).made is None:
         return Gate(
@@ -139,6 +136,7 @@ class ExportStep:
 
     def __init__(self, app: Services) -> None:
         self._app = app
+        every = [("Demo set (JSON)", DEMO_SET), *((format_named(name).title, name) for name in format_names())]
         with app.bar.panel(5):
             with gr.Row(elem_classes="split"):
                 with gr.Column(scale=7, min_width=300, elem_classes="card public", elem_id="use-it"):
@@ -148,7 +146,7 @@ class ExportStep:
                     self.use_notice = panel(elem_id="use-notice")
                 with gr.Column(scale=4, min_width=300, elem_classes="card public"):
                     panel(el("h3", "Download"))
-                    self.shape = gr.Dropdown(shapes(), value=DEMO_SET, label="Format", elem_id="export-format")
+                    self.shape = gr.Dropdown(every, value=DEMO_SET, label="Format", elem_id="export-format")
                     self.purpose = panel(*explained(DEMO_SET, None), elem_id="export-purpose")
                     self.save = gr.Button("Download", variant="primary", elem_id="download")
                     self.notice = panel(elem_id="export-notice")
@@ -179,7 +177,7 @@ class ExportStep:
         return {
             self.certificate: certificate(made) if made else [],
             self.notice: [],
-            self.shape: gr.Dropdown(shapes(), value=DEMO_SET),
+            self.shape: DEMO_SET,
             self.purpose: explained(DEMO_SET, made),
             **dict(zip(self.used, codes, strict=True)),
             self.use_notice: said,
@@ -196,7 +194,7 @@ class ExportStep:
         if shape not in WITHOUT_DEMONSTRATIONS:
             session.of(GenerateState).take()
         return {
-            self.sink: download(session, file),
+            self.sink: download(file),
             self.certificate: certificate(made),
             self.notice: notice("Saved by your browser. No file is left on the server.", "good"),
         }

@@ -6,7 +6,6 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui import budget as budget_panel
 from dpicl_ui import export as export_step
 from dpicl_ui.budget import BudgetPanel
 from dpicl_ui.data import state as data_state
@@ -32,7 +31,7 @@ PLACES = (
     Place("Generate", generate_state.gate),
     Place("Test", test_state.gate),
     Place("Export", export_step.gate),
-    Place("Budget", budget_panel.gate, sign="ε", opened="select"),
+    Place("Budget", sign="ε", opened="select"),
 )
 """The steps in their order, and the panel at their side."""
 _OFTEN, _SELDOM = 1.0, 5.0
@@ -59,6 +58,8 @@ def build(ledgers: Ledgers, loader: ModelLoader) -> gr.Blocks:
         privacy = PrivacyStep(app)
         generate = GenerateStep(app, privacy)
         test = EvaluationStep(app)
+        if not loader.locked:
+            privacy.expected(test.reader.loaded.then)
         export = ExportStep(app)
         budget = BudgetPanel(app)
         _foot(ledgers)

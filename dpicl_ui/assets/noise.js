@@ -1,5 +1,5 @@
 // How noisy a run would be: bars of what the model expects without any row, with noise that is drawn here, once, and
-// grows and shrinks with the slider of epsilon. `props.value`: see privacy/noise.py, or null.
+// grows and shrinks with the slider of epsilon. `props.value`: see `picture` in privacy/cards.py, or null.
 element.classList.add("noise");
 element.setAttribute("role", "group");
 element.setAttribute("aria-label", "How noisy it would be");

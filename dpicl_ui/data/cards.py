@@ -301,12 +301,8 @@ class ReadingCard:
             self.question: [el("h3", "How is this file to be read?"), *notice(asked.question, "warn"), el("p", _HOW)],
             self.header: gr.Radio(value=header, visible="header" in takes),
             self.skip: gr.Textbox(value=str(proposed.skip), visible="skip" in takes),
-            self.encoding: gr.Dropdown(
-                choices=_ENCODINGS, value=proposed.encoding or _UNSAID, visible="encoding" in takes
-            ),
-            self.separator: gr.Dropdown(
-                choices=_SEPARATORS, value=proposed.separator or _UNSAID, visible="separator" in takes
-            ),
+            self.encoding: gr.Dropdown(value=proposed.encoding or _UNSAID, visible="encoding" in takes),
+            self.separator: gr.Dropdown(value=proposed.separator or _UNSAID, visible="separator" in takes),
             self.sheet: gr.Dropdown(choices=list(asked.sheets), value=proposed.sheet, visible="sheet" in takes),
             self.look: _look_at(raw, proposed),
         }
@@ -456,12 +452,9 @@ class AskingForm:
         Raises:
             UsageError: one is missing or too long, or a line has no equals sign.
         """
-        kind, writer, reader, relation, sentence = (
-            " ".join(str(values[each] or "").split()) for each in (getattr(self, name) for name in _ALIKE)
-        )
+        said = {name: " ".join(str(values[getattr(self, name)] or "").split()) for name in _ALIKE}
         words = pairs_in_lines(values[self.words] or "")
-        own = {label: said for label, said in words.items() if said != in_words(label)}
-        return Asked(kind, writer, reader, relation, own, sentence)
+        return Asked(**said, words={label: its for label, its in words.items() if its != in_words(label)})
 
     def shown(self, asked: Asked) -> dict[Any, Any]:
         """The fields of another file; the words of its labels come with `labelled`."""
@@ -562,11 +555,12 @@ class DraftPreview:
         words = state.wanted
         if words == state.shown:
             return
-        state.shown = words
         if words is None:
+            state.shown = None
             yield {self.drafts: []}
             return
         model, randomness, shown = self._app.loader.model(), SecureRandomness(), list[Tree]()
+        state.shown = words
         for label in words.labels[:_PREVIEWED]:
             yield {self.drafts: [*shown, *spinner(f"Writing drafts of {label} …")]}
             wanted = Drafts(words.asked, label, words.labels, FEWEST, DRAFT_TOKENS, {})

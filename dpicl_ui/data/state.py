@@ -246,8 +246,9 @@ class DataState(State):
             return columns
 
     def withdraw(self) -> None:
-        if self.confirmed is not None:
-            self.rechoose()
+        with self._lock:
+            if (confirmed := self.confirmed) is not None:
+                self._at = replace(confirmed.columns)
 
     def allow_left_out(self, allowed: bool) -> None:
         with self._lock:
@@ -295,7 +296,7 @@ class DataState(State):
             if at is None or at.chosen != confirmed.chosen:
                 self._at = confirmed
 
-    def measured_once(self, dataset: Dataset, epsilon: float | None, ledger: PrivacyLedger) -> MeasuredSizes:
+    def measured_once(self, dataset: Dataset, epsilon: float, ledger: PrivacyLedger) -> MeasuredSizes:
         """The measured label sizes of a data set: paid for at the first call in a tab, the same ever after.
 
         Raises:
@@ -304,7 +305,7 @@ class DataState(State):
         """
         key = (dataset.name, dataset.unit, dataset.labels, fingerprint(dataset).content)
         if key not in self._measurements:
-            self._measurements[key] = measure_sizes(dataset, float(epsilon or 0), _COUNT_DELTA, ledger)
+            self._measurements[key] = measure_sizes(dataset, epsilon, _COUNT_DELTA, ledger)
         return self._measurements[key]
 
 

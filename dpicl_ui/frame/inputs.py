@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,6 @@ from annotated_types import Ge, Le
 
 from dpicl_ui.assets import asset
 from dpicl_ui.frame.internals import is_upload
-from dpicl_ui.frame.services import Session, State
 from dpicl_ui.frame.tree import drawn
 from mechanisms.errors import DataError, UsageError
 from mechanisms.runs.spec import SETTINGS, RunSpec
@@ -151,10 +151,8 @@ class File:
     content: bytes
 
 
-class Downloads(State):
-    """The number of this tab's downloads: a higher number is a new download."""
-
-    count = 0
+_TICKETS = itertools.count(1)
+"""A new number is a new download."""
 
 
 def sink() -> gr.HTML:
@@ -162,12 +160,10 @@ def sink() -> gr.HTML:
     return drawn("download.js", None, elem_classes="sink")
 
 
-def download(session: Session, file: File) -> dict[str, Any]:
+def download(file: File) -> dict[str, Any]:
     """A file for a `sink`."""
-    downloads = session.of(Downloads)
-    downloads.count += 1
     content = base64.b64encode(file.content).decode("ascii")
-    return {"ticket": downloads.count, "name": file.name, "type": file.media_type, "bytes": content}
+    return {"ticket": next(_TICKETS), "name": file.name, "type": file.media_type, "bytes": content}
 
 
 # Controls for the settings of a run: words, bounds and defaults come from the spec, where they are written once.

@@ -184,7 +184,7 @@ class Place:
     """
 
     title: str
-    gate: Callable[[Session], Gate]
+    gate: Callable[[Session], Gate] = lambda session: Gate()
     sign: str = ""
     opened: str = ""
     left: str = ""

@@ -12,8 +12,6 @@ from mechanisms.accounting import MOST_REPEATS, BudgetSnapshot
 from mechanisms.records import unit_in_words
 from mechanisms.rounding import rounded_down, rounded_up
 
-# Elements as data: what a panel shows, drawn in the browser by `assets/tree.js` with text nodes only.
-#
 # Cells, labels and model output are hostile text. They travel as JSON strings and become text nodes; no HTML is ever
 # built from them, here or in the browser.
 
@@ -53,9 +51,9 @@ def drawn(script: str, value: Any, **settings: Any) -> gr.HTML:
     )
 
 
-def panel(*value: Tree, elem_id: str | None = None, classes: tuple[str, ...] = (), visible: bool = True) -> gr.HTML:
+def panel(*value: Tree, elem_id: str | None = None) -> gr.HTML:
     """A component that shows trees; its value is a list of them."""
-    return drawn("tree.js", list(value), elem_id=elem_id, elem_classes=["tree", *classes], visible=visible)
+    return drawn("tree.js", list(value), elem_id=elem_id, elem_classes="tree")
 
 
 def seen(yes: bool) -> bool | Literal["hidden"]:
@@ -117,8 +115,7 @@ def count_row(name: str, share: float, words: str, remark: Tree | None = None, b
     )
 
 
-def progress(done: int, total: int, words: str) -> list[Tree]:
-    share = done / total if total else 0.0
+def progress(share: float, words: str) -> list[Tree]:
     return [
         el("div.meter", el("div.meter-fill.by-share", numbers={"share": share})),
         el("p.muted", words, role="status"),

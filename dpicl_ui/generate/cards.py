@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from dpicl_ui.frame.tree import Tree, el, fact, notice
+from dpicl_ui.frame.tree import Tree, el, notice
 from dpicl_ui.generate.charts import reading
 from dpicl_ui.privacy.cards import duration, exactly
 from mechanisms.demos.demo_set import DEMONSTRATIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, ArmScore, DemoSet, Score
 from mechanisms.evaluation.evaluate import verdict_of_score
-from mechanisms.exports.certificate_page import balanced_in_words, label_of_facts
+from mechanisms.exports.certificate_page import balanced_in_words
 from mechanisms.records import Demonstration
 from mechanisms.rounding import rounded_up
 from mechanisms.runs.plan import Plan
@@ -36,14 +36,6 @@ def listed(shown: Sequence[Demonstration], folded: bool = False) -> Tree:
     each = (el("div.demo", el("span.chip", one.label), el("p", one.text or "(empty)")) for one in shown)
     trees = el("div.demos" + (".searched" if many else ""), *each)
     return el("details", el("summary", "Show the demonstrations"), trees) if many or folded else trees
-
-
-def facts_label(demo_set: DemoSet) -> list[Tree]:
-    return [
-        each
-        for section in label_of_facts(demo_set)
-        for each in (el("h3", section.title), el("dl.facts.two", *(fact(*one) for one in section.facts)))
-    ]
 
 
 def finished(view: RunView) -> list[Tree]:

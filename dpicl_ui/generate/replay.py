@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -49,9 +48,7 @@ from mechanisms.runs.view import RunView, fold, one_by_one
 
 
 def replayed(events: Iterable[RunEvent]) -> RunView:
-    """The view after recorded events."""
-    last = deque(_one_after_the_other(events), maxlen=1)
-    return last[0][1] if last else RunView()
+    return functools.reduce(lambda _, each: each[1], _one_after_the_other(events), RunView())
 
 
 def looked_back(events: Iterable[RunEvent]) -> Iterator[tuple[RunEvent, RunView]]:

@@ -132,7 +132,7 @@ class GenerateStep:
         file = File(FILE_NAME, "application/jsonl", own_run(session, self._app.ledger(request)).encode())
         session.of(GenerateState).take()
         said = notice("Saved by your browser: what was released, and nothing else.", "good")
-        return {self.replay.sink: download(session, file), self.notice: said}
+        return {self.replay.sink: download(file), self.notice: said}
 
     def loads(self, button: gr.UploadButton, where: gr.HTML) -> None:
         """Show the run in an uploaded file, and move to this step; errors are shown in `where`."""
@@ -158,6 +158,7 @@ class GenerateStep:
             self.notice: notice(*outcome_of_loading(view)),
             **self._leads_on(False),
             **self._app.steps(session, 3),
+            **self.own_rows.before(session),
             **self.replacing.hidden(),
         }
 
@@ -223,7 +224,8 @@ class GenerateStep:
         finally:
             run.ended.set()
         now = time.monotonic()
-        if speed and pace.foreseen and view.phase == "completed":
+        # What was measured meanwhile is not in the forecast.
+        if speed and speed == self._app.loader.speed and pace.foreseen and view.phase == "completed":
             self._app.loader.learn(speed, (now - pace.begun) / pace.foreseen)
         yield self._left(session, ledger, run, view, time_card(pace, view, now))
 

@@ -292,7 +292,7 @@ class PrivacyStep:
         self._calibrated(partial(gr.on, settled), **last)
         gr.on(settled, self._touched, {*self.form}, [self._app.bar.html, self.odds], queue=False, **last, **PRIVATE)
         if not self._app.loader.locked:
-            self._expected(self.models.loaded.then(self.timed, None, self.outcome, **PRIVATE).then)
+            self.expected(self.models.loaded.then(self.timed, None, self.outcome, **PRIVATE).then)
         cap = [self.cap_epsilon, self.cap_delta]
         on(self.set_cap.click, self._set_cap, cap, [self.cap_notice, self.budget], self.cap_notice)
         on(self.save.click, self._save, None, [self.sink, self.saved], self.saved)
@@ -301,7 +301,7 @@ class PrivacyStep:
     def _accepted(self, event: Any) -> None:
         on(event, self._accept, None, [self.outcome, self._app.bar.html], self.outcome)
 
-    def _expected(self, event: Any) -> None:
+    def expected(self, event: Any) -> None:
         on(event, self._expect, None, [self.noise, self.outcome], self.outcome, **MODEL)
 
     def _calibrated(self, event: Any, **more: Any) -> gr.events.Dependency:
@@ -316,7 +316,7 @@ class PrivacyStep:
         calibrated = self._calibrated(filled.then)
         if go_on:
             self._accepted(calibrated.then)
-        self._expected(calibrated.then)
+        self.expected(calibrated.then)
 
     def _fill_in(self, values: Mapping[Any, Any], request: gr.Request) -> Updates:
         session = self._app.session(request)
@@ -418,7 +418,7 @@ class PrivacyStep:
         columns = confirmed.columns
         text = settings(planned.plan, columns.mapping, confirmed.dataset.name, named, columns.file.table.reading)
         file = File(_FILE, "application/yaml", text.encode())
-        return {self.sink: download(session, file), self.saved: notice(_SAVED, "good")}
+        return {self.sink: download(file), self.saved: notice(_SAVED, "good")}
 
     def _accept(self, request: gr.Request) -> Updates:
         session = self._app.session(request)

@@ -23,8 +23,6 @@ from mechanisms.rounding import rounded_up
 from mechanisms.runs.drafts import public_demonstrations
 from mechanisms.runs.verification import verify
 
-# What step 4 remembers: a loaded set, the test file, and figures.
-
 NO_FILE = "Upload a labelled test file first."
 _NO_KNOWN_LABEL = (
     "No row of the column '{column}' has one of the set's labels: choose the column that holds them, or bring a file "

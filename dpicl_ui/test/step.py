@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import gradio as gr
 
 from dpicl_ui.data.cards import ReadingCard
 from dpicl_ui.data.state import Confirmed, DataState
-from dpicl_ui.frame.handlers import ACCOUNTING, MODEL, PRIVATE, JobControls, Order, Passing, guarded, on
+from dpicl_ui.frame.handlers import ACCOUNTING, MODEL, PRIVATE, JobControls, Order, Passing, on
 from dpicl_ui.frame.inputs import PrivateDropdown, drop, number, text_of
 from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Tree, Updates, budget, el, notice, panel, progress, spinner
@@ -73,7 +73,10 @@ class AnotherReader:
     """Components and the choice that they make; `inputs` are what `chosen` reads.
 
     An address is offered on a server of one owner alone: on a public one, strangers would have it ask for them.
+    `loaded` fires when another model is there, or the old one again.
     """
+
+    loaded: gr.events.Dependency
 
     def __init__(self, app: Services) -> None:
         self._app = app
@@ -104,7 +107,8 @@ class AnotherReader:
             self.name = gr.Dropdown(names, label="Another model of this machine", info=_LOADED, elem_id="reader-name")
             self.load = gr.Button("Load it", size="sm", elem_id="reader-load")
         self.there, free = panel(elem_id="reader-there"), {self.load: gr.Button(interactive=True)}
-        on(self.load.click, self._load, self.name, [self.there, self.load], self.there, lambda: free, **MODEL)
+        shown = [self.there, self.load]
+        self.loaded = on(self.load.click, self._load, self.name, shown, self.there, lambda: free, **MODEL)
 
     def _load(self, name: str | None) -> Iterator[Updates]:
         yield {self.load: gr.Button(interactive=False)}
@@ -243,10 +247,10 @@ class FileMeasurement:
         test, left_out = state.rows(values[self.text], values[self.label], tested)
         shared = self._shared(request, test)
         rest = without_rows(test, shared)
-        if not rest.records:
+        known = [row for row in rest.records if row.label in tested.labels]
+        if not known:
             raise UsageError(_NOTHING_LEFT)
         elsewhere = self._reader.chosen(values, tested)
-        known = [row for row in rest.records if row.label in tested.labels]
         scored = Scored(tested, rest, tuple(spread(known, int(values[self.limit]))))
         session.of(Measurements).order(scored)
         state.show(scored)
@@ -254,7 +258,7 @@ class FileMeasurement:
         yield {
             self.test_notice: notice(" ".join(filter(None, (left_out.sentence, private))), "warn"),
             **self.emptied(tested),
-            **self.job.working(progress(0, 1, "Writing the public-only demonstrations …")),
+            **self.job.working(progress(0, "Writing the public-only demonstrations …")),
         }
         yield from self.job.run(request, lambda order: self._measured(state, order, elsewhere))
         yield from self.add_prototypes(request)
@@ -270,11 +274,11 @@ class FileMeasurement:
         demo_set = scored.of
         arms = state.arms(demo_set, model, elsewhere is not None)
         said = reads(demo_set, elsewhere, arms) if elsewhere else readers(demo_set, model)
-        yield {self.job.bar: progress(0, 1, "Asking the model …"), self.readers: said}
+        yield {self.job.bar: progress(0, "Asking the model …"), self.readers: said}
         for result in evaluate(elsewhere or LocalReader(model), demo_set.template, demo_set.labels, arms, scored.rows):
             match result:
                 case Progress(done, total) if passing.shown():
-                    yield {self.job.bar: progress(done, total, f"{done} of {total} answers")}
+                    yield {self.job.bar: progress(done / total, f"{done} of {total} answers")}
                 case Scorecard():
                     scored = state.show(replace(scored, cards=(*scored.cards, result)))
                     yield self._figures(scored)
@@ -307,7 +311,7 @@ class FileMeasurement:
         """The components of `emptied`."""
         return [self.scores, self.readers, self.confusion, self._headline, self.bundled]
 
-    def emptied(self, tested: DemoSet | None = None) -> Updates:
+    def emptied(self, tested: DemoSet | None) -> Updates:
         return {
             self.scores: [],
             self.readers: [],
@@ -372,23 +376,16 @@ class PrototypesOffer:
         self._wire()
 
     def _wire(self) -> None:
-        self._look_up: dict[str, Any] = {
-            "fn": guarded(self.cost)(self._look),
-            "inputs": self.epsilon,
-            "outputs": [self.cost, self.job.start],
-            "trigger_mode": "always_last",
-            **ACCOUNTING,
-            **PRIVATE,
-        }
-        gr.on([self._app.bar.html.change, self.epsilon.blur, self.epsilon.submit], **self._look_up)
+        self.follow(partial(gr.on, [self._app.bar.html.change, self.epsilon.blur, self.epsilon.submit]))
         measured, shown = self._measurement, [self.notice, *self.job.outputs]
         ordered = on(self.job.start.click, self._order, self.epsilon, shown, self.notice)
         released = on(ordered.then, self._release, None, shown, self.notice, self.job.idle, **MODEL)
         shown = [measured.test_notice, *measured.about_the_set]
-        self.follow(on(released.then, measured.add_prototypes, None, shown, measured.test_notice, **MODEL))
+        self.follow(on(released.then, measured.add_prototypes, None, shown, measured.test_notice, **MODEL).then)
 
-    def follow(self, ended: gr.events.Dependency) -> None:
-        ended.then(**self._look_up)
+    def follow(self, event: Any) -> None:
+        shown = [self.cost, self.job.start]
+        on(event, self._look, self.epsilon, shown, self.cost, trigger_mode="always_last", **ACCOUNTING)
 
     def _look(self, epsilon: Any, request: gr.Request) -> Updates:
         session, ledger = self._app.session(request), self._app.ledger(request)
@@ -438,7 +435,7 @@ class PrototypesOffer:
                         order.check(_STOPPED)
                         if passing.shown():
                             share = done / total if total else 1.0
-                            yield {self.job.bar: progress(done, total, f"{share:.0%} of the rows read")}
+                            yield {self.job.bar: progress(share, f"{share:.0%} of the rows read")}
                     case ClassPrototypes():
                         session.of(PrototypesState).keep(wanted, event)
         yield {self.notice: notice("The class prototypes are released.", "good")}
@@ -493,7 +490,7 @@ class EvaluationStep:
 
     def follow(self, ended: gr.events.Dependency) -> None:
         ended.then(self._show_set, None, self._about_the_set, **PRIVATE)
-        self.prototypes.follow(ended)
+        self.prototypes.follow(ended.then)
 
     def _show_set(self, request: gr.Request) -> Updates:
         state = self._app.session(request).of(TestState)

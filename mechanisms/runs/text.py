@@ -94,7 +94,8 @@ def _others(asked: Asked) -> re.Pattern[str] | None:
         return None
     writer, reader = (re.escape(each.string[each.end() :].strip()) for each in named if each)
     return re.compile(
-        rf"(?<!['’]m )(?<!\bam )(?<!\bas )(?<!\bbeen )(?<!\bbecome )\b(?:the|an?|my|our|your|this|that) (?:\w+ )?{writer}\b"
+        r"(?<!['’]m )(?<!\bam )(?<!\bas )(?<!\bbeen )(?<!\bbecome )"
+        rf"\b(?:the|an?|my|our|your|this|that) (?:\w+ )?{writer}\b"
         rf"|\b(?:I['’]m|I am|we['’]re|we are|you['’]re|you are|as)(?: not)? (?:the|an?|our|your) {reader}\b",
         re.IGNORECASE,
     )

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dpicl_ui import budget
-from dpicl_ui.budget import BudgetPanel, gate
+from dpicl_ui.budget import BudgetPanel
 from dpicl_ui.frame.services import Session, Sessions
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Fingerprint, PrivacyLedger, claim
@@ -70,7 +70,6 @@ def place(tmp_path: Path) -> Place:
 
 
 def test_it_is_open_before_anything_and_says_that_nothing_is_spent(place: Place):
-    assert not gate(place.session).why
     assert "Nothing has been spent" in place.words(place.look(), place.step.runs)
     with pytest.raises(UsageError, match="no run"):
         place.saved()
