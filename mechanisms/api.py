@@ -29,18 +29,18 @@ from mechanisms.data.sources import name_of, read_table
 from mechanisms.data.table import Reading
 from mechanisms.demos.demo_set import DemoSet, loads, to_text
 from mechanisms.demos.signature import signed
-from mechanisms.errors import AccountingError, NotWritten, UsageError
+from mechanisms.errors import AccountingError, NotWritten, TooLong, UsageError
 from mechanisms.evaluation.evaluate import PRIVATE, Progress, Scorecard, arms_of
 from mechanisms.evaluation.evaluate import evaluate as evaluated
 from mechanisms.evaluation.reader import (
     Arm,
+    Classifier,
     LocalReader,
     Prediction,
     QueryReader,
     RemoteReader,
     as_read_by,
     check_labels,
-    labelled,
     read_remotely_in_words,
     refuse_set_without_promise,
     same_reader,
@@ -258,7 +258,10 @@ def _written(
         made.append(demo_set)
         _put(demo_set, Path(out))
         if journal is not None and ended is not None:
-            journal.end(ended, ledger, demo_set.certificate.disclosures)
+            try:
+                journal.end(ended, ledger, demo_set.certificate.disclosures)
+            except TooLong as error:
+                _warn(str(error))
 
     embedder = load_embedder() if VOTE in planned.stages else None
     with closing(journal) if journal else nullcontext():
@@ -401,7 +404,10 @@ def predictions(demo_set: DemoSet, texts: Sequence[str], model: LanguageModel | 
     Raises:
         UsageError: the set has a single label.
     """
-    return labelled(demo_set, model or default_model(), texts)
+    check_labels(demo_set.labels)
+    used = model or default_model()
+    read = as_read_by(demo_set, used)
+    return list(Classifier(used, read.template, read.labels, read.demonstrations, read.prior).predict(texts))
 
 
 # A set tried on rows that may be read as they are, by a model of this machine, or by one elsewhere, which gets no row

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from mechanisms.errors import UsageError
 
@@ -65,12 +65,7 @@ class Asked:
 
     def to_json(self) -> dict[str, object]:
         """The words as a demo set holds them: those that were said."""
-        said = {"kind": self.kind, "writer": self.writer, "reader": self.reader, "relation": self.relation}
-        return {
-            **{name: value for name, value in said.items() if value},
-            **({"words": dict(self.words)} if self.words else {}),
-            **({"sentence": self.sentence} if self.sentence else {}),
-        }
+        return {name: value for name, value in asdict(self).items() if value}
 
 
 def in_words(label: str) -> str:

@@ -133,8 +133,7 @@ class SeededRandomness(Randomness):
 
     def gaussian(self, values: Integers, scale: float) -> Integers:
         """Rounded continuous noise, good enough for tests."""
-        noise = np.rint(self._generator.normal(0.0, scale, size=len(values)))
-        return values + noise.astype(np.int64)
+        return values + np.rint(self._generator.normal(0.0, scale, size=len(values))).astype(np.int64)
 
     def exponential_argmax(self, values: Integers, scale: float) -> int:
         return int(np.argmax(values + self._generator.exponential(scale, size=len(values))))

@@ -8,7 +8,6 @@ from typing import Any
 from mechanisms import api, confidence
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.answers import (
-    AnswerReleased,
     AnswerRequest,
     AnswerSession,
     AnswersOpened,
@@ -104,11 +103,10 @@ def _request(options: argparse.Namespace) -> AnswerRequest:
     own = {each.flag: each.name for each in parameters(chosen)}
     if foreign := [flag for flag in values if flag not in own]:
         raise UsageError(f"--{foreign[0]} is no parameter of '{options.mechanism}'.")
-    arguments: dict[str, Any] = {own[flag]: value for flag, value in values.items()}
     usual = default_template(labels, *field_names(options, options.text_column, options.label_column))
     return AnswerRequest(
         template=PromptTemplate(options.instruction or usual.instruction, usual.text, usual.label),
-        mechanism=chosen(**arguments),
+        mechanism=chosen(**{own[flag]: value for flag, value in values.items()}),
         target=PrivacyTarget(options.epsilon, options.delta),
         queries=options.queries,
         labels=labels,
@@ -170,18 +168,16 @@ def _answer(options: argparse.Namespace) -> None:
 
 def _scored(session: AnswerSession, file: Dataset, test: list[Record]) -> dict[str, Any]:
     """The figures with the session's terms, which stand apart if the test file has private rows."""
-    owners, done = api.mark_test_file(file), 0
+    owners = api.mark_test_file(file)
     told_of_owners(owners)
     document: dict[str, Any] = {"rows": len(test), "level": confidence.LEVEL}
-    for event in api.ask_all(session, test):
-        match event:
-            case AnswerReleased():
-                done += 1
-                told_of_rows(done, len(test))
-            case AnswersScored():
-                document["private_answers"] = in_json(event.private)
-                document["zero_shot"] = in_json(event.zero_shot) if event.zero_shot else None
-                document["abstained"] = event.abstained
+    for done, event in enumerate(api.ask_all(session, test), start=1):
+        if isinstance(event, AnswersScored):
+            document["private_answers"] = in_json(event.private)
+            document["zero_shot"] = in_json(event.zero_shot) if event.zero_shot else None
+            document["abstained"] = event.abstained
+        else:
+            told_of_rows(done, len(test))
     terms = _terms(session.opened)
     if not owners:
         return document | terms

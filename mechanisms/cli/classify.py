@@ -225,16 +225,9 @@ def _score(options: argparse.Namespace) -> None:
     model = api.load_model(options.model)
     if scored.model_sha256 not in (None, model.sha256):
         progress(_OTHER_READER.format(reader=model.name))
+    settings = spec.model_dump(include={"epsilon", "delta", "max_record_tokens", "max_unit_records"})
     found = api.score(
-        scored,
-        dataset,
-        epsilon=options.epsilon,
-        delta=spec.delta,
-        share=options.share,
-        max_record_tokens=spec.max_record_tokens,
-        max_unit_records=spec.max_unit_records,
-        prototypes_epsilon=options.prototypes_epsilon,
-        model=model,
+        scored, dataset, share=options.share, prototypes_epsilon=options.prototypes_epsilon, model=model, **settings
     )
     for name, arm in found.score.arms.items():
         if arm.wide:

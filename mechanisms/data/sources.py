@@ -41,12 +41,11 @@ class RawFile:
             DataError: not accessible, too large, also when it is unpacked, or damaged gzip.
         """
         try:
-            size = path.stat().st_size
+            if path.stat().st_size > MAX_BYTES:
+                raise DataError(f"The file is larger than {MAX_BYTES // 2**20} MB: split it.")
+            file = cls(path.name, path if path.is_file() else path.read_bytes())
         except OSError as error:
             raise DataError(f"The file '{path.name}' cannot be opened: check its path and its permissions.") from error
-        if size > MAX_BYTES:
-            raise DataError(f"The file is larger than {MAX_BYTES // 2**20} MB: split it.")
-        file = cls(path.name, path if path.is_file() else path.read_bytes())
         if file.start(len(_GZIP)) != _GZIP:
             return file
         file, unpacked = replace(file, packed=True), 0

@@ -265,18 +265,6 @@ def check_labels(labels: Sequence[str]) -> None:
         )
 
 
-def labelled(written: DemoSet, model: LanguageModel, texts: Sequence[str]) -> list[Prediction]:
-    """A prediction for each text; a correction measured with another model is left out.
-
-    Raises:
-        UsageError: see `check_labels`.
-    """
-    check_labels(written.labels)
-    demo_set = as_read_by(written, model)
-    classifier = Classifier(model, demo_set.template, demo_set.labels, demo_set.demonstrations, demo_set.prior)
-    return list(classifier.predict(texts))
-
-
 @dataclass(frozen=True)
 class LocalReader:
     """A `QueryReader` with a model on this machine, which gives all readings; every answer is the likeliest label.

@@ -135,7 +135,7 @@ class ShardPrompt:
         self._middle = model.encode(f"\n{template.label}:")
         self._gap = model.encode("\n\n")
         fixed = len(self._query.head) + len(self._middle) + len(self._gap)
-        self.prefix = self._query.prefix
+        self.prefix, self.label = self._query.prefix, self._query.label
         self.public_length = self._query.length
         self.length = examples * (fixed + sum(self._caps)) + self.public_length
 
@@ -148,6 +148,3 @@ class ShardPrompt:
             )
             tokens += [*self._query.head, *text, *self._middle, *label, *self._gap]
         return tokens + self._query.row(query)
-
-    def label(self, label: str) -> list[int]:
-        return self._query.label(label)

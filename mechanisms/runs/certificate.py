@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mechanisms.data.columns import MOST_LABELS
-from mechanisms.data.sizes import SMALLEST_EPSILON, MeasuredSizes, left_after_counts
+from mechanisms.data.sizes import SMALLEST_EPSILON, MeasuredSizes
 from mechanisms.demos.demo_set import LAST_READER, DemoSet
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
@@ -267,23 +267,16 @@ class OlderPlan(Plan):
             found[CHOOSE] = _Choose(self)
         return dict(sorted(found.items(), key=lambda each: each[1].place))
 
-    def role(self, stage: str) -> float:
-        if stage != CHOOSE or self.choice is None:
-            return super().role(stage)
-        return self.choice if self.by_roles else 1.0
-
-    def epsilon(self, stage: str) -> float:
-        if stage != CHOOSE or self.choice is None:
-            return super().epsilon(stage)
-        return left_after_counts(self.spec.epsilon, self.measured) * (1.0 if self.by_roles else self.choice)
+    @property
+    def shares(self) -> Mapping[str, float]:
+        return {**super().shares, **({} if self.choice is None else {CHOOSE: self.choice})}
 
     def parameters(self) -> dict[str, Any]:
         if "division" not in self.stated:
             return super().parameters() | {"kept_per_label": self.stated["kept_per_label"]}
         older = {new: old for old, new in _RENAMED.items()}
         found = {older.get(name, name): value for name, value in super().parameters().items()}
-        shares = found["shares"] | ({CHOOSE: self.choice} if self.choice is not None else {})
-        return found | {"shares": shares} | {name: self.stated[name] for name in _DROPPED}
+        return found | {"shares": dict(self.shares)} | {name: self.stated[name] for name in _DROPPED}
 
 
 def _older_plan(demo_set: DemoSet) -> Plan:
@@ -306,5 +299,5 @@ def _older_plan(demo_set: DemoSet) -> Plan:
     rest = {name: share for name, share in shares.items() if name != CHOOSE}
     new = {_RENAMED.get(name, name): value for name, value in stated.items()}
     new |= {"shares": rest, "weighing": stated.get("weighing", "rows"), "drafts": max(2, stated["drafts"])}
-    written = stated.get("written") if WRITE in shares else None
+    written = _within(stated, "written") if WRITE in shares else None
     return _planned(demo_set, new, written, OlderPlan, stated=parameters, choice=choice)

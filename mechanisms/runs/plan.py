@@ -14,7 +14,7 @@ from typing import Any, Self
 import yaml
 
 from mechanisms.accounting import Claim, PrivacyTarget, claim, fingerprint
-from mechanisms.data.columns import ColumnMapping
+from mechanisms.data.columns import MOST_LABELS, ColumnMapping
 from mechanisms.data.label_names import names_of
 from mechanisms.data.sizes import (
     WHETHER_MET,
@@ -79,6 +79,8 @@ class Plan:
     def __post_init__(self) -> None:
         if not self.labels or set(self.sizes) != set(self.labels):
             raise UsageError("Every public label needs a declared size, and there must be at least one label.")
+        if len(self.labels) > MOST_LABELS:
+            raise UsageError(f"At most {MOST_LABELS} labels take part: leave some out, or merge some.")
         if foreign := [label for label in self.spec.label_words if label not in self.labels]:
             raise UsageError(f"There is no label '{foreign[0]}' to name: name labels of the label set.")
         if len(self.labels) < 2 and set(self.spec.shares or ()) - {WRITE, "openings", "vote"}:
@@ -103,8 +105,13 @@ class Plan:
 
     @cached_property
     def stages(self) -> dict[str, PlannedStage]:
+        return {name: of(self) for name, of in stages_by_place().items() if name in self.shares}
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        """Of each stage: of the units, or of epsilon."""
         assert self.spec.shares is not None
-        return {name: of(self) for name, of in stages_by_place().items() if name in self.spec.shares}
+        return self.spec.shares
 
     @property
     def alone(self) -> bool:
@@ -118,14 +125,12 @@ class Plan:
 
     def role(self, stage: str) -> float:
         """The share of the units that a stage reads."""
-        assert self.spec.shares is not None
-        return self.spec.shares[stage] if self.by_roles else 1.0
+        return self.shares[stage] if self.by_roles else 1.0
 
     def epsilon(self, stage: str) -> float:
         """What a stage may cost a unit that takes part in it."""
-        assert self.spec.shares is not None
         whole = left_after_counts(self.spec.epsilon, self.measured)
-        return whole if self.by_roles else whole * self.spec.shares[stage]
+        return whole if self.by_roles else whole * self.shares[stage]
 
     def units(self, stage: str) -> float:
         """Units that a stage reads, expected from the public sizes; a user counts once for each label."""
@@ -180,9 +185,8 @@ class Plan:
             return self
         target = PrivacyTarget(self.epsilon(WRITE), self.spec.delta)
         mechanism = self.mechanism.calibrate(self.composed_writing, target)
-        own = {each.flag: getattr(mechanism, each.name) for each in parameters(mechanism)}
-        of_transform = {each.flag: getattr(self.transform, each.name) for each in parameters(self.transform)}
-        return replace(self, spec=self.spec.with_(parameters=own | of_transform))
+        own = {each.flag: getattr(of, each.name) for of in (mechanism, self.transform) for each in parameters(of)}
+        return replace(self, spec=self.spec.with_(parameters=own))
 
     @cached_property
     def event(self) -> Composed:

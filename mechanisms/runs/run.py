@@ -239,10 +239,7 @@ def divide(dataset: Dataset, plan: Plan) -> Mapping[str, Dataset]:
     With roles the parts are disjoint in their units, and no unit's part depends on who else is there. They carry no
     witnesses: only the whole data set has a fingerprint and a ledger. What the shares leave over is in no part.
     """
-    assert plan.spec.shares is not None
-    if not plan.by_roles:
-        return dict.fromkeys(plan.stages, dataset)
-    return divided(dataset, plan.spec.shares)
+    return divided(dataset, plan.shares) if plan.by_roles else dict.fromkeys(plan.stages, dataset)
 
 
 def divided(dataset: Dataset, shares: Mapping[str, float]) -> dict[str, Dataset]:

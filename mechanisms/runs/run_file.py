@@ -318,7 +318,7 @@ class _History:
                 _require(planned and key not in self._steps, "a demonstration that was not planned, or begins twice")
                 self._steps[key] = 0
             case DemoCutOff(finished=finished):
-                once = planned and key not in self._finished
+                once = planned and not written and key not in self._finished
                 _require(once, "a demonstration that was not planned, or is cut off twice")
                 _require(key in self._steps or not finished, "a demonstration is finished that was not begun")
                 self._finished[key] = finished
@@ -392,12 +392,11 @@ class RunJournal:
             raise UsageError("Line 1 of the run's file was edited: it is not what the ledger reserved this run for.")
         journal = cls(path, key)
         lines = list(journal._opened(sealed))
-        events = _unfinished(head, lines)
         missing = [line for line in ledger.newest(key).split("\n") if line and line not in lines]
         try:
             events = _unfinished(head, [*lines, *missing])
         except UsageError:  # it does not follow what an older copy holds
-            missing = []
+            events, missing = _unfinished(head, lines), []
         begun = events[0]
         assert isinstance(begun, RunStarted)
         journal.begun, journal.replayed, journal._lines = begun, events[1:], len(lines)

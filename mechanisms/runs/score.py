@@ -37,9 +37,11 @@ from mechanisms.demos.demo_set import (
     PublicSet,
     Score,
     check_against,
+    demonstrations_of,
     loads,
     read_json,
     schema,
+    template_of,
 )
 from mechanisms.demos.signature import Signature, check_signature
 from mechanisms.errors import UsageError
@@ -123,11 +125,7 @@ def read_set(text: str) -> ScoredSet:
     wanted = {"type": "object", "required": list(_PARTS), "properties": {name: known[name] for name in _PARTS}}
     check_against(wanted, document, "This is no set of demonstrations")
     task = document["task"]
-    return ScoredSet(
-        tuple(Demonstration(each["text"], each["label"]) for each in document["demonstrations"]),
-        tuple(task["labels"]),
-        PromptTemplate(task["instruction"], **task["template"]),
-    )
+    return ScoredSet(demonstrations_of(document), tuple(task["labels"]), template_of(task))
 
 
 def of_demo_set(demo_set: DemoSet, signed_here: bool = False) -> ScoredSet:

@@ -26,7 +26,6 @@ from mechanisms.records import PromptTemplate, default_template
 from mechanisms.runs.stages import stage_names, stages_by_place
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import (
-    NoTransform,
     TokenMechanism,
     Transform,
     mechanism_class,
@@ -274,7 +273,7 @@ class RunSpec(BaseModel):
     @property
     def made_transform(self) -> Transform:
         chosen = transform_class(self.transform)
-        return NoTransform() if chosen is NoTransform else chosen(**self._own(chosen))
+        return chosen(**self._own(chosen))
 
     def _own(self, config: Any) -> dict[str, Any]:
         own = (each for each in parameters(config) if each.flag in self.parameters)

@@ -150,7 +150,7 @@ def _of_texts(demo_set: DemoSet, plan: Plan) -> Iterator[str]:
     written = Counter(each.label for each in demo_set.demonstrations)
     if not written.keys() <= set(demo_set.labels):
         yield "demonstrations: a label is not one of the task's."
-    stated = demo_set.certificate.parameters
+    stated = plan.parameters()
     field = next((name for name in ("kept_per_label", "set_per_label") if name in stated), "shots_per_label")
     if any(number > stated.get("kept_per_label", plan.spec.shots) for number in written.values()):
         yield f"demonstrations: a label has more of them than {WHERE}/{field} allows."
