@@ -12,11 +12,12 @@ import pytest
 
 from mechanisms import api
 from mechanisms.accounting import Cap, PrivacyLedger
+from mechanisms.data.columns import MOST_LABELS
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.signature import Signature, check_signature
 from mechanisms.errors import AccountingError, BudgetRefused, ModelUnavailable, UsageError
 from mechanisms.inference import LanguageModel
-from mechanisms.records import Dataset
+from mechanisms.records import Dataset, Record
 from mechanisms.rounding import rounded_up
 from mechanisms.runs.plan import DECLARED_COUNTS, DECLARED_SIZES
 from mechanisms.runs.run import run
@@ -67,6 +68,15 @@ def test_what_is_refused_is_not_charged_and_leaves_no_file(data, tmp_path):
         write(data, out, sizes="counted")
     assert spent() == 0
     assert not out.exists()
+
+
+def test_more_labels_than_a_certificate_holds_are_refused_before_anything_is_paid():
+    labels = tuple(f"label {i}" for i in range(MOST_LABELS + 1))
+    most = Dataset("most", labels[:-1], [Record("a text", each) for each in labels[:-1]])
+    api.plan(most, sizes="counted", **CHEAP)
+    more = Dataset("more", labels, [*most.records, Record("a text", labels[-1])])
+    with pytest.raises(UsageError, match=f"At most {MOST_LABELS} labels"):
+        api.plan(more, sizes="counted", **CHEAP)
 
 
 def test_a_set_that_can_no_longer_be_written_is_not_lost(data, tmp_path, monkeypatch):

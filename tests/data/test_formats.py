@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.data import parquet_file
-from mechanisms.data.sources import file_formats
+from mechanisms.data.sources import file_formats, read_table
 from mechanisms.data.table import ReadingAsked
 from mechanisms.errors import DataError, UsageError
 from tests.data.files import as_parquet, as_workbook, read, refusal
@@ -294,3 +294,8 @@ def test_row_groups_say_their_size_before_they_are_unpacked(monkeypatch):
 )
 def test_a_file_that_is_no_table_gets_one_line(raw, message):
     assert message in (refusal(raw, "csv") or "")
+
+
+def test_a_folder_is_no_file(tmp_path):
+    with pytest.raises(DataError, match="cannot be opened"):
+        read_table(tmp_path)

@@ -177,6 +177,15 @@ def test_what_cannot_have_been_told_is_refused_with_its_line(kind, line, change,
         from_lines(edited(kind, line, change))
 
 
+def test_a_demonstration_that_is_whole_cannot_be_cut_off_behind_it():
+    lines = file_of("alone").splitlines()
+    whole = place_of("alone", DemoCompleted)
+    key = {name: json.loads(lines[whole - 1])[name] for name in ("label", "number")}
+    cut_off = json.dumps({"event": "cut off", **key, "finished": False})
+    with pytest.raises(UsageError, match="not planned, or is cut off twice"):
+        from_lines("\n".join([*lines[: whole + 1], cut_off, *lines[whole + 1 :]]) + "\n")
+
+
 def test_a_file_that_is_cut_short_or_has_a_line_twice_is_refused():
     for kind in KINDS:
         lines = file_of(kind).splitlines()

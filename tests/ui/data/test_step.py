@@ -517,6 +517,15 @@ def confirmed(state: DataState) -> Columns:
     return columns
 
 
+def test_a_confirmation_that_is_taken_back_leaves_the_tick_that_the_page_still_shows(state: DataState):
+    state.read(MAPPING)
+    state.allow_left_out(True)
+    assert state.columns is not None
+    state.confirm(Confirmed(state.columns, DATASET))
+    state.withdraw()
+    assert state.columns.allow_left_out
+
+
 @pytest.mark.parametrize("change", ["open", "read", "rechoose", "withdraw", "ask"])
 def test_every_change_takes_back_what_was_confirmed_and_outdates_its_columns(state: DataState, change: str):
     columns = confirmed(state)

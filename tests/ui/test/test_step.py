@@ -155,9 +155,10 @@ def test_rows_that_private_data_have_are_counted_and_neither_measured_nor_sent(
     assert [row.text for row in tab.scored.rows] == [line.split(",")[0] for line in fresh]
     assert tab.ledger.rows.disclosures(fingerprint(LETTERS)) == ()
     assert not any("minister" in asked.prompt or "goal" in asked.prompt for asked in server.asked)
-    tab.bring([f"{private},Sport"])
-    with pytest.raises(UsageError, match="every row of this file"):
-        tab.measure(**typed | {"who": who})
+    for others in ([], ["a text of another label,Weather"]):
+        tab.bring([f"{private},Sport", *others])
+        with pytest.raises(UsageError, match="every row of this file"):
+            tab.measure(**typed | {"who": who})
 
 
 def test_a_set_that_promises_nothing_stays_here(tab: Tab, server: Server, typed: dict[str, str]):
