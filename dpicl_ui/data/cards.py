@@ -301,8 +301,12 @@ class ReadingCard:
             self.question: [el("h3", "How is this file to be read?"), *notice(asked.question, "warn"), el("p", _HOW)],
             self.header: gr.Radio(value=header, visible="header" in takes),
             self.skip: gr.Textbox(value=str(proposed.skip), visible="skip" in takes),
-            self.encoding: gr.Dropdown(value=proposed.encoding or _UNSAID, visible="encoding" in takes),
-            self.separator: gr.Dropdown(value=proposed.separator or _UNSAID, visible="separator" in takes),
+            self.encoding: gr.Dropdown(
+                choices=_ENCODINGS, value=proposed.encoding or _UNSAID, visible="encoding" in takes
+            ),
+            self.separator: gr.Dropdown(
+                choices=_SEPARATORS, value=proposed.separator or _UNSAID, visible="separator" in takes
+            ),
             self.sheet: gr.Dropdown(choices=list(asked.sheets), value=proposed.sheet, visible="sheet" in takes),
             self.look: _look_at(raw, proposed),
         }

@@ -58,7 +58,7 @@ class Speed:
 
     position: float
     token: float
-    text: float = 1 / 250
+    text: float = 1 / 120
 
     def seconds(self, work: Work) -> float:
         return work.read * self.position + work.written * self.token + work.embedded * self.text

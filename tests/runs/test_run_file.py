@@ -180,7 +180,8 @@ def test_what_cannot_have_been_told_is_refused_with_its_line(kind, line, change,
 def test_a_demonstration_that_is_whole_cannot_be_cut_off_behind_it():
     lines = file_of("alone").splitlines()
     whole = place_of("alone", DemoCompleted)
-    key = {name: json.loads(lines[whole - 1])[name] for name in ("label", "number")}
+    told = json.loads(lines[whole])
+    key = {"label": told["demonstration"]["label"], "number": told["number"]}
     cut_off = json.dumps({"event": "cut off", **key, "finished": False})
     with pytest.raises(UsageError, match="not planned, or is cut off twice"):
         from_lines("\n".join([*lines[: whole + 1], cut_off, *lines[whole + 1 :]]) + "\n")
