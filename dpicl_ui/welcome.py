@@ -26,7 +26,8 @@ ROW = (
 )
 """A row of the same file, which is fictional and public."""
 MADE = (
-    "I'm afraid I've lost my way, I've been using the credit card for a while now and I'm getting a little bit anxious."
+    "I have been using a bank card for 10 years now. I'm going to make a 25 dollar purchase. I need to pay the bill in "
+    "30 days."
 )
 """A demonstration of the recorded run."""
 _BARS = 8
