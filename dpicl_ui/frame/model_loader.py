@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mechanisms.inference import Embedder, LanguageModel
-    from mechanisms.runs.stage import Speed
+    from mechanisms.runs.stage import Speed, Work
 
 # torch and transformers take seconds to import: here they are imported in functions, where they are first needed.
 
@@ -162,13 +162,14 @@ class ModelLoader:
             return loaded.speed if loaded else None
         return replace(loaded.speed, text=self.embedding)
 
-    def learn(self, of: Speed, slower: float) -> None:
-        """Correct the speed by a run that took `slower` times as long as was forecast at the speed `of` then.
+    def learn(self, work: Work, seconds: float) -> None:
+        """Correct the speed by a run that asked so much work of the models and took so many seconds.
 
         The machine may have been busier when its speed was measured, or may be busier now.
         """
-        loaded, corrected = self._loaded, of.times(slower)
-        if loaded is not None:
+        loaded, speed = self._loaded, self.speed
+        if loaded is not None and speed is not None and (foreseen := speed.seconds(work)):
+            corrected = speed.times(seconds / foreseen)
             self._loaded, self.embedding = replace(loaded, speed=corrected), corrected.text
 
     @property

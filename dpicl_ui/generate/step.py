@@ -200,8 +200,8 @@ class GenerateStep:
     ) -> Iterator[Updates]:
         """The screen during a run and at its end; replayed events are shown at once."""
         view, shown, plan = RunView("waiting"), 0.0, session.of(PrivacyState).plan
-        speed = self._app.loader.speed
-        pace = Pace(time.monotonic(), forecast(plan, speed) if plan and not run.before else {})  # none of a resumed run
+        foreseen = forecast(plan, self._app.loader.speed) if plan and not run.before else {}  # none of a resumed run
+        pace = Pace(time.monotonic(), foreseen)
         try:
             yield self._begun(session)
             with closing(told) as events:
@@ -224,9 +224,8 @@ class GenerateStep:
         finally:
             run.ended.set()
         now = time.monotonic()
-        # What was measured meanwhile is not in the forecast.
-        if speed and speed == self._app.loader.speed and pace.foreseen and view.phase == "completed":
-            self._app.loader.learn(speed, (now - pace.begun) / pace.foreseen)
+        if plan and pace.forecast and view.phase == "completed":
+            self._app.loader.learn(plan.work, now - pace.begun)
         yield self._left(session, ledger, run, view, time_card(pace, view, now))
 
     def _record(self, session: Session, run: Run, event: CuratorEvent) -> None:

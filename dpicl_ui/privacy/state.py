@@ -11,7 +11,7 @@ from dpicl_ui.frame.services import Gate, Session, State
 from mechanisms.accounting import Claim
 from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.spec import RunSpec
-from mechanisms.runs.stage import Speed, Work
+from mechanisms.runs.stage import Speed
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,8 +41,7 @@ class Planned:
     @property
     def seconds(self) -> float | None:
         """The expected time of the run; None while the models' speed is not known."""
-        work = sum((stage.work() for stage in self.plan.stages.values()), Work())
-        return None if self.speed is None else self.speed.seconds(work)
+        return None if self.speed is None else self.speed.seconds(self.plan.work)
 
 
 class PrivacyState(State):

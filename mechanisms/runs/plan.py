@@ -32,7 +32,7 @@ from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent, Seque
 from mechanisms.records import RECORD, Dataset, PromptTemplate
 from mechanisms.rounding import rounded_up
 from mechanisms.runs.spec import FLAGGED, MOST_CORRECTED_LABELS, SCORE, WRITE, Group, Recipe, RunSpec, Split, completed
-from mechanisms.runs.stage import PlannedStage
+from mechanisms.runs.stage import PlannedStage, Work
 from mechanisms.runs.stages import stages_by_place
 from mechanisms.sampling import EventOfSteps, SamplingPlan
 from mechanisms.steps import TokenMechanism, Transform, mechanism_class
@@ -106,6 +106,11 @@ class Plan:
     @cached_property
     def stages(self) -> dict[str, PlannedStage]:
         return {name: of(self) for name, of in stages_by_place().items() if name in self.shares}
+
+    @property
+    def work(self) -> Work:
+        """What the run asks of the models, expected."""
+        return sum((stage.work() for stage in self.stages.values()), Work())
 
     @property
     def shares(self) -> Mapping[str, float]:

@@ -36,7 +36,7 @@ from mechanisms.runs.spec import (
     completed,
     fewest_for_roles,
 )
-from mechanisms.runs.stage import Speed, Work, measure
+from mechanisms.runs.stage import Speed, measure
 from mechanisms.runs.stages import stages_by_place
 from mechanisms.runs.stages.score import Score
 from mechanisms.sampling import Scheme
@@ -311,7 +311,7 @@ def test_the_margin_is_about_what_the_score_gives():
 
 
 def seconds(plan: Plan) -> float:
-    return SPEED.seconds(sum((stage.work() for stage in plan.stages.values()), Work()))
+    return SPEED.seconds(plan.work)
 
 
 @pytest.mark.parametrize(

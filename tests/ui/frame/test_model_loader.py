@@ -103,15 +103,16 @@ def test_a_model_in_use_is_not_replaced(shelf):
     assert loader.model().name == f"toy {OTHER}"
 
 
-def test_a_run_corrects_the_speed_that_it_was_forecast_with(shelf):
+def test_a_run_corrects_the_speed_of_the_next_ones_forecast(shelf):
     loader, work = begun(), Work(read=1e4, written=100, embedded=30)
     loader.model()
-    measured = loader.speed
-    assert measured is not None
-    for slower in (0.25, 3.0):
-        loader.learn(measured, slower)
+    for took in (2.0, 70.0):
+        loader.learn(work, took)
         assert loader.speed is not None
-        assert loader.speed.seconds(work) == pytest.approx(slower * measured.seconds(work))
+        assert loader.speed.seconds(work) == pytest.approx(took)
+        loader.embedding = 1 / 50  # as when the embedding model is measured in a run
+        loader.learn(work, took)
+        assert loader.speed.seconds(work) == pytest.approx(took)
 
 
 def test_one_model_is_loaded_at_a_time(shelf):
