@@ -141,6 +141,10 @@ class Plan:
         """Units that a stage reads, expected from the public sizes; a user counts once for each label."""
         return self.role(stage) * sum(self.sizes.values())
 
+    def rows(self, stage: str) -> float:
+        """Rows of those units, for a forecast: how many a user has is private, and is between one and the cap."""
+        return self.units(stage) * ((1 + self.spec.max_unit_records) / 2 if self.by_user else 1)
+
     @cached_property
     def sampling(self) -> SamplingPlan:
         """Who joins a token, of the units that write."""

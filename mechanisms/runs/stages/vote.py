@@ -100,9 +100,8 @@ class Vote(PlannedStage):
         plan = self.plan
         assert plan.spec.drafts is not None
         drafts = 2 * plan.spec.drafts * len(plan.labels)
-        voters = plan.units(self.name) * (plan.spec.max_unit_records if plan.by_user else 1)
-        # Sampling takes half as long as the model does.
-        return Work(read=8 * drafts, written=1.2 * drafts * plan.spec.draft_tokens, embedded=voters + 1.5 * drafts)
+        written = 1.2 * drafts * plan.spec.draft_tokens  # sampling takes half as long as the model does
+        return Work(read=8 * drafts, written=written, embedded=plan.rows(self.name) + 1.5 * drafts)
 
     def warnings(self) -> Iterator[str]:
         who = "users" if self.plan.by_user else "rows"
