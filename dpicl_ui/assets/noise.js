@@ -45,6 +45,8 @@ function bars(group) {
       const [from, to] = [place(Math.min(0, value)), place(Math.max(0, value))];
       span.style.left = 100 * from + "%";
       span.style.width = 100 * (to - from) + "%";
+      span.classList.toggle("more", value / largest > 1 + BEYOND);
+      span.classList.toggle("less", value / largest < -BEYOND);
       note.textContent = value.toFixed(Math.abs(value) < 10 ? 1 : 0);
     });
     words.textContent = `Out of about ${group.rows}, with noise of ±${Number(size.toPrecision(2))}`;
