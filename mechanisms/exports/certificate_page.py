@@ -152,7 +152,7 @@ def _origin(made: DemoSet) -> Iterator[Fact]:
     if made.refused:
         reasons = Counter(each.reason for each in made.refused).most_common()
         counted = "; ".join(f"{reason}: {count}" for reason, count in reasons)
-        yield Fact("Refused", f"{len(made.refused)} written texts", f"no texts by public rules ({counted})")
+        yield Fact("Refused", f"{len(made.refused)} written texts", f"by public rules ({counted})")
     yield Fact("Date", made.created)
     yield Fact("Verify", VERIFY, "builds the accounting anew from the file")
 
