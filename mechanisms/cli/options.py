@@ -310,7 +310,9 @@ def check_apart(*places: str | Path | None, but: Iterable[str | Path | None] = (
     """
     read = {os.path.realpath(place) for place in but if place is not None}
     known: set[str] = set()
-    for place in (each for each in places if each is not None):
+    for place in places:
+        if place is None:
+            continue
         if (whole := os.path.realpath(place)) in read:
             raise UsageError(f"'{place}' is an input file: write to another place.")
         if whole in known:

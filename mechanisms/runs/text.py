@@ -26,7 +26,6 @@ _GLUED = re.compile(r"[^\W\d_][!?]{1,3}[^\W\d_]{2,}|\d[.:]\d+[.:]\d+[.:](?!\d)")
 _SYLLABLES = re.compile(r"([^\W\d_]{2,4})\1\1|([^\W\d_]{4,})\2")
 _CLOSES_NOTHING = re.compile(r"[.!?]['’]$")
 _OPENS = re.compile(r"(?<!\w)['‘’]")
-_ARTICLE = re.compile(r"\s*an?\s", re.IGNORECASE)
 
 
 class Gate:
@@ -38,7 +37,7 @@ class Gate:
 
     def __init__(self, model: LanguageModel, usual: Sequence[str] = (), asked: Asked | None = None) -> None:
         self._model, self._most = model, _MOST_PIECES
-        self._others = _others(asked) if asked else None
+        self._asked = asked or Asked()
         self._known: dict[str, int] = {}
         found = [pieces for text in usual if (pieces := self._pieces(text)) is not None]
         if found:
@@ -59,13 +58,9 @@ class Gate:
             "the same syllables again": bool(_SYLLABLES.search(text)),
             "signs inside words or numbers": bool(_GLUED.search(text)),
             "it repeats itself": _loops(lower),
-            "written as by somebody else": self.of_another(text),
+            "written as by somebody else": self._asked.of_another(text),
         }
         return next((reason for reason, holds in rules.items() if holds), None)
-
-    def of_another(self, text: str) -> bool:
-        """Whether a text, or its beginning, speaks of its writer as of another, or for whom it is written to."""
-        return self._others is not None and bool(self._others.search(text))
 
     def _pieces(self, text: str) -> float | None:
         """Pieces of a word, on average; None for a text without words that spaces divide."""
@@ -81,24 +76,6 @@ class Gate:
             written = (len(self._model.encode(f" {each}")) for each in {word, word.lower()})
             self._known[word] = min(written)
         return self._known[word]
-
-
-def _others(asked: Asked) -> re.Pattern[str] | None:
-    """Finds texts that their writer did not write; None where nobody is named, or not in English.
-
-    A patient who writes to a clinic does not tell what "the patient" has, and does not say "I am a clinic". A small
-    model does: of the drafts for the bundled examples, three in ten (research/docs/texts.md).
-    """
-    named = [_ARTICLE.match(each) for each in (asked.writer, asked.reader)]
-    if not asked.addressed or not all(named):
-        return None
-    writer, reader = (re.escape(each.string[each.end() :].strip()) for each in named if each)
-    return re.compile(
-        r"(?<!['’]m )(?<!\bam )(?<!\bas )(?<!\bbeen )(?<!\bbecome )"
-        rf"\b(?:the|an?|my|our|your|this|that) (?:\w+ )?{writer}\b"
-        rf"|\b(?:I['’]m|I am|we['’]re|we are|you['’]re|you are|as)(?: not)? (?:the|an?|our|your) {reader}\b",
-        re.IGNORECASE,
-    )
 
 
 def is_letter(character: str) -> bool:

@@ -26,7 +26,6 @@ from mechanisms.noise import Floats
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.runs.events import LINE, CuratorEvent, Name, Number, Release, Share, Texts
 from mechanisms.runs.stage import PlannedStage, RunState, Work, check_noise
-from mechanisms.runs.text import Gate
 from mechanisms.tallies import Beginnings, Openings, distinct, mean_contribution
 
 _CLEARS = 3.0
@@ -140,11 +139,11 @@ class AskForOpenings(PlannedStage):
         return found
 
     def ask(self, state: RunState) -> Iterator[CuratorEvent]:
-        plan, model = self.plan, state.model
-        prompts = [WritingPrompt(model, plan.spec.asked, label) for label in self.asked]
+        plan, model, asked = self.plan, state.model, self.plan.spec.asked
+        prompts = [WritingPrompt(model, asked, label) for label in self.asked]
         likely = [opening for prompt in prompts for opening in likely_openings(model, prompt)]
-        gate = Gate(model, asked=plan.spec.asked)  # the run's own waits for texts of the model
-        openings = distinct([*listed(plan.spec.kind), *(each for each in likely if not gate.of_another(each))])
+        own = (opening for opening in likely if not asked.of_another(opening))
+        openings = distinct([*listed(plan.spec.kind), *own])
         beginnings, groups = Beginnings(openings), plan.labels if self.by_label else ("",)
         starts = {label: i * len(openings) for i, label in enumerate(groups)}
         places = len(groups) * len(openings)
