@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -286,11 +285,12 @@ class PrivacyStep:
             self.set_cap = gr.Button("Set the cap", size="sm", elem_id="set-cap")
 
     def _wire(self) -> None:
-        # One calibration at a time; changes made meanwhile are calibrated once, with the last values.
+        # Step 3 closes at once, and what was typed last is calibrated after that, once; listeners of their own would
+        # reach the server in either order, and one that is late would outdate what the other has calibrated.
         settled = [self.epsilon.release, self.shots.release, *self.expert.settled]
         last: dict[str, Any] = {"trigger_mode": "always_last"}
-        self._calibrated(partial(gr.on, settled), **last)
-        gr.on(settled, self._touched, {*self.form}, [self._app.bar.html, self.odds], queue=False, **last, **PRIVATE)
+        closed, shown = {"queue": False, **last, **PRIVATE}, [self._app.bar.html, self.odds]
+        self._calibrated(gr.on(settled, self._touched, {*self.form}, shown, **closed).then, **last)
         if not self._app.loader.locked:
             self.expected(self.models.loaded.then(self.timed, None, self.outcome, **PRIVATE).then)
         cap = [self.cap_epsilon, self.cap_delta]
