@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gc
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
@@ -75,6 +76,14 @@ def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "home"
     monkeypatch.setenv("DPICL_HOME", str(folder))
     return folder
+
+
+@pytest.fixture(autouse=True)
+def computing_thread() -> Iterator[None]:
+    """What an app's models set for its process ends with the test."""
+    yield
+    if device := sys.modules.get("mechanisms.inference.engine.device"):
+        device._one.clear()
 
 
 @pytest.fixture

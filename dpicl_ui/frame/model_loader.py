@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,9 +17,6 @@ from mechanisms.errors import ModelUnavailable, StudioError, UsageError
 from mechanisms.inference.models import available_models, device_here
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from mechanisms.inference import Embedder, LanguageModel
     from mechanisms.runs.stage import Speed, Work
 
@@ -55,8 +52,6 @@ class ModelLoader:
         stage: how far loading is, in a few words.
         problem: why there is no model; None where there is one, or may be soon.
         refusal: why the model that was chosen last is not the one that is there.
-        loading: held while a model is read; transformers then sets torch's default numbers for the whole process, so
-            that nothing else may make tensors.
         embedding: seconds in which the embedding model reads a text, once that was measured; 0 before.
     """
 
@@ -66,7 +61,6 @@ class ModelLoader:
         self._at_start = name
         self.problem: str | None = None
         self.refusal: str | None = None
-        self.loading = threading.Lock()
         self.embedding = 0.0
         self._loaded: Loaded | None = None
         self._done = threading.Event()
@@ -140,11 +134,12 @@ class ModelLoader:
         self.name = name
         self.stage = "starting"
         try:
+            from mechanisms.inference.engine.device import compute_in_one_thread
             from mechanisms.inference.models.catalogue import load_model, needs
             from mechanisms.runs.stage import measure
 
-            with self.loading:
-                model = load_model(name, tell=self._tell)
+            compute_in_one_thread()
+            model = load_model(name, tell=self._tell)
             self.stage = "measuring its speed"
             self._loaded = Loaded(model, measure(model), needs(name).memory or 0)
         except StudioError as error:
@@ -233,18 +228,6 @@ class ModelLoader:
         return loaded.model
 
 
-class InTurn:
-    """An embedder that is never at work while a language model is being read (`ModelLoader.loading`)."""
-
-    def __init__(self, embedder: Embedder, loading: threading.Lock) -> None:
-        self.name, self.dimensions = embedder.name, embedder.dimensions
-        self._embedder, self._loading = embedder, loading
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        with self._loading:
-            return self._embedder.embed(texts)
-
-
 class EmbedderLoader:
     """One embedding model for the whole app, loaded when it is first needed."""
 
@@ -265,8 +248,7 @@ class EmbedderLoader:
                 from mechanisms.inference.models.catalogue import load_embedder
                 from mechanisms.runs.stage import measure_embedder
 
-                with self._loader.loading:
-                    embedder = load_embedder()
-                    self._loader.embedding = measure_embedder(embedder)
-                self._embedder = InTurn(embedder, self._loader.loading)
+                embedder = load_embedder()
+                self._loader.embedding = measure_embedder(embedder)
+                self._embedder = embedder
             return self._embedder

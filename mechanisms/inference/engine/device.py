@@ -11,12 +11,13 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
-from threading import Lock
-from typing import Any, TypeVar
+from threading import Lock, local
+from typing import Any, ParamSpec, TypeVar
 
 import psutil
 import torch
@@ -25,6 +26,9 @@ from torch.utils import deterministic
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference.engine import DEVICE
 from mechanisms.inference.engine.limits import cores, total_memory
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 # Which device, and which number format.
 
@@ -221,6 +225,34 @@ def threads_by_load() -> Threads:
     return Threads(min(torch.get_num_threads(), cores()), psutil.cpu_count() or 1)
 
 
+# One thread computes.
+#
+# OpenMP keeps a team of threads for every thread that has computed. Where teams have more threads than there are cores,
+# a team no longer waits awake from one operation to the next, and a pass takes half as long again
+# (research/docs/engine.md). A server's handlers each run in a thread of their own.
+
+_here = local()
+_one: list[ThreadPoolExecutor] = []
+
+
+def compute_in_one_thread() -> None:
+    """From here on one thread of this process computes, whichever asks; the others wait for it."""
+    if not _one:
+        _one.append(ThreadPoolExecutor(1, "computing", lambda: setattr(_here, "computes", True)))
+
+
+def computing(work: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Decorate what computes: it runs in the thread that computes, where there is one."""
+
+    @wraps(work)
+    def asked(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        if not _one or hasattr(_here, "computes"):
+            return work(*args, **kwargs)
+        return _one[0].submit(work, *args, **kwargs).result()
+
+    return asked
+
+
 # Telling the C library to keep freed memory.
 #
 # A forward pass on a CPU asks for large blocks and frees them, layer after layer. By default glibc gives them back
@@ -351,7 +383,6 @@ _FULL = (
     "The memory of this machine ran out while the model computed. Nothing more was released. Close what else uses it, "
     "or take fewer records at each step, shorter records, or a smaller model."
 )
-_T = TypeVar("_T")
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from mechanisms.inference.engine.device import (
     MPS,
     DeviceRoom,
     Threads,
+    computing,
     keep_freed_memory,
     report_out_of_memory,
     retry_when_out_of_memory,
@@ -186,6 +187,7 @@ class TransformersModel:
     def decode(self, tokens: Tokens) -> str:
         return str(self.tokenizer.decode(list(tokens), skip_special_tokens=True))
 
+    @computing
     @report_out_of_memory()
     def open(self, prefix: Tokens, rows: Sequence[Tokens], length: int, room: int) -> TransformersSession:
         started = self.started(prefix)
@@ -204,6 +206,7 @@ class TransformersModel:
             )
         self.room.check(rows, held)
 
+    @computing
     def alike(self, prefix: Tokens, rows: int, length: int, room: int) -> bool:
         if self.threads is not None:
             self.threads.settle()
@@ -278,6 +281,7 @@ class TransformersSession:
         chunk.cache.fill(chunk.mask.shape[1])
         return torch.cat(parts)
 
+    @computing
     @report_out_of_memory()
     def logits(self, columns: Integers | None = None, rows: slice = slice(None)) -> Floats:
         torch.set_num_threads(self._number)  # another session may have changed it
@@ -294,6 +298,7 @@ class TransformersSession:
                 logits = self._head.logits(self._features[: self._count][rows], chosen)
             return np.asarray(logits[:, -1].cpu().double().numpy())
 
+    @computing
     @report_out_of_memory()
     def advance(self, tokens: Tokens) -> None:
         torch.set_num_threads(self._number)
@@ -313,6 +318,7 @@ class TransformersSession:
             return self._slots.layout(self._room, rows, limit, length)[:2]
         return math.ceil(rows / per_chunk), per_chunk
 
+    @computing
     @report_out_of_memory()
     def keep(self, rows: Sequence[int], per_chunk: int | None = None) -> None:
         """Keep these rows, `per_chunk` as when the session was opened."""
@@ -325,6 +331,7 @@ class TransformersSession:
             parts = [padded[i : i + per_chunk] for i in range(0, len(padded), per_chunk)]
             self._chunks, self._count = [Chunk.gathered(self._chunks, part) for part in parts], len(rows)
 
+    @computing
     @report_out_of_memory()
     def score(self, continuation: Tokens) -> Floats:
         return self._of_chunks(lambda chunk, features: self._score(chunk, features, continuation))
@@ -349,6 +356,7 @@ class TransformersSession:
         chunk.tokens, chunk.mask = tokens, mask
         return np.asarray(total.numpy())
 
+    @computing
     @report_out_of_memory()
     def scores(self, continuations: Sequence[Tokens]) -> Floats:
         """Scores of all continuations at once; one by one where the model cannot look at a tree."""

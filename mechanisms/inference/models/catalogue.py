@@ -31,7 +31,16 @@ from transformers import (
 from transformers.utils import logging
 
 from mechanisms.errors import ModelUnavailable, UsageError
-from mechanisms.inference.engine.device import CPU, CUDA, Device, chosen_device, prepare, threads_by_load, threads_said
+from mechanisms.inference.engine.device import (
+    CPU,
+    CUDA,
+    Device,
+    chosen_device,
+    computing,
+    prepare,
+    threads_by_load,
+    threads_said,
+)
 from mechanisms.inference.engine.limits import available_memory
 from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.language_model import LanguageModel
@@ -232,6 +241,7 @@ FETCHING, CONVERTING, READING, TESTING = "fetching it", "converting it once", "r
 """What `load_model` tells of its progress."""
 
 
+@computing
 def load_model(
     name: str | None = None, threads: int | None = None, tell: Callable[[str], object] = lambda stage: None
 ) -> TransformersModel:
@@ -333,6 +343,7 @@ class SentenceEmbedder:
         self.dimensions: int = model.config.hidden_size
         self._model, self._tokenizer = model.eval(), tokenizer
 
+    @computing
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         found = np.zeros((len(texts), self.dimensions), np.float32)
         cut: dict[str, Any] = {"truncation": True, "max_length": EMBEDDER_TOKENS}
@@ -346,6 +357,7 @@ class SentenceEmbedder:
         return found
 
 
+@computing
 def load_embedder() -> SentenceEmbedder:
     """Load the model, in float32 and on the CPU: it is small, and stays the same beside any language model.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +12,15 @@ import torch
 
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference.engine import device
-from mechanisms.inference.engine.device import Threads, fixed_threads, report_out_of_memory, threads_said
+from mechanisms.inference.engine.device import (
+    Threads,
+    compute_in_one_thread,
+    computing,
+    fixed_threads,
+    report_out_of_memory,
+    threads_said,
+)
+from mechanisms.inference.engine.forward import ForwardPass
 from mechanisms.inference.engine.transformers_model import TransformersModel, TransformersSession
 from mechanisms.inference.models.catalogue import load_model
 from tests.inference.engine.test_slots import EDGES, LENGTH, alike, model_with
@@ -192,3 +202,36 @@ def test_rows_stay_alike_when_the_number_of_threads_changes(random_model, monkey
         assert torch.get_num_threads() == number
         assert (logits == logits[0]).all()
         Switching().settle()
+
+
+def test_every_thread_computes_until_one_is_to(random_model, monkeypatch):
+    """Sessions of two threads have the same numbers either way, and one pass at a time."""
+    passed, plain = list[str](), ForwardPass.__call__
+
+    def noted(self, chunk):
+        passed.append(threading.current_thread().name)
+        return plain(self, chunk)
+
+    def written(first):
+        session = random_model.open([5], [[first, 301]] * 3, LENGTH, 3)
+        session.advance([9] * 3)
+        return session.logits()
+
+    monkeypatch.setattr(ForwardPass, "__call__", noted)
+    with ThreadPoolExecutor(2, "handler") as handlers:
+        before = [*handlers.map(written, [300, 310])]
+        assert all(each.startswith("handler") for each in passed)
+        passed.clear()
+        compute_in_one_thread()
+        after = [*handlers.map(written, [300, 310])]
+    assert {*passed} == {"computing_0"}
+    assert np.array_equal(before, after)
+
+
+def test_what_computes_may_ask_for_more_and_its_errors_come_through():
+    compute_in_one_thread()
+    inner = computing(lambda: threading.current_thread().name)
+    assert computing(lambda: (inner(), threading.current_thread().name))() == ("computing_0", "computing_0")
+    with pytest.raises(ModelUnavailable, match="here"):
+        computing(lambda: (_ for _ in ()).throw(ModelUnavailable("here")).__next__())()
+    assert inner() == "computing_0", "an error ends nothing"

@@ -14,8 +14,9 @@ import pytest
 from dpicl_ui.frame.model_loader import AT_START, EmbedderLoader, ModelLoader
 from dpicl_ui.privacy.step import ModelChoice
 from mechanisms.errors import ModelUnavailable, UsageError
+from mechanisms.inference.engine.device import computing
 from mechanisms.inference.models import EMBEDDED, available_models, catalogue
-from mechanisms.inference.models.catalogue import ModelNeeds
+from mechanisms.inference.models.catalogue import ModelNeeds, SentenceEmbedder, load_embedder, load_model
 from mechanisms.runs import stage as run_stage
 from mechanisms.runs.stage import Speed, Work
 from tests.toy_embedder import ToyEmbedder
@@ -133,8 +134,15 @@ def test_a_locked_model_stays(shelf, name):
     assert shelf.asked == [OTHER]
 
 
+class ComputingEmbedder(ToyEmbedder):
+    embed = computing(ToyEmbedder.embed)
+
+
 def test_nothing_is_embedded_while_a_model_is_read(shelf, monkeypatch):
-    monkeypatch.setattr(catalogue, "load_embedder", ToyEmbedder)
+    """transformers sets torch's default numbers for the whole process meanwhile."""
+    assert all(hasattr(each, "__wrapped__") for each in (SentenceEmbedder.embed, load_model, load_embedder))
+    monkeypatch.setattr(catalogue, "load_model", computing(shelf.load))
+    monkeypatch.setattr(catalogue, "load_embedder", ComputingEmbedder)
     loader, reading, free = begun(), threading.Event(), threading.Event()
     embedder, found = EmbedderLoader(loader).embedder(), list[Any]()
 
