@@ -1,0 +1,89 @@
+"""How a token is decided, by what else and how far noise is read: tables of research/docs/texts.md and answers.md.
+
+    python -m research.benchmarks.tokens run DATA agnews --rules prior --out prior.jsonl
+    python -m research.benchmarks.tokens run DATA agnews --rules experts --epsilons 1 --runs 3 --out experts.jsonl
+    python -m research.benchmarks.tokens table prior.jsonl
+
+A line is one set that is written token by token, one demonstration a label, with all of epsilon. A tau of 1000 reads
+the noise as it was released.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from mechanisms import api
+from mechanisms.records import Dataset
+from mechanisms.runs.text import Gate
+from research.benchmarks.worth import TASKS, Bench
+from research.lines import Line, cell, done, keep, lines, markdown, run_and_table
+from research.newer.steps import register
+from research.runs import texts_written
+
+_READ = {"temperature": 1.0, "top-p": 0.8}
+_TAUS = (0.03, 0.05, 0.1, 0.2, 0.5, 1000.0)
+_DEFAULT = ("gaussian", _READ | {"prior-deviation": 0.1})
+RULES = {
+    "prior": {f"tau {tau:g}": ("gaussian", _READ | {"prior-deviation": tau}) for tau in _TAUS},
+    "experts": {
+        "Gaussian noise, as the app": _DEFAULT,
+        "blended logits, c = 10": ("blended-logits", {"clip": 10.0}),
+        "blended logits, c = 2": ("blended-logits", {"clip": 2.0}),
+        "product of experts, c = 10": ("product-of-experts", {"clip": 10.0}),
+        "product of experts, c = 2": ("product-of-experts", {"clip": 2.0}),
+        "product of experts, c = 1/2": ("product-of-experts", {"clip": 0.5}),
+    },
+}
+
+
+def run(options: argparse.Namespace) -> None:
+    register()
+    bench = Bench(Path(options.data), options.task, api.load_model("embedded"), tests=0)
+    gate = Gate(bench.model, [row.text for row in bench.rows[:200]])
+    dataset = Dataset(options.task, bench.labels, bench.rows)
+    asked = {"label_words": {}, **bench.task.asked, "candidate_top_p": None, "min_tokens": None, "shots": 1}
+    for _ in range(options.runs):
+        for epsilon in options.epsilons:
+            for rule, (mechanism, parameters) in RULES[options.rules].items():
+                key = {"task": options.task, "epsilon": epsilon, "rule": rule}
+                if done(options.out, key) >= options.runs:
+                    continue
+                made = texts_written(
+                    dataset, bench.model, mechanism=mechanism, epsilon=epsilon, parameters=parameters, **asked
+                ).demonstrations
+                texts, labels = [each.text for each in made], [each.label for each in made]
+                own = bench.classifier.accuracy(bench.embedder.embed(texts), labels).value
+                refused = sum(gate.reason(text) is not None for text in texts) / len(texts)
+                keep(options.out, key | {"texts": texts, "own": own, "refused": refused})
+
+
+def table(options: argparse.Namespace) -> None:
+    """Share of texts that the gate refuses, share that a classifier gives their own label, and a text of each."""
+    found: dict[tuple[str, float, str], list[Line]] = {}
+    for line in lines(options.file):
+        found.setdefault((line["task"], line["epsilon"], line["rule"]), []).append(line)
+    rows = [
+        [*key, len(group), cell(each["refused"] for each in group), cell(each["own"] for each in group), _shown(group)]
+        for key, group in found.items()
+    ]
+    print(markdown(["set", "epsilon", "rule", "runs", "refused", "own", "a text"], rows))
+
+
+def _shown(group: list[Line]) -> str:
+    return str(group[0]["texts"][0])
+
+
+def main() -> None:
+    parser, one, _ = run_and_table(__doc__, run, table)
+    one.add_argument("data")
+    one.add_argument("task", choices=TASKS)
+    one.add_argument("--rules", choices=RULES, default="prior")
+    one.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 4.0])
+    one.add_argument("--runs", type=int, default=2)
+    options = parser.parse_args()
+    options.act(options)
+
+
+if __name__ == "__main__":
+    main()
