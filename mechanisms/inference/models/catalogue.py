@@ -343,18 +343,19 @@ class SentenceEmbedder:
         self.dimensions: int = model.config.hidden_size
         self._model, self._tokenizer = model.eval(), tokenizer
 
-    @computing
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        found = np.zeros((len(texts), self.dimensions), np.float32)
-        cut: dict[str, Any] = {"truncation": True, "max_length": EMBEDDER_TOKENS}
+        vectors = [self._vector(text) for text in texts]
+        return np.stack(vectors) if vectors else np.zeros((0, self.dimensions), np.float32)
+
+    @computing  # text by text: others need not wait for all of them
+    def _vector(self, text: str) -> NDArray[np.float32]:
         # One text at a time: in a batch, kernels choose the order of their sums by the shape of the whole batch.
+        cut: dict[str, Any] = {"truncation": True, "max_length": EMBEDDER_TOKENS}
         with torch.inference_mode():
-            for i, text in enumerate(texts):
-                # The tokenizer would read all of a long text before cutting it.
-                tokens = self._tokenizer(text[: 64 * EMBEDDER_TOKENS], return_tensors="pt", **cut)
-                mean = self._model(**tokens).last_hidden_state[0].mean(0)
-                found[i] = on_grid((mean / mean.norm()).numpy())
-        return found
+            # The tokenizer would read all of a long text before cutting it.
+            tokens = self._tokenizer(text[: 64 * EMBEDDER_TOKENS], return_tensors="pt", **cut)
+            mean = self._model(**tokens).last_hidden_state[0].mean(0)
+            return on_grid((mean / mean.norm()).numpy())
 
 
 @computing

@@ -140,7 +140,7 @@ class ComputingEmbedder(ToyEmbedder):
 
 def test_nothing_is_embedded_while_a_model_is_read(shelf, monkeypatch):
     """transformers sets torch's default numbers for the whole process meanwhile."""
-    assert all(hasattr(each, "__wrapped__") for each in (SentenceEmbedder.embed, load_model, load_embedder))
+    assert all(hasattr(each, "__wrapped__") for each in (SentenceEmbedder._vector, load_model, load_embedder))
     monkeypatch.setattr(catalogue, "load_model", computing(shelf.load))
     monkeypatch.setattr(catalogue, "load_embedder", ComputingEmbedder)
     loader, reading, free = begun(), threading.Event(), threading.Event()
