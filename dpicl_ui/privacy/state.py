@@ -93,8 +93,12 @@ class PrivacyState(State):
             return self._made(wanted, speed)
 
     def look(self, spec: RunSpec, speed: Speed | None) -> Planned | None:
-        """Calibrate for the screen: as `calibrate`, but None where later settings or other data overtook these."""
-        wanted = self.outdate(spec)
+        """Calibrate for the screen: as `calibrate`, but None where other settings are wanted by now, or other data."""
+        wanted = Wanted(self._data.needed, spec)
+        at = self._at
+        if isinstance(at, Wanted) and at.confirmed is wanted.confirmed and at.spec != spec:
+            return None
+        self.outdate(spec)
         with self._calibrating:
             made = self._made(wanted, speed) if self._is(wanted) else None
         return made if self._is(wanted) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -96,7 +97,7 @@ class ExpertSettings:
                     self.fields[name] = control(name, CHOICES.get(name, ()))
         shown = [self._of_transform, *self._groups.values()]
         for each in (self.mechanism, self.transform):
-            each.input(self._showing, [self.mechanism, self.transform], shown, **PRIVATE)
+            each.input(self._showing, [self.mechanism, self.transform], shown, queue=False, **PRIVATE)
 
     def _build_mechanisms(self) -> None:
         usual = RunSpec.model_fields["mechanism"].default
@@ -285,12 +286,13 @@ class PrivacyStep:
             self.set_cap = gr.Button("Set the cap", size="sm", elem_id="set-cap")
 
     def _wire(self) -> None:
-        # Step 3 closes at once, and what was typed last is calibrated after that, once; listeners of their own would
-        # reach the server in either order, and one that is late would outdate what the other has calibrated.
+        # Step 3 closes at once, and what was typed last is calibrated after that, once. As listeners of one event they
+        # would run one after the other, and a late closing would outdate what has been calibrated.
         settled = [self.epsilon.release, self.shots.release, *self.expert.settled]
         last: dict[str, Any] = {"trigger_mode": "always_last"}
-        closed, shown = {"queue": False, **last, **PRIVATE}, [self._app.bar.html, self.odds]
-        self._calibrated(gr.on(settled, self._touched, {*self.form}, shown, **closed).then, **last)
+        shown = [self._app.bar.html, self.odds, self.outcome]
+        closed = on(partial(gr.on, settled), self._touched, {*self.form}, shown, self.outcome, queue=False, **last)
+        self._calibrated(closed.then, **last)
         if not self._app.loader.locked:
             self.expected(self.models.loaded.then(self.timed, None, self.outcome, **PRIVATE).then)
         cap = [self.cap_epsilon, self.cap_delta]

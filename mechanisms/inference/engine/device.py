@@ -11,12 +11,13 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from pathlib import Path
-from threading import Lock, local
+from queue import SimpleQueue
+from threading import Lock, Thread, local
 from typing import Any, ParamSpec, TypeVar
 
 import psutil
@@ -231,26 +232,45 @@ def threads_by_load() -> Threads:
 # a team no longer waits awake from one operation to the next, and a pass takes half as long again
 # (research/docs/engine.md). A server's handlers each run in a thread of their own.
 
+_Asked = SimpleQueue[tuple[Future[Any], Callable[[], Any]]]
+_one: list[_Asked] = []
 _here = local()
-_one: list[ThreadPoolExecutor] = []
 
 
 def compute_in_one_thread() -> None:
     """From here on one thread of this process computes, whichever asks; the others wait for it."""
     if not _one:
-        _one.append(ThreadPoolExecutor(1, "computing", lambda: setattr(_here, "computes", True)))
+        keep_freed_memory()  # a thread that has asked for memory before stays with an arena of its own
+        _one.append(SimpleQueue())
+        # The process does not wait for it at its end, as it would for an executor's: a model may be on its way.
+        Thread(target=_compute, args=_one, name="computing", daemon=True).start()
+
+
+def _compute(asked: _Asked) -> None:
+    _here.computes = True
+    while True:
+        _answer(*asked.get())
+
+
+def _answer(asked: Future[Any], work: Callable[[], Any]) -> None:
+    try:
+        asked.set_result(work())
+    except BaseException as error:  # of any kind: whoever asked waits for it
+        asked.set_exception(error)
 
 
 def computing(work: Callable[_P, _T]) -> Callable[_P, _T]:
     """Decorate what computes: it runs in the thread that computes, where there is one."""
 
     @wraps(work)
-    def asked(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+    def wherever(*args: _P.args, **kwargs: _P.kwargs) -> _T:
         if not _one or hasattr(_here, "computes"):
             return work(*args, **kwargs)
-        return _one[0].submit(work, *args, **kwargs).result()
+        asked: Future[_T] = Future()
+        _one[0].put((asked, partial(work, *args, **kwargs)))
+        return asked.result()
 
-    return asked
+    return wherever
 
 
 # Telling the C library to keep freed memory.

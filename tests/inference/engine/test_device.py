@@ -224,14 +224,20 @@ def test_every_thread_computes_until_one_is_to(random_model, monkeypatch):
         passed.clear()
         compute_in_one_thread()
         after = [*handlers.map(written, [300, 310])]
-    assert {*passed} == {"computing_0"}
+    assert {*passed} == {"computing"}
     assert np.array_equal(before, after)
+
+
+def test_all_that_a_model_and_its_sessions_compute_is_computed_there():
+    methods = [TransformersModel.open, TransformersModel.alike]
+    methods += [getattr(TransformersSession, name) for name in ("advance", "keep", "logits", "score", "scores")]
+    assert {each.__code__ for each in methods} == {computing(len).__code__}
 
 
 def test_what_computes_may_ask_for_more_and_its_errors_come_through():
     compute_in_one_thread()
     inner = computing(lambda: threading.current_thread().name)
-    assert computing(lambda: (inner(), threading.current_thread().name))() == ("computing_0", "computing_0")
+    assert computing(lambda: (inner(), threading.current_thread().name))() == ("computing", "computing")
     with pytest.raises(ModelUnavailable, match="here"):
         computing(lambda: (_ for _ in ()).throw(ModelUnavailable("here")).__next__())()
-    assert inner() == "computing_0", "an error ends nothing"
+    assert inner() == "computing", "an error ends nothing"

@@ -140,7 +140,9 @@ class ComputingEmbedder(ToyEmbedder):
 
 def test_nothing_is_embedded_while_a_model_is_read(shelf, monkeypatch):
     """transformers sets torch's default numbers for the whole process meanwhile."""
-    assert all(hasattr(each, "__wrapped__") for each in (SentenceEmbedder._vector, load_model, load_embedder))
+    assert {each.__code__ for each in (SentenceEmbedder._vector, load_model, load_embedder)} == {
+        computing(len).__code__
+    }
     monkeypatch.setattr(catalogue, "load_model", computing(shelf.load))
     monkeypatch.setattr(catalogue, "load_embedder", ComputingEmbedder)
     loader, reading, free = begun(), threading.Event(), threading.Event()
@@ -152,13 +154,14 @@ def test_nothing_is_embedded_while_a_model_is_read(shelf, monkeypatch):
 
     shelf.meanwhile = read
     loader.choose(OTHER)
-    reading.wait()
-    other = threading.Thread(target=lambda: found.append(embedder.embed(["a text"])))
+    assert reading.wait(10)
+    other = threading.Thread(target=lambda: found.append(embedder.embed(["a text"])), daemon=True)
     other.start()
     other.join(0.05)
-    assert found == []
+    embedded_meanwhile = [*found]
     free.set()
-    other.join()
+    other.join(10)
+    assert embedded_meanwhile == []
     assert np.array_equal(found[0], ToyEmbedder().embed(["a text"]))
 
 

@@ -269,6 +269,17 @@ def test_settings_that_were_touched_leave_no_plan_before_they_are_calibrated(ste
     assert session.of(PrivacyState).plan is None
 
 
+def test_a_calibration_that_comes_late_does_not_bring_back_older_settings(step: PrivacyStep, session):
+    recalculated(step)
+    step._touched(values(step, epsilon=0.5), TAB)
+    step._touched(values(step, epsilon=2.5), TAB)
+    late = [*step._recalculate(values(step, epsilon=0.5), TAB)]
+    assert [{*each} for each in late] == [{step.outcome}]
+    assert session.of(PrivacyState).planned is None
+    recalculated(step, epsilon=2.5)
+    assert session.of(PrivacyState).plan.spec.epsilon == 2.5
+
+
 def test_other_data_have_settings_of_their_own_and_the_same_data_keep_them(step: PrivacyStep, session):
     fields = step.expert.fields
     first = step._fill_in(values(step), TAB)
