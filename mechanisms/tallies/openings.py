@@ -52,9 +52,9 @@ class Beginnings:
 def distinct(openings: Sequence[str]) -> tuple[str, ...]:
     """Openings of one or two words, each once, in their order; blank ones are none."""
     found: dict[tuple[str, ...], str] = {}
-    for opening in openings:
+    for opening in (" ".join(each[:_LONGEST].split()) for each in openings):
         if (words := _words(opening, 3)) and len(words) <= 2:
-            found.setdefault(words, " ".join(opening.split()))
+            found.setdefault(words, opening)
     return tuple(found.values())
 
 

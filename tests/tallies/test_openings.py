@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mechanisms.noise import SeededRandomness
@@ -59,6 +59,7 @@ def bare(text: str) -> list[str]:
 
 
 @given(st.lists(TEXTS, max_size=12))
+@example([" " + "x" * 400, "x" * 400])
 def test_distinct_openings_are_one_or_two_words_each_once_in_their_order(openings):
     found = distinct(openings)
     assert len({tuple(bare(each)) for each in found}) == len(found)
