@@ -49,7 +49,7 @@ class PrivacyState(State):
 
     def __init__(self, session: Session) -> None:
         self._data = session.of(DataState)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._calibrating = threading.RLock()  # two handlers may want the same settings: one of them calibrates
         self._at: Wanted | Planned | None = None
         self.set_for: Hashable = None
@@ -94,11 +94,11 @@ class PrivacyState(State):
 
     def look(self, spec: RunSpec, speed: Speed | None) -> Planned | None:
         """Calibrate for the screen: as `calibrate`, but None where other settings are wanted by now, or other data."""
-        wanted = Wanted(self._data.needed, spec)
-        at = self._at
-        if isinstance(at, Wanted) and at.confirmed is wanted.confirmed and at.spec != spec:
-            return None
-        self.outdate(spec)
+        with self._lock:  # no other settings come in between
+            at = self._at
+            if isinstance(at, Wanted) and at.confirmed is self._data.confirmed and at.spec != spec:
+                return None
+            wanted = self.outdate(spec)
         with self._calibrating:
             made = self._made(wanted, speed) if self._is(wanted) else None
         return made if self._is(wanted) else None

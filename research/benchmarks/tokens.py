@@ -1,7 +1,7 @@
-"""How a token is decided, by what else and how far noise is read: tables of research/docs/texts.md and answers.md.
+"""Rules by which a token is decided, beside each other: tables of research/docs/texts.md and answers.md.
 
     python -m research.benchmarks.tokens run DATA agnews --rules prior --out prior.jsonl
-    python -m research.benchmarks.tokens run DATA agnews --rules experts --epsilons 1 --runs 3 --out experts.jsonl
+    python -m research.benchmarks.tokens run DATA agnews --rules experts --runs 1 --out experts.jsonl
     python -m research.benchmarks.tokens table prior.jsonl
 
 A line is one set that is written token by token, one demonstration a label, with all of epsilon. A tau of 1000 reads
@@ -21,13 +21,18 @@ from research.lines import Line, cell, done, keep, lines, markdown, run_and_tabl
 from research.newer.steps import register
 from research.runs import texts_written
 
-_READ = {"temperature": 1.0, "top-p": 0.8}
-_TAUS = (0.03, 0.05, 0.1, 0.2, 0.5, 1000.0)
-_DEFAULT = ("gaussian", _READ | {"prior-deviation": 0.1})
-RULES = {
-    "prior": {f"tau {tau:g}": ("gaussian", _READ | {"prior-deviation": tau}) for tau in _TAUS},
+Rule = tuple[str, dict[str, float]]
+"""A mechanism, and its parameters."""
+
+
+def _gaussian(tau: float) -> Rule:
+    return "gaussian", {"temperature": 1.0, "top-p": 0.8, "prior-deviation": tau}
+
+
+RULES: dict[str, dict[str, Rule]] = {
+    "prior": {f"tau {tau:g}": _gaussian(tau) for tau in (0.03, 0.05, 0.1, 0.2, 0.5, 1000.0)},
     "experts": {
-        "Gaussian noise, as the app": _DEFAULT,
+        "Gaussian noise, as the app": _gaussian(0.1),
         "blended logits, c = 10": ("blended-logits", {"clip": 10.0}),
         "blended logits, c = 2": ("blended-logits", {"clip": 2.0}),
         "product of experts, c = 10": ("product-of-experts", {"clip": 10.0}),
@@ -64,14 +69,10 @@ def table(options: argparse.Namespace) -> None:
     for line in lines(options.file):
         found.setdefault((line["task"], line["epsilon"], line["rule"]), []).append(line)
     rows = [
-        [*key, len(group), cell(each["refused"] for each in group), cell(each["own"] for each in group), _shown(group)]
+        [*key, len(group), *(cell(line[each] for line in group) for each in ("refused", "own")), group[0]["texts"][0]]
         for key, group in found.items()
     ]
     print(markdown(["set", "epsilon", "rule", "runs", "refused", "own", "a text"], rows))
-
-
-def _shown(group: list[Line]) -> str:
-    return str(group[0]["texts"][0])
 
 
 def main() -> None:

@@ -230,7 +230,8 @@ def threads_by_load() -> Threads:
 #
 # OpenMP keeps a team of threads for every thread that has computed. Where teams have more threads than there are cores,
 # a team no longer waits awake from one operation to the next, and a pass takes half as long again
-# (research/docs/engine.md). A server's handlers each run in a thread of their own.
+# (research/docs/engine.md). A server's handlers each run in a thread of their own. Loading is computing, too: while
+# transformers reads a model it sets torch's default numbers for the whole process, and nothing else may make tensors.
 
 _Asked = SimpleQueue[tuple[Future[Any], Callable[[], Any]]]
 _one: list[_Asked] = []
