@@ -1,13 +1,15 @@
-"""How a model is asked to write a text of a label: one sentence, as one would ask a person. All of it is public."""
+"""How a model is asked to write a text of a label: one sentence, as one would ask a person, behind a few
+public texts of the same kind that were asked for so."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
 from mechanisms.errors import UsageError
+from mechanisms.kinds import kinds_of
 
 LONGEST = 200
 """Characters of one of the words, and four times as many of a whole sentence."""
@@ -87,6 +89,22 @@ class Asked:
             return f"You are {self.reader}. {who} writes you {wanted}, {LENGTH}."
         persona = f"You are {self.writer}. " if self.writer else ""
         return f"{persona}Write {wanted}{f' to {self.reader}' if self.reader else ''}, {LENGTH}."
+
+    def shown(self, sent: bool = False) -> tuple[tuple[str, str], ...]:
+        """What the model sees before the sentence: exemplars of the kind of text, each behind the sentence for it.
+
+        None where the words name no kind that is known, or the sentence is the owner's own. A small model learns from
+        them how such texts sound, and who speaks in them (research/docs/texts.md).
+        """
+        kinds = () if self.sentence else kinds_of(self.kind)[:1]
+        known = [each for kind in kinds for each in kind.exemplars]
+        fitting = [each for each in known if bool(each.reader) == self.addressed]
+        found = []
+        for each in fitting or ([] if self.addressed else known):
+            writer, reader = self.writer and (each.writer or self.writer), self.reader and each.reader
+            asked = replace(self, writer=writer, reader=reader, relation="about", words={})
+            found.append((asked.of(each.about, sent), each.text))
+        return tuple(found)
 
     def to_json(self) -> dict[str, object]:
         """The words as a demo set holds them: those that were said."""

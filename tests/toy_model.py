@@ -8,6 +8,8 @@ import hashlib
 
 import numpy as np
 
+from mechanisms.inference.language_model import NO_TURN, Turn
+
 VOCABULARY = 128
 
 
@@ -48,9 +50,9 @@ class ToySession:
 class ToyModel:
     name, sha256 = "toy", "0" * 64
     stop_tokens = frozenset({10})
-    turn: tuple[list[int], list[int]] = ([], [])
-    writing_turn: tuple[list[int], list[int]] = ([], [])
-    letter_turn: tuple[list[int], list[int]] | None = None
+    turn: Turn = NO_TURN
+    writing_turn: Turn = NO_TURN
+    letter_turn: Turn | None = None
 
     def __init__(self, sharpness: float = 4.0, busy: int = 1) -> None:
         self.sharpness, self.busy = sharpness, busy

@@ -470,8 +470,9 @@ class AskingForm:
 
     def told(self, asked: Asked, labels: Iterable[str], sent: bool) -> dict[Any, Any]:
         """The sentence for the first label, as the model is asked; `sent` where it may play the reader."""
-        said = (asked.of(label, sent and asked.addressed) for label in labels)
-        return {self.said: [el("p", "The model is asked: ", el("strong", f"“{each}”")) for each in islice(said, 1)]}
+        said, shown = (asked.of(label, sent and asked.addressed) for label in labels), len(asked.shown())
+        head = f"The model sees {shown} public texts of this kind, and is asked: " if shown else "The model is asked: "
+        return {self.said: [el("p", head, el("strong", f"“{each}”")) for each in islice(said, 1)]}
 
 
 def first_words(mapping: ColumnMapping, before: Asked | None = None) -> tuple[Asked, str]:

@@ -3,7 +3,17 @@
 `load_model` is not imported here: it brings torch and transformers along, which take seconds.
 """
 
-from mechanisms.inference.language_model import Embedder, LanguageModel, Session, Tokens, scores_of
+from mechanisms.inference.language_model import Embedder, LanguageModel, Session, Tokens, Turn, scores_of
 from mechanisms.inference.prompts import QueryPrompt, QueryWords, WritingPrompt
 
-__all__ = ["Embedder", "LanguageModel", "QueryPrompt", "QueryWords", "Session", "Tokens", "WritingPrompt", "scores_of"]
+__all__ = [
+    "Embedder",
+    "LanguageModel",
+    "QueryPrompt",
+    "QueryWords",
+    "Session",
+    "Tokens",
+    "Turn",
+    "WritingPrompt",
+    "scores_of",
+]

@@ -6,7 +6,7 @@ Tensors stay below this line: logits are float64 numpy arrays.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,24 @@ def scores_of(session: Session, continuations: Sequence[Tokens]) -> Floats:
     return np.stack([session.score(each) for each in continuations], axis=1)
 
 
+class Turn(NamedTuple):
+    """Tokens of a chat template around what is said.
+
+    Attributes:
+        before: in front of what is said first.
+        after: between that and what is said to it.
+        again: between that and what is said first in a further turn; empty where the template takes one turn.
+    """
+
+    before: list[int]
+    after: list[int]
+    again: list[int]
+
+
+NO_TURN = Turn([], [], [])
+"""Of a model without a chat template."""
+
+
 class LanguageModel(Protocol):
     """A causal language model with its tokenizer."""
 
@@ -60,15 +78,15 @@ class LanguageModel(Protocol):
     stop_tokens: frozenset[int]
     """Tokens that end a demonstration: end of text, and every token that holds a line break."""
 
-    turn: tuple[list[int], list[int]]
-    """Tokens before and after what a user says, by the model's chat template; both empty where it has none."""
+    turn: Turn
+    """Around what a user says and what the model answers; empty where it has no chat template."""
 
-    writing_turn: tuple[list[int], list[int]]
+    writing_turn: Turn
     """The same for asking a model to write, also where its other prompts are put as plain text."""
 
-    letter_turn: tuple[list[int], list[int]] | None
-    """Tokens before what the model is told that it is, and between that and what a user says to it; None where its chat
-    template has no such part."""
+    letter_turn: Turn | None
+    """Around what the model is told that it is, and what a user says to it; None where its chat template has no such
+    part."""
 
     def rows_at_once(self, computed: int, held: int) -> int:
         """A good number of rows for a batch, at least one: enough to keep the device busy, few enough for its memory.

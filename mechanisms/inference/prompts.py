@@ -29,7 +29,8 @@ def first_tokens(model: LanguageModel, text: str, cap: int) -> list[int]:
 
 
 class WritingPrompt:
-    """Asks for one text of a label as one would ask a person, in the model's chat template where it has one.
+    """Asks for one text of a label as one would ask a person, in the model's chat template where it has one, behind
+    public texts of the kind that were asked for in the same way.
 
     Where a writer addresses a reader the model plays the reader, and the text is the next message that it is sent: a
     small model that is asked to write one soon offers help instead (research/docs/texts.md). Otherwise the text is the
@@ -49,11 +50,14 @@ class WritingPrompt:
         self, model: LanguageModel, asked: Asked, label: str, max_record_tokens: int = 0, records_per_row: int = 0
     ) -> None:
         self._model, self._cap = model, max_record_tokens
-        sent = asked.addressed and model.letter_turn is not None
-        before, after = model.letter_turn if sent and model.letter_turn else model.writing_turn
-        self.prefix = [*before, *model.encode(asked.of(label, sent))]
+        letter = model.letter_turn if asked.addressed else None
+        sent, (before, after, again) = letter is not None, letter or model.writing_turn
         self._chats = bool(after)
         self.cue = list(after) if after else model.encode(f"\n\n{asked.kind.capitalize()}:")
+        self.prefix, between = list(before), again if after else model.encode("\n\n")
+        for sentence, text in asked.shown(sent) if between else ():
+            self.prefix += [*model.encode(sentence), *self.cue, *self.opening(text), *between]
+        self.prefix += model.encode(asked.of(label, sent))
         self._lead = model.encode(_EXAMPLE)
         self.length = records_per_row * (len(self._lead) + max_record_tokens) + len(self.cue)
 
@@ -99,7 +103,7 @@ class QueryPrompt:
         max_query_tokens: int,
     ) -> None:
         self._model, self.cap = model, max_query_tokens
-        words, (before, after) = QueryWords(template, demonstrations), model.turn
+        words, (before, after) = QueryWords(template, demonstrations), model.turn[:2]
         self.prefix = [*before, *model.encode(words.shown)]
         self.head = model.encode(words.field)
         self._tail = [*after, *model.encode(words.cue)] if after else model.encode(f"\n{words.cue}")

@@ -38,6 +38,7 @@ class Gate:
     def __init__(self, model: LanguageModel, usual: Sequence[str] = (), asked: Asked | None = None) -> None:
         self._model, self._most = model, _MOST_PIECES
         self._asked = asked or Asked()
+        self._shown = "\n".join(normalised_text(each) for _, each in self._asked.shown())
         self._known: dict[str, int] = {}
         found = [pieces for text in usual if (pieces := self._pieces(text)) is not None]
         if found:
@@ -59,6 +60,7 @@ class Gate:
             "signs inside words or numbers": bool(_GLUED.search(text)),
             "it repeats itself": _loops(lower),
             "written as by somebody else": self._asked.of_another(text),
+            "it repeats an example of the prompt": quotes(text, self._shown),
         }
         return next((reason for reason, holds in rules.items() if holds), None)
 

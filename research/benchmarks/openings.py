@@ -17,11 +17,12 @@ import numpy as np
 
 from mechanisms import api
 from mechanisms.inference import LanguageModel, WritingPrompt
+from mechanisms.kinds import openings_of
 from mechanisms.noise import Floats, Integers, SecureRandomness
 from mechanisms.records import Dataset
 from mechanisms.runs.plan import plan_for
 from mechanisms.runs.spec import Recipe, RunSpec, Split
-from mechanisms.runs.stages.openings import AskForOpenings, likely_openings, listed
+from mechanisms.runs.stages.openings import AskForOpenings, likely_openings
 from mechanisms.tallies import Beginnings, distinct
 from research.benchmarks.worth import TASKS, rows_of
 from research.lines import markdown
@@ -40,7 +41,7 @@ class Rows:
         spec = RunSpec(**self._asked)
         prompts = [WritingPrompt(model, spec.asked, label) for label in self.labels]
         self.openings = distinct(
-            [*listed(spec.kind), *(each for prompt in prompts for each in likely_openings(model, prompt))]
+            [*openings_of(spec.kind), *(each for prompt in prompts for each in likely_openings(model, prompt))]
         )
         beginnings = Beginnings(self.openings)
         self._votes = np.stack([beginnings.vote(row.text, len(self.openings)) for row in rows])

@@ -73,13 +73,15 @@ def _attend(
     rows, heads, positions, width = query.shape
     key_heads = key.shape[1]
     groups = heads // key_heads
-    stacked = query.reshape(rows, key_heads, groups * positions, width)
-    weights = torch.matmul(stacked, key.transpose(2, 3)).float().mul_(scale)
+    stacked = (query * scale).reshape(rows, key_heads, groups * positions, width)
+    # In the model's own format, and in place: these are the largest numbers of a pass, and memory is slow. A softmax
+    # adds up in float32 by itself.
+    weights = torch.matmul(stacked, key.transpose(2, 3))
     if softcap is not None:
-        weights = torch.tanh(weights / softcap) * softcap
+        weights.div_(softcap).tanh_().mul_(softcap)
     if mask is not None:
         weights.view(rows, key_heads, groups, positions, -1).add_(mask[:, :, None])
-    weights = torch.softmax(weights, dim=-1).to(query.dtype)
+    weights = torch.softmax(weights, dim=-1)
     return torch.matmul(weights, value).view(rows, heads, positions, -1)
 
 

@@ -23,7 +23,7 @@ from mechanisms.inference.engine.device import (
     retry_when_out_of_memory,
 )
 from mechanisms.inference.engine.forward import ATTENTION, Branches, Chunk, ForwardPass, GrowingCache
-from mechanisms.inference.language_model import Tokens
+from mechanisms.inference.language_model import NO_TURN, Tokens, Turn
 from mechanisms.noise import Floats, Integers
 
 # Numbers of rows at which every slot of a batch computes alike, found out on the device itself.
@@ -122,8 +122,8 @@ class TransformersModel:
         self.context: int = getattr(text_config, "max_position_embeddings", None) or _UNKNOWN_CONTEXT
         self.stop_tokens = self._stop_tokens()
         has_template = bool(tokenizer.chat_template)
-        self.turn = self._turn() if chat and has_template else ([], [])
-        self.writing_turn = self._writing_turn() if has_template else ([], [])
+        self.turn = self._turn() if chat and has_template else NO_TURN
+        self.writing_turn = self._writing_turn() if has_template else NO_TURN
         self.letter_turn = self._letter_turn() if has_template else None
         self.forward = ForwardPass(model)
         self.slots = Slots(self.forward)
@@ -134,31 +134,43 @@ class TransformersModel:
     def rows_at_once(self, computed: int, held: int) -> int:
         return self.room.rows_at_once(computed, held + len(self._start))
 
-    def _writing_turn(self) -> tuple[list[int], list[int]]:
+    def _writing_turn(self) -> Turn:
         try:
             return self._turn({"role": "system", "content": _WRITER})
         except (jinja2.TemplateError, ValueError):  # a template that knows no such role
             return self._turn()
 
-    def _letter_turn(self) -> tuple[list[int], list[int]] | None:
-        told, said = "<<told>>", "<<said>>"
-        messages = [{"role": "system", "content": told}, {"role": "user", "content": said}]
+    def _letter_turn(self) -> Turn | None:
         try:
-            whole = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=False)
+            before, between, _ = self._around(["system", "user"])
         except (jinja2.TemplateError, ValueError):  # a template that knows no such role
             return None
-        before, _, rest = whole.partition(told)
-        between, found, _ = rest.partition(said)
         # A template that puts the system's words into the user's own turn has nothing between that ends a turn.
-        turns = found and any(each in self.tokenizer.all_special_tokens for each in self.tokenizer.tokenize(between))
-        return (self._special(before), self._special(between)) if turns else None
+        turns = any(each in self.tokenizer.all_special_tokens for each in self.tokenizer.tokenize(between))
+        return Turn(self._special(before), self._special(between), self._again("system", "user")) if turns else None
 
-    def _turn(self, *system: dict[str, str]) -> tuple[list[int], list[int]]:
-        mark = "<<message>>"
-        messages = [*system, {"role": "user", "content": mark}]
-        whole = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        before, after = whole.split(mark)
-        return self._special(before), self._special(after)
+    def _turn(self, *system: dict[str, str]) -> Turn:
+        before, after = self._around(["user"], system, asks=True)
+        return Turn(self._special(before), self._special(after), self._again("user", "assistant", system))
+
+    def _again(self, first: str, second: str, system: Sequence[dict[str, str]] = ()) -> list[int]:
+        try:
+            return self._special(self._around([first, second, first], system)[2])
+        except (jinja2.TemplateError, ValueError):  # a template that takes no further turn
+            return []
+
+    def _around(self, roles: Sequence[str], system: Sequence[dict[str, str]] = (), asks: bool = False) -> list[str]:
+        """What the template puts before, between and behind what the roles say; a ValueError where it leaves some of
+        that out."""
+        marks = [f"<<{i}>>" for i in range(len(roles))]
+        messages = [*system, *({"role": role, "content": mark} for role, mark in zip(roles, marks, strict=True))]
+        whole, parts = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=asks), []
+        for mark in marks:
+            part, found, whole = whole.partition(mark)
+            if not found:
+                raise ValueError("the chat template leaves out what was said")
+            parts.append(part)
+        return [*parts, whole]
 
     def _special(self, text: str) -> list[int]:
         # Public text of the template alone: here the spelling of a special token means the token.

@@ -6,8 +6,6 @@ model reads a row, so it is instant.
 
 from __future__ import annotations
 
-import functools
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,8 +18,8 @@ from scipy.special import softmax
 
 from mechanisms.data.sizes import Unit, units_of
 from mechanisms.errors import UsageError
-from mechanisms.files import bundled
 from mechanisms.inference import LanguageModel, WritingPrompt
+from mechanisms.kinds import openings_of
 from mechanisms.noise import Floats
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.runs.events import LINE, CuratorEvent, Name, Number, Release, Share, Texts
@@ -143,7 +141,7 @@ class AskForOpenings(PlannedStage):
         prompts = [WritingPrompt(model, asked, label) for label in self.asked]
         likely = [opening for prompt in prompts for opening in likely_openings(model, prompt)]
         own = (opening for opening in likely if not asked.of_another(opening))
-        openings = distinct([*listed(plan.spec.kind), *own])
+        openings = distinct([*openings_of(plan.spec.kind), *own])
         beginnings, groups = Beginnings(openings), plan.labels if self.by_label else ("",)
         starts = {label: i * len(openings) for i, label in enumerate(groups)}
         places = len(groups) * len(openings)
@@ -167,28 +165,6 @@ class AskForOpenings(PlannedStage):
         for label, used in event.used.items():
             if used:  # drafts that were tried before anybody paid begin by themselves: they are written anew
                 state.public.pop(label, None)
-
-
-_KINDS = {
-    "messages": ("message", "mail", "letter", "note", "ticket", "complaint", "request", "chat"),
-    "questions": ("question", "query"),
-    "reviews": ("review", "opinion", "comment"),
-    "posts": ("post", "tweet", "comment"),
-    "news": ("news", "headline", "report"),
-    "articles": ("article", "abstract", "description", "summary"),
-}
-"""Words by which an owner says what one text is, for each list."""
-
-
-@functools.cache
-def listed(kind: str) -> tuple[str, ...]:
-    """Frequent beginnings of texts of a kind; of all kinds where its words name none. Public.
-
-    An opening that clears the noise by chance is then one of such texts, and fewer compete.
-    """
-    read: dict[str, list[str]] = json.loads(bundled("openings.json").read_text(encoding="utf-8"))
-    named = [name for name, words in _KINDS.items() if any(word in kind.casefold() for word in words)]
-    return tuple(each for name in named or read for each in read[name])
 
 
 def likely_openings(model: LanguageModel, prompt: WritingPrompt) -> Iterator[str]:
