@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
 from mechanisms.errors import UsageError
-from mechanisms.kinds import kinds_of
+from mechanisms.kinds import exemplars_of
 
 LONGEST = 200
 """Characters of one of the words, and four times as many of a whole sentence."""
@@ -96,11 +96,10 @@ class Asked:
         None where the words name no kind that is known, or the sentence is the owner's own. A small model learns from
         them how such texts sound, and who speaks in them (research/docs/texts.md).
         """
-        kinds = () if self.sentence else kinds_of(self.kind)[:1]
-        known = [each for kind in kinds for each in kind.exemplars]
+        known = () if self.sentence else exemplars_of(self.kind)
         fitting = [each for each in known if bool(each.reader) == self.addressed]
         found = []
-        for each in fitting or ([] if self.addressed else known):
+        for each in fitting or (() if self.addressed else known):
             writer, reader = self.writer and (each.writer or self.writer), self.reader and each.reader
             asked = replace(self, writer=writer, reader=reader, relation="about", words={})
             found.append((asked.of(each.about, sent), each.text))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,18 +33,20 @@ class Kind:
 
     Attributes:
         words: an owner who says one of them means this kind.
+        akin: what begins like texts of this kind, and need not sound like them.
         exemplars: a few of its texts.
         openings: frequent beginnings, of one or two words.
     """
 
-    words: tuple[str, ...]
-    exemplars: tuple[Exemplar, ...]
-    openings: tuple[str, ...]
+    words: Sequence[str]
+    akin: Sequence[str]
+    exemplars: Sequence[Exemplar]
+    openings: Sequence[str]
 
 
-def kinds_of(said: str) -> tuple[Kind, ...]:
-    """The kinds that an owner's words for what one text is may mean; none where they name none."""
-    return tuple(kind for kind in _kinds() if any(word in said.casefold() for word in kind.words))
+def exemplars_of(said: str) -> Sequence[Exemplar]:
+    """Texts of the kind that an owner's words for what one text is name; none where they name none."""
+    return next((kind.exemplars for kind in _kinds() if _named(kind.words, said)), ())
 
 
 def openings_of(said: str) -> tuple[str, ...]:
@@ -52,13 +54,15 @@ def openings_of(said: str) -> tuple[str, ...]:
 
     An opening that clears the noise by chance is then one of such texts, and fewer compete.
     """
-    return tuple(each for kind in kinds_of(said) or _kinds() for each in kind.openings)
+    named = [kind for kind in _kinds() if _named([*kind.words, *kind.akin], said)]
+    return tuple(each for kind in named or _kinds() for each in kind.openings)
+
+
+def _named(words: Sequence[str], said: str) -> bool:
+    return any(word in said.casefold() for word in words)
 
 
 @functools.cache
 def _kinds() -> tuple[Kind, ...]:
     read: Mapping[str, Any] = json.loads(bundled("kinds.json").read_text(encoding="utf-8"))
-    return tuple(
-        Kind(tuple(each["words"]), tuple(Exemplar(**one) for one in each["exemplars"]), tuple(each["openings"]))
-        for each in read.values()
-    )
+    return tuple(Kind(**each | {"exemplars": [Exemplar(**one) for one in each["exemplars"]]}) for each in read.values())

@@ -46,6 +46,46 @@ def test_where_a_writer_addresses_a_reader_the_model_may_be_the_reader():
 
 
 @pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        (Asked("message"), "Write one message about opening hours, in one or two sentences."),
+        (
+            Asked("short message", "a patient", "a clinic"),
+            "You are a reader. Write one short message about opening hours to a library, in one or two sentences.",
+        ),
+        (Asked("question", "a pupil"), "You are a pupil. Write one question about the sea, in one or two sentences."),
+        (
+            Asked("question", "a customer", "a bank"),
+            "You are a reader. Write one question about opening hours to a library, in one or two sentences.",
+        ),
+        (
+            Asked("news item", "a reporter", relation="that is", words={"weather": "rain"}),
+            "You are a journalist. Write one news item about the weather, in one or two sentences.",
+        ),
+    ],
+)
+def test_exemplars_are_asked_for_in_the_same_form(asked, sentence):
+    shown = asked.shown()
+    assert shown[0][0] == sentence
+    assert {text for _, text in shown} == {text for _, text in asked.shown(sent=asked.addressed)}
+
+
+@pytest.mark.parametrize("kind", ["text", "clinical note", "lab report", "Nachricht"])
+def test_what_is_of_no_known_kind_is_shown_nothing(kind):
+    assert Asked(kind, "a patient", "a clinic").shown() == ()
+
+
+def test_behind_a_sentence_of_the_owners_own_nothing_is_shown():
+    assert Asked("message", sentence="Schreibe eine Nachricht über {label}.").shown() == ()
+
+
+def test_a_model_that_plays_the_reader_is_sent_the_exemplars_too():
+    sentence, text = Asked("message", "a patient", "a clinic").shown(sent=True)[1]
+    assert sentence == "You are a landlord. A tenant writes you one message about the heating, in one or two sentences."
+    assert text.startswith("The radiator")
+
+
+@pytest.mark.parametrize(
     ("label", "words"),
     [
         ("card_arrival", "card arrival"),

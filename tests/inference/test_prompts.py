@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.asking import Asked
-from mechanisms.inference import QueryPrompt, WritingPrompt
+from mechanisms.inference import QueryPrompt, Turn, WritingPrompt
+from mechanisms.inference.language_model import NO_TURN
 from mechanisms.inference.prompts import first_tokens, one_line
 from mechanisms.records import Demonstration, PromptTemplate
 from tests.toy_model import ToyModel
@@ -25,12 +26,23 @@ class Chat(ToyModel):
 
     def __init__(self, letters: bool = True) -> None:
         super().__init__()
-        self.writing_turn = self.encode("<user>"), self.encode("<model>")
-        self.letter_turn = (self.encode("<you>"), self.encode("<they>")) if letters else None
+        self.writing_turn = Turn(self.encode("<user>"), self.encode("<model>"), self.encode("<end><user>"))
+        letter = Turn(self.encode("<you>"), self.encode("<they>"), self.encode("<end><you>"))
+        self.letter_turn = letter if letters else None
 
 
-MODELS = [ToyModel(), Chat(), Chat(letters=False)]
-IDS = ["plain", "letters", "turns"]
+class OneTurn(Chat):
+    """A chat model whose template takes no further turn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        assert self.letter_turn is not None
+        self.writing_turn, self.letter_turn = self.writing_turn._replace(again=[]), self.letter_turn._replace(again=[])
+
+
+MODELS = [ToyModel(), Chat(), Chat(letters=False), OneTurn()]
+IDS = ["plain", "letters", "turns", "one turn"]
+SHOWN, SENT = ADDRESSED.shown(), ADDRESSED.shown(sent=True)
 
 
 def text_of(tokens) -> str:
@@ -64,7 +76,8 @@ def test_a_rows_tokens_are_its_own_texts(model, texts, others, cap):
 
 def test_a_model_without_a_template_goes_on_behind_the_kind_of_text():
     prompt = WritingPrompt(ToyModel(), ADDRESSED, "pain", 8, 1)
-    assert text_of(prompt.prefix) == ADDRESSED.of("pain")
+    shown = "".join(f"{sentence}\n\nMessage: {text}\n\n" for sentence, text in SHOWN)
+    assert text_of(prompt.prefix) == shown + ADDRESSED.of("pain")
     assert text_of(prompt.cue) == "\n\nMessage:"
     assert text_of(prompt.row(["I am\nill"])) == "\n\nExample: I am il\n\nMessage:"
 
@@ -74,10 +87,14 @@ def test_a_chat_model_answers_or_is_sent_the_text():
     assert text_of(answers.prefix) == f"<user>{PLAIN.of('pain')}"
     assert text_of(answers.cue) == "<model>"
     sent = WritingPrompt(Chat(), ADDRESSED, "pain", 8, 1)
-    assert text_of(sent.prefix) == f"<you>{ADDRESSED.of('pain', sent=True)}"
+    shown = "".join(f"{sentence}<they>{text}<end><you>" for sentence, text in SENT)
+    assert text_of(sent.prefix) == f"<you>{shown}{ADDRESSED.of('pain', sent=True)}"
     assert text_of(sent.cue) == "<they>"
     without = WritingPrompt(Chat(letters=False), ADDRESSED, "pain", 8, 1)
-    assert text_of(without.prefix) == f"<user>{ADDRESSED.of('pain')}"
+    shown = "".join(f"{sentence}<model>{text}<end><user>" for sentence, text in SHOWN)
+    assert text_of(without.prefix) == f"<user>{shown}{ADDRESSED.of('pain')}"
+    alone = WritingPrompt(OneTurn(), ADDRESSED, "pain", 8, 1)
+    assert text_of(alone.prefix) == f"<you>{ADDRESSED.of('pain', sent=True)}"
     own = WritingPrompt(Chat(), replace(ADDRESSED, sentence="Write of {label}."), "pain")
     assert text_of(own.prefix) == "<user>Write of pain."
 
@@ -107,7 +124,7 @@ SORT = PromptTemplate("Classify.", "T", "L")
 @given(query=st.text(max_size=80), cap=CAPS, chat=st.booleans())
 def test_a_querys_row_is_no_longer_than_is_public_and_its_own(query, cap, chat):
     model = ToyModel()
-    model.turn = (model.encode("<user>"), model.encode("<model>")) if chat else ([], [])
+    model.turn = Turn(model.encode("<user>"), model.encode("<model>"), []) if chat else NO_TURN
     prompt = QueryPrompt(model, SORT, [Demonstration("one", "a")], cap)
     row = prompt.row(query)
     assert len(row) <= prompt.length

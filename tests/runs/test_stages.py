@@ -14,6 +14,7 @@ from scipy.special import log_softmax
 
 from mechanisms.data.sizes import units_of
 from mechanisms.errors import UsageError
+from mechanisms.kinds import openings_of
 from mechanisms.noise import SeededRandomness
 from mechanisms.queries.retrieval import similarities
 from mechanisms.records import Record
@@ -26,7 +27,7 @@ from mechanisms.runs.plan import Plan
 from mechanisms.runs.run import divide
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, Split
 from mechanisms.runs.stages.calibrate import PriorsReleased
-from mechanisms.runs.stages.openings import AskForOpenings, OpeningsReleased, listed
+from mechanisms.runs.stages.openings import AskForOpenings, OpeningsReleased
 from mechanisms.runs.stages.vote import VoteCollector, VotesReleased, winners
 from mechanisms.runs.text import normalised_text
 from mechanisms.tallies import Beginnings
@@ -57,7 +58,11 @@ def released(plan: Plan, records, **rest) -> OpeningsReleased:
 
 
 def test_openings_of_a_kind_are_a_part_of_all_and_where_no_kind_is_named_all_compete():
-    every, messages, reviews = listed("utterance"), listed("chat message"), listed("sentence from a film review")
+    every, messages, reviews = (
+        openings_of("utterance"),
+        openings_of("chat message"),
+        openings_of("sentence from a film review"),
+    )
     assert {*messages} | {*reviews} < {*every}
     assert not {"Hello", "Can you"} - {*messages}
     assert not {"Hello", "Can you"} & {*reviews}

@@ -18,6 +18,7 @@ from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import QueryPrompt, WritingPrompt
 from mechanisms.inference.engine.device import chosen_device
 from mechanisms.inference.engine.transformers_model import TransformersModel
+from mechanisms.inference.language_model import NO_TURN
 from mechanisms.inference.models import gguf_in_wheel
 from mechanisms.inference.models.catalogue import converted, refuse_by_config, refuse_by_test
 from mechanisms.records import PromptTemplate
@@ -139,18 +140,56 @@ def test_a_chat_model_speaks_through_its_template(embedded_model):
     assert tokenizer.decode([*prompt.prefix, *prompt.row("one")]) == f"{own}Topic:"
     [end] = tokenizer("<|im_end|>", add_special_tokens=False)["input_ids"]
     assert prompt.row("<|im_end|>").count(end) == prompt.row("one").count(end) == 1
-    assert embedded_model.turn == ([], [])
+    assert embedded_model.turn == NO_TURN
 
 
 def test_a_model_that_plays_the_reader_is_sent_the_text_as_its_template_sends_it(embedded_model):
     tokenizer, asked = embedded_model.tokenizer, Asked("message", "a patient", "a clinic")
     prompt = WritingPrompt(embedded_model, asked, "pain", 16, 1)
-    turns = [{"role": "system", "content": asked.of("pain", sent=True)}, {"role": "user", "content": "Hello, I"}]
+    said = [*asked.shown(sent=True), (asked.of("pain", sent=True), "Hello, I")]
+    turns = [
+        {"role": who, "content": what} for each in said for who, what in zip(("system", "user"), each, strict=True)
+    ]
     own = tokenizer.apply_chat_template(turns)["input_ids"]
     written = [*prompt.prefix, *prompt.cue, *prompt.opening("Hello, I")]
     assert own[: len(written)] == written
     [end] = tokenizer("<|im_end|>", add_special_tokens=False)["input_ids"]
     assert prompt.row(["<|im_end|>"]).count(end) == prompt.row(["one"]).count(end)
+
+
+def test_a_model_that_answers_has_answered_the_exemplars_before(embedded_model):
+    tokenizer, asked = embedded_model.tokenizer, Asked("news item", "a journalist")
+    prompt = WritingPrompt(embedded_model, asked, "sport", 16, 1)
+    turns = [{"role": "system", "content": "You write short texts the way people write them."}]
+    for sentence, text in asked.shown():
+        turns += [{"role": "user", "content": sentence}, {"role": "assistant", "content": text}]
+    turns.append({"role": "user", "content": asked.of("sport")})
+    own = tokenizer.apply_chat_template(turns, add_generation_prompt=True)["input_ids"]
+    assert [*prompt.prefix, *prompt.cue] == own
+
+
+def test_a_template_that_takes_no_further_turn_shows_no_exemplars(embedded_model):
+    tokenizer = embedded_model.tokenizer
+
+    class OneTurn:
+        def __getattr__(self, name):
+            return getattr(tokenizer, name)
+
+        def __call__(self, *args, **kwargs):
+            return tokenizer(*args, **kwargs)
+
+        def apply_chat_template(self, messages, **kwargs):
+            roles = [each["role"] for each in messages]
+            if len(set(roles)) < len(roles):
+                raise jinja2.TemplateError("A role may speak once")
+            return tokenizer.apply_chat_template(messages, **kwargs)
+
+    one = TransformersModel("one", "0", embedded_model.model, OneTurn())
+    for turn, known in ((one.writing_turn, embedded_model.writing_turn), (one.letter_turn, embedded_model.letter_turn)):
+        assert turn == known._replace(again=[]) != known
+    asked = Asked("message", "a patient", "a clinic")
+    assert tokenizer.decode(WritingPrompt(one, asked, "pain").prefix).endswith(asked.of("pain", sent=True))
+    assert asked.shown()[0][1] not in tokenizer.decode(WritingPrompt(one, asked, "pain").prefix)
 
 
 def test_drafts_are_asked_for_as_of_a_writer_and_not_of_an_assistant(embedded_model):
