@@ -10,6 +10,7 @@ from scipy.special import softmax
 
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.noise import SecureRandomness, SeededRandomness
+from mechanisms.records import Record
 from mechanisms.runs.events import (
     DemoCompleted,
     DemoRefused,
@@ -207,6 +208,19 @@ def test_an_opening_stands_before_what_is_written_and_counts_as_no_token():
     assert made.written == []
     assert made.length == writer().length + len(ToyModel().encode(" My card"))
     assert 10 not in made.candidates(np.where(np.arange(VOCABULARY) == 10, 9.0, 0.0)), "it is no text of its own"
+
+
+@pytest.mark.parametrize(("cap", "room"), [(1, 1), (2, 2), (3, 2)])
+def test_a_users_row_has_room_for_two_long_texts_and_holds_more_short_ones(cap, room):
+    asked = alone(max_record_tokens=40, max_unit_records=cap, sizes=dict.fromkeys(LABELS, 30), subsets=30)
+    plan = planned(data(rows(60, users=True), by_user=True), asked)
+    for text, shown in (("short", cap), ("long " * 20, min(cap, room))):
+        unit = tuple(Record(f"{i}{text}", "red", "u0") for i in range(4))
+        one = DemonstrationWriter([unit], plan, ToyModel(), SeededRandomness(1), ("red", 1))
+        assert one.length == room * (len("\n\nExample:") + 40) + len(one.prompt.cue)
+        [prompt] = [row for row in one.join().prompts if len(row) > len(one.cue)]
+        assert [bytes(prompt).decode().count(f" {i}{text[:4]}") for i in range(4)] == [int(i < shown) for i in range(4)]
+        assert len(prompt) <= one.length
 
 
 def test_a_text_that_is_blank_so_far_stays_without_an_end_and_begins_with_something_to_see(any_text_passes):
