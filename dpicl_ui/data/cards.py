@@ -421,6 +421,7 @@ class LabelChoice:
 
 
 _ALL_PUBLIC = "All of this is public. Say what anybody may know of your texts, and nothing out of them."
+_SHOWN = "What it sees before that: public texts of this kind, written for this program"
 _WORDS = "One line a label: label = words. A label without a line is called by its name."
 _RELATIONS = ("about", "that is", "that expresses", "in", "from", "for")
 _OF_LABELS = {"Sentiment": "that is", "Emotion": "that expresses", "Language": "in"}
@@ -470,9 +471,12 @@ class AskingForm:
 
     def told(self, asked: Asked, labels: Iterable[str], sent: bool) -> dict[Any, Any]:
         """The sentence for the first label, as the model is asked; `sent` where it may play the reader."""
-        said, shown = (asked.of(label, sent and asked.addressed) for label in labels), len(asked.shown())
-        head = f"The model sees {shown} public texts of this kind, and is asked: " if shown else "The model is asked: "
-        return {self.said: [el("p", head, el("strong", f"“{each}”")) for each in islice(said, 1)]}
+        said = (asked.of(label, sent and asked.addressed) for label in labels)
+        told = [el("p", "The model is asked: ", el("strong", f"“{each}”")) for each in islice(said, 1)]
+        shown = [el("li", text) for _, text in asked.shown()]
+        if told and shown:
+            told.append(el("details", el("summary", _SHOWN), el("ul", *shown)))
+        return {self.said: told}
 
 
 def first_words(mapping: ColumnMapping, before: Asked | None = None) -> tuple[Asked, str]:
