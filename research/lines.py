@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ def cell(figures: Iterable[float | None]) -> str:
         return "-"
     mean, half = interval(known)
     spread = f" ± {half:.3f}" if len(set(known)) > 1 else ""
-    return f"{mean:.3f}{spread}".replace("0.", ".")
+    return re.sub(r"\b0\.", ".", f"{mean:.3f}{spread}")
 
 
 def markdown(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
