@@ -13,8 +13,10 @@ from mechanisms.kinds import exemplars_of
 
 LONGEST = 200
 """Characters of one of the words, and four times as many of a whole sentence."""
+MOST_EXEMPLARS = 6
 LABEL = "{label}"
 LENGTH = "in one or two sentences"
+_DOCTOR = re.compile(r"\b(?:doctor|dr|physician)\b", re.IGNORECASE)
 _ARTICLE = re.compile(r"\s*an?\s", re.IGNORECASE)
 
 
@@ -29,6 +31,7 @@ class Asked:
         relation: what joins the text and the label in a sentence: "about", "that is", "whose topic is".
         words: what a label is called in the sentence; one that is not named is called by `in_words`.
         sentence: the owner's own, with "{label}" where the label stands; empty for the one that is made of the words.
+        exemplars: public texts of the kind, at most, that the model sees before.
     """
 
     kind: str = "text"
@@ -37,6 +40,7 @@ class Asked:
     relation: str = "about"
     words: Mapping[str, str] = field(default_factory=dict)
     sentence: str = ""
+    exemplars: int = MOST_EXEMPLARS
 
     def __post_init__(self) -> None:
         if not self.kind.strip() or not self.relation.strip():
@@ -62,8 +66,8 @@ class Asked:
     def _others(self) -> re.Pattern[str] | None:
         """Finds texts that their writer did not write; None where nobody is named, or not in English.
 
-        A patient who writes to a clinic does not tell what "the patient" has, and does not say "I am a clinic". A small
-        model does: of the drafts for the bundled examples, three in ten (research/docs/texts.md).
+        A patient who writes to a clinic does not tell what "the patient" has, and does not say "I am a clinic", or "I
+        am Dr. Lee". A small model does: of the drafts for the bundled examples, three in ten (research/docs/texts.md).
         """
         named = [_ARTICLE.match(each) for each in (self.writer, self.reader)]
         if not self.addressed or not all(named):
@@ -72,7 +76,8 @@ class Asked:
         return re.compile(
             r"(?<!['’]m )(?<!\bam )(?<!\bas )(?<!\bbeen )(?<!\bbecome )"
             rf"\b(?:the|an?|my|our|your|this|that) (?:\w+ )?{writer}\b"
-            rf"|\b(?:I['’]m|I am|we['’]re|we are|you['’]re|you are|as)(?: not)? (?:the|an?|our|your) {reader}\b",
+            rf"|\b(?:I['’]m|I am|we['’]re|we are|you['’]re|you are|as)(?: not)? (?:the|an?|our|your) {reader}\b"
+            + ("" if _DOCTOR.search(self.writer) else r"|\b(?:I['’]m|I am|my name is|this is) (?:a doctor|dr)\b"),
             re.IGNORECASE,
         )
 
@@ -97,17 +102,17 @@ class Asked:
         them how such texts sound, and who speaks in them (research/docs/texts.md).
         """
         known = () if self.sentence else exemplars_of(self.kind)
-        fitting = [each for each in known if bool(each.reader) == self.addressed]
+        fitting = [each for each in known if bool(each.reader) == self.addressed] or known
         found = []
-        for each in fitting or (() if self.addressed else known):
+        for each in fitting[: self.exemplars]:
             writer, reader = self.writer and (each.writer or self.writer), self.reader and each.reader
             asked = replace(self, writer=writer, reader=reader, relation="about", words={})
             found.append((asked.of(each.about, sent), each.text))
         return tuple(found)
 
     def to_json(self) -> dict[str, object]:
-        """The words as a demo set holds them: those that were said."""
-        return {name: value for name, value in asdict(self).items() if value}
+        """The words as a demo set holds them: those that were said, and always how many exemplars."""
+        return {name: value for name, value in asdict(self).items() if value or name == "exemplars"}
 
 
 def in_words(label: str) -> str:

@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mechanisms.files import bundled
+
+_JOINS = re.compile(r"\b(?:of|from|to|on|about|for|in|by|with)\b")
+_PARTS = ("sentence", "line", "paragraph", "part", "excerpt")
 
 
 @dataclass(frozen=True)
@@ -32,21 +36,27 @@ class Kind:
     """What is publicly known of a kind of texts.
 
     Attributes:
-        words: an owner who says one of them means this kind.
-        akin: what begins like texts of this kind, and need not sound like them.
+        named: what such a text is called; its exemplars are shown where an owner calls it so.
         exemplars: a few of its texts.
+        words: what may begin like such a text, where one of them stands anywhere in an owner's words.
         openings: frequent beginnings, of one or two words.
     """
 
-    words: Sequence[str]
-    akin: Sequence[str]
+    named: Sequence[str]
     exemplars: Sequence[Exemplar]
+    words: Sequence[str]
     openings: Sequence[str]
 
 
 def exemplars_of(said: str) -> Sequence[Exemplar]:
-    """Texts of the kind that an owner's words for what one text is name; none where they name none."""
-    return next((kind.exemplars for kind in _kinds() if _named(kind.words, said)), ())
+    """Texts of the kind that an owner's words for what one text is name; none where they name none.
+
+    The name has to end the words, or their part before "of" and the like, as in "short question to a bank": an answer
+    to a question is none. A sentence of a review sounds like a review.
+    """
+    parts = [part.split() for part in _JOINS.split(said.casefold())]
+    head = " ".join(next((part for part in parts if part and part[-1] not in _PARTS), ()))
+    return next((kind.exemplars for kind in _kinds() if any(_ends(head, each) for each in kind.named)), ())
 
 
 def openings_of(said: str) -> tuple[str, ...]:
@@ -54,12 +64,12 @@ def openings_of(said: str) -> tuple[str, ...]:
 
     An opening that clears the noise by chance is then one of such texts, and fewer compete.
     """
-    named = [kind for kind in _kinds() if _named([*kind.words, *kind.akin], said)]
+    named = [kind for kind in _kinds() if any(word in said.casefold() for word in kind.words)]
     return tuple(each for kind in named or _kinds() for each in kind.openings)
 
 
-def _named(words: Sequence[str], said: str) -> bool:
-    return any(word in said.casefold() for word in words)
+def _ends(head: str, name: str) -> bool:
+    return f" {head}".endswith((f" {name}", f" {name}s"))
 
 
 @functools.cache

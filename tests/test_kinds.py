@@ -6,39 +6,50 @@ import json
 
 import pytest
 
-from mechanisms.asking import Asked
+from mechanisms.asking import MOST_EXEMPLARS, Asked
 from mechanisms.files import bundled
 from mechanisms.kinds import exemplars_of
-from mechanisms.runs.text import Gate, cleaned, whole_sentences
+from mechanisms.runs.text import Gate, cleaned
 
 KINDS = json.loads(bundled("kinds.json").read_text(encoding="utf-8"))
-EXEMPLARS = [(name, each["text"]) for name, kind in KINDS.items() for each in kind["exemplars"]]
+EXEMPLARS = [each["text"] for kind in KINDS.values() for each in kind["exemplars"]]
+LOOSE = "posts"
+"""Of this kind, texts need not be whole sentences."""
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_kind_is_named_by_its_words_and_its_exemplars_differ(name):
-    for word in KINDS[name]["words"]:
-        found = exemplars_of(f"Short {word.upper()}s")
+def test_a_kind_is_named_by_what_its_texts_are_called_and_has_different_exemplars(name):
+    for called in KINDS[name]["named"]:
+        found = exemplars_of(f"Short {called.upper()}s")
         assert [each.text for each in found] == [each["text"] for each in KINDS[name]["exemplars"]]
-    texts, abouts = ([each[field] for each in KINDS[name]["exemplars"]] for field in ("text", "about"))
-    assert len({text.split()[0] for text in texts}) > 1
-    assert len({*texts}) == len(texts)
-    assert len({*abouts}) >= 3
+    written = [Asked(KINDS[name]["named"][0], *who).shown() for who in ((), ("a patient", "a clinic"))]
+    for shown in written:
+        assert 3 <= len(shown) <= MOST_EXEMPLARS
+        assert len({sentence for sentence, _ in shown}) == len(shown)
+        assert 2 * len({text.split()[0] for _, text in shown}) > len(shown)
+    assert {text for shown in written for _, text in shown} == {each["text"] for each in KINDS[name]["exemplars"]}
 
 
-@pytest.mark.parametrize(("name", "text"), EXEMPLARS)
-def test_an_exemplar_is_a_text_by_the_rules_for_all_others(name, text, embedded_model):
+@pytest.mark.parametrize("text", EXEMPLARS)
+def test_an_exemplar_is_a_text_by_the_rules_for_all_others(text, embedded_model):
     other = Asked("utterance", "a patient", "a clinic")
-    assert cleaned(text, other, "pain", ["pain"], Gate(embedded_model, asked=other)) == text or name == "posts"
-    assert Gate(embedded_model, asked=other).reason(text) is None
-    assert whole_sentences(text) == text or name == "posts"
+    gate = Gate(embedded_model, asked=other)
+    assert gate.reason(text) is None
+    kept = cleaned(text, other, "pain", ["pain"], gate)
+    assert kept == text or text in {each["text"] for each in KINDS[LOOSE]["exemplars"]}
 
 
-@pytest.mark.parametrize(("name", "text"), EXEMPLARS)
-def test_what_says_an_exemplar_again_does_not_leave(name, text, embedded_model):
-    shown = {each for _, each in Asked(KINDS[name]["words"][0], "a patient", "a clinic").shown()}
-    shown |= {each for _, each in Asked(KINDS[name]["words"][0]).shown()}
-    assert text in shown
-    asked = [Asked(KINDS[name]["words"][0], *who) for who in ((), ("a patient", "a clinic"))]
-    reasons = [Gate(embedded_model, asked=each).reason(f"I am well. {text.upper()}") for each in asked]
-    assert "it repeats an example of the prompt" in reasons
+@pytest.mark.parametrize(
+    ("kind", "text"), [(each["named"][0], one["text"]) for each in KINDS.values() for one in each["exemplars"]]
+)
+def test_what_says_an_exemplar_again_does_not_leave(kind, text, embedded_model):
+    asked = [Asked(kind, *who) for who in ((), ("a patient", "a clinic"))]
+    showing = next(each for each in asked if text in {shown for _, shown in each.shown()})
+    again = f"I am well. {text.upper()}"
+    assert Gate(embedded_model, asked=showing).reason(again) == "it says a public exemplar again"
+    assert Gate(embedded_model, asked=Asked(kind, exemplars=0)).reason(again) != "it says a public exemplar again"
+
+
+@pytest.mark.parametrize("text", ["Is it safe to drive?", "I heard a grinding noise.", "Nobody has called me back."])
+def test_a_part_of_an_exemplars_sentence_is_nobodys(text, embedded_model):
+    assert Gate(embedded_model, asked=Asked("message", "a patient", "a clinic")).reason(text) is None

@@ -421,7 +421,7 @@ class LabelChoice:
 
 
 _ALL_PUBLIC = "All of this is public. Say what anybody may know of your texts, and nothing out of them."
-_SHOWN = "What it sees before that: public texts of this kind, written for this program"
+_SHOWN = "Exemplars that it sees before: public texts of this kind, written for this program"
 _WORDS = "One line a label: label = words. A label without a line is called by its name."
 _RELATIONS = ("about", "that is", "that expresses", "in", "from", "for")
 _OF_LABELS = {"Sentiment": "that is", "Emotion": "that expresses", "Language": "in"}
@@ -439,17 +439,21 @@ class AskingForm:
             self.writer = control("writer", placeholder="a patient", min_width=140)
             self.reader = control("reader", placeholder="a clinic", min_width=140)
         self.words = control("label_words", info=_WORDS, lines=3, max_lines=12)
-        with gr.Accordion("More: how text and label are joined, or a sentence of your own", open=False):
+        with gr.Accordion("More: how text and label are joined, a sentence of your own, exemplars", open=False):
             self.relation = control("relation", _RELATIONS)
             self.sentence = control("sentence")
+            self.exemplars = control("exemplars")
         self.said = panel(elem_id="sentence-said")
         panel(el("p.muted", _ALL_PUBLIC))
-        typed, chosen = [self.writer, self.reader, self.words, self.sentence], [self.kind, self.relation]
+        typed, chosen = (
+            [self.writer, self.reader, self.words, self.sentence],
+            [self.kind, self.relation, self.exemplars],
+        )
         self.inputs: list[Any] = [*typed, *chosen]
         self.outputs: list[Any] = [*self.inputs, self.said]
         self.typing: list[Any] = [each.input for each in typed]
         self.settled: list[Any] = [each.submit for each in typed] + [each.input for each in chosen]
-        self.settled += [each.blur for each in self.inputs]
+        self.settled += [each.blur for each in self.inputs if each is not self.exemplars]
 
     def read(self, values: Mapping[Any, Any]) -> Asked:
         """The words as they were typed.
@@ -457,13 +461,14 @@ class AskingForm:
         Raises:
             UsageError: one is missing or too long, or a line has no equals sign.
         """
-        said = {name: " ".join(str(values[getattr(self, name)] or "").split()) for name in _ALIKE}
+        said: dict[str, Any] = {name: " ".join(str(values[getattr(self, name)] or "").split()) for name in _ALIKE}
         words = pairs_in_lines(values[self.words] or "")
-        return Asked(**said, words={label: its for label, its in words.items() if its != in_words(label)})
+        said |= {"words": {label: its for label, its in words.items() if its != in_words(label)}}
+        return Asked(**said, exemplars=int(values[self.exemplars]))
 
     def shown(self, asked: Asked) -> dict[Any, Any]:
         """The fields of another file; the words of its labels come with `labelled`."""
-        return {getattr(self, each): getattr(asked, each) for each in _ALIKE}
+        return {getattr(self, each): getattr(asked, each) for each in (*_ALIKE, "exemplars")}
 
     def labelled(self, asked: Asked, labels: Iterable[str]) -> dict[Any, Any]:
         lines = (f"{label} = {asked.named(label)}" for label in labels if len(label.splitlines()) == 1)
@@ -473,9 +478,9 @@ class AskingForm:
         """The sentence for the first label, as the model is asked; `sent` where it may play the reader."""
         said = (asked.of(label, sent and asked.addressed) for label in labels)
         told = [el("p", "The model is asked: ", el("strong", f"“{each}”")) for each in islice(said, 1)]
-        shown = [el("li", text) for _, text in asked.shown()]
+        shown = [el("p.muted", text) for _, text in asked.shown()]
         if told and shown:
-            told.append(el("details", el("summary", _SHOWN), el("ul", *shown)))
+            told.append(el("details", el("summary", _SHOWN), *shown))
         return {self.said: told}
 
 
@@ -484,7 +489,7 @@ def first_words(mapping: ColumnMapping, before: Asked | None = None) -> tuple[As
     texts, labels = suggested_names(mapping.text, mapping.label)
     before = before or Asked()
     relation = _OF_LABELS.get(labels[0], RunSpec.model_fields["relation"].default)
-    return Asked(texts[0].lower(), before.writer, before.reader, relation, {}, before.sentence), labels[0]
+    return replace(before, kind=texts[0].lower(), relation=relation, words={}), labels[0]
 
 
 # Step 1's free preview: drafts from public words alone, beside the words, anew whenever these have changed.

@@ -143,7 +143,9 @@ class Confirmed:
     def settled(self) -> dict[str, Any]:
         """The fields of a `RunSpec` that this step settles."""
         asked = self.asked
-        said = {name: getattr(asked, name) for name in ("kind", "writer", "reader", "relation", "sentence")}
+        said = {
+            name: getattr(asked, name) for name in ("kind", "writer", "reader", "relation", "sentence", "exemplars")
+        }
         sizes: dict[str, Any] = {"count_epsilon": self.measured.epsilon} if self.measured else {"sizes": "counted"}
         fields = {"text_field": asked.kind[:1].upper() + asked.kind[1:], "label_field": self.columns.file.label_field}
         return said | {"label_words": dict(asked.words)} | fields | sizes

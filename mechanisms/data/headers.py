@@ -32,8 +32,9 @@ Synonyms = Mapping[str, tuple[str, ...]]
 """Each suggestion with further words in a column's name that lead to it."""
 TEXTS: Synonyms = {
     "Message": ("msg", "sms", "chat"), "Review": (), "Question": ("query",), "Tweet": (), "Ticket": (),
-    "Email": ("mail",), "Note": ("memo",), "Abstract": (), "Article": ("news", "headline", "story"),
-    "Comment": ("feedback", "remark"), "Post": (), "Report": (), "Complaint": (), "Letter": (),
+    "Email": ("mail",), "Note": ("memo",), "Abstract": (), "Article": (),
+    "News item": ("news", "headline", "story"), "Comment": ("feedback", "remark"), "Post": (), "Report": (),
+    "Complaint": (), "Letter": (),
     "Sentence": ("utterance",), "Description": ("desc",),
 }  # fmt: skip
 LABELS: Synonyms = {

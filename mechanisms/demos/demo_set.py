@@ -496,7 +496,7 @@ def loads(text: str) -> DemoSet:
         demonstrations=demonstrations_of(document),
         labels=tuple(task["labels"]),
         template=template_of(task),
-        asked=Asked(**task["asked"]) if "asked" in task else None,
+        asked=Asked(**{"exemplars": 0} | task["asked"]) if "asked" in task else None,
         certificate=_certificate(document["privacy"]),
         model_id=document["model"]["id"],
         model_sha256=document["model"]["sha256"],

@@ -34,7 +34,7 @@ class WritingPrompt:
 
     Where a writer addresses a reader the model plays the reader, and the text is the next message that it is sent: a
     small model that is asked to write one soon offers help instead (research/docs/texts.md). Otherwise the text is the
-    model's answer. A private prompt shows a row's texts as examples behind the sentence; the public one shows none.
+    model's answer. A private prompt shows a row's texts as examples behind the sentence, the public one no row's.
 
     Args:
         max_record_tokens: public cap on the tokens of each example.

@@ -97,7 +97,7 @@ def _planned(
     }
     if asked is not None:
         values |= {"kind": asked.kind, "writer": asked.writer, "reader": asked.reader, "relation": asked.relation}
-        values |= {"label_words": dict(asked.words), "sentence": asked.sentence}
+        values |= {"label_words": dict(asked.words), "sentence": asked.sentence, "exemplars": asked.exemplars}
     shots = (each for each in (values["shots"], values.get("written")) if isinstance(each, int | float))
     if len(demo_set.labels) > MOST_LABELS or len(demo_set.labels) * max(shots, default=1) > MOST_DEMONSTRATIONS:
         raise UsageError(f"{WHERE}/shots_per_label: so many labels or demonstrations cannot be checked.")

@@ -227,7 +227,7 @@ def public_demonstrations(demo_set: DemoSet, model: LanguageModel) -> tuple[Demo
 
 def asked_of(demo_set: DemoSet) -> Asked:
     """How the model was asked to write a set; of a file that does not say so, what its prompt calls a text."""
-    return demo_set.asked or Asked(kind=demo_set.template.text.lower())
+    return demo_set.asked or Asked(kind=demo_set.template.text.lower(), exemplars=0)
 
 
 def draft_tokens_of(demo_set: DemoSet) -> int:

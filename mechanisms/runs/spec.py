@@ -18,7 +18,7 @@ from typing import Any, Literal, Self, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
-from mechanisms.asking import Asked
+from mechanisms.asking import MOST_EXEMPLARS, Asked
 from mechanisms.data.label_names import read_pairs
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
@@ -127,6 +127,13 @@ class RunSpec(BaseModel):
     label_words: dict[str, str] = _task({}, "Label words", "What a label is called in the sentence: A=words,B=words.")
     sentence: str = _task(
         "", "Own sentence", "Asks the model in place of the one made of these words; {label} stands in it."
+    )
+    exemplars: int = _task(
+        MOST_EXEMPLARS,
+        "Exemplars",
+        "Public texts of this kind, of this program, that the model sees first, at most.",
+        ge=0,
+        le=MOST_EXEMPLARS,
     )
     instruction: str | None = _task(
         None, "Instruction", "What the prompt that classifies asks for.", otherwise="made of the labels"
@@ -255,7 +262,9 @@ class RunSpec(BaseModel):
 
     @property
     def asked(self) -> Asked:
-        return Asked(self.kind, self.writer, self.reader, self.relation, self.label_words, self.sentence)
+        return Asked(
+            self.kind, self.writer, self.reader, self.relation, self.label_words, self.sentence, self.exemplars
+        )
 
     def template(self, labels: tuple[str, ...]) -> PromptTemplate:
         usual = default_template(labels, self.text_field, self.label_field)
@@ -400,8 +409,8 @@ _STATED = {
 """Settings that every certificate states, whatever they are."""
 _ELSEWHERE = {
     "epsilon", "delta", "sizes", "count_epsilon", "kind", "writer", "reader", "relation", "label_words", "sentence",
-    "instruction", "text_field", "label_field", "shots", "score", "mechanism", "transform", "parameters", "written",
-    "scheme", "per_subset", "max_unit_records",
+    "exemplars", "instruction", "text_field", "label_field", "shots", "score", "mechanism", "transform", "parameters",
+    "written", "scheme", "per_subset", "max_unit_records",
 }  # fmt: skip
 """Settings that a set states elsewhere, or in another form."""
 _BEFORE = {"min_tokens": 0, "candidate_top_p": 1.0}

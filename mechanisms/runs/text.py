@@ -38,7 +38,7 @@ class Gate:
     def __init__(self, model: LanguageModel, usual: Sequence[str] = (), asked: Asked | None = None) -> None:
         self._model, self._most = model, _MOST_PIECES
         self._asked = asked or Asked()
-        self._shown = "\n".join(normalised_text(each) for _, each in self._asked.shown())
+        self._shown = {each for _, text in self._asked.shown() for each in _sentences(text)}
         self._known: dict[str, int] = {}
         found = [pieces for text in usual if (pieces := self._pieces(text)) is not None]
         if found:
@@ -60,7 +60,7 @@ class Gate:
             "signs inside words or numbers": bool(_GLUED.search(text)),
             "it repeats itself": _loops(lower),
             "written as by somebody else": self._asked.of_another(text),
-            "it repeats an example of the prompt": quotes(text, self._shown),
+            "it says a public exemplar again": not self._shown.isdisjoint(_sentences(text)),
         }
         return next((reason for reason, holds in rules.items() if holds), None)
 
@@ -189,8 +189,12 @@ def normalised_text(text: str) -> str:
 
 def quotes(text: str, said: str) -> bool:
     """Whether a whole sentence of a draft stands in the prompt that it was written for, which is `normalised_text`."""
-    sentences = filter(None, map(normalised_text, _SENTENCE_END.split(text)))
-    return any(len(each) >= _LEAST_QUOTE and each in said for each in sentences)
+    return any(each in said for each in _sentences(text))
+
+
+def _sentences(text: str) -> list[str]:
+    """The sentences of a text as `normalised_text`, but for those that are short by accident."""
+    return [each for each in map(normalised_text, _SENTENCE_END.split(text)) if len(each) >= _LEAST_QUOTE]
 
 
 def _too_short(text: str, labels: Sequence[str]) -> bool:

@@ -36,7 +36,7 @@ MAPPING = ColumnMapping("the text", "null")
 OTHER = {
     "epsilon": 2.5, "delta": 1e-7, "sizes": {"Yes": 700, "2020-01-01": 900}, "count_epsilon": 0.25,
     "kind": "note", "writer": "a nurse", "reader": "a doctor", "relation": "that says",
-    "label_words": {"Yes": "agreement, or so"}, "sentence": "Write of {label}: 100% true.",
+    "label_words": {"Yes": "agreement, or so"}, "sentence": "Write of {label}: 100% true.", "exemplars": 2,
     "instruction": "Sort:\x85the\u2028\rno\ufefftes.", "text_field": "Note", "label_field": "Answer", "shots": 3,
     "recipe": "both", "split": "epsilon", "shares": {"write": 0.5, "vote": 0.25}, "score": False,
     "drafts": 9, "draft_tokens": 30, "weighing": "labels",

@@ -161,7 +161,7 @@ HOSTILE = "<img src=x onerror='window.hacked=1'> ${message} {{department}}"
         ("Customer_Message", "department", ("Message", "Department")),
         ("reviewBody", "topic_id", ("Review", "Topic")),
         ("ticket-question", "question type", ("Question", "Type")),
-        ("NEWS", "kind", ("Article", "Kind")),
+        ("NEWS", "kind", ("News item", "Kind")),
         ("SMSText", "Unnamed: 3", ("Message", "Label")),
         ("previewed", "class", ("Text", "Label")),
         ("\x00", "文", ("Text", "Label")),

@@ -85,6 +85,14 @@ def test_how_the_model_was_asked_and_what_was_refused_is_on_the_page():
     assert "Asked Say {label} aloud." in words(released(own))
 
 
+def test_exemplars_are_told_of_a_set_whose_file_says_that_some_were_shown():
+    made = labelled("x")
+    shown = {"kind": "message", "exemplars": 3}, {"kind": "message", "exemplars": 0}, {"kind": "note", "exemplars": 3}
+    told = [words(released(replace(made, asked=replace(made.asked, **asked)))) for asked in shown]
+    assert "behind at most 3 public exemplars of the kind" in told[0]
+    assert not any("exemplars" in each for each in told[1:])
+
+
 def test_marks_and_sets_without_a_promise_are_said_before_the_promise():
     seen, none = page(released(marked(labelled("x")))).text, page(released(not_private(labelled("x")))).text
     assert seen.index("Marked: ") < seen.index(SEEN) < seen.index("Whatever an attacker knows")

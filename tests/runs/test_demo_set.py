@@ -63,6 +63,12 @@ def test_what_stages_found_comes_back_where_it_fits_and_is_refused_elsewhere(dem
             loads(json.dumps(demo_set.to_json() | {name: unfit}))
 
 
+def test_a_set_of_before_there_were_exemplars_was_shown_none(demo_set):
+    document = demo_set.to_json()
+    assert document["task"]["asked"].pop("exemplars") == 6
+    assert loads(json.dumps(document)).asked == replace(demo_set.asked, exemplars=0)
+
+
 def test_a_file_of_version_1_is_refused_with_the_version_of_the_program_that_reads_it(demo_set):
     document = demo_set.to_json() | {"format": "dpicl-demos/1"}
     with pytest.raises(UsageError, match=r"\AThis is a dpicl-demos/1 demo set: version 0\.1\.0 .*\Z"):

@@ -105,6 +105,8 @@ OF_ANOTHER = [
     "I'm sorry, I'm not a clinic.",
     "You are a clinic, and I can not walk.",
     "As a clinic, we can not help you.",
+    "Hello, I'm Dr. Lee and it hurts.",
+    "I am so sorry, I am a doctor.",
 ]
 OF_THE_WRITER = [
     "I'm a patient of yours, and it hurts.",
@@ -112,6 +114,8 @@ OF_THE_WRITER = [
     "The doctor at the clinic said that patients wait.",
     "As a patient I can not wait.",
     "Your clinic is a bank.",
+    "I'm Andrea, and Dr. Lee is my doctor.",
+    "I am at the doctor's.",
 ]
 
 

@@ -361,7 +361,7 @@ class DeviceRoom:
             max(1, min(at_once, free // _SHARE_OF_A_CHUNK // state_bytes)),
             cache_bytes=2 * config.num_hidden_layers * key_heads * head_width * item,
             state_bytes=state_bytes,
-            score_bytes=heads * (8 + item),
+            score_bytes=3 * heads * item,
         )
 
     def chunk(self, computed: int, held: int) -> int:

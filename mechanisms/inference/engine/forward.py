@@ -102,7 +102,8 @@ def mask_by_position(
     mask: torch.Tensor = eager_mask(
         mask_function=mask_function, kv_length=kv_length, attention_mask=attention_mask, **kwargs
     )
-    return mask
+    # The least number and a negative score would be minus infinity: padding that sees nothing else would be no number.
+    return mask.clamp_(min=torch.finfo(mask.dtype).min / 2)
 
 
 AttentionInterface.register(ATTENTION, row_independent_attention)

@@ -147,17 +147,23 @@ class TransformersModel:
             return None
         # A template that puts the system's words into the user's own turn has nothing between that ends a turn.
         turns = any(each in self.tokenizer.all_special_tokens for each in self.tokenizer.tokenize(between))
-        return Turn(self._special(before), self._special(between), self._again("system", "user")) if turns else None
+        return (
+            Turn(self._special(before), self._special(between), self._again(between, "system", "user"))
+            if turns
+            else None
+        )
 
     def _turn(self, *system: dict[str, str]) -> Turn:
         before, after = self._around(["user"], system, asks=True)
-        return Turn(self._special(before), self._special(after), self._again("user", "assistant", system))
+        return Turn(self._special(before), self._special(after), self._again(after, "user", "assistant", system))
 
-    def _again(self, first: str, second: str, system: Sequence[dict[str, str]] = ()) -> list[int]:
+    def _again(self, after: str, first: str, second: str, system: Sequence[dict[str, str]] = ()) -> list[int]:
         try:
-            return self._special(self._around([first, second, first], system)[2])
+            _, between, again, _ = self._around([first, second, first], system)
         except (jinja2.TemplateError, ValueError):  # a template that takes no further turn
             return []
+        # A template that lets a model think first would show an earlier answer as an open thought.
+        return self._special(again) if between.strip() == after.strip() else []
 
     def _around(self, roles: Sequence[str], system: Sequence[dict[str, str]] = (), asks: bool = False) -> list[str]:
         """What the template puts before, between and behind what the roles say; a ValueError where it leaves some of
@@ -214,7 +220,7 @@ class TransformersModel:
         if held > self.context:
             raise UsageError(
                 f"A prompt of {held} tokens does not fit in the model's context of {self.context}: lower the tokens "
-                "of a record, the records of a row, or the tokens to write."
+                "of a record, the records of a row, the exemplars, or the tokens to write."
             )
         self.room.check(rows, held)
 

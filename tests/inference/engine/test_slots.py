@@ -236,11 +236,17 @@ def test_a_padded_session_of_a_sliding_window_model_equals_the_plain_forward_pas
     assert np.abs(session.logits() - expected).max() < 1e-5
 
 
+@pytest.mark.parametrize(
+    ("dtype", "error"), [(torch.float32, 1e-5), (torch.bfloat16, 0.06), (torch.float16, 0.008)], ids=str
+)
 @pytest.mark.parametrize("softcap", [None, 5.0])
-def test_attention_by_blocks_is_attention(monkeypatch, softcap):
+def test_attention_by_blocks_is_attention(monkeypatch, softcap, dtype, error):
+    """Up to the rounding of the format: eight steps of it at the largest value, which is about 2."""
     torch.manual_seed(0)
     query, key, value = torch.randn(3, 6, 11, 8), torch.randn(3, 2, 40, 8), torch.randn(3, 2, 40, 8)
-    mask = torch.zeros(3, 1, 11, 40).masked_fill(torch.ones(11, 40).triu(30).bool(), -torch.inf)
+    query, key, value = (each.to(dtype).float() for each in (query, key, value))
+    least = torch.finfo(dtype).min / 2
+    mask = torch.zeros(3, 1, 11, 40).masked_fill(torch.ones(11, 40).triu(30).bool(), least)
     repeated = key.repeat_interleave(3, dim=1)
     weights = query @ repeated.transpose(2, 3) / 8**0.5
     weights = weights if softcap is None else softcap * torch.tanh(weights / softcap)
@@ -248,8 +254,30 @@ def test_attention_by_blocks_is_attention(monkeypatch, softcap):
     for block in (1, 1000, 2**20):  # a position at a time, a few, and all of them
         monkeypatch.setattr(forward, "_BLOCK", block)
         given = {} if softcap is None else {"softcap": softcap}
-        found, _ = forward.row_independent_attention(torch.nn.Module(), query, key, value, mask, **given)
-        assert (found.transpose(1, 2) - expected).abs().max() < 1e-5
+        in_format = (each.to(dtype) for each in (query, key, value, mask))
+        found, _ = forward.row_independent_attention(torch.nn.Module(), *in_format, **given)
+        assert found.dtype == dtype
+        assert (found.float().transpose(1, 2) - expected).abs().max() < error
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
+def test_padding_that_sees_nothing_is_finite_however_negative_its_scores(dtype):
+    """Its values stand in the cache, and a weight of nothing times no number would be none in every other row."""
+    seen = torch.tensor([[False, False, True, True]])
+    mask = forward.mask_by_position(
+        mask_function=lambda batch, head, row, column: column <= row,
+        kv_length=4,
+        attention_mask=seen,
+        batch_size=1,
+        q_length=4,
+        q_offset=0,
+        kv_offset=0,
+        dtype=dtype,
+    )
+    query, value = torch.full((1, 1, 4, 8), 20.0, dtype=dtype), torch.ones((1, 1, 4, 8), dtype=dtype)
+    found, _ = forward.row_independent_attention(torch.nn.Module(), query, -query, value, mask)
+    assert found.isfinite().all()
+    assert torch.equal(found[0, 2:], torch.ones_like(found[0, 2:]))
 
 
 def test_a_rows_attention_by_blocks_is_its_own_to_the_bit(monkeypatch):

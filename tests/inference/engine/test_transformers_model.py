@@ -192,6 +192,27 @@ def test_a_template_that_takes_no_further_turn_shows_no_exemplars(embedded_model
     assert asked.shown()[0][1] not in tokenizer.decode(WritingPrompt(one, asked, "pain").prefix)
 
 
+def test_a_template_that_opens_a_thought_shows_no_exemplars_inside_of_one(embedded_model):
+    tokenizer = embedded_model.tokenizer
+
+    class Thinking:
+        def __getattr__(self, name):
+            return getattr(tokenizer, name)
+
+        def __call__(self, *args, **kwargs):
+            return tokenizer(*args, **kwargs)
+
+        def apply_chat_template(self, messages, add_generation_prompt=False, **kwargs):
+            whole = tokenizer.apply_chat_template(messages, add_generation_prompt=add_generation_prompt, **kwargs)
+            return whole + "<think>\n" if add_generation_prompt else whole
+
+    thinking = TransformersModel("thinking", "0", embedded_model.model, Thinking())
+    assert thinking.writing_turn.again == []
+    assert tokenizer.decode(thinking.writing_turn.after).endswith("<think>\n")
+    prompt = WritingPrompt(thinking, Asked("news item"), "sport")
+    assert prompt.prefix == [*thinking.writing_turn.before, *thinking.encode(Asked("news item").of("sport"))]
+
+
 def test_drafts_are_asked_for_as_of_a_writer_and_not_of_an_assistant(embedded_model):
     tokenizer = embedded_model.tokenizer
     before = tokenizer.decode(embedded_model.writing_turn[0])
