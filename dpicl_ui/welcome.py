@@ -21,14 +21,9 @@ from mechanisms.runs.view import RunView
 
 RECORDED = "examples/recorded_run.dpicl.jsonl"
 """A run on `bank_support.csv`, as it came; the tests make its certificate anew."""
-ROW = (
-    "I pay my credit card bill by hand each month and always forget. Can it be taken from my current account by itself?"
-)
+ROW = "I have saved €31,000 and found a small flat for €168,000. Is that enough of a deposit for a first mortgage?"
 """A row of the same file, which is fictional and public."""
-MADE = (
-    "I have been using a bank card for 10 years now. I'm going to make a 25 dollar purchase. I need to pay the bill in "
-    "30 days."
-)
+MADE = "I'm looking for a loan to buy a house. Can you lend money?"
 """A demonstration of the recorded run."""
 _BARS = 8
 """Candidates of a token that the small screen shows: the likeliest, and the one that was chosen."""
@@ -47,12 +42,12 @@ _PAIR: list[Tree] = [
         el(
             "div.demo",
             el("span.tag.private", "A private row (fictional)"),
-            el("p", f"“{ROW}” → Cards"),
+            el("p", f"“{ROW}” → Loans"),
         ),
         el(
             "div.demo",
             el("span.tag.public", "An example that such rows voted for"),
-            el("p", f"“{MADE}” → Cards"),
+            el("p", f"“{MADE}” → Loans"),
         ),
     ),
 ]
