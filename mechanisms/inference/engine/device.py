@@ -392,7 +392,8 @@ class DeviceRoom:
             needed = rows * held * self.cache_bytes / 2**30
             raise UsageError(
                 f"A batch of {rows} rows of {held} tokens needs {needed:.1f} GiB, and "
-                f"{self.free / 2**30:.1f} are there for it: lower the expected rows, the tokens of a prompt, or the exemplars."
+                f"{self.free / 2**30:.1f} are there for it: lower the expected rows, the tokens of a prompt, or "
+                "the exemplars."
             )
 
 
