@@ -94,6 +94,7 @@ def test_from_csv_to_a_signed_set(capsys, tmp_path, toy_models, rest, stages):
     assert [stage.name for stage in demo_set.stages] == stages
     assert demo_set.asked.to_json() == {
         "kind": "message", "writer": "customer", "reader": "bank", "relation": "on", "words": {"Fraud": "theft"},
+        "exemplars": 6,
     }  # fmt: skip
     assert verify(demo_set).problems == ()
     assert all(f"stage {stage}" in err for stage in stages)
