@@ -445,10 +445,8 @@ class AskingForm:
             self.exemplars = control("exemplars")
         self.said = panel(elem_id="sentence-said")
         panel(el("p.muted", _ALL_PUBLIC))
-        typed, chosen = (
-            [self.writer, self.reader, self.words, self.sentence],
-            [self.kind, self.relation, self.exemplars],
-        )
+        typed = [self.writer, self.reader, self.words, self.sentence]
+        chosen = [self.kind, self.relation, self.exemplars]
         self.inputs: list[Any] = [*typed, *chosen]
         self.outputs: list[Any] = [*self.inputs, self.said]
         self.typing: list[Any] = [each.input for each in typed]
@@ -463,8 +461,8 @@ class AskingForm:
         """
         said: dict[str, Any] = {name: " ".join(str(values[getattr(self, name)] or "").split()) for name in _ALIKE}
         words = pairs_in_lines(values[self.words] or "")
-        said |= {"words": {label: its for label, its in words.items() if its != in_words(label)}}
-        return Asked(**said, exemplars=int(values[self.exemplars]))
+        other = {label: its for label, its in words.items() if its != in_words(label)}
+        return Asked(**said, words=other, exemplars=int(values[self.exemplars]))
 
     def shown(self, asked: Asked) -> dict[Any, Any]:
         """The fields of another file; the words of its labels come with `labelled`."""

@@ -35,8 +35,7 @@ from mechanisms.steps import (
 
 _ELSEWHERE = {
     "epsilon", "sizes", "count_epsilon", "kind", "writer", "reader", "relation", "label_words", "sentence", "exemplars",
-    "shots",
-    "mechanism", "transform", "parameters",
+    "shots", "mechanism", "transform", "parameters",
 }  # fmt: skip
 """Settings that step 1 asks for, or that stand elsewhere in step 2."""
 _NAMES = ("text_field", "label_field")

@@ -12,7 +12,6 @@ import argparse
 import re
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 
@@ -30,9 +29,9 @@ _DRAFTS = 16
 _INTRODUCES = re.compile(r"\bI['’]?m an? |\bI am an? |\bmy name is |\bDr\.? [A-Z]")
 
 
-def line(bench: Bench) -> dict[str, Any]:
+def line(bench: Bench, **settings: Any) -> dict[str, Any]:
     """Drafts of every label, and what is measured of them."""
-    spec, randomness = RunSpec(**bench.task.asked), SecureRandomness()
+    spec, randomness = RunSpec(**bench.task.asked, **settings), SecureRandomness()
     gate = Gate(bench.model, write_samples(bench.model, spec.asked, bench.labels[0], 24, randomness), spec.asked)
     nearness = Nearness(bench.embedder, spec.asked, bench.labels)
     made: list[Demonstration] = []
@@ -58,13 +57,8 @@ def run(options: argparse.Namespace) -> None:
     for _ in range(options.runs):
         for shown in (False, True):
             key = {"task": options.task, "shown": shown}
-            if done(options.out, key) >= options.runs:
-                continue
-            if shown:
-                keep(options.out, key | line(bench))
-            else:
-                with patch("mechanisms.asking.exemplars_of", return_value=()):
-                    keep(options.out, key | line(bench))
+            if done(options.out, key) < options.runs:
+                keep(options.out, key | line(bench, **({} if shown else {"exemplars": 0})))
 
 
 COLUMNS = ("coverage", "tstr", "own", "introduce", "words")

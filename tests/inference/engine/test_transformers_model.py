@@ -168,23 +168,30 @@ def test_a_model_that_answers_has_answered_the_exemplars_before(embedded_model):
     assert [*prompt.prefix, *prompt.cue] == own
 
 
+class OtherTemplate:
+    """A tokenizer whose chat template is another one."""
+
+    def __init__(self, tokenizer) -> None:
+        self._tokenizer = tokenizer
+
+    def __getattr__(self, name):
+        return getattr(self._tokenizer, name)
+
+    def __call__(self, *args, **kwargs):
+        return self._tokenizer(*args, **kwargs)
+
+
 def test_a_template_that_takes_no_further_turn_shows_no_exemplars(embedded_model):
     tokenizer = embedded_model.tokenizer
 
-    class OneTurn:
-        def __getattr__(self, name):
-            return getattr(tokenizer, name)
-
-        def __call__(self, *args, **kwargs):
-            return tokenizer(*args, **kwargs)
-
+    class OneTurn(OtherTemplate):
         def apply_chat_template(self, messages, **kwargs):
             roles = [each["role"] for each in messages]
             if len(set(roles)) < len(roles):
                 raise jinja2.TemplateError("A role may speak once")
             return tokenizer.apply_chat_template(messages, **kwargs)
 
-    one = TransformersModel("one", "0", embedded_model.model, OneTurn())
+    one = TransformersModel("one", "0", embedded_model.model, OneTurn(tokenizer))
     for turn, known in ((one.writing_turn, embedded_model.writing_turn), (one.letter_turn, embedded_model.letter_turn)):
         assert turn == known._replace(again=[]) != known
     asked = Asked("message", "a patient", "a clinic")
@@ -195,18 +202,12 @@ def test_a_template_that_takes_no_further_turn_shows_no_exemplars(embedded_model
 def test_a_template_that_opens_a_thought_shows_no_exemplars_inside_of_one(embedded_model):
     tokenizer = embedded_model.tokenizer
 
-    class Thinking:
-        def __getattr__(self, name):
-            return getattr(tokenizer, name)
-
-        def __call__(self, *args, **kwargs):
-            return tokenizer(*args, **kwargs)
-
+    class Thinking(OtherTemplate):
         def apply_chat_template(self, messages, add_generation_prompt=False, **kwargs):
             whole = tokenizer.apply_chat_template(messages, add_generation_prompt=add_generation_prompt, **kwargs)
             return whole + "<think>\n" if add_generation_prompt else whole
 
-    thinking = TransformersModel("thinking", "0", embedded_model.model, Thinking())
+    thinking = TransformersModel("thinking", "0", embedded_model.model, Thinking(tokenizer))
     assert thinking.writing_turn.again == []
     assert tokenizer.decode(thinking.writing_turn.after).endswith("<think>\n")
     prompt = WritingPrompt(thinking, Asked("news item"), "sport")
@@ -219,19 +220,13 @@ def test_drafts_are_asked_for_as_of_a_writer_and_not_of_an_assistant(embedded_mo
     assert "You write short texts" in before
     assert "assistant" not in before, "the template speaks for itself"
 
-    class Strict:
-        def __getattr__(self, name):
-            return getattr(tokenizer, name)
-
-        def __call__(self, *args, **kwargs):
-            return tokenizer(*args, **kwargs)
-
+    class Strict(OtherTemplate):
         def apply_chat_template(self, messages, **kwargs):
             if messages[0]["role"] == "system":
                 raise jinja2.TemplateError("System role not supported")
             return tokenizer.apply_chat_template(messages, **kwargs)
 
-    strict = TransformersModel("strict", "0", embedded_model.model, Strict())
+    strict = TransformersModel("strict", "0", embedded_model.model, Strict(tokenizer))
     assert strict.writing_turn == strict.turn != ([], [])
 
 
