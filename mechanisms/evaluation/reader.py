@@ -59,8 +59,8 @@ _BLANK = ""
 MOST_ROWS = 16
 """The most rows of a batch; blank rows fill it."""
 _BATCHES = (MOST_ROWS, 8, 4, 2, 1)
-LENGTHS = 2
-"""The number of row lengths: half the cap, and all of it, to save computation on padding."""
+LENGTHS = 3
+"""The number of row lengths: a third of the cap, two, and all of it, to save computation on padding."""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ class WritingPrompt:
 
     Args:
         max_record_tokens: public cap on the tokens of each example.
-        records_per_row: whole examples for which a row has room.
+        records_per_row: examples of full length for which a row has room.
 
     Attributes:
         prefix: tokens that all rows share.
@@ -47,7 +47,7 @@ class WritingPrompt:
     """
 
     def __init__(
-        self, model: LanguageModel, asked: Asked, label: str, max_record_tokens: int = 0, records_per_row: int = 0
+        self, model: LanguageModel, asked: Asked, label: str, max_record_tokens: int = 0, records_per_row: float = 0
     ) -> None:
         self._model, self._cap = model, max_record_tokens
         letter = model.letter_turn if asked.addressed else None
@@ -59,7 +59,7 @@ class WritingPrompt:
             self.prefix += [*model.encode(sentence), *self.cue, *self.opening(text), *between]
         self.prefix += model.encode(asked.of(label, sent))
         self._lead = model.encode(_EXAMPLE)
-        self.length = records_per_row * (len(self._lead) + max_record_tokens) + len(self.cue)
+        self.length = int(records_per_row * (len(self._lead) + max_record_tokens)) + len(self.cue)
 
     def opening(self, text: str) -> list[int]:
         return self._model.encode(text if self._chats or not text else f" {text}")

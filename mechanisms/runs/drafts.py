@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,8 +31,9 @@ _TRIES = 16
 """The same, at most, where few drafts are usable."""
 _PREVIEWED = 6
 """Drafts written for a preview of two, and to see how the model writes."""
-_LEFT = 0.75
-"""Of the rows that are computed: when fewer of them go on, the others are dropped. To drop them is work, too."""
+_LEFT, _BY = 0.75, 8
+"""Of the rows that are computed: when fewer of them go on, others are dropped. To drop them is work, too, and so is a
+new number of rows: some stay, so that it is a multiple."""
 FEWEST = 2
 """The fewest drafts of a label for a vote."""
 DRAFT_TOKENS: int = RunSpec.model_fields["draft_tokens"].default
@@ -179,8 +181,9 @@ def _write(
                 ended.add(row)
         if len(ended) == len(rows) or step == tokens - 1:
             break
-        left = [place for place, row in enumerate(computed) if row not in ended]
-        if len(left) < _LEFT * len(computed):
+        left = sorted(range(len(computed)), key=lambda place: computed[place] in ended)
+        left = left[: _BY * math.ceil((len(rows) - len(ended)) / _BY)]
+        if len(left) <= _LEFT * len(computed):
             session.keep(left)
             drawn, computed = drawn[left], [computed[place] for place in left]
         session.advance(drawn.tolist())

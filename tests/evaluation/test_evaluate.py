@@ -242,12 +242,12 @@ def test_every_batch_has_the_same_shape_however_many_texts_there_are(count):
 
 
 def test_short_texts_are_computed_in_a_shorter_shape_whatever_else_is_read():
-    short, long = ["short", "a text"], ["much longer than half of the cap", "and so is this"]
+    short, long = ["short", "a text"], ["much longer than two thirds of the cap", "and so is this text"]
     alone, together = ToyModel(), ToyModel()
-    expected = classifier(alone, max_query_tokens=16).log_probabilities(short)
-    made = classifier(together, max_query_tokens=16).log_probabilities([long[0], *short, long[1]])
+    expected = classifier(alone, max_query_tokens=24).log_probabilities(short)
+    made = classifier(together, max_query_tokens=24).log_probabilities([long[0], *short, long[1], "in the middle"])
     assert np.array_equal(made[1:3], expected)
-    assert [length for _, length, _ in together.opened] == [alone.opened[0][1], alone.opened[0][1] + 8]
+    assert [length for _, length, _ in together.opened] == [alone.opened[0][1] + more for more in (0, 8, 16)]
 
 
 def test_a_row_depends_on_its_text_alone():

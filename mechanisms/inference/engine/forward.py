@@ -7,24 +7,24 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.nn.functional import linear, pad
+from torch.nn.functional import linear, pad, scaled_dot_product_attention
 from transformers import AttentionInterface, Cache, PreTrainedModel
 from transformers.cache_utils import CacheLayerMixin
 from transformers.masking_utils import AttentionMaskInterface, eager_mask, remap_positions_for_packed_sequence
 
-from mechanisms.inference.engine.device import CUDA, device_of, in_parts
+from mechanisms.inference.engine.device import CPU, CUDA, device_of, in_parts
 from mechanisms.inference.engine.recorded import RecordedStep
 from mechanisms.inference.language_model import Tokens
 
 # Attention whose result for a row does not depend on the other rows of the batch, to the bit.
 #
-# Scaled-dot-product kernels choose their blocking by slot and batch; plain batched matrix products do not. Query heads
-# that share a key head are stacked along the query axis, so that keys and values are never repeated in memory.
+# On a GPU scaled-dot-product kernels choose their blocking by slot and batch; plain batched matrix products do not.
+# Query heads that share a key head are stacked along the query axis, so that keys and values are never repeated in
+# memory. On a CPU the kernel goes block by block through one row's head at a time, and holds no weights.
 
 ATTENTION = "row-independent"
-_BLOCK = 2**20
-"""Weights that are held at once on a CPU, where more than its caches hold are slow: a tenth of a label's tokens behind
-eighty demonstrations. Other devices have them all."""
+FEW = 16
+"""Positions of a pass up to which rows attend together to what they share; in longer ones each attends to a copy."""
 
 
 def row_independent_attention(
@@ -39,26 +39,23 @@ def row_independent_attention(
     """Attention in the form that transformers calls.
 
     Args:
-        query: (rows, heads, positions, width); key and value: (rows, key heads, all positions, width).
+        query: (rows, heads, positions, width); key and value: (rows, key heads, all positions, width), of a cache that
+            shares a prefix without it (`_Shared`).
         attention_mask: additive, (rows, 1, positions, all positions).
 
     Returns:
         Output of shape (rows, positions, heads, width), and no weights.
     """
     scale = scaling if scaling is not None else query.shape[-1] ** -0.5
-    softcap, (_, heads, positions, _) = kwargs.get("softcap"), query.shape
-    mask = None if attention_mask is None else attention_mask.expand(len(query), 1, positions, -1)
-    # All rows at once, or some positions of a row at a time: which follows from the shape of one row alone.
-    block = max(1, _BLOCK // (heads * key.shape[2]))
-    if positions <= block or query.device.type != "cpu":
-        return _attend(query, key, value, mask, scale, softcap).transpose(1, 2).contiguous(), None
-    output = query.new_empty(*query.shape[:3], value.shape[-1])
-    for row in range(len(query)):
-        one = slice(row, row + 1)
-        for start in range(0, positions, block):
-            part = slice(start, start + block)
-            seen = None if mask is None else mask[one, :, part]
-            output[one, :, part] = _attend(query[one, :, part], key[one], value[one], seen, scale, softcap)
+    softcap, (rows, _, positions, _) = kwargs.get("softcap"), query.shape
+    mask = None if attention_mask is None else attention_mask.expand(rows, 1, positions, -1)
+    shared: _Shared | None = getattr(key, "shared", None)
+    if shared is not None and positions > FEW:
+        key, value, shared = *shared.before(key, value), None
+    if (positions > FEW or rows == 1) and query.device.type == CPU and softcap is None:
+        output = scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale, enable_gqa=True)
+    else:
+        output = _attend(query * scale, key, value, mask, softcap, shared)
     return output.transpose(1, 2).contiguous(), None
 
 
@@ -67,22 +64,29 @@ def _attend(
     key: torch.Tensor,
     value: torch.Tensor,
     mask: torch.Tensor | None,
-    scale: float,
     softcap: float | None,
+    shared: _Shared | None,
 ) -> torch.Tensor:
     rows, heads, positions, width = query.shape
     key_heads = key.shape[1]
     groups = heads // key_heads
-    stacked = (query * scale).reshape(rows, key_heads, groups * positions, width)
+    stacked = query.reshape(rows, key_heads, groups * positions, width)
     # In the model's own format, and in place: these are the largest numbers of a pass, and memory is slow. A softmax
     # adds up in float32 by itself.
     weights = torch.matmul(stacked, key.transpose(2, 3))
+    if shared is not None:
+        weights = torch.cat([shared.times(stacked, shared.keys.transpose(1, 2)), weights], dim=-1)
     if softcap is not None:
         weights.div_(softcap).tanh_().mul_(softcap)
     if mask is not None:
         weights.view(rows, key_heads, groups, positions, -1).add_(mask[:, :, None])
     weights = torch.softmax(weights, dim=-1)
-    return torch.matmul(weights, value).view(rows, heads, positions, -1)
+    if shared is None:
+        output = torch.matmul(weights, value)
+    else:
+        before, own = weights.split([shared.positions, key.shape[2]], dim=-1)
+        output = shared.times(before, shared.values) + torch.matmul(own, value)
+    return output.reshape(rows, heads, positions, -1)
 
 
 def mask_by_position(
@@ -113,23 +117,51 @@ AttentionMaskInterface.register(ATTENTION, mask_by_position)
 # A key-value cache of fixed size: appends in place, and can step back; what is not filled is finite, and masked.
 
 
+_ALIGNED = 64
+"""Positions of a prefix that rows share are a multiple of this: kernels like it, and prefixes of nearly one length, as
+those of the labels, make shapes of one length."""
+
+
+class _Shared:
+    """Keys and values of a prefix, in memory once for all rows, each (key heads, positions, width)."""
+
+    def __init__(self, keys: torch.Tensor, values: torch.Tensor) -> None:
+        self.keys, self.values, self.positions = keys, values, keys.shape[1]
+
+    def before(self, keys: torch.Tensor, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Keys and values of all positions, from each row's own."""
+        pairs = ((self.keys, keys), (self.values, values))
+        whole, of = (torch.cat([each.expand(len(own), -1, -1, -1), own], dim=2) for each, own in pairs)
+        return whole, of
+
+    @staticmethod
+    def times(of_rows: torch.Tensor, shared: torch.Tensor) -> torch.Tensor:
+        """The product of (rows, key heads, n, k) and (key heads, k, m): one large product a head."""
+        rows, heads, n, _ = of_rows.shape
+        product = torch.bmm(of_rows.transpose(0, 1).reshape(heads, rows * n, -1), shared)
+        return product.view(heads, rows, n, -1).transpose(0, 1)
+
+
 class _Layer(CacheLayerMixin):  # type: ignore[misc]
+    """Keys and values of a layer, of each row behind those that the rows share; positions count both."""
+
     is_sliding = False  # sliding-window models mask by position instead
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, shared: _Shared | None = None) -> None:
         super().__init__()
-        self.capacity, self.filled = capacity, 0
+        self.capacity, self.shared = capacity, shared
+        self.filled = self.behind = shared.positions if shared else 0
 
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
-        rows, heads = key_states.shape[:2]
+        (rows, heads), own = key_states.shape[:2], self.capacity - self.behind
         self.dtype, self.device = key_states.dtype, key_states.device
-        self.keys = key_states.new_zeros((rows, heads, self.capacity, key_states.shape[-1]))
-        self.values = value_states.new_zeros((rows, heads, self.capacity, value_states.shape[-1]))
+        self.keys = key_states.new_zeros((rows, heads, own, key_states.shape[-1]))
+        self.values = value_states.new_zeros((rows, heads, own, value_states.shape[-1]))
         self.is_initialized = True
 
     def part(self, rows: slice, kind: type[_Layer]) -> _Layer:
         """Some of the rows, in the same memory."""
-        part = kind(self.capacity)
+        part = kind(self.capacity, self.shared)
         part.keys, part.values, part.filled = self.keys[rows], self.values[rows], self.filled
         part.dtype, part.device, part.is_initialized = self.dtype, self.device, True
         return part
@@ -139,12 +171,17 @@ class _Layer(CacheLayerMixin):  # type: ignore[misc]
     ) -> tuple[torch.Tensor, torch.Tensor]:
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
-        start, end = self.filled, self.filled + key_states.shape[-2]
+        start, end = self.filled - self.behind, self.filled - self.behind + key_states.shape[-2]
         self.keys[:, :, start:end] = key_states
         self.values[:, :, start:end] = value_states
-        seen, _ = self.get_mask_sizes(end - start)
-        self.filled = end
-        return self.keys[:, :, :seen], self.values[:, :, :seen]
+        seen = self.get_mask_sizes(end - start)[0] - self.behind
+        self.filled += end - start
+        return self._told(self.keys[:, :, :seen], self.values[:, :, :seen])
+
+    def _told(self, keys: torch.Tensor, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        # Models hand to attention what a cache returns, and nothing else.
+        keys.shared = self.shared  # type: ignore[attr-defined]
+        return keys, values
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         # A single token sees the whole buffer, its end masked: a part of it would be copied for every matrix product,
@@ -164,8 +201,9 @@ class _Ahead(_Layer):
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        keys, values = self.keys[:, :, : self.filled], self.values[:, :, : self.filled]
-        return torch.cat([keys, key_states], dim=2), torch.cat([values, value_states], dim=2)
+        own = self.filled - self.behind
+        keys, values = self.keys[:, :, :own], self.values[:, :, :own]
+        return self._told(torch.cat([keys, key_states], dim=2), torch.cat([values, value_states], dim=2))
 
 
 class GrowingCache(Cache):  # type: ignore[misc]
@@ -200,26 +238,30 @@ class GrowingCache(Cache):  # type: ignore[misc]
         """Some of the rows, for a pass that leaves this cache as it is."""
         return GrowingCache([layer.part(rows, _Ahead) for layer in self.layers])
 
-    def expanded(self, rows: int, capacity: int) -> GrowingCache:
-        """This one-row cache, copied for `rows` rows and a larger capacity."""
-        copy = GrowingCache.empty(len(self.layers), capacity)
-        for source, target in zip(self.layers, copy.layers, strict=True):
-            target.update(
-                source.keys[:, :, : source.filled].expand(rows, -1, -1, -1),
-                source.values[:, :, : source.filled].expand(rows, -1, -1, -1),
-            )
-        return copy
+    @property
+    def behind(self) -> int:
+        """Positions that its rows share."""
+        return int(self.layers[0].behind)
+
+    def expanded(self, rows: int, capacity: int, behind: int = 0) -> GrowingCache:
+        """This one-row cache for `rows` rows and a larger capacity: `behind` positions are shared, the rest copied."""
+        layers = []
+        for source in self.layers:
+            shared = _Shared(source.keys[0, :, :behind], source.values[0, :, :behind]) if behind else None
+            own = (each[:, :, behind : source.filled].expand(rows, -1, -1, -1) for each in (source.keys, source.values))
+            layers.append(_Layer(capacity, shared))
+            layers[-1].update(*own)
+        return GrowingCache(layers)
 
     @classmethod
     def gathered(cls, caches: Sequence[GrowingCache], places: Sequence[tuple[int, int]]) -> GrowingCache:
         """Rows of several caches of one shape, as a cache; a place is (cache, row)."""
-        filled = caches[0].get_seq_length()
-        result = cls.empty(len(caches[0].layers), caches[0].layers[0].capacity)
+        own = caches[0].get_seq_length() - caches[0].behind
+        result = cls([_Layer(layer.capacity, layer.shared) for layer in caches[0].layers])
         for number, layer in enumerate(result.layers):
             sources = [cache.layers[number] for cache in caches]
             keys, values = (
-                torch.stack([getattr(sources[i], name)[j, :, :filled] for i, j in places])
-                for name in ("keys", "values")
+                torch.stack([getattr(sources[i], name)[j, :, :own] for i, j in places]) for name in ("keys", "values")
             )
             layer.update(keys, values)
         return result
@@ -391,6 +433,7 @@ class ForwardPass:
     Attributes:
         head: makes logits of what a pass returns.
         branches: whether it can look at continuations as a tree (`ahead`).
+        shares: whether rows hold what they share once; found out at load.
         records: whether steps of one token are recorded; found out at load.
     """
 
@@ -400,8 +443,28 @@ class ForwardPass:
         self.head = OutputHead(model)
         self.branches: bool = self.head.separable and attends_to_everything(model.config)
         self._dtype: torch.dtype = model.dtype
-        self.records = False
+        self.records = self.shares = False
+        self.shares = self.device.type == CPU and self._can_share()
         self.records = self.device.type == CUDA and not in_parts(model) and self.branches and self._can_record()
+
+    @torch.inference_mode()
+    def _can_share(self) -> bool:
+        """Whether rows that hold a prefix once say what rows say that each have it; some models alter keys."""
+        words = torch.arange(_ALIGNED + 3) % 97 + 1
+        prefix, seen = self.prefix(words[:-1].tolist()), torch.ones((2, len(words)), dtype=torch.long)
+        found = []
+        for behind in (0, _ALIGNED):
+            chunk = Chunk(prefix.expanded(2, len(words), behind), words[-1:].expand(2, 1), seen)
+            try:
+                found.append(self(chunk).float())
+            except RuntimeError:
+                return False
+        plain, sharing = found
+        return bool((sharing - plain).norm() < 0.05 * plain.norm())
+
+    def shared(self, prefix: int, rows: int) -> int:
+        """Positions of a prefix that so many rows share in memory."""
+        return prefix // _ALIGNED * _ALIGNED if self.shares and rows > 1 else 0
 
     @torch.inference_mode()
     def _can_record(self) -> bool:

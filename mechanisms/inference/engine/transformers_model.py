@@ -14,7 +14,6 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from mechanisms.errors import UsageError
 from mechanisms.inference.engine.device import (
-    MPS,
     DeviceRoom,
     Threads,
     computing,
@@ -22,7 +21,7 @@ from mechanisms.inference.engine.device import (
     report_out_of_memory,
     retry_when_out_of_memory,
 )
-from mechanisms.inference.engine.forward import ATTENTION, Branches, Chunk, ForwardPass, GrowingCache
+from mechanisms.inference.engine.forward import ATTENTION, FEW, Branches, Chunk, ForwardPass, GrowingCache
 from mechanisms.inference.language_model import NO_TURN, Tokens, Turn
 from mechanisms.noise import Floats, Integers
 
@@ -35,7 +34,7 @@ from mechanisms.noise import Floats, Integers
 
 _MULTIPLES = (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
 _BEFORE = 16
-"""Positions that the rows attend to in a comparison: kernels that mix rows do not see how many there are."""
+"""Positions of their own that the rows attend to in a comparison: kernels that mix rows do not see how many."""
 
 
 class Slots:
@@ -43,9 +42,10 @@ class Slots:
 
     def __init__(self, forward: ForwardPass) -> None:
         self._forward = forward
-        self._known: dict[tuple[int, int, int], bool] = {}
+        self._known: dict[tuple[int, int, int, int], bool] = {}
+        self._before: dict[int, GrowingCache] = {}
 
-    def layout(self, room: DeviceRoom, rows: int, limit: int, length: int) -> tuple[int, int, bool]:
+    def layout(self, room: DeviceRoom, rows: int, limit: int, length: int, prefix: int = 0) -> tuple[int, int, bool]:
         """Number of chunks, rows of each, and whether every slot is known to compute alike with them.
 
         The chunks have room for a few more rows, as few as every slot computes alike with. Where there is no such
@@ -54,26 +54,32 @@ class Slots:
         Args:
             limit: rows of a chunk at most.
             length: positions of a row in the first pass; 1 where only single tokens follow.
+            prefix: positions before those, which rows may share.
         """
         for multiple in (each for each in _MULTIPLES if each <= limit):
             chunks, per_chunk = layout(rows, limit, room.in_a_pass(length), multiple)
-            if self.alike(per_chunk, 1) and self.alike(room.slices(per_chunk, length), length):
+            behind = self._forward.shared(prefix, per_chunk)
+            if self.alike(per_chunk, 1, behind) and self.alike(room.slices(per_chunk, length), length, behind):
                 return chunks, per_chunk, True
         return *layout(rows, limit, room.in_a_pass(length)), False
 
-    def alike(self, rows: int, positions: int) -> bool:
-        """Whether equal rows give equal bits in every slot of a pass of rows x positions, with torch's threads."""
-        key = (rows, positions, torch.get_num_threads())
+    def alike(self, rows: int, positions: int, behind: int = 0) -> bool:
+        """Whether equal rows give equal bits in every slot of a pass of rows x positions, with torch's threads, where
+        the rows share what is `behind` them."""
+        key = (rows, positions, behind if positions <= FEW else 0, torch.get_num_threads())
         if rows > 1 and key not in self._known:
             with torch.inference_mode():
-                self._known[key] = self._compared(rows, positions)
+                self._known[key] = self._compared(*key[:3])
         return rows == 1 or self._known[key]
 
-    def _compared(self, rows: int, positions: int) -> bool:
+    def _compared(self, rows: int, positions: int, behind: int) -> bool:
         # The whole model: a difference in the last bit is seldom seen behind a few layers in bfloat16.
-        words, forward = torch.arange(_BEFORE + positions) % 97 + 1, self._forward
-        cache = forward.prefix(words[:_BEFORE].tolist()).expanded(rows, len(words))
-        tokens = words[_BEFORE:].expand(rows, -1)
+        before = behind + _BEFORE
+        words = torch.arange(before + positions) % 97 + 1
+        if behind not in self._before:
+            self._before[behind] = self._forward.prefix(words[:before].tolist())
+        forward, cache = self._forward, self._before[behind].expanded(rows, len(words), behind)
+        tokens = words[before:].expand(rows, -1)
         features = forward(Chunk(cache, tokens, torch.ones((rows, len(words)), dtype=torch.long)))
         seen = [features, cache.layers[-1].keys, cache.layers[-1].values]
         if positions == 1:
@@ -216,20 +222,22 @@ class TransformersModel:
         return retry_when_out_of_memory(opened, self.room, len(rows), length)
 
     def check(self, prefix: Tokens, rows: int, length: int, room: int) -> None:
-        held = len(self.started(prefix)) + length + room
+        before = len(self.started(prefix))
+        held = before + length + room
         if held > self.context:
             raise UsageError(
                 f"A prompt of {held} tokens does not fit in the model's context of {self.context}: lower the tokens "
                 "of a record, the records of a row, the exemplars, or the tokens to write."
             )
-        self.room.check(rows, held)
+        self.room.check(rows, held - self.forward.shared(before, rows))
 
     @computing
     def alike(self, prefix: Tokens, rows: int, length: int, room: int) -> bool:
         if self.threads is not None:
             self.threads.settle()
-        limit = self.room.chunk(length, len(self.started(prefix)) + length + room)
-        return self.slots.layout(self.room, rows, limit, length)[2]
+        before = len(self.started(prefix))
+        limit = self.room.chunk(length, before + length + room)
+        return self.slots.layout(self.room, rows, limit, length, before)[2]
 
     def started(self, prefix: Tokens) -> list[int]:
         """The prefix behind the tokens that start every text of the model; unchanged where it has them already."""
@@ -244,8 +252,8 @@ class TransformersModel:
 
 
 def log_probabilities(logits: torch.Tensor) -> torch.Tensor:
-    """In float64, on the host where the device has none."""
-    return torch.log_softmax((logits.cpu() if logits.device.type == MPS else logits).double(), dim=-1)
+    """Of every token, in float32; float64 takes four times as long, and logits are coarser than either."""
+    return torch.log_softmax(logits.float(), dim=-1)
 
 
 class TransformersSession:
@@ -273,14 +281,14 @@ class TransformersSession:
         self._number = torch.get_num_threads()  # with which the slots of its chunks are alike
         self._forward, self._slots, self._head = owner.forward, owner.slots, owner.forward.head
         self._room, self._usual, self._is_share = device, owner.room, per_chunk is not None
-        self._count, self._limit = len(rows), device.chunk(length, held)
+        self._count, self._limit, self._prefix = len(rows), device.chunk(length, held), len(prefix)
         chunks, per_chunk = self._layout(len(rows), length, per_chunk)
         # Empty rows fill the last chunk, so that every chunk runs the same kernels.
         padded = [*rows, *([()] * (chunks * per_chunk - len(rows)))]
         with torch.inference_mode():
-            shared = owner.prefix_cache(tuple(prefix))
+            before, behind = owner.prefix_cache(tuple(prefix)), self._forward.shared(len(prefix), per_chunk)
             self._chunks = [
-                Chunk.of(shared.expanded(per_chunk, held), padded[i : i + per_chunk], len(prefix), length)
+                Chunk.of(before.expanded(per_chunk, held, behind), padded[i : i + per_chunk], len(prefix), length)
                 for i in range(0, len(padded), per_chunk)
             ]
             self._features = self._step(device)
@@ -294,7 +302,8 @@ class TransformersSession:
         chunk.cache.fill(chunk.mask.shape[1] - positions)  # it may have been computed before memory ran out
         sizes = self._room.sizes(chunk.rows, positions)
         usual = self._room is self._usual  # which the chunks were laid out for
-        size = next(each for each in sizes if usual or self._slots.alike(each, positions))
+        behind = chunk.cache.behind
+        size = next(each for each in sizes if usual or self._slots.alike(each, positions, behind))
         parts = [self._forward(chunk.part(slice(i, i + size))) for i in range(0, chunk.rows, size)]
         chunk.cache.fill(chunk.mask.shape[1])
         return torch.cat(parts)
@@ -333,7 +342,7 @@ class TransformersSession:
     def _layout(self, rows: int, length: int, per_chunk: int | None) -> tuple[int, int]:
         if per_chunk is None:
             limit = min(self._limit, self._room.in_a_pass(1))
-            return self._slots.layout(self._room, rows, limit, length)[:2]
+            return self._slots.layout(self._room, rows, limit, length, self._prefix)[:2]
         return math.ceil(rows / per_chunk), per_chunk
 
     @computing
@@ -369,7 +378,7 @@ class TransformersSession:
             if i:
                 chunk.append(torch.full((chunk.rows, 1), continuation[i - 1]))
                 features = self._computed(chunk)
-            total += log_probabilities(self._head.logits(features)[:, -1])[:, token].cpu()
+            total += log_probabilities(self._head.logits(features)[:, -1])[:, token].cpu().double()
         chunk.cache.fill(length)
         chunk.tokens, chunk.mask = tokens, mask
         return np.asarray(total.numpy())
@@ -388,13 +397,18 @@ class TransformersSession:
         if nodes := len(tree.paths) - 1:
             most = self._room.chunk(nodes, chunk.mask.shape[1] + nodes)
             sizes = (each for each in self._room.sizes(chunk.rows, nodes) if each <= most)
-            size = next(each for each in sizes if self._slots.alike(each, nodes))
+            size = next(each for each in sizes if self._slots.alike(each, nodes, chunk.cache.behind))
             parts = [self._forward.ahead(chunk, slice(i, i + size), tree) for i in range(0, chunk.rows, size)]
             states = torch.cat([features, torch.cat(parts)], dim=1)
         total = torch.zeros((chunk.rows, len(tree.continuations)), dtype=torch.float64)
-        for place, path in enumerate(tree.paths):
-            # A path at a time: so many rows are known to be alike, and a vocabulary is large.
-            logits = self._head.logits(states[:, place : place + 1].contiguous())[:, -1]
-            going, tokens = tree.after(path)
-            total[:, going] += log_probabilities(logits)[:, tokens].cpu()
+        # As many paths at once as keep the device busy: a vocabulary is a large matrix.
+        most = min(len(tree.paths), max(1, self._room.busy // chunk.rows))
+        together = next(n for n in range(most, 0, -1) if self._slots.alike(chunk.rows * n, 1))
+        for start in range(0, len(tree.paths), together):
+            places = [min(start + i, len(tree.paths) - 1) for i in range(together)]  # groups of one shape
+            known = log_probabilities(self._head.logits(states[:, places].view(chunk.rows * together, 1, -1))[:, -1])
+            of_rows = known.view(chunk.rows, together, -1)
+            for i, path in enumerate(tree.paths[start : start + together]):
+                going, tokens = tree.after(path)
+                total[:, going] += of_rows[:, i, tokens].cpu().double()
         return np.asarray(total.numpy())

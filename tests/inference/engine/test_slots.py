@@ -88,7 +88,7 @@ EDGES = {
 def test_rows_never_meet_the_edge_of_a_block(random_model, monkeypatch, name, count):
     model = model_with(EDGES[name], random_model.tokenizer)
     assert alike(model, count)
-    monkeypatch.setattr(model.slots, "alike", lambda rows, positions: True)
+    monkeypatch.setattr(model.slots, "alike", lambda *shape: True)
     assert not alike(model, count), "this kernel has an edge that a session would meet"
 
 
@@ -99,7 +99,7 @@ def test_neither_does_the_head(random_model, monkeypatch, count):
         forward, "linear", lambda features, *matrix: off(linear(features, *matrix), tail(len(features)))
     )
     assert alike(model, count)
-    monkeypatch.setattr(model.slots, "alike", lambda rows, positions: True)
+    monkeypatch.setattr(model.slots, "alike", lambda *shape: True)
     assert not alike(model, count)
 
 
@@ -240,22 +240,26 @@ def test_a_padded_session_of_a_sliding_window_model_equals_the_plain_forward_pas
     ("dtype", "error"), [(torch.float32, 1e-5), (torch.bfloat16, 0.06), (torch.float16, 0.008)], ids=str
 )
 @pytest.mark.parametrize("softcap", [None, 5.0])
-def test_attention_by_blocks_is_attention(monkeypatch, softcap, dtype, error):
+@pytest.mark.parametrize("positions", [1, 11, forward.FEW + 1])
+def test_attention_is_attention_whether_a_prefix_is_shared_or_copied(positions, softcap, dtype, error):
     """Up to the rounding of the format: eight steps of it at the largest value, which is about 2."""
     torch.manual_seed(0)
-    query, key, value = torch.randn(3, 6, 11, 8), torch.randn(3, 2, 40, 8), torch.randn(3, 2, 40, 8)
+    query, key, value = torch.randn(3, 6, positions, 8), torch.randn(3, 2, 40, 8), torch.randn(3, 2, 40, 8)
+    key[1:, :, :16], value[1:, :, :16] = key[:1, :, :16], value[:1, :, :16]
     query, key, value = (each.to(dtype).float() for each in (query, key, value))
     least = torch.finfo(dtype).min / 2
-    mask = torch.zeros(3, 1, 11, 40).masked_fill(torch.ones(11, 40).triu(30).bool(), least)
+    mask = torch.zeros(3, 1, positions, 40).masked_fill(torch.ones(positions, 40).triu(20).bool(), least)
+    mask[1, :, :, 3] = least
     repeated = key.repeat_interleave(3, dim=1)
     weights = query @ repeated.transpose(2, 3) / 8**0.5
     weights = weights if softcap is None else softcap * torch.tanh(weights / softcap)
     expected = (weights + mask).softmax(-1) @ value.repeat_interleave(3, dim=1)
-    for block in (1, 1000, 2**20):  # a position at a time, a few, and all of them
-        monkeypatch.setattr(forward, "_BLOCK", block)
-        given = {} if softcap is None else {"softcap": softcap}
-        in_format = (each.to(dtype) for each in (query, key, value, mask))
-        found, _ = forward.row_independent_attention(torch.nn.Module(), *in_format, **given)
+    given = {} if softcap is None else {"softcap": softcap}
+    query, key, value, mask = (each.to(dtype) for each in (query, key, value, mask))
+    behind, own = forward._Shared(key[0, :, :16], value[0, :, :16]), key[:, :, 16:].clone()
+    own.shared = behind
+    for keys, values in ((key, value), (own, value[:, :, 16:])):
+        found, _ = forward.row_independent_attention(torch.nn.Module(), query, keys, values, mask, **given)
         assert found.dtype == dtype
         assert (found.float().transpose(1, 2) - expected).abs().max() < error
 
@@ -280,12 +284,39 @@ def test_padding_that_sees_nothing_is_finite_however_negative_its_scores(dtype):
     assert torch.equal(found[0, 2:], torch.ones_like(found[0, 2:]))
 
 
-def test_a_rows_attention_by_blocks_is_its_own_to_the_bit(monkeypatch):
-    monkeypatch.setattr(forward, "_BLOCK", 2**14)
-    query, key, value = (torch.randn(4, heads, n, 16, dtype=torch.bfloat16) for heads, n in ((6, 90), (2, 70), (2, 70)))
+@pytest.mark.parametrize("positions", [1, forward.FEW, 90])
+def test_a_rows_attention_is_its_own_to_the_bit(positions):
+    shapes = ((6, positions), (2, 110), (2, 110))
+    query, key, value = (torch.randn(4, heads, n, 16, dtype=torch.bfloat16) for heads, n in shapes)
     found, _ = forward.row_independent_attention(torch.nn.Module(), query, key, value, None)
-    for row in range(4):
-        alone, _ = forward.row_independent_attention(
-            torch.nn.Module(), query[row : row + 1], key[row : row + 1], value[row : row + 1], None
-        )
-        assert torch.equal(found[row], alone[0])
+    others = [torch.cat([torch.randn_like(each[:3]), each[:1]]) for each in (query, key, value)]
+    elsewhere, _ = forward.row_independent_attention(torch.nn.Module(), *others, None)
+    assert torch.equal(elsewhere[3], found[0])
+    assert not torch.equal(elsewhere[0], found[0])
+
+
+def test_a_session_that_shares_its_prefix_says_what_one_with_copies_says(model):
+    """A long prefix, rows of every length, tokens, a tree of labels, and rows that are dropped."""
+    prefix, seen = [*range(5, 5 + 2 * forward._ALIGNED + 3)], []
+    for shares in (True, False):
+        model.forward.shares = shares
+        session = model.open(prefix, ROWS, 8, 6)
+        assert session._chunks[0].cache.behind == (2 * forward._ALIGNED if shares else 0)
+        found = [session.logits(), session.scores(LABELS)]
+        session.advance([30, 31, 32, 33])
+        found.append(session.logits())
+        session.keep([2, 0])
+        session.advance([34, 35])
+        seen.append([*found, session.logits(), session.score([7, 6])])
+    for sharing, copied in zip(*seen, strict=True):
+        np.testing.assert_allclose(sharing, copied, atol=1e-3)
+
+
+def test_a_model_that_alters_the_keys_of_its_cache_shares_nothing(random_model, monkeypatch):
+    update = forward._Layer.update
+    monkeypatch.setattr(
+        forward._Layer, "update", lambda *given, **more: tuple(each.clone() for each in update(*given, **more))
+    )
+    model = TransformersModel("random", "0", LlamaForCausalLM(CONFIG), random_model.tokenizer)
+    assert not model.forward.shares
+    assert model.open([*range(5, 100)], ROWS, 8, 1)._chunks[0].cache.behind == 0
