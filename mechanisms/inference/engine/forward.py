@@ -423,8 +423,7 @@ class OutputHead:
 # One forward pass over a chunk of rows.
 
 _PART = 512
-"""Positions of a prefix that are fed at once: what attention holds grows with their number times all before, and on a
-CPU large blocks are slow (a prompt of 3,000 tokens took five times as long whole)."""
+"""Positions of a prefix that are fed at once: what attention on a GPU holds grows with these times all before."""
 
 
 class ForwardPass:

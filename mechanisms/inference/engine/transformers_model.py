@@ -34,7 +34,7 @@ from mechanisms.noise import Floats, Integers
 
 _MULTIPLES = (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
 _BEFORE = 16
-"""Positions of their own that the rows attend to in a comparison: kernels that mix rows do not see how many."""
+"""Positions that rows which share nothing attend to in a comparison: no kernel that mixes rows sees how many."""
 
 
 class Slots:
@@ -74,7 +74,7 @@ class Slots:
 
     def _compared(self, rows: int, positions: int, behind: int) -> bool:
         # The whole model: a difference in the last bit is seldom seen behind a few layers in bfloat16.
-        before = behind + _BEFORE
+        before = max(behind, _BEFORE)
         words = torch.arange(before + positions) % 97 + 1
         if behind not in self._before:
             self._before[behind] = self._forward.prefix(words[:before].tolist())
