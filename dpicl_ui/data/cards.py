@@ -27,6 +27,7 @@ from mechanisms.errors import DataError, UsageError
 from mechanisms.noise import SecureRandomness
 from mechanisms.runs.drafts import DRAFT_TOKENS, FEWEST, Drafts, preview_drafts
 from mechanisms.runs.spec import RunSpec
+from mechanisms.runs.text import FOREIGN, Gate
 
 # Where the file comes from.
 
@@ -572,7 +573,7 @@ class DraftPreview:
             yield {self.drafts: []}
             return
         model, randomness, shown = self._app.loader.model(), SecureRandomness(), list[Tree]()
-        state.shown = words
+        state.shown, written = words, list[str]()
         for label in words.labels[:_PREVIEWED]:
             yield {self.drafts: [*shown, *spinner(f"Writing drafts of {label} …")]}
             wanted = Drafts(words.asked, label, words.labels, FEWEST, DRAFT_TOKENS, {})
@@ -581,9 +582,12 @@ class DraftPreview:
                 state.shown = None
                 yield {self.drafts: shown}
                 return
+            written += drafts
             shown.append(el("div.demo", el("span.chip", label), *(el("p", text) for text in drafts or (_NONE,))))
         if len(shown) < len(words.labels):
             shown.append(el("p.muted", _MORE.format(shown=len(shown), all=len(words.labels))))
+        if Gate(model, written).foreign:
+            shown[:0] = notice(FOREIGN, "warn")
         yield {self.drafts: shown}
 
 

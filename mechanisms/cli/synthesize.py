@@ -35,6 +35,7 @@ from mechanisms.demos.demo_set import DemoSet, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import TooLong, UsageError, printable
 from mechanisms.files import atomic_write, check_writable
+from mechanisms.inference import LanguageModel
 from mechanisms.inference.models import ENGINES, LOCAL, load_embedder, opened
 from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset
@@ -54,6 +55,7 @@ from mechanisms.runs.events import (
 from mechanisms.runs.plan import Plan, plan_for, solved_flag
 from mechanisms.runs.run_file import RunJournal
 from mechanisms.runs.spec import VOTE, Recipe, RunSpec, Split
+from mechanisms.runs.text import FOREIGN, Gate
 
 _SLACK = 1e-6
 _SHOWN = 60
@@ -102,7 +104,7 @@ def _synthesize(options: argparse.Namespace) -> None:
             asked = plan_for(spec, dataset, _measured(spec.count_epsilon, spec, dataset, ledger, randomness, journal))
         with closing(journal) if journal else nullcontext():
             plan = _ready(asked, journal)
-            kept = partial(_keep, options, ledger, journal)
+            kept = partial(_keep, options, model, ledger, journal)
             events = run(plan, dataset, model, ledger, kept, randomness=randomness, journal=journal, embedder=embedder)
             with closing(events):
                 for line in (line for event in events for line in lines_of(event, dataset.name)):
@@ -111,12 +113,15 @@ def _synthesize(options: argparse.Namespace) -> None:
 
 def _keep(
     options: argparse.Namespace,
+    model: LanguageModel,
     ledger: PrivacyLedger,
     journal: RunJournal | None,
     demo_set: DemoSet,
     ended: RunCompleted | None,
 ) -> None:
     """Write a set where it goes, and, where its run has ended, the run where it was written down."""
+    if Gate(model, [each.text for each in demo_set.demonstrations]).foreign:
+        progress(FOREIGN)
     if ended is None:
         progress("ended early: what was released before is kept, with the certificate of the whole run")
     document = signed(demo_set)

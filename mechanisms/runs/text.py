@@ -14,6 +14,13 @@ from mechanisms.inference.prompts import one_line
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _MOST_PIECES = 2.4
 """Pieces of a word, on average, in a language that the tokenizer was made for; see `Gate`."""
+_FOREIGN_PIECES = 1.5
+"""More of them tell of a language that the model was hardly trained on: the embedded model's tokenizer writes an
+English word in 1.0 to 1.25, a French, Spanish, Dutch or German one in 1.6 to 2.6, a Polish one in 3.5."""
+FOREIGN = (
+    "The model writes the words of this language in many pieces, as of one that it was hardly trained on: its texts "
+    "may mean nothing. Choose a model that speaks it, and read every text before you use it."
+)
 _MOST_SAMPLED = 64
 """Words that are looked at: a text has no more that tell something new."""
 
@@ -33,16 +40,19 @@ class Gate:
 
     A language that the tokenizer was not made for needs more pieces a word. Public texts of the task, as the model
     writes them, say how many are `usual`.
+
+    Attributes:
+        foreign: whether these are of a language that the model hardly knows, as far as their pieces tell.
     """
 
     def __init__(self, model: LanguageModel, usual: Sequence[str] = (), asked: Asked | None = None) -> None:
-        self._model, self._most = model, _MOST_PIECES
+        self._model = model
         self._asked = asked or Asked()
         self._shown = {each for _, text in self._asked.shown() for each in _sentences(text)}
         self._known: dict[str, int] = {}
         found = [pieces for text in usual if (pieces := self._pieces(text)) is not None]
-        if found:
-            self._most = max(_MOST_PIECES, 1.5 * sorted(found)[len(found) // 2])
+        middle = sorted(found)[len(found) // 2] if found else 0.0
+        self._most, self.foreign = max(_MOST_PIECES, 1.5 * middle), middle > _FOREIGN_PIECES
 
     def reason(self, text: str) -> str | None:
         """Why a text is none, in a few words; None where it is one."""

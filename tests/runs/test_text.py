@@ -162,6 +162,29 @@ def test_a_verdict_is_the_texts_own_whatever_was_judged_before(text, others):
     assert alone is None or alone in REASONS
 
 
+@pytest.mark.parametrize(
+    ("texts", "foreign"),
+    [
+        (["My order has not arrived yet. Could you look?", "Where is it?", "I was charged twice this month."], False),
+        (
+            ["Meine Bestellung ist noch nicht angekommen.", "Wo bleibt sie?", "Der Betrag wurde zweimal abgebucht."],
+            True,
+        ),
+        (["Ma commande n'est pas arrivée.", "Je voudrais retourner cet article.", "La facture est fausse."], True),
+        (["注文した品物がまだ届きません。"], False),  # its words are not divided: nothing is known
+        ([], False),
+    ],
+)
+def test_a_language_in_many_pieces_is_one_that_the_model_hardly_knows(embedded_model, texts, foreign):
+    assert Gate(embedded_model, texts).foreign is foreign
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: each.path.stem)
+def test_the_examples_are_no_foreign_language(embedded_model, example):
+    texts = read_table(example.path).frame[example.mapping.text]
+    assert not Gate(embedded_model, texts[:50].tolist()).foreign
+
+
 @given(TEXTS, st.lists(TEXTS, max_size=4))
 def test_public_texts_only_allow_more_pieces_a_word(text, usual):
     plain, known = Gate(Pieces()).reason(text), Gate(Pieces(), usual).reason(text)
