@@ -120,8 +120,6 @@ def _keep(
     ended: RunCompleted | None,
 ) -> None:
     """Write a set where it goes, and, where its run has ended, the run where it was written down."""
-    if Gate(model, [each.text for each in demo_set.demonstrations]).foreign:
-        progress(FOREIGN)
     if ended is None:
         progress("ended early: what was released before is kept, with the certificate of the whole run")
     document = signed(demo_set)
@@ -134,6 +132,8 @@ def _keep(
         raise
     if options.json or not options.out:
         show(options, document)
+    if Gate(model, [each.text for each in demo_set.demonstrations]).foreign:
+        progress(FOREIGN)
     if journal is not None and ended is not None:
         try:
             journal.end(ended, ledger, demo_set.certificate.disclosures)

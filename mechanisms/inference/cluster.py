@@ -385,8 +385,9 @@ class RaySession:
     ) -> None:
         if any(len(row) > length for row in rows):
             raise ValueError("every row must fit in the session's public length")
-        self._local, self._limit = owner.local, limit
-        chunks, per_chunk, _ = self._local.slots.layout(self._local.room, len(rows), limit, length)
+        self._local, self._limit, started = owner.local, limit, owner.local.started(prefix)
+        self._prefix = len(started)
+        chunks, per_chunk, _ = self._local.slots.layout(self._local.room, len(rows), limit, length, self._prefix)
         block = np.full((chunks * per_chunk, length), NO_TOKEN, dtype=np.int32)
         for i, row in enumerate(rows):
             block[i, length - len(row) :] = row
@@ -396,7 +397,7 @@ class RaySession:
             share, data = Share(next(owner.turns), len(part) * per_chunk), part.tobytes()
             for start in range(0, len(data), _LARGEST):
                 share.tell("receive", *_cut(data[start : start + _LARGEST]))
-            share.tell("open", pack(self._local.started(prefix)), length, room, per_chunk)
+            share.tell("open", pack(started), length, room, per_chunk)
             self._places += [(share, row) for row in range(share.rows)]
         del self._places[len(rows) :]
 
@@ -409,7 +410,7 @@ class RaySession:
 
     def keep(self, rows: Sequence[int]) -> None:
         """Rows stay with their worker, in chunks of the shape that they would have here."""
-        _, per_chunk, _ = self._local.slots.layout(self._local.room, len(rows), self._limit, 1)
+        _, per_chunk, _ = self._local.slots.layout(self._local.room, len(rows), self._limit, 1, self._prefix)
         kept: dict[Share, list[int]] = {}
         places = []
         for share, row in (self._places[row] for row in rows):

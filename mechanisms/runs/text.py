@@ -14,12 +14,12 @@ from mechanisms.inference.prompts import one_line
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _MOST_PIECES = 2.4
 """Pieces of a word, on average, in a language that the tokenizer was made for; see `Gate`."""
-_FOREIGN_PIECES = 1.5
-"""More of them tell of a language that the model was hardly trained on: the embedded model's tokenizer writes an
-English word in 1.0 to 1.25, a French, Spanish, Dutch or German one in 1.6 to 2.6, a Polish one in 3.5."""
+_FOREIGN_PIECES = 1.9
+"""More of them tell of a language that the model may hardly know: the embedded model's tokenizer writes an English word
+in 1.0 to 1.25, a Spanish, Dutch or German one mostly in 2.0 to 2.4. Of models that speak these some need 1.9."""
 FOREIGN = (
-    "The model writes the words of this language in many pieces, as of one that it was hardly trained on: its texts "
-    "may mean nothing. Choose a model that speaks it, and read every text before you use it."
+    "The model writes the words of this language in many pieces. It may know it little, and its texts may mean "
+    "nothing: read them, or choose a model that speaks it."
 )
 _MOST_SAMPLED = 64
 """Words that are looked at: a text has no more that tell something new."""

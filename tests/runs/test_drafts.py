@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -162,6 +164,25 @@ def test_a_row_does_not_depend_on_rows_that_ended():
     assert [text for text, _ in together] == [text for text, _ in alone]
     assert [found for _, found in together] == pytest.approx([found for _, found in alone])
     assert len({len(each.split()) for each, _ in alone}) > 3, "all ended at once: the test shows nothing"
+
+
+def test_rows_that_ended_are_dropped_in_few_numbers(monkeypatch):
+    """Each number of rows is a shape that the engine has to look at first."""
+
+    class Ending(Recording):
+        stop_tokens = frozenset(range(0, VOCABULARY, 12))
+
+        def open(self, prefix, rows, length, room):
+            session = super().open(prefix, rows, length, room)
+            keep = session.keep
+            session.keep = lambda left: (kept.append(len(left)), keep(left))
+            return session
+
+    kept: list[int] = []
+    drafts._write(Ending(), Prompt(b"a", b"b"), [""] * 60, 40, SeededRandomness(2))
+    assert len(kept) > 2
+    assert all(rows % 8 == 0 for rows in kept)
+    assert all(later <= drafts._LEFT * earlier for earlier, later in pairwise([60, *kept]))
 
 
 def test_samples_follow_the_nucleus():

@@ -170,7 +170,7 @@ def test_a_verdict_is_the_texts_own_whatever_was_judged_before(text, others):
             ["Meine Bestellung ist noch nicht angekommen.", "Wo bleibt sie?", "Der Betrag wurde zweimal abgebucht."],
             True,
         ),
-        (["Ma commande n'est pas arrivée.", "Je voudrais retourner cet article.", "La facture est fausse."], True),
+        (["Hola, mi pedido todavía no ha llegado.", "Quiero devolver este artículo porque no es mi talla."], True),
         (["注文した品物がまだ届きません。"], False),  # its words are not divided: nothing is known
         ([], False),
     ],

@@ -39,9 +39,10 @@ def row_independent_attention(
     """Attention in the form that transformers calls.
 
     Args:
-        query: (rows, heads, positions, width); key and value: (rows, key heads, all positions, width), of a cache that
-            shares a prefix without it (`_Shared`).
-        attention_mask: additive, (rows, 1, positions, all positions).
+        query: (rows, heads, positions, width).
+        key, value: (rows, key heads, all positions, width); where a prefix is shared (`_Shared`) each row's own
+            positions alone.
+        attention_mask: additive, (rows, 1, positions, all positions), those of the prefix among them.
 
     Returns:
         Output of shape (rows, positions, heads, width), and no weights.
@@ -50,9 +51,10 @@ def row_independent_attention(
     softcap, (rows, _, positions, _) = kwargs.get("softcap"), query.shape
     mask = None if attention_mask is None else attention_mask.expand(rows, 1, positions, -1)
     shared: _Shared | None = getattr(key, "shared", None)
-    if shared is not None and positions > FEW:
+    apart = positions > FEW or rows == 1
+    if shared is not None and apart:
         key, value, shared = *shared.before(key, value), None
-    if (positions > FEW or rows == 1) and query.device.type == CPU and softcap is None:
+    if apart and query.device.type == CPU and softcap is None:
         output = scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale, enable_gqa=True)
     else:
         output = _attend(query * scale, key, value, mask, softcap, shared)
@@ -450,15 +452,14 @@ class ForwardPass:
     def _can_share(self) -> bool:
         """Whether rows that hold a prefix once say what rows say that each have it; some models alter keys."""
         words = torch.arange(_ALIGNED + 3) % 97 + 1
-        prefix, seen = self.prefix(words[:-1].tolist()), torch.ones((2, len(words)), dtype=torch.long)
-        found = []
-        for behind in (0, _ALIGNED):
-            chunk = Chunk(prefix.expanded(2, len(words), behind), words[-1:].expand(2, 1), seen)
-            try:
-                found.append(self(chunk).float())
-            except RuntimeError:
-                return False
-        plain, sharing = found
+        try:
+            prefix, seen = self.prefix(words[:-1].tolist()), torch.ones((2, len(words)), dtype=torch.long)
+            chunks = (
+                Chunk(prefix.expanded(2, len(words), behind), words[-1:].expand(2, 1), seen) for behind in (0, _ALIGNED)
+            )
+            plain, sharing = (self(chunk).float() for chunk in chunks)
+        except (RuntimeError, IndexError):  # altered keys, or so few positions or words
+            return False
         return bool((sharing - plain).norm() < 0.05 * plain.norm())
 
     def shared(self, prefix: int, rows: int) -> int:

@@ -107,6 +107,8 @@ def layout(rows: int, limit: int, in_a_pass: int, multiple: int = 1) -> tuple[in
 
 # The model and its sessions.
 
+_LOGITS = 128
+"""Rows of logits of the whole vocabulary that are computed at once, unless a chunk has more."""
 _PREFIXES_KEPT = 8
 _WRITER = "You write short texts the way people write them."
 """In the place of what a template says by itself, by which a model soon writes of itself and of helping."""
@@ -252,7 +254,7 @@ class TransformersModel:
 
 
 def log_probabilities(logits: torch.Tensor) -> torch.Tensor:
-    """Of every token, in float32; float64 takes four times as long, and logits are coarser than either."""
+    """Of every token, in float32: float64 takes four times as long."""
     return torch.log_softmax(logits.float(), dim=-1)
 
 
@@ -401,9 +403,9 @@ class TransformersSession:
             parts = [self._forward.ahead(chunk, slice(i, i + size), tree) for i in range(0, chunk.rows, size)]
             states = torch.cat([features, torch.cat(parts)], dim=1)
         total = torch.zeros((chunk.rows, len(tree.continuations)), dtype=torch.float64)
-        # As many paths at once as keep the device busy: a vocabulary is a large matrix.
-        most = min(len(tree.paths), max(1, self._room.busy // chunk.rows))
-        together = next(n for n in range(most, 0, -1) if self._slots.alike(chunk.rows * n, 1))
+        # Many paths at once: a vocabulary is a large matrix, and its logits take much memory.
+        most = min(len(tree.paths), _LOGITS // chunk.rows)
+        together = next((n for n in range(most, 1, -1) if self._slots.alike(chunk.rows * n, 1)), 1)
         for start in range(0, len(tree.paths), together):
             places = [min(start + i, len(tree.paths) - 1) for i in range(together)]  # groups of one shape
             known = log_probabilities(self._head.logits(states[:, places].view(chunk.rows * together, 1, -1))[:, -1])

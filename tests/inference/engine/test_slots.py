@@ -11,6 +11,8 @@ from torch.nn.functional import linear
 from transformers import (
     Gemma3ForCausalLM,
     Gemma3TextConfig,
+    GPT2Config,
+    GPT2LMHeadModel,
     LlamaConfig,
     LlamaForCausalLM,
     MistralConfig,
@@ -63,9 +65,9 @@ def model_with(edge, tokenizer):
     return TransformersModel("blocks", "0", model, tokenizer, chat=False)
 
 
-def alike(model, count):
+def alike(model, count, prefix=(5,)):
     """Whether equal rows look equal at every point of a session."""
-    session = model.open([5], [[300, 301]] * count, LENGTH, 3)
+    session = model.open(list(prefix), [[300, 301]] * count, LENGTH, 3)
     seen = [session.logits(), session.score([7, 6])]
     session.advance([9] * count)
     seen.append(session.logits())
@@ -101,6 +103,45 @@ def test_neither_does_the_head(random_model, monkeypatch, count):
     assert alike(model, count)
     monkeypatch.setattr(model.slots, "alike", lambda *shape: True)
     assert not alike(model, count)
+
+
+@pytest.mark.parametrize("count", [6, 7, 9])
+def test_neither_do_the_products_with_what_rows_share(random_model, monkeypatch, count):
+    times, prefix = forward._Shared.times, range(5, 75)
+
+    def edged(of_rows, shared):
+        product = times(of_rows, shared).transpose(0, 1)
+        flat = product.reshape(len(product), -1, product.shape[-1])
+        flat[:, tail(flat.shape[1])] *= 1 + 1e-5
+        return flat.view(product.shape).transpose(0, 1)
+
+    monkeypatch.setattr(forward._Shared, "times", staticmethod(edged))
+    model = model_with(lambda rows: slice(0, 0), random_model.tokenizer)
+    assert model.forward.shares
+    assert alike(model, count, prefix)
+    assert model.alike(list(prefix), count, LENGTH, 3)
+    monkeypatch.setattr(model.slots, "alike", lambda *shape: True)
+    assert not alike(model, count, prefix)
+
+
+def test_scores_of_many_paths_are_read_in_numbers_that_treat_all_rows_alike(random_model, monkeypatch):
+    def edged(features, *matrix):
+        logits, rows = linear(features, *matrix), len(features)
+        logits[rows - 1 :] *= 2 if rows > 20 else 1
+        return logits
+
+    monkeypatch.setattr(forward, "linear", edged)
+    model = model_with(lambda rows: slice(0, 0), random_model.tokenizer)
+
+    def scores():
+        found = model.open([5], [[300, 301]] * 6, LENGTH, 4).scores(LABELS)
+        return (found == found[0]).all()
+
+    assert scores()
+    monkeypatch.setattr(model.slots, "alike", lambda rows, *shape: rows <= 6)
+    assert scores(), "a path at a time, where no more are known to be alike"
+    monkeypatch.setattr(model.slots, "alike", lambda *shape: True)
+    assert not scores()
 
 
 def test_a_device_without_safe_numbers_is_refused_at_load(random_model):
@@ -259,9 +300,14 @@ def test_attention_is_attention_whether_a_prefix_is_shared_or_copied(positions, 
     behind, own = forward._Shared(key[0, :, :16], value[0, :, :16]), key[:, :, 16:].clone()
     own.shared = behind
     for keys, values in ((key, value), (own, value[:, :, 16:])):
-        found, _ = forward.row_independent_attention(torch.nn.Module(), query, keys, values, mask, **given)
-        assert found.dtype == dtype
-        assert (found.float().transpose(1, 2) - expected).abs().max() < error
+        for rows in (slice(0, 3), slice(0, 1)):
+            mine = keys[rows]
+            mine.shared = getattr(keys, "shared", None)
+            found, _ = forward.row_independent_attention(
+                torch.nn.Module(), query[rows], mine, values[rows], mask[rows], **given
+            )
+            assert found.dtype == dtype
+            assert (found.float().transpose(1, 2) - expected[rows]).abs().max() < error
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
@@ -307,9 +353,42 @@ def test_a_session_that_shares_its_prefix_says_what_one_with_copies_says(model):
         found.append(session.logits())
         session.keep([2, 0])
         session.advance([34, 35])
-        seen.append([*found, session.logits(), session.score([7, 6])])
+        found += [session.logits(), session.score([7, 6])]
+        session.keep([1])
+        session.advance([36])
+        seen.append([*found, session.logits(), session.scores(LABELS)])
     for sharing, copied in zip(*seen, strict=True):
         np.testing.assert_allclose(sharing, copied, atol=1e-3)
+
+
+@pytest.mark.parametrize("rows", [2, 7])
+def test_memory_that_runs_out_once_changes_nothing_behind_a_shared_prefix(model, monkeypatch, rows):
+    prefix, plain, full = [*range(5, 80)], forward.ForwardPass.__call__, [MemoryError()]
+
+    def advanced():
+        session = model.open(prefix, [[20, i] for i in range(rows)], 8, 3)
+        session.advance([30] * rows)
+        return session.logits()
+
+    expected = advanced()
+    session = model.open(prefix, [[20, i] for i in range(rows)], 8, 3)
+
+    def runs_out_once(self, chunk):
+        if full:
+            raise full.pop()
+        return plain(self, chunk)
+
+    monkeypatch.setattr(forward.ForwardPass, "__call__", runs_out_once)
+    session.advance([30] * rows)
+    assert not full
+    assert session.logits() == pytest.approx(expected, abs=1e-3)
+
+
+def test_a_model_of_few_positions_shares_nothing_and_works(random_model):
+    made = GPT2LMHeadModel(GPT2Config(n_embd=32, n_layer=2, n_head=4, n_positions=48, vocab_size=50_000))
+    model = TransformersModel("short", "0", made, random_model.tokenizer, chat=False)
+    assert not model.forward.shares
+    assert np.isfinite(model.open([5, 6], [[7], [8, 9]], 4, 1).logits()).all()
 
 
 def test_a_model_that_alters_the_keys_of_its_cache_shares_nothing(random_model, monkeypatch):
