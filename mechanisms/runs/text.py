@@ -42,7 +42,7 @@ class Gate:
     writes them, say how many are `usual`.
 
     Attributes:
-        foreign: whether these are of a language that the model hardly knows, as far as their pieces tell.
+        foreign: whether a third of these are of a language that the model may hardly know, as far as pieces tell.
     """
 
     def __init__(self, model: LanguageModel, usual: Sequence[str] = (), asked: Asked | None = None) -> None:
@@ -52,7 +52,9 @@ class Gate:
         self._known: dict[str, int] = {}
         found = [pieces for text in usual if (pieces := self._pieces(text)) is not None]
         middle = sorted(found)[len(found) // 2] if found else 0.0
-        self._most, self.foreign = max(_MOST_PIECES, 1.5 * middle), middle > _FOREIGN_PIECES
+        self._most = max(_MOST_PIECES, 1.5 * middle)
+        # A model that is asked in such a language writes some of them in its own.
+        self.foreign = 3 * sum(each > _FOREIGN_PIECES for each in found) > len(found)
 
     def reason(self, text: str) -> str | None:
         """Why a text is none, in a few words; None where it is one."""

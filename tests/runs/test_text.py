@@ -171,6 +171,8 @@ def test_a_verdict_is_the_texts_own_whatever_was_judged_before(text, others):
             True,
         ),
         (["Hola, mi pedido todavía no ha llegado.", "Quiero devolver este artículo porque no es mi talla."], True),
+        (["Wo bleibt meine Bestellung?", "Der Betrag wurde zweimal abgebucht.", *["The duty of honor."] * 3], True),
+        (["Der Betrag wurde zweimal abgebucht.", *["The duty of honor."] * 3], False),
         (["注文した品物がまだ届きません。"], False),  # its words are not divided: nothing is known
         ([], False),
     ],
