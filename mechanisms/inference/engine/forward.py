@@ -20,7 +20,7 @@ from mechanisms.inference.language_model import Tokens
 #
 # On a GPU scaled-dot-product kernels choose their blocking by slot and batch; plain batched matrix products do not.
 # Query heads that share a key head are stacked along the query axis, so that keys and values are never repeated in
-# memory. On a CPU the kernel goes block by block through one row's head at a time, and holds no weights.
+# memory. On a CPU torch's kernel goes through one row's head at a time, and holds no weights: longer passes use it.
 
 ATTENTION = "row-independent"
 FEW = 16
@@ -132,9 +132,11 @@ class _Shared:
 
     def before(self, keys: torch.Tensor, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Keys and values of all positions, from each row's own."""
-        pairs = ((self.keys, keys), (self.values, values))
-        whole, of = (torch.cat([each.expand(len(own), -1, -1, -1), own], dim=2) for each, own in pairs)
-        return whole, of
+        copies = len(keys), -1, -1, -1
+        return (
+            torch.cat([self.keys.expand(copies), keys], dim=2),
+            torch.cat([self.values.expand(copies), values], dim=2),
+        )
 
     @staticmethod
     def times(of_rows: torch.Tensor, shared: torch.Tensor) -> torch.Tensor:
@@ -173,11 +175,12 @@ class _Layer(CacheLayerMixin):  # type: ignore[misc]
     ) -> tuple[torch.Tensor, torch.Tensor]:
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
-        start, end = self.filled - self.behind, self.filled - self.behind + key_states.shape[-2]
-        self.keys[:, :, start:end] = key_states
-        self.values[:, :, start:end] = value_states
-        seen = self.get_mask_sizes(end - start)[0] - self.behind
-        self.filled += end - start
+        fed = key_states.shape[-2]
+        start = self.filled - self.behind
+        self.keys[:, :, start : start + fed] = key_states
+        self.values[:, :, start : start + fed] = value_states
+        seen = self.get_mask_sizes(fed)[0] - self.behind
+        self.filled += fed
         return self._told(self.keys[:, :, :seen], self.values[:, :, :seen])
 
     def _told(self, keys: torch.Tensor, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -43,7 +43,7 @@ class Slots:
     def __init__(self, forward: ForwardPass) -> None:
         self._forward = forward
         self._known: dict[tuple[int, int, int, int], bool] = {}
-        self._before: dict[int, GrowingCache] = {}
+        self._words: GrowingCache | None = None
 
     def layout(self, room: DeviceRoom, rows: int, limit: int, length: int, prefix: int = 0) -> tuple[int, int, bool]:
         """Number of chunks, rows of each, and whether every slot is known to compute alike with them.
@@ -75,10 +75,12 @@ class Slots:
     def _compared(self, rows: int, positions: int, behind: int) -> bool:
         # The whole model: a difference in the last bit is seldom seen behind a few layers in bfloat16.
         before = max(behind, _BEFORE)
-        words = torch.arange(before + positions) % 97 + 1
-        if behind not in self._before:
-            self._before[behind] = self._forward.prefix(words[:before].tolist())
-        forward, cache = self._forward, self._before[behind].expanded(rows, len(words), behind)
+        words, forward = torch.arange(before + positions) % 97 + 1, self._forward
+        # Shorter comparisons stand behind the beginning of the longest so far: one is kept, not one a length.
+        if self._words is None or self._words.layers[0].get_max_length() < before:
+            self._words = forward.prefix(words[:before].tolist())
+        self._words.fill(before)
+        cache = self._words.expanded(rows, len(words), behind)
         tokens = words[before:].expand(rows, -1)
         features = forward(Chunk(cache, tokens, torch.ones((rows, len(words)), dtype=torch.long)))
         seen = [features, cache.layers[-1].keys, cache.layers[-1].values]
