@@ -208,9 +208,11 @@ def replayed(page: Page, seen: Journey, name: str) -> None:
         bars = page.inner_text("#live .live-plot").split("\n")
         return "\n".join([*(page.inner_text(place) for place in ("#replay .replay-where", "#live .live-count")), *bars])
 
-    page.wait_for_selector("#live .live-token")  # the replay is there: it draws what can be clicked
+    page.wait_for_selector("#replay .replay-where:has-text('The end')")  # parts of the page are drawn one by one:
+    page.wait_for_selector("#live .live-token")  # this run's replay is there, and what it draws can be clicked
     page.focus("#replay .replay-range")
     page.keyboard.press("Home")
+    page.wait_for_selector("#replay .replay-where:has-text('(1 of')")
     places = [look()]
     page.get_by_role("button", name="One step forward").click()
     places.append(look())
