@@ -158,7 +158,8 @@ _ITEMS = re.compile(r"\d+(?:\.\d+){3,}|\s\d+[.)]\s.*\s\d+[.)](?!\S)")
 _MARKUP_OF_DRAFT = re.compile(r"://|www\.|\S@\S|\*\*|__|`|#\w|&\w+;|[\[\]{}<>|\\]")
 _OFFERS = re.compile(
     r"\b(how (can|may) (i|we) (help|assist)|can i help you|(here|happy|glad|ready) to (help|assist)|assist you|"
-    r"sorry (to hear|for your)|as an ai\b|"
+    r"sorry (to hear|for (your|any|the inconvenience))|as an ai\b|(unable|not able) to (help|assist)|"
+    r"please contact (us|our|the)\b|"
     r"i hope this message finds you|feel free to (ask|reach)|don't hesitate to (ask|contact|reach))",
     re.IGNORECASE,
 )

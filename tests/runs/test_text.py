@@ -268,6 +268,9 @@ def test_what_broke_off_is_cut_back_to_the_last_whole_sentence(text, kept):
         "🏆 🏆 🏆 🏆 🏆 🏆 🏆 🏆 🏆 🏆 what a match it was!",
         "The home side won \ufffd after extra time.",
         "How can I help you with tickets for the match?",
+        "I'm sorry for the inconvenience, but the match is over.",
+        "I am unable to assist with tickets for the match.",
+        "The match is over, so please contact the club tomorrow.",
     ],
 )
 def test_what_is_no_text_of_the_label_is_refused(text):
