@@ -56,9 +56,9 @@ CONTENT_FREE = ("N/A", "[MASK]", "")
 
 MAX_QUERY_TOKENS = 96
 _BLANK = ""
-MOST_ROWS = 16
+MOST_ROWS = 32
 """The most rows of a batch; blank rows fill it."""
-_BATCHES = (MOST_ROWS, 8, 4, 2, 1)
+_BATCHES = (MOST_ROWS, 16, 8, 4, 2, 1)
 LENGTHS = 3
 """The number of row lengths: a third of the cap, two, and all of it, to save computation on padding."""
 

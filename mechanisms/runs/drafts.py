@@ -199,12 +199,14 @@ def sample(logits: Floats, randomness: Randomness) -> tuple[Integers, Floats]:
 
     Tokens whose logit, of shape (rows, vocabulary), is not finite are not drawn; a ModelUnavailable where none is.
     """
-    finite = np.isfinite(logits)
-    if not finite.any(axis=1).all():
-        raise ModelUnavailable(NO_LOGITS)
     # A vocabulary is large: the fewer passes over it, and the shorter its numbers, the better.
-    weights = np.where(finite, logits, -np.inf).astype(np.float32)
-    weights = (weights - weights.max(axis=1, keepdims=True)) / TEMPERATURE
+    weights = logits.astype(np.float32)
+    np.copyto(weights, -np.inf, where=~np.isfinite(weights))
+    most_likely = weights.max(axis=1, keepdims=True)
+    if not np.isfinite(most_likely).all():
+        raise ModelUnavailable(NO_LOGITS)
+    weights -= most_likely
+    weights /= TEMPERATURE
     np.exp(weights, out=weights)
     whole = weights.sum(axis=1, keepdims=True)
     most = min(_MOST_CANDIDATES, weights.shape[1])

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mechanisms.runs.plan import Plan
 
 _LENGTHS = 8
-"""The public length of a row that grows with every token is a multiple of this."""
+"""The public length of a private row is a multiple of this."""
 _WHOLE = 1.5
 """A user's texts for which a row has room at their full length, at most: two of a usual length fit as well. Of the
 tokens of the clinic's example 3% find no room."""
@@ -264,10 +264,9 @@ def _shape(writers: Sequence[DemonstrationWriter], plan: Plan, more: int = 0) ->
     """Positions of a private row, `more` of them for tokens that have yet to be written, and tokens that are appended
     to it: none where every token starts anew."""
     length = max(writer.length + len(writer.written) for writer in writers) + more
-    if plan.sampling.scheme is not Scheme.PER_TOKEN:
-        return length, plan.sampling.tokens
+    room = 0 if plan.sampling.scheme is Scheme.PER_TOKEN else plan.sampling.tokens
     # A device prepares its kernels, and the engine compares their slots, once for every length.
-    return math.ceil(length / _LENGTHS) * _LENGTHS, 0
+    return math.ceil(length / _LENGTHS) * _LENGTHS, room
 
 
 def write_together(writers: Sequence[DemonstrationWriter], plan: Plan, model: LanguageModel) -> Iterator[WritingEvent]:

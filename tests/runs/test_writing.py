@@ -103,6 +103,18 @@ def test_what_the_model_refuses_is_refused_before_anything_is_reserved(scheme):
     assert longest <= max(length + room for rows, length, room in model.checked if rows == capacity)
 
 
+@pytest.mark.parametrize("scheme", list(Scheme))
+def test_what_the_model_expects_without_the_data_is_the_same_whatever_they_are(random_model, scheme):
+    def expected(records, seed):
+        plan = planned(data(records), alone(scheme=scheme))
+        told = begun(data(records), plan, model=random_model, randomness=SeededRandomness(seed))
+        first = next(event for event in told if isinstance(event, TokenReleased))
+        return first.candidates, first.public
+
+    others = [Record("Another text altogether, and a longer one.", each.label) for each in rows(60)]
+    assert expected(rows(60), 1) == expected(others, 2)
+
+
 def test_overflow_releases_the_public_step(monkeypatch):
     monkeypatch.setattr(SamplingPlan, "capacity", lambda self, size, delta: (1, 0.0))
     monkeypatch.setattr(SeededRandomness, "gaussian", lambda self, values, scale: values)

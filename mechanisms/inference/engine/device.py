@@ -308,11 +308,11 @@ def release_freed_memory() -> None:
 
 # How many rows a device holds and computes at once, from its memory alone, so that shapes stay public.
 
-_CPU, _ACCELERATOR = (128, 256, 2048), (4096, 1024, 2**16)
+_CPU, _ACCELERATOR = (128, 256, 4096), (4096, 1024, 2**16)
 """Positions of a step that keep the device busy, rows of a chunk at most, and positions of a pass at most.
 
-More rows than keep it busy no longer come nearly free. Of longer passes more falls out of a CPU's caches, and each
-position costs half as much again (research/docs/engine.md).
+More rows than keep it busy no longer come nearly free. Passes of more positions are hardly faster on a CPU, and the
+first of each shape is compared (research/docs/engine.md).
 """
 _SHARE_OF_A_CHUNK = 8
 """One part in eight of the free memory is for what a chunk computes; the rest is for keys and values."""

@@ -94,12 +94,13 @@ class Calibrate(PlannedStage):
         labels = len(self.plan.labels)
         judged = np.floor(randomness.uniform(len(units)) * _SETS).astype(np.int64)
         cells = np.zeros((len(units), _SETS, labels))
+        # First of all, so that batches of one set are few: those who judge the own set are not read again.
+        scores = yield from judging.read(name, DEMONSTRATIONS, everyone, 0, 3 / 5)
         for k, shown in enumerate(judging.sets):
             mine = everyone[judged == k]
-            scores = yield from judging.read(name, shown, mine, k / 5, 1 / 5)
-            cells[mine, k] = judging.of_units(preferences(scores, np.zeros(labels)), [units[i] for i in mine.tolist()])
+            of_mine = yield from judging.read(name, shown, mine, (3 + k) / 5, 1 / 5)
+            cells[mine, k] = judging.of_units(preferences(of_mine, np.zeros(labels)), [units[i] for i in mine.tolist()])
         compared = tally.release(cells.reshape(len(units), _SETS * labels), randomness).reshape(_SETS, labels)
-        scores = yield from judging.read(name, DEMONSTRATIONS, everyone, 3 / 5, 2 / 5)
         offset, refined = step(compared[-1], judging.target, tally.deviation), []
         for _ in range(REFINEMENTS):
             noisy = tally.release(judging.of_units(preferences(scores, offset), units), randomness)
