@@ -522,6 +522,17 @@ class Preview(State):
         self.wanted = None
 
 
+class Going:
+    """Tells whether a tab still wants drafts of some words; once it did not, drafts of them were cut off."""
+
+    def __init__(self, state: Preview, words: Words) -> None:
+        self._state, self._words, self._ended = state, words, False
+
+    def __call__(self) -> bool:
+        self._ended |= self._state.wanted != self._words
+        return not self._ended
+
+
 class DraftPreview:
     """The card of the drafts."""
 
@@ -577,8 +588,9 @@ class DraftPreview:
         for label in words.labels[:_PREVIEWED]:
             yield {self.drafts: [*shown, *spinner(f"Writing drafts of {label} …")]}
             wanted = Drafts(words.asked, label, words.labels, FEWEST, DRAFT_TOKENS, {})
-            drafts = preview_drafts(model, wanted, randomness, lambda: state.wanted == words)
-            if state.wanted != words:
+            going = Going(state, words)
+            drafts = preview_drafts(model, wanted, randomness, going)
+            if not going():  # drafts that were cut off say nothing of the words
                 state.shown = None
                 yield {self.drafts: shown}
                 return

@@ -107,18 +107,22 @@ def preview_drafts(
 ) -> tuple[str, ...]:
     """At most two drafts of a label, the likeliest of a few, to show what its words make a model write.
 
-    They follow from public words alone, cost nothing, and stand in no ballot. None where none was of use.
+    They follow from public words alone, cost nothing, and stand in no ballot. Where fewer than two were of use, a few
+    more are written; none where none was.
     `going` is asked before each token; once it is False the drafts end as they are.
     """
     prompt = WritingPrompt(model, wanted.asked, wanted.label)
-    written = _write(model, prompt, [""] * _PREVIEWED, wanted.tokens, randomness, going)
-    gate = Gate(model, [text for text, _ in written], wanted.asked)
-    found = {
-        text: likelihood
-        for each, likelihood in written
-        if (text := cleaned(each, wanted.asked, wanted.label, wanted.labels, gate))
-    }
-    return tuple(sorted(found, key=lambda text: -found[text])[:FEWEST])
+    written: list[tuple[str, float]] = []
+    while True:
+        written += _write(model, prompt, [""] * _PREVIEWED, wanted.tokens, randomness, going)
+        gate = Gate(model, [text for text, _ in written], wanted.asked)
+        found = {
+            text: likelihood
+            for each, likelihood in written
+            if (text := cleaned(each, wanted.asked, wanted.label, wanted.labels, gate))
+        }
+        if len(found) >= FEWEST or len(written) > _PREVIEWED or not going():
+            return tuple(sorted(found, key=lambda text: -found[text])[:FEWEST])
 
 
 def write_samples(model: LanguageModel, asked: Asked, label: str, tokens: int, randomness: Randomness) -> list[str]:

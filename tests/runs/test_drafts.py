@@ -212,7 +212,23 @@ def test_a_preview_is_two_drafts_from_public_words_alone():
 
 
 def test_a_preview_that_nobody_waits_for_ends_at_the_next_token():
-    left = iter([True, True, False])
+    left = iter([True, True, False, False])
     preview_drafts(Speaking(sharpness=1.0, busy=10**6), wanted(), SeededRandomness(1), lambda: next(left))
     with pytest.raises(StopIteration):
-        next(left)  # it was asked three times: before two tokens, and before the one that was not written
+        next(left)  # it was asked before two tokens, before the one that was not written, and before more drafts
+
+
+@pytest.mark.parametrize(("of_use", "written"), [((True,), 1), ((False, True), 2), ((False, False), 2)])
+def test_a_preview_without_two_drafts_of_use_writes_a_few_more_once(monkeypatch, of_use, written):
+    answers = iter(of_use)
+    monkeypatch.setattr("mechanisms.runs.drafts._write", lambda *_: rounds(next(answers)))
+    found = preview_drafts(Recording(), wanted(), SeededRandomness(1))
+    assert len(found) == (2 if any(of_use) else 0)
+    assert len([*answers]) == len(of_use) - written
+
+
+def rounds(of_use: bool) -> list[tuple[str, float]]:
+    texts = (
+        ("The first side won after extra time.", "The second side lost at home again.") if of_use else ("1. No",) * 2
+    )
+    return [*((text, -1.0) for text in texts), *[("", -2.0)] * 4]

@@ -468,6 +468,23 @@ def test_newer_words_end_an_older_preview_and_words_that_come_back_are_written_a
     assert len(asked_for) == 2
 
 
+def test_drafts_that_were_cut_off_are_not_shown_as_of_no_use_where_somebody_came_back_meanwhile(
+    previews, asked_for, monkeypatch
+):
+    def cut_off(model: Any, wanted: Drafts, randomness: Any, going: Any) -> tuple[str, ...]:
+        previews._leave(TAB)
+        assert not going()
+        settle(previews, "x", "y")
+        return ()
+
+    settle(previews, "x", "y")
+    whole = previews._write(TAB)
+    with monkeypatch.context() as patched:
+        patched.setattr("dpicl_ui.data.cards.preview_drafts", cut_off)
+        assert "of use" not in str([*whole])
+    assert HOSTILE in text_of(written(previews)), "the same words are written anew"
+
+
 @pytest.mark.parametrize("how", ["left", "closed", "another file"])
 def test_who_leaves_the_step_ends_the_preview_and_finds_it_anew(tab: Tab, previews, asked_for, how: str):
     settle(previews, "x", "y")
