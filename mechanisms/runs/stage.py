@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mechanisms.runs.plan import EventLists, Plan
     from mechanisms.runs.run_file import RunJournal
 
-_ROWS, _LENGTH, _STEPS = 16, 64, 4
+_ROWS, _LENGTH, _STEPS = 32, 64, 4
 
 
 @dataclass(frozen=True)

@@ -124,10 +124,10 @@ def reading_work(stage: PlannedStage, zero_shot: float, public: float, own: floa
     """The work of a stage whose units read under the three sets, each with a share of them."""
     plan = stage.plan
     rows = plan.rows(stage.name)
-    # As measured: a token of a label costs two positions more, empty rows fill a quarter of the batches, and a model
-    # reads behind 2,400 tokens half as fast.
+    # As measured: a text takes four fifths of the cap, a token of a label costs two positions more, empty rows fill a
+    # quarter of the batches, and a model reads behind 2,400 tokens half as fast.
     letters, labels = sum(map(len, plan.labels)), len(plan.labels)
-    query = 1.25 * (plan.spec.max_record_tokens + 10 + 2 * max(0.0, letters / 5 - labels))
+    query = 1.25 * (0.8 * plan.spec.max_record_tokens + 10 + 2 * max(0.0, letters / 5 - labels))
     shown = plan.spec.shots * labels * (0.7 * plan.spec.draft_tokens + 8)
     behind = 1 + shown / 2400
     sets = 2 * shown * (1 + shown / 1500)
