@@ -33,8 +33,8 @@ from mechanisms.noise import Floats, Integers
 # its own. Which numbers of rows are safe depends on processor, threads and library.
 
 _MULTIPLES = (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
-_MANY = 64, 4
-"""Rows from which on a chunk's number is a multiple of the second number at least."""
+_MANY, _OF_MANY = 64, 4
+"""Where a chunk has so many rows, their number is a multiple: labels of nearly as many rows share a shape."""
 _BEFORE = 16
 """Positions that rows which share nothing attend to in a comparison: no kernel that mixes rows sees how many."""
 
@@ -58,7 +58,7 @@ class Slots:
             length: positions of a row in the first pass; 1 where only single tokens follow.
             prefix: positions before those, which rows may share.
         """
-        fewest = _MANY[1] if rows >= _MANY[0] else 1  # labels of nearly as many rows share a shape
+        fewest = _OF_MANY if min(rows, limit) >= _MANY else 1
         for multiple in (each for each in _MULTIPLES if fewest <= each <= limit):
             chunks, per_chunk = layout(rows, limit, room.in_a_pass(length), multiple)
             behind = self._forward.shared(prefix, per_chunk)

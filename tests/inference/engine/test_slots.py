@@ -169,6 +169,17 @@ def test_chunks_hold_all_rows_in_the_multiple_asked_for(rows, limit, in_a_pass, 
     assert (chunks - 1) * (limit // multiple * multiple) < rows
 
 
+def test_labels_of_nearly_as_many_rows_share_a_shape_where_a_chunk_has_room_for_many(random_model, monkeypatch):
+    monkeypatch.setattr(random_model.slots, "alike", lambda *shape: True)
+
+    def shape(rows, limit):
+        return random_model.slots.layout(random_model.room, rows, limit, LENGTH)
+
+    assert {shape(rows, 256) for rows in (113, 114, 115, 116)} == {(1, 116, True)}
+    assert shape(7, 256) == (1, 7, True)
+    assert shape(100, 3) == (34, 3, True)
+
+
 # Continuations read as a tree say what each would say alone; a small model with random weights, in float32.
 
 LABELS = ([300, 301, 302], [300, 301], [300, 305, 306, 307], [400], [401, 301, 302])
