@@ -200,6 +200,8 @@ def reload_in_the_middle(browser: Browser, port: int, visited: Visit, sessions: 
             page.wait_for_timeout(200)
             if before.isdisjoint(sessions._open):
                 model.free.set()
+        model.pause_at = None  # the run may have ended before it came there, and nobody else is to wait
+        model.free.set()
         visited.journey.console[:] = console  # a page that is left says that its connections end
         choose(page, visited, "third")
         page.wait_for_selector("#cut-off-words p", timeout=SLOW)
