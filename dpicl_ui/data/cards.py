@@ -518,19 +518,13 @@ class Preview(State):
     shown: Words | None = None
     newest: object = None
 
+    def want(self, words: Words | None) -> None:
+        """Equal words stay the same object, by which a preview at work knows that it was wanted all the time."""
+        if words != self.wanted:
+            self.wanted = words
+
     def close(self) -> None:
         self.wanted = None
-
-
-class Going:
-    """Tells whether a tab still wants drafts of some words; once it did not, drafts of them were cut off."""
-
-    def __init__(self, state: Preview, words: Words) -> None:
-        self._state, self._words, self._ended = state, words, False
-
-    def __call__(self) -> bool:
-        self._ended |= self._state.wanted != self._words
-        return not self._ended
 
 
 class DraftPreview:
@@ -561,7 +555,7 @@ class DraftPreview:
         session = self._app.session(request)
         state = session.of(Preview)
         mine = state.newest = object()
-        state.wanted = _words(session, labels)
+        state.want(_words(session, labels))
         while True:
             time.sleep(_QUIET)
             if state.newest is not mine:
@@ -588,9 +582,8 @@ class DraftPreview:
         for label in words.labels[:_PREVIEWED]:
             yield {self.drafts: [*shown, *spinner(f"Writing drafts of {label} …")]}
             wanted = Drafts(words.asked, label, words.labels, FEWEST, DRAFT_TOKENS, {})
-            going = Going(state, words)
-            drafts = preview_drafts(model, wanted, randomness, going)
-            if not going():  # drafts that were cut off say nothing of the words
+            drafts = preview_drafts(model, wanted, randomness, lambda: state.wanted is words)
+            if state.wanted is not words:  # drafts that were cut off say nothing of the words
                 state.shown = None
                 yield {self.drafts: shown}
                 return

@@ -206,10 +206,10 @@ def sample(logits: Floats, randomness: Randomness) -> tuple[Integers, Floats]:
     # A vocabulary is large: the fewer passes over it, and the shorter its numbers, the better.
     weights = logits.astype(np.float32)
     np.copyto(weights, -np.inf, where=~np.isfinite(weights))
-    most_likely = weights.max(axis=1, keepdims=True)
-    if not np.isfinite(most_likely).all():
+    largest = weights.max(axis=1, keepdims=True)
+    if not np.isfinite(largest).all():
         raise ModelUnavailable(NO_LOGITS)
-    weights -= most_likely
+    weights -= largest
     weights /= TEMPERATURE
     np.exp(weights, out=weights)
     whole = weights.sum(axis=1, keepdims=True)

@@ -34,7 +34,6 @@ from mechanisms.evaluation.evaluate import (
 )
 from mechanisms.evaluation.reader import (
     CONTENT_FREE,
-    MOST_ROWS,
     Arm,
     Classifier,
     LocalReader,
@@ -232,13 +231,13 @@ def test_a_correction_of_other_labels_is_refused(prior):
         classifier(prior=prior)
 
 
-@pytest.mark.parametrize("count", [0, 1, MOST_ROWS - 1, MOST_ROWS, MOST_ROWS + 1, 2 * MOST_ROWS + 8])
+@pytest.mark.parametrize("count", [0, 1, 31, 32, 33, 72])
 def test_every_batch_has_the_same_shape_however_many_texts_there_are(count):
     model = ToyModel()
     scores = classifier(model).log_probabilities([f"text {i}" for i in range(count)])
     assert scores.shape == (count, 3)
-    assert len(model.opened) == -(-count // MOST_ROWS)
-    assert {rows for rows, _, _ in model.opened} <= {MOST_ROWS}
+    assert len(model.opened) == -(-count // 32)
+    assert {rows for rows, _, _ in model.opened} <= {32}
     assert len(set(model.opened)) <= 1
 
 
@@ -260,7 +259,7 @@ def test_a_row_depends_on_its_text_alone():
             assert text not in expected or np.array_equal(row, expected[text])
 
 
-@pytest.mark.parametrize(("largest", "expected"), [(MOST_ROWS, MOST_ROWS), (16, 16), (7, 4), (2, 2), (0, 1)])
+@pytest.mark.parametrize(("largest", "expected"), [(32, 32), (16, 16), (7, 4), (2, 2), (0, 1)])
 def test_a_batch_has_as_many_rows_as_are_alike_and_one_where_none_are(largest, expected):
     class Uneven(ToyModel):
         def alike(self, prefix, rows, length, room):

@@ -208,8 +208,9 @@ def replayed(page: Page, seen: Journey, name: str) -> None:
         bars = page.inner_text("#live .live-plot").split("\n")
         return "\n".join([*(page.inner_text(place) for place in ("#replay .replay-where", "#live .live-count")), *bars])
 
-    page.wait_for_selector("#replay .replay-where:has-text('The end')")  # parts of the page are drawn one by one:
-    page.wait_for_selector("#live .live-token")  # this run's replay is there, and what it draws can be clicked
+    # A page is drawn part by part: this run's replay is there, and its tokens can be clicked.
+    page.wait_for_selector("#replay .replay-where:has-text('The end')")
+    page.wait_for_selector("#live .live-token")
     page.focus("#replay .replay-range")
     page.keyboard.press("Home")
     page.wait_for_selector("#replay .replay-where:has-text('(1 of')")

@@ -34,7 +34,7 @@ from mechanisms.noise import Floats, Integers
 
 _MULTIPLES = (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
 _MANY, _OF_MANY = 64, 4
-"""Where a chunk has so many rows, their number is a multiple: labels of nearly as many rows share a shape."""
+"""From so many rows on, a chunk's number of rows is a multiple: labels of nearly as many rows share a shape."""
 _BEFORE = 16
 """Positions that rows which share nothing attend to in a comparison: no kernel that mixes rows sees how many."""
 

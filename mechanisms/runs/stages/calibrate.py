@@ -94,7 +94,7 @@ class Calibrate(PlannedStage):
         labels = len(self.plan.labels)
         judged = np.floor(randomness.uniform(len(units)) * _SETS).astype(np.int64)
         cells = np.zeros((len(units), _SETS, labels))
-        # First of all, so that batches of one set are few: those who judge the own set are not read again.
+        # Everyone reads under the own set first, in full batches: those who judge it are not read again.
         scores = yield from judging.read(name, DEMONSTRATIONS, everyone, 0, 3 / 5)
         for k, shown in enumerate(judging.sets):
             mine = everyone[judged == k]
