@@ -32,7 +32,8 @@ from tokenizers.pre_tokenizers import Split
 from transformers import GemmaConfig, GemmaForCausalLM, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from mechanisms.errors import StudioError
-from mechanisms.inference.engine.device import chosen_device, release_freed_memory
+from mechanisms.inference.engine.device import chosen_device
+from mechanisms.inference.engine.memory import release_freed_memory
 from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.language_model import LanguageModel
 from mechanisms.inference.models.catalogue import load_model

@@ -82,8 +82,8 @@ def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def computing_thread() -> Iterator[None]:
     """What an app's models set for its process ends with the test."""
     yield
-    if device := sys.modules.get("mechanisms.inference.engine.device"):
-        device._one.clear()
+    if threads := sys.modules.get("mechanisms.inference.engine.threads"):
+        threads._one.clear()
 
 
 @pytest.fixture

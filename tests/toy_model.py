@@ -48,7 +48,7 @@ class ToySession:
 
 
 class ToyModel:
-    name, sha256 = "toy", "0" * 64
+    name, sha256, arithmetic = "toy", "0" * 64, "toy"
     stop_tokens = frozenset({10})
     turn: Turn = NO_TURN
     writing_turn: Turn = NO_TURN

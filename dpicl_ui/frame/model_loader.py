@@ -18,7 +18,7 @@ from mechanisms.inference.models import available_models, device_here
 
 if TYPE_CHECKING:
     from mechanisms.inference import Embedder, LanguageModel
-    from mechanisms.runs.stage import Speed, Work
+    from mechanisms.runs.stage import Speed
 
 # torch and transformers take seconds to import: here they are imported in functions, where they are first needed.
 
@@ -103,7 +103,7 @@ class ModelLoader:
         """Let go of the model. Whoever else holds it would keep it in memory beside the next one."""
         if self._loaded is None:
             return
-        from mechanisms.inference.engine.device import release_freed_memory
+        from mechanisms.inference.engine.memory import release_freed_memory
 
         speed, memory, alive = self._loaded.speed, self._loaded.memory, weakref.ref(self._loaded.model)
         self._loaded = None
@@ -134,7 +134,7 @@ class ModelLoader:
         self.name = name
         self.stage = "starting"
         try:
-            from mechanisms.inference.engine.device import compute_in_one_thread
+            from mechanisms.inference.engine.threads import compute_in_one_thread
             from mechanisms.inference.models.catalogue import load_model, needs
             from mechanisms.runs.stage import measure
 
@@ -156,16 +156,6 @@ class ModelLoader:
         if loaded is None or not self.embedding:
             return loaded.speed if loaded else None
         return replace(loaded.speed, text=self.embedding)
-
-    def learn(self, work: Work, seconds: float) -> None:
-        """Correct the speed by a run that asked so much work of the models and took so many seconds.
-
-        The machine may have been busier when its speed was measured, or may be busier now.
-        """
-        loaded, speed = self._loaded, self.speed
-        if loaded is not None and speed is not None and (foreseen := speed.seconds(work)):
-            corrected = speed.times(seconds / foreseen)
-            self._loaded, self.embedding = replace(loaded, speed=corrected), corrected.text
 
     @property
     def listed_at_start(self) -> bool:

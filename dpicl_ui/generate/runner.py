@@ -167,7 +167,7 @@ class Runner:
             with suppress(StudioError) if pressed.left.is_set() else nullcontext():
                 events.close()
             # torch takes seconds to import: not before the page is served.
-            from mechanisms.inference.engine.device import release_freed_memory
+            from mechanisms.inference.engine.memory import release_freed_memory
 
             release_freed_memory()  # rows were in it
             if journal is not None:
@@ -192,6 +192,9 @@ class Runner:
     ) -> Generator[CuratorEvent]:
         """The run's events; waits for the models. No row is read before the first event is requested."""
         model = self._loader.model()
+        from mechanisms.inference.engine.threads import threads_here  # torch takes seconds to import
+
+        threads_here().choose()  # for this run; runs take turns
         embedder = self._embedder.embedder() if VOTE in plan.stages else None
         return run(plan, dataset, model, ledger, curator=curator, journal=journal, embedder=embedder)
 

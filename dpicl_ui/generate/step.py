@@ -224,8 +224,6 @@ class GenerateStep:
         finally:
             run.ended.set()
         now = time.monotonic()
-        if plan and pace.forecast and view.phase == "completed":
-            self._app.loader.learn(plan.work, now - pace.begun)
         yield self._left(session, ledger, run, view, time_card(pace, view, now))
 
     def _record(self, session: Session, run: Run, event: CuratorEvent) -> None:

@@ -306,6 +306,7 @@ class DemoSet:
         score: private accuracy.
         baselines: what the set is compared with.
         refused: texts that rows wrote, and that were none.
+        arithmetic: how the model computed: device, number format, threads; empty where a file does not say.
         choice: in files of before, how the set was chosen; kept as it stands.
     """
 
@@ -322,6 +323,7 @@ class DemoSet:
     baselines: Baselines | None = None
     refused: tuple[Refusal, ...] = ()
     asked: Asked | None = None
+    arithmetic: str = ""
     choice: Json | None = None
 
     @property
@@ -372,7 +374,11 @@ class DemoSet:
             **({"choice": self.choice} if self.choice else {}),
             **({"baselines": self.baselines.to_json()} if self.baselines and not self.choice else {}),
             **({"refused": [asdict(each) for each in self.refused]} if self.refused else {}),
-            "model": {"id": self.model_id, "sha256": self.model_sha256},
+            "model": {
+                "id": self.model_id,
+                "sha256": self.model_sha256,
+                **({"arithmetic": self.arithmetic} if self.arithmetic else {}),
+            },
             "software": {"name": "dpicl-studio", "version": __version__},
             "created": self.created,
         }
@@ -500,6 +506,7 @@ def loads(text: str) -> DemoSet:
         certificate=_certificate(document["privacy"]),
         model_id=document["model"]["id"],
         model_sha256=document["model"]["sha256"],
+        arithmetic=document["model"].get("arithmetic", ""),
         created=document["created"],
         stages=tuple(StageRecord.from_json(each) for each in document.get("stages", ())),
         prior=document.get("prior"),

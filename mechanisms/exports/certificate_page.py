@@ -142,7 +142,8 @@ def balanced_in_words(demo_set: DemoSet) -> str:
 
 
 def _origin(made: DemoSet) -> Iterator[Fact]:
-    yield Fact("Written by", made.model_id, f"sha256 {made.model_sha256[:16]}…")
+    computed = f"; computed on {made.arithmetic}" if made.arithmetic else ""
+    yield Fact("Written by", made.model_id, f"sha256 {made.model_sha256[:16]}…{computed}")
     if made.asked is not None:
         asked = made.asked
         named = ", ".join(f"{label}: {words}" for label, words in asked.words.items())

@@ -23,7 +23,7 @@ from ray.exceptions import RayError
 
 from mechanisms import __version__
 from mechanisms.errors import ModelUnavailable, StudioError, UsageError
-from mechanisms.inference.engine.device import DeviceRoom, report_out_of_memory
+from mechanisms.inference.engine.memory import DeviceRoom, report_out_of_memory
 from mechanisms.inference.engine.transformers_model import TransformersModel, TransformersSession
 from mechanisms.inference.language_model import Session, Tokens
 from mechanisms.inference.models.catalogue import load_model
@@ -356,6 +356,10 @@ class RayModel:
         self.turn, self.writing_turn, self.letter_turn = local.turn, local.writing_turn, local.letter_turn
         # What is batched together decides who draws when.
         self.rows_at_once, self.encode, self.decode = local.rows_at_once, local.encode, local.decode
+
+    @property
+    def arithmetic(self) -> str:
+        return f"{self.local.arithmetic}, {len(self.workers)} Ray workers"
 
     def check(self, prefix: Tokens, rows: int, length: int, room: int) -> None:
         """Check the largest share of the rows."""

@@ -75,6 +75,12 @@ class LanguageModel(Protocol):
 
     name: str
     sha256: str
+
+    @property
+    def arithmetic(self) -> str:
+        """How it computes, for a set's file: device, number format, threads. The same for a whole run."""
+        ...
+
     stop_tokens: frozenset[int]
     """Tokens that end a demonstration: end of text, and every token that holds a line break."""
 

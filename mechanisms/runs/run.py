@@ -99,7 +99,7 @@ def run(
     if WRITE not in plan.stages:  # public, and the likeliest to fail: before anybody has paid
         yield from state.try_the_model()
     shown, seed = _disclosures(data, plan, ledger), None if randomness.private else TEST_SEED
-    begun = plan.empty_set(model.name, model.sha256, shown, seed)
+    begun = replace(plan.empty_set(model.name, model.sha256, shown, seed), arithmetic=model.arithmetic)
     # What promises nothing has no cost that a ledger could add up: it stays on the curator's screen, marked.
     entry = _reserved(data, plan, ledger, randomness, journal, begun) if charged else None
     try:

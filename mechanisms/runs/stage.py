@@ -63,10 +63,6 @@ class Speed:
     def seconds(self, work: Work) -> float:
         return work.read * self.position + work.written * self.token + work.embedded * self.text
 
-    def times(self, slower: float) -> Speed:
-        """The speed at which everything takes so many times as long."""
-        return Speed(slower * self.position, slower * self.token, slower * self.text)
-
 
 def measure(model: LanguageModel, clock: Callable[[], float] = time.perf_counter) -> Speed:
     """Measure a language model on public text, in a few seconds."""

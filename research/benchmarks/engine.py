@@ -26,8 +26,8 @@ from mechanisms.accounting import Claim, Fingerprint, PrivacyLedger, PrivacyTarg
 from mechanisms.data.headers import guess_columns
 from mechanisms.data.sources import EXAMPLES, read_table
 from mechanisms.inference import WritingPrompt
-from mechanisms.inference.engine.device import fixed_threads
 from mechanisms.inference.engine.forward import ATTENTION, padded
+from mechanisms.inference.engine.threads import fixed_threads
 from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.language_model import Tokens
 from mechanisms.inference.models import default_name

@@ -19,7 +19,7 @@ from mechanisms.cli.main import main
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.files import cache_folder
 from mechanisms.inference import models
-from mechanisms.inference.engine.device import DeviceRoom
+from mechanisms.inference.engine.memory import DeviceRoom
 from mechanisms.inference.engine.transformers_model import TransformersSession
 from mechanisms.inference.models import catalogue
 from tests.examples import BANK

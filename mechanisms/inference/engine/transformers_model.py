@@ -13,15 +13,15 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from mechanisms.errors import UsageError
-from mechanisms.inference.engine.device import (
+from mechanisms.inference.engine.device import CPU, device_of, titled
+from mechanisms.inference.engine.forward import ATTENTION, FEW, Branches, Chunk, ForwardPass, GrowingCache
+from mechanisms.inference.engine.memory import (
     DeviceRoom,
-    Threads,
-    computing,
     keep_freed_memory,
     report_out_of_memory,
     retry_when_out_of_memory,
 )
-from mechanisms.inference.engine.forward import ATTENTION, FEW, Branches, Chunk, ForwardPass, GrowingCache
+from mechanisms.inference.engine.threads import computing, threads_here
 from mechanisms.inference.language_model import NO_TURN, Tokens, Turn
 from mechanisms.noise import Floats, Integers
 
@@ -141,8 +141,13 @@ class TransformersModel:
         self.forward = ForwardPass(model)
         self.slots = Slots(self.forward)
         self.room = DeviceRoom.of(model)
-        self.threads: Threads | None = None
         self._prefixes: dict[tuple[int, ...], GrowingCache] = {}
+
+    @property
+    def arithmetic(self) -> str:
+        place, number = device_of(self.model), threads_here().number or torch.get_num_threads()
+        threads = f", {number} thread{'s' if number > 1 else ''}" if place.type == CPU else ""
+        return f"{titled(place)}, {str(self.model.dtype).removeprefix('torch.')}{threads}"
 
     def rows_at_once(self, computed: int, held: int) -> int:
         return self.room.rows_at_once(computed, held + len(self._start))
@@ -240,8 +245,6 @@ class TransformersModel:
 
     @computing
     def alike(self, prefix: Tokens, rows: int, length: int, room: int) -> bool:
-        if self.threads is not None:
-            self.threads.settle()
         before = len(self.started(prefix))
         limit = self.room.chunk(length, before + length + room)
         return self.slots.layout(self.room, rows, limit, length, before)[2]
@@ -283,9 +286,6 @@ class TransformersSession:
             raise ValueError("every row must fit in the session's public length")
         owner.check(prefix, len(rows), length, room)
         held = len(prefix) + length + room
-        if owner.threads is not None:
-            owner.threads.settle()
-        self._number = torch.get_num_threads()  # with which the slots of its chunks are alike
         self._forward, self._slots, self._head = owner.forward, owner.slots, owner.forward.head
         self._room, self._usual, self._is_share = device, owner.room, per_chunk is not None
         self._count, self._limit, self._prefix = len(rows), device.chunk(length, held), len(prefix)
@@ -318,7 +318,6 @@ class TransformersSession:
     @computing
     @report_out_of_memory()
     def logits(self, columns: Integers | None = None, rows: slice = slice(None)) -> Floats:
-        torch.set_num_threads(self._number)  # another session may have changed it
         with torch.inference_mode():
             if columns is None:
                 # By whole chunks, whose number of rows is known to treat every slot alike.
@@ -335,7 +334,6 @@ class TransformersSession:
     @computing
     @report_out_of_memory()
     def advance(self, tokens: Tokens) -> None:
-        torch.set_num_threads(self._number)
         filled = torch.zeros((len(self._chunks), self._chunks[0].rows), dtype=torch.long)
         filled.view(-1)[: self._count] = torch.tensor(tokens)
         with torch.inference_mode():
@@ -356,7 +354,6 @@ class TransformersSession:
     @report_out_of_memory()
     def keep(self, rows: Sequence[int], per_chunk: int | None = None) -> None:
         """Keep these rows, `per_chunk` as when the session was opened."""
-        torch.set_num_threads(self._number)
         with torch.inference_mode():
             chunks, per_chunk = self._layout(len(rows), 1, per_chunk)
             # Repetitions of the first row fill the last chunk.
@@ -372,7 +369,6 @@ class TransformersSession:
 
     def _of_chunks(self, work: Callable[[Chunk, torch.Tensor], Floats]) -> Floats:
         """A result for each chunk, stacked in the order of the session's rows."""
-        torch.set_num_threads(self._number)
         rows = self._chunks[0].rows
         with torch.inference_mode():
             parts = [work(chunk, self._features[i * rows : (i + 1) * rows]) for i, chunk in enumerate(self._chunks)]

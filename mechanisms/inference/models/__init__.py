@@ -255,9 +255,8 @@ def opened(name: str, engine: str = LOCAL) -> Iterator[LanguageModel]:
     if find_spec("ray") is None:
         raise UsageError("--engine ray needs Ray: pip install -r requirements-ray.txt")
     from mechanisms.inference.cluster import spread  # an extra that not everybody installs
-    from mechanisms.inference.engine.device import fixed_threads
+    from mechanisms.inference.engine.threads import fixed_threads
     from mechanisms.inference.models import catalogue
 
-    # Workers are other processes: following their load, this one would follow its own data.
     with spread(name, catalogue.load_model(name, fixed_threads())) as model:
         yield model

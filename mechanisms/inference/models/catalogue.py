@@ -36,12 +36,10 @@ from mechanisms.inference.engine.device import (
     CUDA,
     Device,
     chosen_device,
-    computing,
     prepare,
-    threads_by_load,
-    threads_said,
 )
 from mechanisms.inference.engine.limits import available_memory
+from mechanisms.inference.engine.threads import computing, threads_here
 from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.language_model import LanguageModel
 from mechanisms.inference.models import (
@@ -249,7 +247,8 @@ def load_model(
 
     Args:
         name: what the command line takes as `--model`; unless given, see `default_name`.
-        threads: that a CPU computes with; unless given, what the environment says, else as many as the load leaves.
+        threads: that a CPU computes with from here on; unless given, what the environment says, else as many as the
+            load left when this process loaded its first model.
 
     Raises:
         ModelUnavailable: it is not on this machine and cannot be fetched, does not fit in its memory, is not a causal
@@ -260,9 +259,8 @@ def load_model(
     hub_logging.set_verbosity_error()  # without a network it would tell of every try
     name = name or default_name()
     known = refuse_too_large(name)
-    fixed = threads or threads_said()
-    if fixed:
-        torch.set_num_threads(fixed)
+    if threads is not None:
+        threads_here().fix(threads)
     label, source = located(name)
     gguf = source if isinstance(source, Path) and source.is_file() else None
     if gguf is not None:
@@ -276,10 +274,10 @@ def load_model(
     sha256 = _digest(source, model) if gguf is None else remembered_digest(gguf)
     # The embedded model learns more from examples in plain text than in its chat template (research/docs/engine.md).
     loaded = TransformersModel(label, sha256, model, tokenizer, chat=name != EMBEDDED)
+    if threads_here().number is None:
+        threads_here().choose()
     tell(TESTING)
-    refuse_by_test(loaded)  # with one number of threads: it compares bits
-    if device.place.type == CPU and not fixed:
-        loaded.threads = threads_by_load()
+    refuse_by_test(loaded)
     return loaded
 
 

@@ -14,11 +14,11 @@ import pytest
 from dpicl_ui.frame.model_loader import AT_START, EmbedderLoader, ModelLoader
 from dpicl_ui.privacy.step import ModelChoice
 from mechanisms.errors import ModelUnavailable, UsageError
-from mechanisms.inference.engine.device import computing
+from mechanisms.inference.engine.threads import computing
 from mechanisms.inference.models import EMBEDDED, available_models, catalogue
 from mechanisms.inference.models.catalogue import ModelNeeds, SentenceEmbedder, load_embedder, load_model
 from mechanisms.runs import stage as run_stage
-from mechanisms.runs.stage import Speed, Work
+from mechanisms.runs.stage import Speed
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import HOSTILE
@@ -102,18 +102,6 @@ def test_a_model_in_use_is_not_replaced(shelf):
     del held
     loader.choose(OTHER)
     assert loader.model().name == f"toy {OTHER}"
-
-
-def test_a_run_corrects_the_speed_of_the_next_ones_forecast(shelf):
-    loader, work = begun(), Work(read=1e4, written=100, embedded=30)
-    loader.model()
-    for took in (2.0, 70.0):
-        loader.learn(work, took)
-        assert loader.speed is not None
-        assert loader.speed.seconds(work) == pytest.approx(took)
-        loader.embedding = 1 / 50  # as when the embedding model is measured in a run
-        loader.learn(work, took)
-        assert loader.speed.seconds(work) == pytest.approx(took)
 
 
 def test_one_model_is_loaded_at_a_time(shelf):

@@ -1,0 +1,191 @@
+"""Memory: what the C library keeps, how many rows fit at once, and what happens when it runs out.
+
+Shapes follow from the device's memory alone, so that they stay public.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import torch
+
+from mechanisms.errors import ModelUnavailable, UsageError
+from mechanisms.inference.engine.device import device_of
+from mechanisms.inference.engine.limits import total_memory
+
+_T = TypeVar("_T")
+
+# Telling the C library to keep freed memory.
+#
+# A forward pass on a CPU asks for large blocks and frees them, layer after layer. By default glibc gives them back
+# to the kernel each time, which then has to clear them again page by page: up to a third of a pass.
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
+"""Parameters of mallopt(3)."""
+_KEPT = 2**30
+_MAPPED = 2**25
+"""The largest threshold that glibc takes."""
+
+
+def _c_library(holds: str) -> ctypes.CDLL | None:
+    library = ctypes.CDLL(None) if sys.platform == "linux" else None
+    return library if hasattr(library, holds) else None
+
+
+def keep_freed_memory() -> None:
+    """Keep up to 1 GiB of freed memory, in one arena for all threads; does nothing where there is no glibc."""
+    if library := _c_library("mallopt"):
+        for parameter, value in ((_MMAP_THRESHOLD, _MAPPED), (_TRIM_THRESHOLD, _KEPT), (_ARENA_MAX, 1)):
+            library.mallopt(parameter, value)
+
+
+def release_freed_memory() -> None:
+    """Return freed memory to the system: room for the next model, and no rows of a run stay in it."""
+    if library := _c_library("malloc_trim"):
+        library.malloc_trim(0)
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+# How many rows a device holds and computes at once, from its memory alone, so that shapes stay public.
+
+_CPU, _ACCELERATOR = (128, 256, 4096), (4096, 1024, 2**16)
+"""Positions of a step that keep the device busy, rows of a chunk at most, and positions of a pass at most.
+
+More rows than keep it busy no longer come nearly free. Passes of more positions are hardly faster on a CPU, and the
+first of each shape is compared (research/docs/engine.md).
+"""
+_SHARE_OF_A_CHUNK = 8
+"""One part in eight of the free memory is for what a chunk computes; the rest is for keys and values."""
+
+
+@dataclass(frozen=True)
+class DeviceRoom:
+    """What fits, for one model on one device.
+
+    Attributes:
+        free: bytes for keys, values and what a pass computes.
+        busy: positions of a step that keep the device busy.
+        most: rows of a chunk at most.
+        at_once: positions of one forward pass at most.
+        cache_bytes: of keys and values for one position of one row.
+        state_bytes: that computing a position takes.
+        score_bytes: that a position's attention to another one takes.
+    """
+
+    free: int
+    busy: int
+    most: int
+    at_once: int
+    cache_bytes: int
+    state_bytes: int
+    score_bytes: int
+
+    @classmethod
+    def of(cls, model: Any) -> DeviceRoom:
+        """Measure the room beside a loaded model."""
+        config, device = model.config.get_text_config(), device_of(model)
+        item = torch.finfo(model.dtype).bits // 8
+        heads = config.num_attention_heads
+        key_heads = getattr(config, "num_key_value_heads", None) or heads
+        head_width = getattr(config, "head_dim", None) or config.hidden_size // heads
+        inner = getattr(config, "intermediate_size", None) or 4 * config.hidden_size
+        # Of a CPU a fixed part, since its memory also holds the data.
+        on_gpu = device.type == "cuda"
+        free = torch.cuda.mem_get_info(device)[0] if on_gpu else total_memory() * 3 // 5
+        busy, most, at_once = _CPU if device.type == "cpu" else _ACCELERATOR
+        state_bytes = (3 * inner + 6 * config.hidden_size) * item
+        return cls(
+            free,
+            busy,
+            most,
+            max(1, min(at_once, free // _SHARE_OF_A_CHUNK // state_bytes)),
+            cache_bytes=2 * config.num_hidden_layers * key_heads * head_width * item,
+            state_bytes=state_bytes,
+            score_bytes=3 * heads * item,
+        )
+
+    def chunk(self, computed: int, held: int) -> int:
+        """Rows that go through the model together when each computes and attends to so many positions."""
+        needed = computed * (held * self.score_bytes + self.state_bytes)
+        return max(1, min(self.free // _SHARE_OF_A_CHUNK // needed, self.most))
+
+    def in_a_pass(self, computed: int) -> int:
+        """Rows of one forward pass at most, when each computes so many positions."""
+        return max(1, self.at_once // computed)
+
+    def sizes(self, rows: int, computed: int) -> Iterator[int]:
+        """Rows of one forward pass over a chunk, largest first: divisors of `rows`, so that passes have one shape."""
+        return (size for size in range(min(self.in_a_pass(computed), rows), 0, -1) if rows % size == 0)
+
+    def slices(self, rows: int, computed: int) -> int:
+        return next(self.sizes(rows, computed))
+
+    def rows_at_once(self, computed: int, held: int) -> int:
+        """Rows of a batch that keep the device busy and fit, at least one."""
+        return max(1, min(self.busy // computed, self._holdable(held)))
+
+    def _holdable(self, held: int) -> int:
+        return self.free * (_SHARE_OF_A_CHUNK - 1) // _SHARE_OF_A_CHUNK // (held * self.cache_bytes)
+
+    def check(self, rows: int, held: int) -> None:
+        if rows > self._holdable(held):
+            needed = rows * held * self.cache_bytes / 2**30
+            raise UsageError(
+                f"A batch of {rows} rows of {held} tokens needs {needed:.1f} GiB, and "
+                f"{self.free / 2**30:.1f} are there for it: lower the expected rows, the tokens of a prompt, or "
+                "the exemplars."
+            )
+
+
+# Memory that runs out in spite of what was measured: another process took it meanwhile. Shapes are public, and so is
+# how much memory they take: that it ran out tells of the machine, not of the rows. Every row of a batch is computed
+# again in passes of a smaller shape, twice, so that equal rows still have equal numbers; then it is told in one line.
+
+_FULL = (
+    "The memory of this machine ran out while the model computed. Nothing more was released. Close what else uses it, "
+    "or take fewer records at each step, shorter records, or a smaller model."
+)
+
+
+@contextmanager
+def report_out_of_memory() -> Iterator[None]:
+    """Turn an out-of-memory error into a `ModelUnavailable` of one line."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if _ran_out(error):
+            raise ModelUnavailable(_FULL) from error
+        raise
+
+
+def retry_when_out_of_memory(work: Callable[[DeviceRoom], _T], room: DeviceRoom, rows: int, positions: int) -> _T:
+    """Do work; if memory runs out, do it again with half of the `rows` that a pass computes at present, twice.
+
+    `work` may be started again at any time, with less room.
+    """
+    for _ in range(2):
+        try:
+            return work(room)
+        except (MemoryError, RuntimeError) as error:
+            if not _ran_out(error):
+                raise
+        gc.collect()  # not above, where the error holds on to what was computed
+        release_freed_memory()
+        room = replace(room, at_once=max(min(room.at_once, rows * positions) // 2, positions))
+    return work(room)
+
+
+_WORDS_OF_FULL = ("out of memory", "allocate memory", "cublas_status_alloc_failed", "cudnn_status_alloc_failed")
+"""torch has no type of its own for the memory of a processor, of Apple's GPU, or of CUDA's libraries."""
+
+
+def _ran_out(error: Exception) -> bool:
+    told = str(error).lower()
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(each in told for each in _WORDS_OF_FULL)

@@ -1,0 +1,155 @@
+"""The threads that compute: how many, the same number for a whole run, and which of a server's threads starts them.
+
+Threads meet at a barrier after every operation. One that has lost its core to another process keeps the others waiting
+each time, so that on a busy machine fewer are faster (docs/engine.md). But a row's numbers depend on how many there
+are: if the number changed between two batches, a row that moves into the next batch because another one was inserted
+would get other numbers. So the number is chosen once for a process, when it loads its first model, and by a server once
+before each run. What this process computes itself is taken out of the reading, so that the number follows from what
+other processes do.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import cache, partial, wraps
+from queue import SimpleQueue
+from threading import Lock, Thread, local
+from typing import Any, ParamSpec, TypeVar
+
+import psutil
+import torch
+
+from mechanisms.errors import UsageError
+from mechanisms.inference.engine.limits import cores
+from mechanisms.inference.engine.memory import keep_freed_memory
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+THREADS = "DPICL_THREADS"
+_OF_LIBRARIES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+_EVERY = 1.0
+"""Seconds that a reading of the load covers at least."""
+_SPARE, _FREED = 0.4, 0.2
+"""How much of a core others may use before a thread is given up, and before one is taken back. A process that wants a
+whole core gets half of one or more beside as many threads as cores."""
+
+
+def threads_said() -> int | None:
+    """The number of threads that the environment fixes; None where it leaves it open.
+
+    Raises:
+        UsageError: `DPICL_THREADS` is not a number of threads.
+    """
+    text = os.environ.get(THREADS)
+    if text and not (text.isascii() and text.isdigit() and int(text)):
+        raise UsageError(f"{THREADS} must be a whole number from 1 on: the number of threads.")
+    if text:
+        return int(text)
+    return torch.get_num_threads() if any(os.environ.get(name) for name in _OF_LIBRARIES) else None
+
+
+def fixed_threads() -> int:
+    """A number for work whose bits or times are compared: the environment's, or torch's."""
+    return threads_said() or torch.get_num_threads()
+
+
+class Threads:
+    """The number of threads with which this process computes, at most `most`; it changes in `choose` and `fix` alone.
+
+    Attributes:
+        number: None until it is chosen: torch's own number then counts.
+    """
+
+    def __init__(self, most: int, cores: int) -> None:
+        self.number: int | None = None
+        self._most, self._cores, self._fixed = most, cores, False
+        self._process, self._lock = psutil.Process(), Lock()
+        self._read = time.monotonic()
+        self._others()
+
+    def _others(self) -> float:
+        """Cores that other processes used since it was last asked."""
+        return float(self._cores * psutil.cpu_percent() - self._process.cpu_percent()) / 100
+
+    def fix(self, number: int) -> None:
+        """Set the number for good."""
+        self.number, self._fixed = number, True
+
+    def choose(self) -> None:
+        """Choose the number by what other processes used since the last choice; no change after `fix`."""
+        with self._lock:
+            now, before = time.monotonic(), self.number or self._most
+            if not self._fixed and (self.number is None or now - self._read > _EVERY):
+                self._read, free = now, self._cores - self._others()
+                self.number = max(1, min(max(before, int(free + _FREED)), int(free + _SPARE), self._most))
+
+
+@cache
+def threads_here() -> Threads:
+    """The one instance of this process.
+
+    Raises:
+        UsageError: the environment's number of threads is none.
+    """
+    found = Threads(min(torch.get_num_threads(), cores()), psutil.cpu_count() or 1)
+    if said := threads_said():
+        found.fix(said)
+    return found
+
+
+# One thread computes.
+#
+# OpenMP keeps a team of threads for every thread that has computed. Where teams have more threads than there are cores,
+# a team no longer waits awake from one operation to the next, and a pass takes half as long again
+# (research/docs/engine.md). A server's handlers each run in a thread of their own. Loading is computing, too: while
+# transformers reads a model it sets torch's default numbers for the whole process, and nothing else may make tensors.
+
+_Asked = SimpleQueue[tuple[Future[Any], Callable[[], Any]]]
+_one: list[_Asked] = []
+_here = local()
+
+
+def compute_in_one_thread() -> None:
+    """From here on one thread of this process computes, whichever asks; the others wait for it."""
+    if not _one:
+        keep_freed_memory()  # a thread that has asked for memory before stays with an arena of its own
+        _one.append(SimpleQueue())
+        # The process does not wait for it at its end, as it would for an executor's: a model may be on its way.
+        Thread(target=_compute, args=_one, name="computing", daemon=True).start()
+
+
+def _compute(asked: _Asked) -> None:
+    _here.computes = True
+    while True:
+        _answer(*asked.get())
+
+
+def _answer(asked: Future[Any], work: Callable[[], Any]) -> None:
+    try:
+        asked.set_result(work())
+    except BaseException as error:  # of any kind: whoever asked waits for it
+        asked.set_exception(error)
+
+
+def computing(work: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Decorate what computes: it uses the chosen number of threads, and runs in the thread that computes, where there
+    is one."""
+
+    def here(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        if (number := threads_here().number) is not None and number != torch.get_num_threads():
+            torch.set_num_threads(number)
+        return work(*args, **kwargs)
+
+    @wraps(work)
+    def wherever(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        if not _one or hasattr(_here, "computes"):
+            return here(*args, **kwargs)
+        asked: Future[_T] = Future()
+        _one[0].put((asked, partial(here, *args, **kwargs)))
+        return asked.result()
+
+    return wherever
