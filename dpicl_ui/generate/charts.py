@@ -42,9 +42,11 @@ def _under_way(view: RunView) -> list[Tree]:
 
 
 def drafting_in_words(view: RunView) -> str:
-    """Whose public drafts are being written; empty where none are."""
-    each = view.drafting
-    return f"Public drafts: {each.label}, label {each.number} of {each.of}" if each else ""
+    """Whose drafts are being written, and from what; empty where none are."""
+    if (each := view.drafting) is None:
+        return ""
+    what = "Public drafts" if each.public else "Drafts with released openings"
+    return f"{what}: {each.label}, label {each.number} of {each.of}"
 
 
 # The tokens, drawn by `assets/live.js`.

@@ -255,10 +255,15 @@ def written_publicly(
     gate = Gate(model, write_samples(model, asked, labels[0], 24, randomness), asked)
     written: dict[str, tuple[str, ...]] = {}
     for label in labels:
-        count = max(FEWEST_DRAFTS, DRAFTS_A_WINNER * wanted[label])
+        count = drafts_for(wanted[label])
         taken = [text for texts in written.values() for text in texts]
         written[label] = write_drafts(model, Drafts(asked, label, labels, count, tokens, {}), gate, randomness, taken)
     return interleaved({label: written[label][: wanted[label]] for label in labels}, labels)
+
+
+def drafts_for(shots: int) -> int:
+    """How many drafts a label has of which the best stand in a set of public text."""
+    return max(FEWEST_DRAFTS, DRAFTS_A_WINNER * shots)
 
 
 def interleaved(texts: Mapping[str, Sequence[str]], labels: Sequence[str]) -> tuple[Demonstration, ...]:

@@ -66,11 +66,16 @@ class StageStarted:
 
 @plain(frozen=True)
 class Drafting:
-    """The model is about to write public drafts of a label; no row is read."""
+    """The model is about to write drafts of a label; no row is read.
+
+    Attributes:
+        public: from public words alone; else with what rows have released.
+    """
 
     label: str
     number: int
     of: int
+    public: bool
 
 
 @plain(frozen=True)

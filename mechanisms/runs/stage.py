@@ -22,7 +22,7 @@ from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Randomness
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.records import Dataset, Demonstration
-from mechanisms.runs.drafts import Drafts, Nearness, interleaved, write_drafts, write_samples
+from mechanisms.runs.drafts import WRITTEN, Drafts, Nearness, drafts_for, interleaved, write_drafts, write_samples
 from mechanisms.runs.events import CuratorEvent, Drafting, Key, Release, SetsCompared
 from mechanisms.runs.judging import Judging
 from mechanisms.runs.text import Gate, cleaned
@@ -50,6 +50,13 @@ class Work:
 
     def __add__(self, other: Work) -> Work:
         return Work(self.read + other.read, self.written + other.written, self.embedded + other.embedded)
+
+
+def drafting_work(labels: int, count: int, tokens: int) -> Work:
+    """The work of writing so many drafts of each label, and of embedding those of use."""
+    written = WRITTEN * count * labels
+    # Sampling takes half as long as the model does.
+    return Work(read=8 * written, written=1.2 * written * tokens, embedded=1.5 * written)
 
 
 @dataclass(frozen=True)
@@ -181,7 +188,8 @@ class RunState:
         curator: whether clean values are told, too.
         held_out: whether the scoring rows took part in nothing else, in this run or another.
         openings: how texts of each label begin, each with its weight; empty where nothing was released or cleared.
-        public: the drafts of each label, before any vote, best first.
+        drafts: the drafts of each label, before any vote, best first; they begin with its openings.
+        public: drafts of each label from public words alone, best first: what the set is compared with.
         written: texts of each label that private rows have written, and that passed the gate.
         refused: what the gate refused.
         winners: texts of each label that private rows have voted for, best first.
@@ -196,6 +204,7 @@ class RunState:
     curator: bool
     held_out: bool
     openings: dict[str, dict[str, float]] = field(default_factory=dict)
+    drafts: dict[str, tuple[str, ...]] = field(default_factory=dict)
     public: dict[str, tuple[str, ...]] = field(default_factory=dict)
     written: dict[str, tuple[str, ...]] = field(default_factory=dict)
     refused: list[Refusal] = field(default_factory=list)
@@ -231,28 +240,42 @@ class RunState:
 
     def first_drafts(self, labels: Sequence[str] | None = None) -> Iterator[Drafting]:
         """Write the first drafts of some labels, or of all, unless they exist; a UsageError where none are usable."""
-        every, spec = self.plan.labels, self.plan.spec
-        assert spec.drafts is not None
-        for label in labels or every:
-            if label not in self.public:
-                yield Drafting(label, every.index(label) + 1, len(every))
-                taken = [text for other, texts in self.public.items() if other != label for text in texts]
-                wanted = Drafts(spec.asked, label, every, spec.drafts, spec.draft_tokens, self.openings.get(label, {}))
-                self.public[label] = write_drafts(self.model, wanted, self.gate, self.randomness, taken, self.nearness)
+        assert self.plan.spec.drafts is not None
+        for label in self.plan.labels if labels is None else labels:
+            yield from self._draft(self.drafts, label, self.plan.spec.drafts, self.openings.get(label, {}))
+
+    def _public_drafts(self) -> Iterator[Drafting]:
+        """Write drafts of all labels from public words alone; a label's first drafts are such without openings."""
+        for label in self.plan.labels:
+            if label in self.drafts and not self.openings.get(label):
+                self.public.setdefault(label, self.drafts[label])
+            yield from self._draft(self.public, label, drafts_for(self.plan.spec.shots), {})
+
+    def _draft(
+        self, drafts: dict[str, tuple[str, ...]], label: str, count: int, openings: Mapping[str, float]
+    ) -> Iterator[Drafting]:
+        """Add so many drafts of a label to those of the others, unless they exist."""
+        labels, spec = self.plan.labels, self.plan.spec
+        if label not in drafts:
+            yield Drafting(label, labels.index(label) + 1, len(labels), public=not openings)
+            taken = [text for other, texts in drafts.items() if other != label for text in texts]
+            wanted = Drafts(spec.asked, label, labels, count, spec.draft_tokens, openings)
+            drafts[label] = write_drafts(self.model, wanted, self.gate, self.randomness, taken, self.nearness)
 
     def chosen(self, label: str) -> tuple[str, ...]:
         """The texts of a label's demonstrations as it stands: winners of the vote, else what was written, then drafts.
 
         A set has what was asked for: where the gate refused what rows had written, the likeliest drafts stand in.
         """
-        standing = self.winners.get(label) or (*self.written.get(label, ()), *self.public.get(label, ()))
+        standing = self.winners.get(label) or (*self.written.get(label, ()), *self.drafts.get(label, ()))
         return tuple(dict.fromkeys(standing))[: self.plan.spec.shots]
 
     def compare(self) -> Iterator[CuratorEvent]:
         """Tell the sets that rows read under, unless they were told; the caller applies the event."""
         if self.compared is None:
-            yield from self.first_drafts()
             labels, shots = self.plan.labels, self.plan.spec.shots
+            yield from self.first_drafts([label for label in labels if len(self.chosen(label)) < shots])
+            yield from self._public_drafts()
             public = interleaved({label: self.public[label][:shots] for label in labels}, labels)
             yield SetsCompared(public, self._standing())
 

@@ -21,7 +21,7 @@ from mechanisms.records import Record
 from mechanisms.runs import run as whole_run
 from mechanisms.runs import stage as run_stage
 from mechanisms.runs.drafts import allotted
-from mechanisms.runs.events import DemoStarted
+from mechanisms.runs.events import DemoStarted, Drafting, SetsCompared
 from mechanisms.runs.judging import preferences, step
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.run import divide
@@ -188,6 +188,39 @@ def test_drafts_of_every_label_begin_with_openings_that_were_released(recipe, mo
         ends = {opening for opening in WEIGHTS for text in begun_with if text.startswith(opening)}
         assert all(text.startswith(tuple(WEIGHTS)) for text in begun_with if text), label  # blank: how the model writes
         assert set(ends) == {*WEIGHTS}, label
+
+
+@pytest.mark.parametrize("split", list(Split))
+@pytest.mark.parametrize("recipe", ["tokens", "vote", "both"])
+def test_what_the_set_is_compared_with_is_written_without_what_rows_released(recipe, split, monkeypatch):
+    monkeypatch.setattr(AskForOpenings, "used", lambda *arguments: dict.fromkeys(LABELS, WEIGHTS))
+    plain, begun_with = run_stage.write_drafts, dict[str, set[str]]()
+
+    def noted(model, wanted, *rest):
+        texts = plain(model, wanted, *rest)
+        for text in texts:
+            begun_with.setdefault(text, set()).update(wanted.openings or [""])
+        return texts
+
+    monkeypatch.setattr(run_stage, "write_drafts", noted)
+    records = data(rows(60))
+    told = list(begun(records, planned(records, spec(recipe, split))))
+    [compared] = (event for event in told if isinstance(event, SetsCompared))
+    assert {each.label for each in compared.public} == {*LABELS}
+    assert all(begun_with[each.text] == {""} for each in compared.public)
+    drafting = [event.public for event in told if isinstance(event, Drafting)]
+    assert drafting == [False] * (len(drafting) - 2) + [True] * 2
+    ballots = [each for event in told if isinstance(event, VotesReleased) for each in event.ballots.values()]
+    assert all(begun_with[text] == {*WEIGHTS} for each in ballots for text in each.drafts[each.written :])
+
+
+def test_where_no_openings_were_released_the_ballots_drafts_are_public(monkeypatch):
+    monkeypatch.setattr(AskForOpenings, "used", lambda *arguments: {key: {} for key in LABELS})
+    records = data(rows(60))
+    told = list(begun(records, planned(records, spec("vote"))))
+    [compared], [votes] = ([event for event in told if isinstance(event, of)] for of in (SetsCompared, VotesReleased))
+    assert {each.text for each in compared.public} <= {text for each in votes.ballots.values() for text in each.drafts}
+    assert all(event.public for event in told if isinstance(event, Drafting))
 
 
 BALLOTS = {

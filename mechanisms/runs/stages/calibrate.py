@@ -18,10 +18,11 @@ from mechanisms.demos.demo_set import DEMONSTRATIONS
 from mechanisms.errors import UsageError
 from mechanisms.noise import Floats
 from mechanisms.privacy_events import PrivacyEvent
+from mechanisms.runs.drafts import drafts_for
 from mechanisms.runs.events import LINE, CuratorEvent, Numbers, Release
 from mechanisms.runs.judging import preferences, step
-from mechanisms.runs.spec import CLEARANCE
-from mechanisms.runs.stage import PlannedStage, RunState, Work
+from mechanisms.runs.spec import CALIBRATE, CLEARANCE, OPENINGS, SCORE
+from mechanisms.runs.stage import PlannedStage, RunState, Work, drafting_work
 from mechanisms.tallies import LabelBias
 
 REFINEMENTS = 2
@@ -131,7 +132,11 @@ def reading_work(stage: PlannedStage, zero_shot: float, public: float, own: floa
     shown = plan.spec.shots * labels * (0.7 * plan.spec.draft_tokens + 8)
     behind = 1 + shown / 2400
     sets = 2 * shown * (1 + shown / 1500)
-    return Work(read=rows * query * (zero_shot + behind * (public + own)) + sets)
+    reading = Work(read=rows * query * (zero_shot + behind * (public + own)) + sets)
+    if stage.name != next(name for name in plan.stages if name in (CALIBRATE, SCORE)) or OPENINGS not in plan.stages:
+        return reading
+    # The first of these stages writes the public set; without openings the ballot's drafts are public.
+    return reading + drafting_work(len(plan.labels), drafts_for(plan.spec.shots), plan.spec.draft_tokens)
 
 
 STAGE = Calibrate

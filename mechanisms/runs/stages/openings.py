@@ -164,7 +164,7 @@ class AskForOpenings(PlannedStage):
         state.openings = {label: dict(used) for label, used in event.used.items()}
         for label, used in event.used.items():
             if used:  # drafts that were tried before anybody paid begin by themselves: they are written anew
-                state.public.pop(label, None)
+                state.drafts.pop(label, None)
 
 
 def likely_openings(model: LanguageModel, prompt: WritingPrompt) -> Iterator[str]:

@@ -24,7 +24,7 @@ from mechanisms.records import Record
 from mechanisms.runs.events import LINE, Count, CuratorEvent, Name, Number, Release, StageProgress, Texts
 from mechanisms.runs.plan import EventLists
 from mechanisms.runs.spec import CLEARANCE, EXCESS
-from mechanisms.runs.stage import PlannedStage, RunState, Work, check_noise
+from mechanisms.runs.stage import PlannedStage, RunState, Work, check_noise, drafting_work
 from mechanisms.runs.text import normalised_text
 from mechanisms.tallies import Votes, mean_contribution
 
@@ -99,9 +99,8 @@ class Vote(PlannedStage):
     def work(self) -> Work:
         plan = self.plan
         assert plan.spec.drafts is not None
-        drafts = 2 * plan.spec.drafts * len(plan.labels)
-        written = 1.2 * drafts * plan.spec.draft_tokens  # sampling takes half as long as the model does
-        return Work(read=8 * drafts, written=written, embedded=plan.rows(self.name) + 1.5 * drafts)
+        drafting = drafting_work(len(plan.labels), plan.spec.drafts, plan.spec.draft_tokens)
+        return drafting + Work(embedded=plan.rows(self.name))
 
     def warnings(self) -> Iterator[str]:
         who = "users" if self.plan.by_user else "rows"
@@ -132,7 +131,7 @@ class Vote(PlannedStage):
         plan = self.plan
         yield from state.first_drafts()
         ballots = {
-            label: tuple(dict.fromkeys([*state.written.get(label, ()), *state.public[label]])) for label in plan.labels
+            label: tuple(dict.fromkeys([*state.written.get(label, ()), *state.drafts[label]])) for label in plan.labels
         }
         assert state.embedder is not None
         polls = VoteCollector(state.embedder, ballots)
@@ -154,7 +153,7 @@ class Vote(PlannedStage):
     def take(self, state: RunState, event: VotesReleased) -> None:
         for label, ballot in event.ballots.items():
             state.winners[label] = tuple(ballot.drafts[i] for i in ballot.winners)
-            state.public.setdefault(label, ballot.drafts[ballot.written :] or ballot.drafts)
+            state.drafts.setdefault(label, ballot.drafts[ballot.written :] or ballot.drafts)
 
 
 Ballots = Mapping[str, Sequence[str]]
