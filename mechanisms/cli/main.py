@@ -105,13 +105,23 @@ class ConfigurableParser(argparse.ArgumentParser):
         add, self._add = self._add, None
         if add is not None:
             add(self)
-        if args is not None and _FLAG in self._option_string_actions:
+        if args is not None:
             args = list(args)
             try:
-                args = [*_from_file(args, self._option_string_actions), *args]
+                _refuse_repeated(args, self._option_string_actions)
+                if _FLAG in self._option_string_actions:
+                    args = [*_from_file(args, self._option_string_actions), *args]
             except UsageError as error:
                 self.error(str(error))
         return super().parse_known_args(args, namespace)
+
+
+def _refuse_repeated(args: Sequence[str], flags: Mapping[str, argparse.Action]) -> None:
+    """Refuse an option of pairs that stands twice: argparse would keep the last pairs without a word."""
+    pairs = {flag for flag, action in flags.items() if "=" in str(action.metavar)}
+    said = [each.partition("=")[0] for each in args]
+    for flag in sorted(each for each in pairs if said.count(each) > 1):
+        raise UsageError(f"{flag} stands twice: give all pairs at once, as in {flag} A=...,B=...")
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:

@@ -149,6 +149,7 @@ class Engine:
             sizes=_SIZES,
             epsilon=4.0,
             kind="news article",
+            exemplars=0,  # rows of a public length: what a prompt holds is another matter
             recipe=Recipe.TOKENS,
             mechanism=mechanism,
             tokens=TOKENS,
@@ -157,7 +158,7 @@ class Engine:
             **self._setting,
         )
         plan = Plan(spec=completed(spec, _SIZES), labels=(_LABEL,), sizes=_SIZES)
-        if plan.scheme is Scheme.PER_TOKEN:
+        if plan.spec.scheme is Scheme.PER_TOKEN:
             return plan
         prompt = self.prompt(plan)
         spare = PROMPT - len(self.model.started(prompt.prefix)) - prompt.length

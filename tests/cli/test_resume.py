@@ -89,7 +89,7 @@ def test_what_does_not_fit_is_refused_in_one_line(capsys, monkeypatch, tmp_path,
     cut_off(capsys, monkeypatch, f"{line} --journal {journal}", FIRST)
     check_refusal(capsys, f"{line} --journal {journal}", 2, "there already")
     check_refusal(capsys, f"{line} --journal {journal} --resume {journal}", 2, "not allowed with")
-    for changed in ("--tokens 4", "--epsilon 1", "--candidates 9", "--recipe vote", "--sizes Cards=800,Fraud=1500"):
+    for changed in ("--tokens 4", "--epsilon 1", "--candidates 9", "--recipe vote", "--label-words Cards=cards"):
         check_refusal(capsys, f"{line} {changed} --resume {journal}", 2, "give the same options")
     check_refusal(capsys, f"{line} --name other --resume {journal}", 2, "other data")
 
