@@ -10,7 +10,16 @@ from dataclasses import dataclass, field, replace
 from dpicl_ui.frame.tree import Tree, el, notice
 from dpicl_ui.generate.charts import reading
 from dpicl_ui.privacy.cards import duration, exactly
-from mechanisms.demos.demo_set import DEMONSTRATIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, ArmScore, DemoSet, Score
+from mechanisms.demos.demo_set import (
+    DEMONSTRATIONS,
+    PROTOTYPES,
+    PUBLIC_ONLY,
+    TOO_FEW,
+    ZERO_SHOT,
+    ArmScore,
+    DemoSet,
+    Score,
+)
 from mechanisms.evaluation.evaluate import verdict_of_score
 from mechanisms.exports.certificate_page import balanced_in_words
 from mechanisms.records import Demonstration
@@ -112,7 +121,6 @@ _NAMES = {
     DEMONSTRATIONS: "This set",
     PROTOTYPES: "Class prototypes",
 }
-_TOO_FEW = "too few rows"
 _HELD_OUT = "These rows took part in nothing that was written."
 _ALIKE = (
     "Each of these is read with a correction measured on rows. The set's alone was refined, so the others may do "
@@ -219,7 +227,7 @@ def _range(name: str, arm: ArmScore, kind: str = "") -> Tree:
             role="img",
             aria_label=f"{words} of 100",
         ),
-        el("span.range-number", _TOO_FEW if arm.wide else words),
+        el("span.range-number", f"{words}, {TOO_FEW}" if arm.wide else words),
     )
 
 

@@ -27,7 +27,7 @@ from mechanisms.cli.options import (
     told_of_owners,
     told_of_rows,
 )
-from mechanisms.demos.demo_set import DEMONSTRATIONS, PUBLIC_ONLY, DemoSet
+from mechanisms.demos.demo_set import DEMONSTRATIONS, PUBLIC_ONLY, TOO_FEW, DemoSet
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import Scorecard
 from mechanisms.evaluation.reader import RemoteReader, check_labels, readers_in_words, same_reader
@@ -231,7 +231,7 @@ def _score(options: argparse.Namespace) -> None:
     )
     for name, arm in found.score.arms.items():
         if arm.wide:
-            progress(f"{name}: too few rows to say much; raise --share or --epsilon")
+            progress(f"{name}: {TOO_FEW} to say much; raise --share or --epsilon")
     show(options, _of_score(found, options.share, scored, dataset))
 
 

@@ -21,6 +21,7 @@ from mechanisms.files import bundled
 from mechanisms.noise import Floats
 from mechanisms.privacy_events import Composed, PrivacyEvent, event_from_json, from_json
 from mechanisms.records import Demonstration, PromptTemplate
+from mechanisms.rounding import percent_down
 from mechanisms.tallies import Estimate, Weighing, masses
 from mechanisms.tallies import Score as ScoreTally
 
@@ -79,6 +80,10 @@ class StageRecord:
         return cls(document["name"], document["role"], event_from_json(document["event"]))
 
 
+TOO_FEW = "too few rows"
+"""In place of an accuracy whose interval is too wide."""
+
+
 @dataclass(frozen=True)
 class ArmScore:
     """Private accuracy of an arm in [0, 1], with an interval that covers sampling and noise."""
@@ -90,6 +95,11 @@ class ArmScore:
     def wide(self) -> bool:
         """Whether the interval is too wide to be useful."""
         return Estimate(self.accuracy, *self.interval).wide
+
+    @property
+    def stated(self) -> str:
+        """The accuracy as every page, file and command states it: none where its interval is too wide."""
+        return TOO_FEW if self.wide else percent_down(self.accuracy, 1)
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ def _worth(made: DemoSet) -> Iterator[Fact]:
     for name, each in score.arms.items():
         interval = f"{percent_down(each.interval[0], 1)} to {percent_up(each.interval[1], 1)}"
         remark = f"{score.percent} interval {interval}, of sampling and noise; its rows {rows}"
-        yield Fact(name.capitalize(), percent_down(each.accuracy, 1), remark)
+        yield Fact(name.capitalize(), each.stated, remark)
     if majority:
         yield Fact("Naming the largest label every time", percent_up(majority[1], 1), "by the public label sizes")
     alike = "labels" if score.weighing is Weighing.LABELS else f"{person(made.certificate.unit)}s"

@@ -41,7 +41,7 @@ class ScoreReleased(Release):
         told = []
         for arm, found in self.score.arms.items():
             low, high = percent_down(found.interval[0], 1), percent_up(found.interval[1], 1)
-            told.append(f"{arm}: accuracy {percent_down(found.accuracy, 1)}, between {low} and {high}")
+            told.append(f"{arm}: accuracy {found.stated}, between {low} and {high}")
         return tuple(told)
 
 

@@ -28,6 +28,7 @@ from dpicl_ui.generate.charts import (
 from dpicl_ui.generate.replay import looked_back, replay_screen, replayed, screens
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.demos.demo_set import ArmScore
+from mechanisms.exports.certificate_page import label_of_facts
 from mechanisms.noise import SecureRandomness
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.events import (
@@ -247,7 +248,7 @@ def test_the_score_compares_the_set_with_the_two_others_and_the_largest_label():
     assert "71 to 78 of 100 of your own rows; zero-shot, 60 to 68; the largest label, named every time, 50." in words
     rows = [text_of(row).split("  ")[0] for row in classes(shown, "range-row")]
     assert [name.split()[0] for name in rows[:4]] == ["Zero-shot", "Public", "This", "The"]
-    assert text_of(classes(shown, "few-rows")) == "Public only  too few rows"
+    assert text_of(classes(shown, "few-rows")) == "Public only  30 to 71, too few rows"
     assert "with a correction measured on rows" in words
     assert "took part in nothing" in words
     bare = replace(scored().demo_set, stages=(), score=SCORED)
@@ -274,9 +275,23 @@ def test_a_score_stands_beside_naming_the_largest_label_every_time(largest, bett
 
 def test_a_wide_interval_is_no_claim():
     assert [ArmScore(0.5, (0.4, high)).wide for high in (0.59, 0.61)] == [False, True]
-    words = text_of(score_of_run(scored(arms={**SCORED.arms, "demonstrations": ArmScore(0.8, (0.6, 0.9))})))
+    view = scored(arms={**SCORED.arms, "demonstrations": ArmScore(0.8, (0.6, 0.9))})
+    words = text_of(score_of_run(view))
     assert "Too few rows took part" in words
-    assert "60 to 90" not in words
+    assert "60 to 90, too few rows" in words
+    assert "80" not in words
+    lines = view.told[SCORE].lines()
+    assert [line for line in lines if "demonstrations" in line] == [
+        "demonstrations: accuracy too few rows, between 60.0% and 90.0%"
+    ]
+    on_rows = next(
+        each
+        for each in label_of_facts(replace(view.demo_set, score=view.told[SCORE].score))
+        if "rows" in each.title and "own" in each.title
+    )
+    [own] = (each for each in on_rows.facts if each.name == "Demonstrations")
+    assert own.value == "too few rows"
+    assert "60.0% to 90.0%" in own.remark
 
 
 def test_rows_that_took_part_in_the_writing_are_not_called_untouched():
