@@ -286,7 +286,7 @@ def _places(rows: Columns, by_user: bool) -> Floats:
 def check_fit(dataset: Dataset, plan: Plan) -> None:
     """Refuse a data set for which the run was not planned: a UsageError for other labels, another unit or another file,
     a DataError where a label has more units than declared."""
-    if dataset.labels != plan.labels or dataset.unit != plan.unit:
+    if dataset.labels != plan.labels or (plan.reads_rows and dataset.unit != plan.unit):
         raise UsageError("The data set and the plan must agree on the labels and on the privacy unit.")
     if not plan.reads_rows:
         return

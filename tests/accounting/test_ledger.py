@@ -299,6 +299,24 @@ def test_a_run_that_was_stopped_goes_on_at_its_own_unit():
     assert ledger.resume(ROWS, *PLANNED, planned(key)).released == frozenset()
 
 
+def test_a_run_that_was_stopped_goes_on_only_where_the_cap_still_allows_the_rest():
+    """What it charged stays; what it left over may have been spent by another run since."""
+    ledger, plan = PrivacyLedger(), ResumablePlan(new_key(), "document", "fixed")
+    data, event = Fingerprint("clinic", "record", "d1"), run_event(shots=4)
+    whole = claim(event, DELTA)
+    ledger.set_cap("clinic", "record", Cap(1.1 * whole.epsilon, 1e-3))
+    run = ledger.begin(data, "gaussian", event, whole, plan)
+    run.charge("a", (Gaussian(4.0),))
+    run.finish()
+    again = ledger.resume(data, "gaussian", event, whole, plan)
+    again.finish()
+    other = begin(ledger, event=run_event(shots=3))
+    other.charge("a", (Repeat(3, Gaussian(4.0)),))
+    other.finish()
+    with pytest.raises(BudgetRefused):
+        ledger.resume(data, "gaussian", event, whole, plan)
+
+
 def test_what_is_told_is_kept_for_who_goes_on_and_forgotten_with_the_run(data_folder):
     ledger, keys = PrivacyLedger(), (new_key(), new_key())
     for key in keys:

@@ -78,11 +78,12 @@ class Noise:
 
 @dataclass(frozen=True)
 class Shape(Same):
-    """Rows, length and room of a batch that the model was given."""
+    """Rows, length and room of a batch that the model was given, and the public prefix that its rows share."""
 
     rows: int
     length: int
     room: int
+    prefix: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

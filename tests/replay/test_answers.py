@@ -56,7 +56,7 @@ class Model(ToyModel):
         self.tape = tape
 
     def open(self, prefix, rows, length, room):
-        self.tape.add(Shape(len(rows), length, room))
+        self.tape.add(Shape(len(rows), length, room, tuple(prefix)))
         return Swayed(rows)
 
 

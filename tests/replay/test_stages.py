@@ -16,6 +16,7 @@ from mechanisms.records import Dataset, Record
 from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.run import divide
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, WRITE, Recipe, RunSpec, Split
+from mechanisms.runs.text import Gate
 from mechanisms.sampling import Scheme
 from mechanisms.tallies import Weighing
 from tests.replay.contract import EXTREMES, Cost, hold, replay, replayed
@@ -140,7 +141,9 @@ def test_a_unit_of_each_stage_costs_what_its_list_was_charged(recipe, scheme, sp
 @pytest.mark.parametrize("split", Split)
 @pytest.mark.parametrize("left_out", [("openings",), ("score",), ("calibrate",), ("openings", "calibrate", "score")])
 def test_a_run_without_some_stages_costs_what_it_charges(left_out, split):
-    asked = spec("vote", split, left_out)
+    """Behind exemplars, which other replays do without."""
+    asked = spec("vote", split, left_out, kind="message")
+    assert asked.asked.shown()
     hold_for_all(asked, False, [None], near={*(asked.shares or {})})
 
 
@@ -148,6 +151,25 @@ def test_a_run_without_some_stages_costs_what_it_charges(left_out, split):
 def test_noise_that_is_far_out_lets_nothing_else_through(source):
     """All openings clear such noise, or none does; every draft wins, or the last."""
     hold_for_all(spec("vote", "epsilon"), False, [source])
+
+
+@pytest.mark.parametrize("recipe", ["vote", "both"])
+def test_what_is_a_text_does_not_follow_from_private_rows(recipe):
+    """Were the pieces of their words among the usual ones, the unit would decide that no draft is a text.
+
+    The model's samples have five pieces a word. Of eight rows, two and the samples, the middle is a sample's; of one
+    more row with short words it is a row's.
+    """
+    short, long = f"a {OTHER}", f"{'a' * 12} {OTHER}"
+    others = [Record(f"{short} {i}", LABELS[i % 2]) for i in range(8)] + [Record(long, label) for label in LABELS]
+    one = Dataset("d", LABELS, (*others, Record(f"a {UNIT}", "blue")))
+    other = replace(one, records=one.records[:-1])
+    samples, model = ["bake moli."] * 6, Swayed()
+    leaky = [Gate(model, [*samples, *(each.text for each in data.records)]) for data in (one, other)]
+    assert [gate.reason("bake moli.") is None for gate in leaky] == [False, True], "such a gate would tell"
+    asked = spec(recipe, "epsilon", (CALIBRATE, SCORE))
+    ran = whole_run(planned(one, asked), lambda tape: Swayed(), Embedding())
+    hold([replay(ran, one, other, joins=frozenset(range(len(one.records)))).cost()])
 
 
 MANY = 100

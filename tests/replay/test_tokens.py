@@ -53,10 +53,10 @@ CASES = [
 ]
 
 
-def pair_of(unit: str, labels=LABELS):
+def pair_of(unit: str, labels=LABELS, others: int = OTHERS):
     who = "me" if unit == "users" else None
     mine = [Record(f"{UNIT} {i}", label, who) for label in labels for i in range(2)] if who else []
-    return neighbours(labels, mine or [Record(UNIT, labels[0])], OTHERS, unit == "users")
+    return neighbours(labels, mine or [Record(UNIT, labels[0])], others, unit == "users")
 
 
 def cost(name: str, scheme: Scheme, unit: str, seed: int = 1, **changes):
@@ -81,6 +81,19 @@ def test_amplified_tokens_cost_no_more(scheme, unit):
     found = cost("gaussian", scheme, unit, transform="pta", measured=True)
     assert found.allowed
     assert found.noise > 0.95
+
+
+@pytest.mark.parametrize("unit", ["rows", "users"])
+@pytest.mark.parametrize("others", [0, 1, 2, 3, 5])
+def test_what_a_prompt_shows_does_not_follow_from_how_few_units_there_are(others, unit):
+    """Exemplars and all else that rows share is the same with a unit and without it, also where it is the only one."""
+    one, other = pair_of(unit, others=others)
+    plan = planned(one, "gaussian", Scheme.PER_DEMONSTRATION, unit, kind="message", subsets=4)
+    found = replayed(
+        whole_run(plan, Leaning), one, other, joins=frozenset({others}), payer="a" if unit == "rows" else "all"
+    )
+    assert found.allowed
+    assert plan.spec.asked.shown()
 
 
 @pytest.mark.parametrize("name", ["gaussian", "adadpsyn"])

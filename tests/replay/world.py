@@ -114,7 +114,7 @@ class Leaning(ToyModel):
 
     def open(self, prefix, rows, length, room):
         super().open(prefix, rows, length, room)
-        self.tape.add(Shape(len(rows), length, room))
+        self.tape.add(Shape(len(rows), length, room, tuple(prefix)))
         return LeaningSession([[*prefix, *row] for row in rows], 1.0)
 
 

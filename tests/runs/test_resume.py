@@ -33,13 +33,14 @@ from mechanisms.runs.events import (
     TokenReleased,
 )
 from mechanisms.runs.plan import plan_for
-from mechanisms.runs.run import run
+from mechanisms.runs.run import divide, run
 from mechanisms.runs.run_file import RunJournal, from_lines, line_of
+from mechanisms.runs.spec import CALIBRATE, SCORE
 from mechanisms.runs.stages.vote import VotesReleased
 from mechanisms.runs.stages.write import Writer
 from mechanisms.runs.text import Gate
 from mechanisms.runs.verification import verify
-from tests.runs.running import CAP, KINDS, Embedding, Reading, asked_for, data, ledger, rows, spec
+from tests.runs.running import CAP, KINDS, Embedding, Log, Reading, asked_for, data, ledger, rows, secrets, spec
 
 FILE = "run.dpicl.jsonl"
 
@@ -319,6 +320,18 @@ def test_what_was_left_over_when_a_run_was_stopped_may_be_spent_since(tmp_path, 
             pass
     with closing(journal_at(tmp_path / FILE)) as journal, pytest.raises(BudgetRefused):
         list(begun("alone", journal))
+
+
+def test_a_resumed_run_reads_the_rows_of_the_roles_that_it_began_with(tmp_path):
+    """The key of the roles is the installation's: a run that goes on divides the rows as before."""
+    private, plan = asked_for("vote")
+    parts = divide(private, plan)
+    cut_off("vote", tmp_path / FILE, lambda event: isinstance(event, StageStarted) and event.stage == CALIBRATE)
+    log = Log()
+    with closing(journal_at(tmp_path / FILE)) as journal:
+        list(run(plan, private, Reading(log), PrivacyLedger(), journal=journal, embedder=Embedding(log)))
+    read = set().union(*(found for kind, found in log if kind == "read"))
+    assert read == secrets(each.text for stage in (CALIBRATE, SCORE) for each in parts[stage].records)
 
 
 def test_only_what_is_private_and_charged_has_a_journal(tmp_path):
