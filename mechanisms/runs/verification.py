@@ -31,6 +31,7 @@ from mechanisms.runs.spec import CALIBRATE, SCORE, WRITE
 # the last bits of logarithms and powers (noise). Relative tolerances for that, and no other slack.
 _SAME_EPSILON = _SAME_FAILURE = 1e-6
 _SAME_NOISE = 1e-12
+_SAME_GAIN = 1e-9
 _MOST_PROBLEMS = 20
 
 
@@ -246,7 +247,24 @@ def _of_score(score: Score, plan: Plan) -> Iterator[str]:
     known = (ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS, PROTOTYPES)
     if not set(score.arms) <= set(known):
         yield f"score/arms: there are no others than {', '.join(known)}."
-    for arm in score.arms.values():
+    for arm in (*score.arms.values(), *score.gains.values()):
         low, high = arm.interval
         if not low <= arm.accuracy <= high:
-            yield "score/arms: an accuracy must lie inside its interval."
+            yield "score/arms: an accuracy and a gain must lie inside their intervals."
+    yield from _of_gains(score)
+
+
+def _of_gains(score: Score) -> Iterator[str]:
+    """All figures follow from one table: a gain is the difference of two accuracies, unless one of them is cut off."""
+    own = score.arms.get(score.exported(without=DEMONSTRATIONS not in score.arms))
+    for name, gain in score.gains.items():
+        other = score.arms.get(name)
+        if own is None or other is None or own is other:
+            yield f"score/gains/{_shown(name)}: a gain is over another arm of the score."
+        elif not any(each.accuracy in each.interval for each in (own, other, gain)):
+            difference = own.accuracy - other.accuracy
+            if not math.isclose(gain.accuracy, difference, abs_tol=_SAME_GAIN):
+                yield (
+                    f"score/gains/{_shown(name)}: {gain.accuracy:.6g} is stated, {difference:.6g} is the difference of "
+                    "the accuracies."
+                )

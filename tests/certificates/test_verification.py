@@ -10,21 +10,24 @@ from functools import cache
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.accounting import Claim, PrivacyLedger
 from mechanisms.data.sizes import CLEAN_VALUES, WHETHER_MET, WHETHER_SHOWN
-from mechanisms.demos.demo_set import DemoSet, loads
+from mechanisms.demos.demo_set import DemoSet, Score, loads
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.noise import SecureRandomness, SeededRandomness
 from mechanisms.runs.plan import DECLARED_USERS, Plan
 from mechanisms.runs.run import run
 from mechanisms.runs.spec import CALIBRATE, SCORE, Recipe, Split
-from mechanisms.runs.verification import Verification, verify
+from mechanisms.runs.verification import Verification, _of_gains, verify
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class, mechanism_names
+from mechanisms.tallies import Score as ScoreTally
+from mechanisms.tallies import Weighing
 from tests.certificates.recipes import FOUND, certified, demonstrations, document_of, planned, shares_of
 from tests.certificates.recipes import text_of as recipe_of
 from tests.runs import running
@@ -465,6 +468,34 @@ FINDINGS: list[tuple[Any, tuple[Any, ...], Callable[[Any], Any], str]] = [
 def test_an_edit_of_what_was_found_is_found_and_its_field_named(case, path, change, field):
     [problem] = found(edited(recipe_of(*case), path, change))
     assert field in problem
+
+
+ARMS = ("zero-shot", "public-only", "demonstrations")
+
+
+@given(st.lists(st.integers(-6, 60), min_size=8, max_size=8), st.sampled_from(ARMS[:2]), st.floats(0.001, 0.2))
+def test_gains_that_do_not_follow_from_the_accuracies_are_found(cells, arm, more):
+    """Whatever the released table, noise that leaves nothing of it included, its own figures agree."""
+    score = Score.of_table(
+        ScoreTally(1.0, False, False), np.array(cells, dtype=float), ARMS, False, False, Weighing.ROWS
+    )
+    assert list(_of_gains(score)) == []
+    gain = score.gains[arm]
+    edited = replace(score, gains={**score.gains, arm: replace(gain, accuracy=gain.accuracy + more)})
+    cut_off = [each for each in (score.arms["demonstrations"], score.arms[arm], gain) if each.accuracy in each.interval]
+    assert bool(cut_off) or [problem.split(":")[0] for problem in _of_gains(edited)] == [f"score/gains/{arm}"]
+
+
+def test_a_gain_is_over_another_arm_of_the_score():
+    document = document_of(*ROLES)
+    document["score"]["arms"] = {
+        "zero-shot": {"accuracy": 0.5, "interval": [0.4, 0.6]},
+        "demonstrations": {"accuracy": 0.7, "interval": [0.6, 0.8]},
+    }
+    told = ("zero-shot", 0.2, 0), ("zero-shot", 0.3, 1), ("public-only", 0.2, 1), ("demonstrations", 0.0, 1)
+    for name, value, problems in told:
+        document["score"]["gains"] = {name: {"value": value, "interval": [-0.1, 0.4]}}
+        assert len(found(document)) == problems, name
 
 
 def test_rows_apart_from_all_others_may_be_called_untouched():
