@@ -55,7 +55,7 @@ class Asked:
 
     @property
     def addressed(self) -> bool:
-        """Whether a writer addresses a reader: a chat model then plays the reader, and writes what it is sent."""
+        """Whether a writer addresses a reader: the sentence then says that the model is the reader."""
         return bool(self.writer and self.reader) and not self.sentence
 
     def of_another(self, text: str) -> bool:
@@ -84,18 +84,18 @@ class Asked:
     def named(self, label: str) -> str:
         return self.words.get(label) or in_words(label)
 
-    def of(self, label: str, sent: bool = False) -> str:
-        """The sentence that asks for one text of a label, which is then `sent` to the model, or written by it."""
+    def of(self, label: str) -> str:
+        """The sentence that asks for one text of a label."""
         if self.sentence:
             return self.sentence.replace(LABEL, self.named(label))
         wanted = f"one {self.kind} {self.relation} {self.named(label)}"
-        if sent:
+        if self.addressed:
             who = f"{self.writer[:1].upper()}{self.writer[1:]}"
             return f"You are {self.reader}. {who} writes you {wanted}, {LENGTH}."
         persona = f"You are {self.writer}. " if self.writer else ""
         return f"{persona}Write {wanted}{f' to {self.reader}' if self.reader else ''}, {LENGTH}."
 
-    def shown(self, sent: bool = False) -> tuple[tuple[str, str], ...]:
+    def shown(self) -> tuple[tuple[str, str], ...]:
         """What the model sees before the sentence: exemplars of the kind of text, each behind the sentence for it.
 
         None where the words name no kind that is known, or the sentence is the owner's own. A small model learns from
@@ -107,7 +107,7 @@ class Asked:
         for each in fitting[: self.exemplars]:
             writer, reader = self.writer and (each.writer or self.writer), self.reader and each.reader
             asked = replace(self, writer=writer, reader=reader, relation="about", words={})
-            found.append((asked.of(each.about, sent), each.text))
+            found.append((asked.of(each.about), each.text))
         return tuple(found)
 
     def to_json(self) -> dict[str, object]:

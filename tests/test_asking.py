@@ -19,7 +19,7 @@ WORDS = st.text(st.characters(exclude_categories=["C"]), min_size=1, max_size=20
         (Asked("review", relation="that is"), "Write one review that is card arrival, in one or two sentences."),
         (
             Asked("message", "a patient", "a clinic"),
-            "You are a patient. Write one message about card arrival to a clinic, in one or two sentences.",
+            "You are a clinic. A patient writes you one message about card arrival, in one or two sentences.",
         ),
         (
             Asked("message", "a patient"),
@@ -34,10 +34,10 @@ def test_the_sentence_is_made_of_the_words_that_were_said(asked, sentence):
     assert asked.of("card_arrival") == sentence
 
 
-def test_where_a_writer_addresses_a_reader_the_model_may_be_the_reader():
+def test_where_a_writer_addresses_a_reader_the_model_is_the_reader():
     asked = Asked("message", "a patient", "a clinic")
     assert asked.addressed
-    assert asked.of("pain", sent=True) == (
+    assert asked.of("pain") == (
         "You are a clinic. A patient writes you one message about pain, in one or two sentences."
     )
     assert not Asked("message", "a patient").addressed
@@ -51,12 +51,12 @@ def test_where_a_writer_addresses_a_reader_the_model_may_be_the_reader():
         (Asked("message"), "Write one message about opening hours, in one or two sentences."),
         (
             Asked("short message", "a patient", "a clinic"),
-            "You are a reader. Write one short message about opening hours to a library, in one or two sentences.",
+            "You are a library. A reader writes you one short message about opening hours, in one or two sentences.",
         ),
         (Asked("question", "a pupil"), "You are a pupil. Write one question about the sea, in one or two sentences."),
         (
             Asked("question", "a customer", "a bank"),
-            "You are a reader. Write one question about opening hours to a library, in one or two sentences.",
+            "You are a library. A reader writes you one question about opening hours, in one or two sentences.",
         ),
         (
             Asked("news item", "a reporter", relation="that is", words={"weather": "rain"}),
@@ -105,8 +105,8 @@ def test_behind_a_sentence_of_the_owners_own_nothing_is_shown():
     assert Asked("message", sentence="Schreibe eine Nachricht über {label}.").shown() == ()
 
 
-def test_a_model_that_plays_the_reader_is_sent_the_exemplars_too():
-    sentence, text = Asked("message", "a patient", "a clinic").shown(sent=True)[1]
+def test_exemplars_of_letters_are_asked_for_as_letters():
+    sentence, text = Asked("message", "a patient", "a clinic").shown()[1]
     assert sentence == "You are a landlord. A tenant writes you one message about the heating, in one or two sentences."
     assert text.startswith("The radiator")
 

@@ -52,7 +52,6 @@ class ToyModel:
     stop_tokens = frozenset({10})
     turn: Turn = NO_TURN
     writing_turn: Turn = NO_TURN
-    letter_turn: Turn | None = None
 
     def __init__(self, sharpness: float = 4.0, busy: int = 1) -> None:
         self.sharpness, self.busy = sharpness, busy

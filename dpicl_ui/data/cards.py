@@ -473,9 +473,9 @@ class AskingForm:
         lines = (f"{label} = {asked.named(label)}" for label in labels if len(label.splitlines()) == 1)
         return {self.words: "\n".join(line for line in lines if line.count("=") == 1)}
 
-    def told(self, asked: Asked, labels: Iterable[str], sent: bool) -> dict[Any, Any]:
-        """The sentence for the first label, as the model is asked; `sent` where it may play the reader."""
-        said = (asked.of(label, sent and asked.addressed) for label in labels)
+    def told(self, asked: Asked, labels: Iterable[str]) -> dict[Any, Any]:
+        """The sentence for the first label, as the model is asked."""
+        said = (asked.of(label) for label in labels)
         told = [el("p", "The model is asked: ", el("strong", f"“{each}”")) for each in islice(said, 1)]
         shown = [el("p.muted", text) for _, text in asked.shown()]
         if told and shown:

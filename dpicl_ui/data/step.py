@@ -181,7 +181,7 @@ class DataStep:
             columns = state.read(mapping)
         except StudioError as error:
             state.unread()
-            nothing = self.choice.offered(())[1] | self.words.told(state.asked, (), sent=False)
+            nothing = self.choice.offered(())[1] | self.words.told(state.asked, ())
             return self._unconfirmed(session, ()) | nothing | {self.facts: notice(str(error))}
         if columns is before:
             return {self.public.problem: []}
@@ -217,7 +217,7 @@ class DataStep:
     # The words.
 
     def _told(self, asked: Asked, labels: Collection[str]) -> Updates:
-        return self.words.told(asked, sorted(labels), self._app.loader.plays_reader)
+        return self.words.told(asked, sorted(labels))
 
     def _asked(self, values: Mapping[Any, Any], request: gr.Request) -> Updates:
         """The words that ask for a text; what was confirmed stays where they are the same."""

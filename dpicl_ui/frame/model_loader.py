@@ -171,12 +171,6 @@ class ModelLoader:
         return self._done.is_set()
 
     @property
-    def plays_reader(self) -> bool:
-        """The model can play whom a text is written to; the usual one can, which may still be on its way."""
-        loaded = self._loaded
-        return loaded is None or loaded.model.letter_turn is not None
-
-    @property
     def title(self) -> str:
         """The model's name once it is loaded; before that the end of what it was asked for by, which may be a path."""
         loaded = self._loaded

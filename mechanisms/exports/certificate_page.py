@@ -147,10 +147,9 @@ def _origin(made: DemoSet) -> Iterator[Fact]:
     if made.asked is not None:
         asked = made.asked
         named = ", ".join(f"{label}: {words}" for label, words in asked.words.items())
-        plain = f"a model without a chat template: {asked.of(LABEL).rstrip('.')}" if asked.addressed else ""
         called = f"labels in the sentence: {named}" if named else ""
         shown = f"behind at most {asked.exemplars} public exemplars of the kind" if asked.shown() else ""
-        yield Fact("Asked", asked.of(LABEL, sent=asked.addressed), "; ".join(filter(None, (shown, plain, called))))
+        yield Fact("Asked", asked.of(LABEL), "; ".join(filter(None, (shown, called))))
     if made.refused:
         reasons = Counter(each.reason for each in made.refused).most_common()
         counted = "; ".join(f"{reason}: {count}" for reason, count in reasons)

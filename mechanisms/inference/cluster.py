@@ -353,7 +353,7 @@ class RayModel:
     def __init__(self, local: TransformersModel, workers: Sequence[Any]) -> None:
         self.local, self.workers, self.turns = local, workers, itertools.cycle(workers)
         self.name, self.sha256, self.stop_tokens = local.name, local.sha256, local.stop_tokens
-        self.turn, self.writing_turn, self.letter_turn = local.turn, local.writing_turn, local.letter_turn
+        self.turn, self.writing_turn = local.turn, local.writing_turn
         # What is batched together decides who draws when.
         self.rows_at_once, self.encode, self.decode = local.rows_at_once, local.encode, local.decode
 

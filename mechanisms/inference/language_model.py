@@ -90,10 +90,6 @@ class LanguageModel(Protocol):
     writing_turn: Turn
     """The same for asking a model to write, also where its other prompts are put as plain text."""
 
-    letter_turn: Turn | None
-    """Around what the model is told that it is, and what a user says to it; None where its chat template has no such
-    part."""
-
     def rows_at_once(self, computed: int, held: int) -> int:
         """A good number of rows for a batch, at least one: enough to keep the device busy, few enough for its memory.
 

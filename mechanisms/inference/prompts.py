@@ -32,9 +32,8 @@ class WritingPrompt:
     """Asks for one text of a label as one would ask a person, in the model's chat template where it has one, behind
     public texts of the kind that were asked for in the same way.
 
-    Where a writer addresses a reader the model plays the reader, and the text is the next message that it is sent: a
-    small model that is asked to write one soon offers help instead (research/docs/texts.md). Otherwise the text is the
-    model's answer. A private prompt shows a row's texts as examples behind the sentence, the public one no row's.
+    The text is the model's answer. A private prompt shows a row's texts as examples behind the sentence, the public one
+    no row's.
 
     Args:
         max_record_tokens: public cap on the tokens of each example.
@@ -50,14 +49,13 @@ class WritingPrompt:
         self, model: LanguageModel, asked: Asked, label: str, max_record_tokens: int = 0, records_per_row: float = 0
     ) -> None:
         self._model, self._cap = model, max_record_tokens
-        letter = model.letter_turn if asked.addressed else None
-        sent, (before, after, again) = letter is not None, letter or model.writing_turn
+        before, after, again = model.writing_turn
         self._chats = bool(after)
         self.cue = list(after) if after else model.encode(f"\n\n{asked.kind.capitalize()}:")
         self.prefix, between = list(before), again if after else model.encode("\n\n")
-        for sentence, text in asked.shown(sent) if between else ():
+        for sentence, text in asked.shown() if between else ():
             self.prefix += [*model.encode(sentence), *self.cue, *self.opening(text), *between]
-        self.prefix += model.encode(asked.of(label, sent))
+        self.prefix += model.encode(asked.of(label))
         self._lead = model.encode(_EXAMPLE)
         self.length = int(records_per_row * (len(self._lead) + max_record_tokens)) + len(self.cue)
 

@@ -69,7 +69,6 @@ def test_how_the_model_was_asked_and_what_was_refused_is_on_the_page():
     joined = words(staged())
     for each in (
         "You are a clinic. A patient writes you one note about {label}, in one or two sentences.",
-        "You are a patient. Write one note about {label} to a clinic, in one or two sentences;",
         "a: acne",
         "3 written texts",
         "token by token: Gaussian noise on the sum of distributions",

@@ -22,13 +22,11 @@ CAPS = st.integers(1, 20)
 
 
 class Chat(ToyModel):
-    """A chat model; its template has a part that says who the model is, or none."""
+    """A chat model."""
 
-    def __init__(self, letters: bool = True) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.writing_turn = Turn(self.encode("<user>"), self.encode("<model>"), self.encode("<end><user>"))
-        letter = Turn(self.encode("<you>"), self.encode("<they>"), self.encode("<end><you>"))
-        self.letter_turn = letter if letters else None
 
 
 class OneTurn(Chat):
@@ -36,13 +34,12 @@ class OneTurn(Chat):
 
     def __init__(self) -> None:
         super().__init__()
-        assert self.letter_turn is not None
-        self.writing_turn, self.letter_turn = self.writing_turn._replace(again=[]), self.letter_turn._replace(again=[])
+        self.writing_turn = self.writing_turn._replace(again=[])
 
 
-MODELS = [ToyModel(), Chat(), Chat(letters=False), OneTurn()]
-IDS = ["plain", "letters", "turns", "one turn"]
-SHOWN, SENT = ADDRESSED.shown(), ADDRESSED.shown(sent=True)
+MODELS = [ToyModel(), Chat(), OneTurn()]
+IDS = ["plain", "turns", "one turn"]
+SHOWN = ADDRESSED.shown()
 
 
 def text_of(tokens) -> str:
@@ -82,24 +79,20 @@ def test_a_model_without_a_template_goes_on_behind_the_kind_of_text():
     assert text_of(prompt.row(["I am\nill"])) == "\n\nExample: I am il\n\nMessage:"
 
 
-def test_a_chat_model_answers_or_is_sent_the_text():
+def test_a_chat_model_answers_with_the_text():
     answers = WritingPrompt(Chat(), PLAIN, "pain", 8, 1)
     assert text_of(answers.prefix) == f"<user>{PLAIN.of('pain')}"
     assert text_of(answers.cue) == "<model>"
-    sent = WritingPrompt(Chat(), ADDRESSED, "pain", 8, 1)
-    shown = "".join(f"{sentence}<they>{text}<end><you>" for sentence, text in SENT)
-    assert text_of(sent.prefix) == f"<you>{shown}{ADDRESSED.of('pain', sent=True)}"
-    assert text_of(sent.cue) == "<they>"
-    without = WritingPrompt(Chat(letters=False), ADDRESSED, "pain", 8, 1)
+    letter = WritingPrompt(Chat(), ADDRESSED, "pain", 8, 1)
     shown = "".join(f"{sentence}<model>{text}<end><user>" for sentence, text in SHOWN)
-    assert text_of(without.prefix) == f"<user>{shown}{ADDRESSED.of('pain')}"
+    assert text_of(letter.prefix) == f"<user>{shown}{ADDRESSED.of('pain')}"
     alone = WritingPrompt(OneTurn(), ADDRESSED, "pain", 8, 1)
-    assert text_of(alone.prefix) == f"<you>{ADDRESSED.of('pain', sent=True)}"
+    assert text_of(alone.prefix) == f"<user>{ADDRESSED.of('pain')}"
     own = WritingPrompt(Chat(), replace(ADDRESSED, sentence="Write of {label}."), "pain")
     assert text_of(own.prefix) == "<user>Write of pain."
 
 
-@pytest.mark.parametrize(("model", "opening"), [(ToyModel(), " I am"), (Chat(), "I am"), (Chat(letters=False), "I am")])
+@pytest.mark.parametrize(("model", "opening"), [(ToyModel(), " I am"), (Chat(), "I am")])
 def test_an_opening_begins_the_text_as_the_model_would(model, opening):
     prompt = WritingPrompt(model, ADDRESSED, "pain")
     assert text_of(prompt.opening("I am")) == opening

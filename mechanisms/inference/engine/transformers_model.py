@@ -137,7 +137,6 @@ class TransformersModel:
         has_template = bool(tokenizer.chat_template)
         self.turn = self._turn() if chat and has_template else NO_TURN
         self.writing_turn = self._writing_turn() if has_template else NO_TURN
-        self.letter_turn = self._letter_turn() if has_template else None
         self.forward = ForwardPass(model)
         self.slots = Slots(self.forward)
         self.room = DeviceRoom.of(model)
@@ -158,26 +157,13 @@ class TransformersModel:
         except (jinja2.TemplateError, ValueError):  # a template that knows no such role
             return self._turn()
 
-    def _letter_turn(self) -> Turn | None:
-        try:
-            before, between, _ = self._around(["system", "user"])
-        except (jinja2.TemplateError, ValueError):  # a template that knows no such role
-            return None
-        # A template that puts the system's words into the user's own turn has nothing between that ends a turn.
-        turns = any(each in self.tokenizer.all_special_tokens for each in self.tokenizer.tokenize(between))
-        return (
-            Turn(self._special(before), self._special(between), self._again(between, "system", "user"))
-            if turns
-            else None
-        )
-
     def _turn(self, *system: dict[str, str]) -> Turn:
         before, after = self._around(["user"], system, asks=True)
-        return Turn(self._special(before), self._special(after), self._again(after, "user", "assistant", system))
+        return Turn(self._special(before), self._special(after), self._again(after, system))
 
-    def _again(self, after: str, first: str, second: str, system: Sequence[dict[str, str]] = ()) -> list[int]:
+    def _again(self, after: str, system: Sequence[dict[str, str]]) -> list[int]:
         try:
-            _, between, again, _ = self._around([first, second, first], system)
+            _, between, again, _ = self._around(["user", "assistant", "user"], system)
         except (jinja2.TemplateError, ValueError):  # a template that takes no further turn
             return []
         # A template that lets a model think first would show an earlier answer as an open thought.

@@ -143,22 +143,11 @@ def test_a_chat_model_speaks_through_its_template(embedded_model):
     assert embedded_model.turn == NO_TURN
 
 
-def test_a_model_that_plays_the_reader_is_sent_the_text_as_its_template_sends_it(embedded_model):
-    tokenizer, asked = embedded_model.tokenizer, Asked("message", "a patient", "a clinic")
-    prompt = WritingPrompt(embedded_model, asked, "pain", 16, 1)
-    said = [*asked.shown(sent=True), (asked.of("pain", sent=True), "Hello, I")]
-    turns = [
-        {"role": who, "content": what} for each in said for who, what in zip(("system", "user"), each, strict=True)
-    ]
-    own = tokenizer.apply_chat_template(turns)["input_ids"]
-    written = [*prompt.prefix, *prompt.cue, *prompt.opening("Hello, I")]
-    assert own[: len(written)] == written
-    [end] = tokenizer("<|im_end|>", add_special_tokens=False)["input_ids"]
-    assert prompt.row(["<|im_end|>"]).count(end) == prompt.row(["one"]).count(end)
-
-
-def test_a_model_that_answers_has_answered_the_exemplars_before(embedded_model):
-    tokenizer, asked = embedded_model.tokenizer, Asked("news item", "a journalist")
+@pytest.mark.parametrize(
+    "asked", [Asked("news item", "a journalist"), Asked("message", "a patient", "a clinic")], ids=["item", "letter"]
+)
+def test_a_model_that_answers_has_answered_the_exemplars_before(embedded_model, asked):
+    tokenizer = embedded_model.tokenizer
     prompt = WritingPrompt(embedded_model, asked, "sport", 16, 1)
     turns = [{"role": "system", "content": "You write short texts the way people write them."}]
     for sentence, text in asked.shown():
@@ -192,10 +181,9 @@ def test_a_template_that_takes_no_further_turn_shows_no_exemplars(embedded_model
             return tokenizer.apply_chat_template(messages, **kwargs)
 
     one = TransformersModel("one", "0", embedded_model.model, OneTurn(tokenizer))
-    for turn, known in ((one.writing_turn, embedded_model.writing_turn), (one.letter_turn, embedded_model.letter_turn)):
-        assert turn == known._replace(again=[]) != known
+    assert one.writing_turn == embedded_model.writing_turn._replace(again=[]) != embedded_model.writing_turn
     asked = Asked("message", "a patient", "a clinic")
-    assert tokenizer.decode(WritingPrompt(one, asked, "pain").prefix).endswith(asked.of("pain", sent=True))
+    assert tokenizer.decode(WritingPrompt(one, asked, "pain").prefix).endswith(asked.of("pain"))
     assert asked.shown()[0][1] not in tokenizer.decode(WritingPrompt(one, asked, "pain").prefix)
 
 

@@ -341,18 +341,17 @@ def test_an_example_brings_its_own_words(tab: Tab, example):
     assert tab.asked == example.asked
     assert tab.step.words.read(tab.values()) == example.asked
     first = sorted(example.asked.words)[0]
-    assert example.asked.of(first, sent=True) in text_of(shown[tab.step.words.said])
+    assert example.asked.of(first) in text_of(shown[tab.step.words.said])
 
 
 def test_the_sentence_is_shown_for_the_first_label_as_the_model_will_be_asked(tab: Tab):
     shown = tab.upload("message", "topic", "other")
     assert tab.asked.of("x") in text_of(shown[tab.step.words.said])
     said = tab.say(kind="note", writer="a nurse", reader="a ward", words="x = pain\ny = sleep")
-    assert tab.asked.of("x", sent=True) in text_of(said[tab.step.words.said])
+    assert tab.asked.of("x") in text_of(said[tab.step.words.said])
     assert "A nurse writes you one note about pain" in text_of(said[tab.step.words.said])
-    lend(tab.step, loader=SimpleNamespace(plays_reader=False))
     said = tab.say(relation="on")
-    assert "You are a nurse. Write one note on pain to a ward" in text_of(said[tab.step.words.said])
+    assert "A nurse writes you one note on pain" in text_of(said[tab.step.words.said])
     own = tab.say(sentence="Send {label}!")
     assert "Send pain!" in text_of(own[tab.step.words.said])
     assert tab.step._choose(["y"], TAB)[tab.step.words.said] != own[tab.step.words.said]
