@@ -20,6 +20,8 @@ from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.answers import AnswerRequest, AnswerSession, ask_all, open_session
 from mechanisms.data.columns import ColumnMapping, checked_dataset
@@ -30,6 +32,7 @@ from mechanisms.data.table import Reading
 from mechanisms.demos.demo_set import DemoSet, loads, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import AccountingError, NotWritten, TooLong, UsageError
+from mechanisms.evaluation.by_directions import By, joined
 from mechanisms.evaluation.evaluate import PRIVATE, Progress, Scorecard, arms_of
 from mechanisms.evaluation.evaluate import evaluate as evaluated
 from mechanisms.evaluation.reader import (
@@ -50,6 +53,7 @@ from mechanisms.exports.export_format import Released, format_named, packed
 from mechanisms.files import atomic_write, check_writable, text_of
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.inference.models import default_model, listed_as, load_embedder, load_model
+from mechanisms.inference.vocabulary import vocabulary
 from mechanisms.noise import Randomness
 from mechanisms.queries import Retrieval, query_mechanism_class
 from mechanisms.records import Dataset, default_template
@@ -59,13 +63,14 @@ from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.run import run as run_events
 from mechanisms.runs.run_file import RunJournal
 from mechanisms.runs.score import USUAL_SHARE, ScoredSet, ScoreFound, of_demo_set, read_set, score_set
-from mechanisms.runs.spec import VOTE, RunSpec
+from mechanisms.runs.spec import RunSpec
 from mechanisms.runs.verification import Verification, verify
 
 __all__ = [
-    "NotWritten", "Plan", "Verification", "about_to_send", "ask", "ask_all", "ask_as", "classify",
-    "disclosures", "evaluate", "export", "label_remotely", "load", "load_model", "mark_test_file", "measure", "plan",
-    "predictions", "read", "read_any", "recognise", "resume", "run", "score", "verify", "write", "writer_of",
+    "By", "NotWritten", "Plan", "Verification", "about_to_send", "ask", "ask_all", "ask_as", "classify",
+    "disclosures", "evaluate", "export", "label_remotely", "load", "load_model", "mark_test_file", "measure",
+    "plan", "predictions", "prepare_words", "read", "read_any", "read_by", "recognise", "resume", "run", "score",
+    "verify", "write", "writer_of",
 ]  # fmt: skip
 
 Keep = Callable[[DemoSet, RunCompleted | None], None]
@@ -263,7 +268,7 @@ def _written(
             except TooLong as error:
                 _warn(str(error))
 
-    embedder = load_embedder() if VOTE in planned.stages else None
+    embedder = load_embedder() if planned.embeds else None
     with closing(journal) if journal else nullcontext():
         for _ in run(planned, dataset, model or default_model(), ledger, kept, journal=journal, embedder=embedder):
             pass
@@ -276,6 +281,18 @@ def _put(demo_set: DemoSet, out: Path) -> None:
         atomic_write(out, text)
     except UsageError as error:
         raise NotWritten(f"{error} The set is not lost: this error's `text` holds it.", text) from error
+
+
+def prepare_words(tell: Callable[[float], object] = lambda share: None) -> None:
+    """Place the public words of the stage "words" by the embedding model, once a machine: later runs find them.
+
+    Args:
+        tell: gets the share that is done, 0 to 1.
+
+    Raises:
+        ModelUnavailable: there is no embedding model.
+    """
+    vocabulary(load_embedder(), tell)
 
 
 # What private rows say of a set, and private answers without one.
@@ -308,7 +325,7 @@ def score(
     """
     task = of_demo_set(scored) if isinstance(scored, DemoSet) else scored
     spec = RunSpec.of(epsilon=epsilon, delta=delta, **settings)
-    embedder = None if prototypes_epsilon is None else load_embedder()
+    embedder = load_embedder() if prototypes_epsilon is not None or task.directions is not None else None
     used = model or default_model()
     return score_set(dataset, task, spec, used, PrivacyLedger(), share, prototypes_epsilon, embedder)
 
@@ -387,27 +404,61 @@ def read(path: str | Path) -> DemoSet:
     return loads(text_of(str(path)))
 
 
-def classify(demo_set: DemoSet, texts: Sequence[str], model: LanguageModel | None = None) -> list[str]:
-    """The label that the model gives each text behind the demonstrations.
+def classify(
+    demo_set: DemoSet, texts: Sequence[str], model: LanguageModel | None = None, *, by: By | str | None = None
+) -> list[str]:
+    """The label of each text, by the model behind the demonstrations, by the set's directions, or by both together.
+
+    Args:
+        model: the embedded one where none is given; not used where directions alone classify.
+        by: "model", "directions" or "both"; None is what the set's private score recommends, else the model.
 
     Raises:
-        UsageError: the texts are none, or the set has a single label.
+        UsageError: the texts are none, the set has a single label, or no directions.
     """
     if isinstance(texts, str):
         raise UsageError("Give the texts as a list.")
-    return [demo_set.labels[int(each.answer.argmax())] for each in predictions(demo_set, texts, model)]
+    return [demo_set.labels[int(each.answer.argmax())] for each in predictions(demo_set, texts, model, by=by)]
 
 
-def predictions(demo_set: DemoSet, texts: Sequence[str], model: LanguageModel | None = None) -> list[Prediction]:
-    """For each text the probabilities of the labels, as the model gives them, calibrated, and corrected if measured.
+def predictions(
+    demo_set: DemoSet, texts: Sequence[str], model: LanguageModel | None = None, *, by: By | str | None = None
+) -> list[Prediction]:
+    """For each text the probabilities of the labels, as they are found, calibrated, and corrected if measured.
+
+    Args:
+        model, by: see `classify`.
 
     Raises:
-        UsageError: the set has a single label.
+        UsageError: the set has a single label, or no directions.
     """
     check_labels(demo_set.labels)
-    used = model or default_model()
-    read = as_read_by(demo_set, used)
-    return list(Classifier(used, read.template, read.labels, read.demonstrations, read.prior).predict(texts))
+    chosen = read_by(demo_set, by)
+    if chosen is By.MODEL:
+        used = model or default_model()
+        read = as_read_by(demo_set, used)
+        return list(Classifier(used, read.prompt, read.labels, read.demonstrations, read.prior).predict(texts))
+    embedder, directions = load_embedder(), demo_set.directions
+    assert directions is not None
+    directions.check(embedder)
+    places = directions.places(texts, embedder)
+    if chosen is By.DIRECTIONS:
+        return [Prediction(found, found) for found in joined(np.zeros_like(places), places)]
+    of_model = predictions(demo_set, texts, model, by=By.MODEL)
+    return [each.joined_with(place) for each, place in zip(of_model, places, strict=True)]
+
+
+def read_by(demo_set: DemoSet, by: By | str | None) -> By:
+    """What classifies: what is asked for, else what the set's private score recommends, else the model.
+
+    Raises:
+        UsageError: the set has no directions.
+    """
+    if by is None:
+        return By.DIRECTIONS if demo_set.directions_read_better else By.MODEL
+    if By(by) is not By.MODEL and demo_set.directions is None:
+        raise UsageError("This set has no directions: read it by its model, or make one with the stage 'words'.")
+    return By(by)
 
 
 # A set tried on rows that may be read as they are, by a model of this machine, or by one elsewhere, which gets no row
@@ -443,7 +494,7 @@ def label_remotely(demo_set: DemoSet, text: str, reader: RemoteReader) -> str | 
         ModelUnavailable: there is no answer.
     """
     _, shown = _read_by(reader, demo_set)
-    return reader.label(shown.template, shown.labels, Arm(PRIVATE, shown.demonstrations), text)
+    return reader.label(shown.prompt, shown.labels, Arm(PRIVATE, shown.demonstrations), text)
 
 
 def evaluate(
@@ -454,7 +505,8 @@ def evaluate(
     writer: LanguageModel | None = None,
     told: Callable[[int, int], object] = lambda done, of: None,
 ) -> dict[str, Scorecard]:
-    """Accuracies on labelled rows that may be read as they are: zero-shot, public-only and the set, by these names.
+    """Accuracies on labelled rows that may be read as they are: zero-shot, public-only, the set and, where it has
+    directions, these alone and both together, by these names.
 
     Nothing is remembered of the rows here: where they may be somebody's, call `mark_test_file` first.
 
@@ -471,7 +523,8 @@ def evaluate(
     writer = reader.model if isinstance(reader, LocalReader) else writer
     arms = arms_of(shown, public_demonstrations(shown, writer) if writer else None)
     found: dict[str, Scorecard] = {}
-    for each in evaluated(reader, shown.template, shown.labels, arms, test.records):
+    embedder = reader.embedder if isinstance(reader, LocalReader) else None
+    for each in evaluated(reader, shown.template, shown.labels, arms, test.records, embedder):
         if isinstance(each, Progress):
             told(each.done, each.total)
         else:
@@ -491,7 +544,11 @@ def _read_by(model: Reader | None, demo_set: DemoSet, test: Dataset | None = Non
     if isinstance(model, RemoteReader):
         _check_may_leave(demo_set, test)
         return model, without_corrections(demo_set)
-    reader = LocalReader(model or default_model())
+    embedder = None
+    if demo_set.directions is not None:
+        embedder = load_embedder()
+        demo_set.directions.check(embedder)
+    reader = LocalReader(model or default_model(), embedder=embedder)
     return reader, as_read_by(demo_set, reader.model)
 
 

@@ -21,6 +21,22 @@ _ARTICLE = re.compile(r"\s*an?\s", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
+class Hint:
+    """What a sentence says of a label beside, or instead of, the owner's words; public, or released.
+
+    Attributes:
+        words: two at most; none where nothing was released.
+        named: whether what the label is called stands in the sentence, too.
+    """
+
+    words: tuple[str, ...] = ()
+    named: bool = True
+
+
+NO_HINT = Hint()
+
+
+@dataclass(frozen=True)
 class Asked:
     """The owner's words for what is to be written.
 
@@ -84,11 +100,16 @@ class Asked:
     def named(self, label: str) -> str:
         return self.words.get(label) or in_words(label)
 
-    def of(self, label: str) -> str:
+    def of(self, label: str, hint: Hint = NO_HINT) -> str:
         """The sentence that asks for one text of a label."""
+        words = " and ".join(hint.words)
         if self.sentence:
-            return self.sentence.replace(LABEL, self.named(label))
-        wanted = f"one {self.kind} {self.relation} {self.named(label)}"
+            name = self.named(label) if hint.named or not words else ""
+            return self.sentence.replace(LABEL, f"{name} ({words})" if name and words else name or words)
+        about = f" {self.relation} {self.named(label)}" if hint.named or not words else ""
+        wanted = f"one {self.kind}{about}"
+        if words:
+            wanted += f"{',' if about else ''} with words like {words}"
         if self.addressed:
             who = f"{self.writer[:1].upper()}{self.writer[1:]}"
             return f"You are {self.reader}. {who} writes you {wanted}, {LENGTH}."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import overload
 
@@ -199,6 +199,17 @@ class PromptTemplate:
     def __post_init__(self) -> None:
         if not self.text.strip() or not self.label.strip():
             raise UsageError("The names of the text field and of the label field must not be empty.")
+
+
+_WORDS_SAID = 5
+"""Released words of a label in a prompt, at most."""
+
+
+def saying_words(template: PromptTemplate, words: Mapping[str, Sequence[str]]) -> PromptTemplate:
+    """A template whose instruction says of each label what its rows are about, as far as words are known."""
+    kind = template.text.lower()
+    lines = [f"{label}: {kind}s about {', '.join(of[:_WORDS_SAID])}" for label, of in words.items() if of]
+    return replace(template, instruction="\n".join([template.instruction, *lines]))
 
 
 @dataclass(frozen=True)

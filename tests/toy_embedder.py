@@ -17,7 +17,7 @@ def _word(word: str, dimensions: int) -> np.ndarray:
 
 
 class ToyEmbedder:
-    name = "toy"
+    name, sha256 = "toy", "e" * 64
 
     def __init__(self, dimensions: int = 16) -> None:
         self.dimensions = dimensions
@@ -28,3 +28,6 @@ class ToyEmbedder:
         ]
         vectors = np.array(sums, dtype=np.float32).reshape(-1, self.dimensions)
         return retrieval.on_grid(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+
+    def embed_together(self, texts):
+        return ToyEmbedder.embed(self, texts)

@@ -29,7 +29,7 @@ from mechanisms.runs.events import CuratorEvent, Drafting, RunCompleted, RunStar
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.run import run
 from mechanisms.runs.run_file import RunJournal
-from mechanisms.runs.spec import VOTE, WRITE, RunSpec
+from mechanisms.runs.spec import WRITE, RunSpec
 from mechanisms.runs.stages import stages_by_place
 from mechanisms.runs.view import RunView, fold
 
@@ -195,7 +195,7 @@ class Runner:
         from mechanisms.inference.engine.threads import threads_here  # torch takes seconds to import
 
         threads_here().choose()  # for this run; runs take turns
-        embedder = self._embedder.embedder() if VOTE in plan.stages else None
+        embedder = self._embedder.embedder() if plan.embeds else None
         return run(plan, dataset, model, ledger, curator=curator, journal=journal, embedder=embedder)
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from mechanisms import api, confidence
+from mechanisms.api import By
 from mechanisms.cli.options import (
     add_device,
     add_json,
@@ -27,9 +28,9 @@ from mechanisms.cli.options import (
     told_of_owners,
     told_of_rows,
 )
-from mechanisms.demos.demo_set import DEMONSTRATIONS, PUBLIC_ONLY, TOO_FEW, DemoSet
+from mechanisms.demos.demo_set import DEMONSTRATIONS, DIRECTIONS, PUBLIC_ONLY, TOO_FEW, DemoSet
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.evaluate import Scorecard
+from mechanisms.evaluation.evaluate import BOTH, Scorecard
 from mechanisms.evaluation.reader import RemoteReader, check_labels, readers_in_words, same_reader
 from mechanisms.exports.export_format import Released, format_named, format_names
 from mechanisms.files import text_of
@@ -49,6 +50,7 @@ _NO_LABEL = "The answer names no label of the set, or several."
 def _add_query(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("demos", metavar="DEMOS")
     parser.add_argument("text")
+    _add_by(parser)
     _add_reader_options(parser)
     add_json(parser)
     parser.set_defaults(run=_query)
@@ -59,12 +61,22 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--test", required=True, metavar="FILE")
     add_rows(parser)
     parser.add_argument("--limit", type=int, help="use only the first rows")
+    _add_by(parser)
     _add_reader_options(parser)
     add_json(parser)
     parser.set_defaults(run=_evaluate)
 
 
-# The reader of a set: a model on this machine, or one on a server.
+# The reader of a set: its directions, a model on this machine, or one on a server.
+
+
+def _add_by(parser: argparse.ArgumentParser) -> None:
+    """Add the option that says what classifies."""
+    words = (
+        "what classifies: the model behind the demonstrations, the set's directions, which need no language model, or "
+        "both together (default: what the set's private score recommends, else model)"
+    )
+    parser.add_argument("--by", choices=[*By], help=words)
 
 
 def _add_reader_options(parser: argparse.ArgumentParser) -> None:
@@ -114,6 +126,8 @@ def _query(options: argparse.Namespace) -> None:
     check_says_something(options.text)
     written, remote = api.read(options.demos), _remote_reader(options)
     check_labels(written.labels)
+    if remote is not None and options.by not in (None, By.MODEL):
+        raise UsageError("A model elsewhere answers in words: leave out --by, or --reader-url.")
     if remote is not None:
         for line in api.about_to_send(remote, written):
             progress(line)
@@ -122,15 +136,19 @@ def _query(options: argparse.Namespace) -> None:
             progress(_NO_LABEL)
         show(options, {"label": label, **_models(written, remote)})
         return
-    model = _model(options, written)
-    [prediction] = api.predictions(written, [options.text], model)
+    by = api.read_by(written, options.by)
+    model = None if by is By.DIRECTIONS else _model(options, written)
+    [prediction] = api.predictions(written, [options.text], model, by=by)
     readings = {"": prediction.answer, "_calibrated": prediction.calibrated, "_raw": prediction.raw}
+    if model is None:
+        readings = {"": prediction.answer}
     labels = {f"label{way}": written.labels[int(each.argmax())] for way, each in readings.items()}
     probabilities = {
         f"probabilities{way}": dict(zip(written.labels, each.tolist(), strict=True)) for way, each in readings.items()
     }
     terms = not_private((), written.certificate.why_not_private)
-    show(options, labels | probabilities | _models(written, model) | terms)
+    read = _models(written, model) if model else {"written_with": written.model_id}
+    show(options, labels | probabilities | {"by": str(by)} | read | terms)
 
 
 # `evaluate`.
@@ -151,8 +169,9 @@ def _evaluate(options: argparse.Namespace) -> None:
     terms = not_private(owners, written.certificate.why_not_private)
     model = _model(options, written)
     document = {"rows": 0, **_models(written, model), **terms}
+    by = api.read_by(written, options.by)
     found = api.evaluate(written, test, model, told=told_of_rows)
-    show(options, document | _of_labels(found, written.labels))
+    show(options, document | {"by": str(by)} | _of_labels(found, written.labels))
 
 
 def _of_labels(found: Mapping[str, Scorecard], labels: Sequence[str]) -> dict[str, Any]:
@@ -164,6 +183,9 @@ def _of_labels(found: Mapping[str, Scorecard], labels: Sequence[str]) -> dict[st
         "majority": {"label": labels[place]} | in_json(naming),
     }
     for name, card in found.items():
+        if name in (DIRECTIONS, BOTH):
+            document[name] = in_json(card.raw) | {"balanced": in_json(card.balanced)}
+            continue
         document[name] = {
             "raw": in_json(card.raw),
             **({"calibrated": in_json(card.calibrated)} if card.calibrated else {"without_answer": sum(card.silent)}),

@@ -8,7 +8,7 @@ from typing import Any
 
 from mechanisms import api
 from mechanisms.accounting import Cap, PrivacyLedger
-from mechanisms.cli.options import add_json, add_model, show
+from mechanisms.cli.options import add_json, add_model, progress, show
 from mechanisms.errors import UsageError
 from mechanisms.inference.models import available_models, choose_default, default_name, device_here, memory_of
 from mechanisms.records import privacy_unit
@@ -71,6 +71,7 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
 def _models(options: argparse.Namespace) -> None:
     if options.verb != "list":
         model = api.load_model(options.model)
+        api.prepare_words(lambda share: progress(f"placing common words: {share:.0%}"))
         if options.verb == "use":
             choose_default(options.model)
         show(options, {"name": model.name, "sha256": model.sha256, "device": device_here()})

@@ -54,7 +54,7 @@ from mechanisms.runs.events import (
 )
 from mechanisms.runs.plan import Plan, plan_for, solved_flag
 from mechanisms.runs.run_file import RunJournal
-from mechanisms.runs.spec import VOTE, Recipe, RunSpec, Split
+from mechanisms.runs.spec import Recipe, RunSpec, Split
 from mechanisms.runs.text import FOREIGN, Gate
 
 _SLACK = 1e-6
@@ -99,7 +99,7 @@ def _synthesize(options: argparse.Namespace) -> None:
     randomness: Randomness = SeededRandomness(options.test_seed) if seeded else SecureRandomness()
     asked = plan_for(spec, dataset)  # refused here, before anything is measured
     with opened(options.model, options.engine) as model:
-        embedder = load_embedder() if VOTE in asked.stages else None
+        embedder = load_embedder() if asked.embeds else None
         if spec.count_epsilon is not None and not spec.public:
             asked = plan_for(spec, dataset, _measured(spec.count_epsilon, spec, dataset, ledger, randomness, journal))
         with closing(journal) if journal else nullcontext():

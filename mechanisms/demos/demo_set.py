@@ -16,11 +16,12 @@ from mechanisms import __version__, confidence
 from mechanisms.accounting import Claim
 from mechanisms.asking import Asked
 from mechanisms.data.sizes import CLEAN_VALUES, WHETHER_SHOWN
+from mechanisms.demos.directions import Directions
 from mechanisms.errors import UsageError
 from mechanisms.files import bundled
 from mechanisms.noise import Floats
 from mechanisms.privacy_events import Composed, PrivacyEvent, event_from_json, from_json
-from mechanisms.records import Demonstration, PromptTemplate
+from mechanisms.records import Demonstration, PromptTemplate, saying_words
 from mechanisms.rounding import percent_down
 from mechanisms.tallies import Estimate, Weighing, masses
 from mechanisms.tallies import Score as ScoreTally
@@ -35,7 +36,8 @@ _LARGEST_NUMBER = 2**53
 
 Json = dict[str, Any]
 
-ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS, PROTOTYPES = "zero-shot", "public-only", "demonstrations", "prototypes"
+ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS = "zero-shot", "public-only", "demonstrations"
+DIRECTIONS, PROTOTYPES = "directions", "prototypes"
 """The arms of a score; a file's score has no others."""
 
 _UNSTATED = 0.95
@@ -316,6 +318,8 @@ class DemoSet:
         score: private accuracy.
         baselines: what the set is compared with.
         refused: texts that rows wrote, and that were none.
+        words: what the rows of each label are about, best first; empty where no word cleared its noise.
+        directions: of each label, among embedded texts.
         arithmetic: how the model computed: device, number format, threads; empty where a file does not say.
         choice: in files of before, how the set was chosen; kept as it stands.
     """
@@ -334,7 +338,20 @@ class DemoSet:
     refused: tuple[Refusal, ...] = ()
     asked: Asked | None = None
     arithmetic: str = ""
+    words: Mapping[str, tuple[str, ...]] | None = None
+    directions: Directions | None = None
     choice: Json | None = None
+
+    @property
+    def directions_read_better(self) -> bool:
+        """Whether the set's private score shows that its directions find more labels than its model does with it."""
+        gain = self.score.gains.get(DIRECTIONS) if self.score else None
+        return self.directions is not None and gain is not None and gain.interval[1] < 0
+
+    @property
+    def prompt(self) -> PromptTemplate:
+        """The template of the prompt that reads with the set: it says the words of each label."""
+        return saying_words(self.template, self.words or {})
 
     @property
     def public_sizes(self) -> dict[str, int] | None:
@@ -383,6 +400,10 @@ class DemoSet:
             **({"score": self.score.to_json()} if self.score else {}),
             **({"choice": self.choice} if self.choice else {}),
             **({"baselines": self.baselines.to_json()} if self.baselines and not self.choice else {}),
+            **(
+                {"words": {label: list(words) for label, words in self.words.items()}} if self.words is not None else {}
+            ),
+            **({"directions": self.directions.to_json()} if self.directions else {}),
             **({"refused": [asdict(each) for each in self.refused]} if self.refused else {}),
             "model": {
                 "id": self.model_id,
@@ -523,5 +544,7 @@ def loads(text: str) -> DemoSet:
         score=Score.from_json(document["score"]) if "score" in document else None,
         baselines=Baselines.from_json(baselines) if baselines is not None else None,
         refused=tuple(Refusal(each["label"], each["reason"]) for each in document.get("refused", ())),
+        words={label: tuple(words) for label, words in document["words"].items()} if "words" in document else None,
+        directions=Directions.from_json(document["directions"]) if "directions" in document else None,
         choice=choice,
     )

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from mechanisms import confidence
 from mechanisms.accounting import Claim, PrivacyLedger, PrivacyTarget, claim
 from mechanisms.data.sizes import charged, units_of
-from mechanisms.demos.demo_set import DEMONSTRATIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, DemoSet, Score
+from mechanisms.demos.demo_set import DEMONSTRATIONS, DIRECTIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, DemoSet, Score
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.reader import CONTEXTUAL, NO_ANSWER, PRIOR, RAW, Arm, QueryReader, reported
+from mechanisms.evaluation.reader import CONTEXTUAL, JOINED, NO_ANSWER, PRIOR, RAW, Arm, QueryReader, reported
 from mechanisms.inference import Embedder
 from mechanisms.noise import Floats, Integers, Randomness, SecureRandomness
 from mechanisms.privacy_events import Composed
@@ -27,6 +27,8 @@ from mechanisms.tallies.tally import LARGE
 # Accuracy of a demo set beside its baselines, on a labelled test file.
 
 PRIVATE = "private demonstrations"
+BOTH = "both"
+"""The set read by its directions and by a model's answers together."""
 
 
 def arms_of(demo_set: DemoSet, public: Sequence[Demonstration] | None) -> tuple[Arm, ...]:
@@ -47,7 +49,7 @@ def arms_of(demo_set: DemoSet, public: Sequence[Demonstration] | None) -> tuple[
         arms.append(Arm(PUBLIC_ONLY, public, brought.prior, brought.template))
     elif public is not None:
         arms.append(Arm(PUBLIC_ONLY, public))
-    return (*arms, Arm(PRIVATE, demo_set.demonstrations, demo_set.prior))
+    return (*arms, Arm(PRIVATE, demo_set.demonstrations, demo_set.prior, demo_set.prompt, demo_set.directions))
 
 
 @dataclass(frozen=True)
@@ -166,8 +168,12 @@ def evaluate(
     labels: Sequence[str],
     arms: Sequence[Arm],
     test: Sequence[Record],
+    embedder: Embedder | None = None,
 ) -> Iterator[Progress | Scorecard]:
     """Classify the test rows with each set of demonstrations in turn.
+
+    Args:
+        embedder: reads by the directions of an arm that has them, for a card of their own.
 
     Raises:
         UsageError: no test row has one of the labels.
@@ -184,13 +190,28 @@ def evaluate(
             return Progress(before + done, total)
 
         found = yield from reported(reading, told)
-        right = {kind: Accuracy(int((each == truth).sum()), len(truth)) for kind, each in found.items()}
-        read = found.get(PRIOR, found.get(CONTEXTUAL, found[RAW]))
-        answered = read != NO_ANSWER
-        confusion = np.zeros((len(labels), len(labels)), dtype=np.int64)
-        np.add.at(confusion, (truth[answered], read[answered]), 1)
-        silent = tuple(np.bincount(truth[~answered], minlength=len(labels)).tolist())
-        yield Scorecard(arm.name, right[RAW], right.get(CONTEXTUAL), right.get(PRIOR), confusion, silent)
+        together = found.pop(JOINED, None)
+        if arm.directions is not None and embedder is not None:
+            yield _card(DIRECTIONS, truth, _as_it_is(arm.directions.nearest(texts, embedder)), labels)
+        if together is not None:
+            yield _card(BOTH, truth, _as_it_is(together), labels)
+        yield _card(arm.name, truth, found, labels)
+
+
+def _as_it_is(found: Integers) -> dict[str, Integers]:
+    """The readings of an arm that no correction changes, so that it can be compared under any."""
+    return dict.fromkeys((RAW, CONTEXTUAL, PRIOR), found)
+
+
+def _card(name: str, truth: Integers, found: Mapping[str, Integers], labels: Sequence[str]) -> Scorecard:
+    """The results of an arm: for each reading the index of the label that each row got."""
+    right = {kind: Accuracy(int((each == truth).sum()), len(truth)) for kind, each in found.items()}
+    read = found.get(PRIOR, found.get(CONTEXTUAL, found[RAW]))
+    answered = read != NO_ANSWER
+    confusion = np.zeros((len(labels), len(labels)), dtype=np.int64)
+    np.add.at(confusion, (truth[answered], read[answered]), 1)
+    silent = tuple(np.bincount(truth[~answered], minlength=len(labels)).tolist())
+    return Scorecard(name, right[RAW], right.get(CONTEXTUAL), right.get(PRIOR), confusion, silent)
 
 
 # The verdict: one sentence on whether a set is better than the model alone, public text, prototypes or one label.
@@ -206,6 +227,7 @@ _AHEAD = "ahead, on rows that may have taken part in the run, of"
 _OTHERS = {
     ZERO_SHOT: "the model alone",
     PUBLIC_ONLY: "public text",
+    DIRECTIONS: "its own directions",
     PROTOTYPES: "class prototypes",
     _NAMING: _NAMING,
 }
@@ -240,7 +262,8 @@ def verdict_of_cards(cards: Sequence[Scorecard]) -> str:
     figures = [headline(card, cards) for card in cards]
     gains = {card.name: gain(figures[-1], each) for card, each in zip(others, figures, strict=False)}
     name = ZERO_SHOT if own.name == ZERO_SHOT else DEMONSTRATIONS
-    gains.pop(name, None)
+    for left_out in (name, BOTH):
+        gains.pop(left_out, None)
     return _sentence(name, gains, figures[-1].interval, naming_largest(cards))
 
 

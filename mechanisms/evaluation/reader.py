@@ -13,8 +13,10 @@ import numpy as np
 from scipy.special import log_softmax, logsumexp, softmax
 
 from mechanisms.demos.demo_set import DemoSet
+from mechanisms.demos.directions import Directions
 from mechanisms.errors import UsageError
-from mechanisms.inference import LanguageModel, QueryPrompt, QueryWords, Tokens, scores_of
+from mechanisms.evaluation.by_directions import joined
+from mechanisms.inference import Embedder, LanguageModel, QueryPrompt, QueryWords, Tokens, scores_of
 from mechanisms.inference.remote import ChatServer
 from mechanisms.noise import Floats, Integers
 from mechanisms.records import Demonstration, PromptTemplate
@@ -81,6 +83,15 @@ class Prediction:
     def answer(self) -> Floats:
         """The corrected probabilities, or the calibrated ones without a measured correction."""
         return self.calibrated if self.corrected is None else self.corrected
+
+    def joined_with(self, places: Floats) -> Prediction:
+        """The same, each joined with the text's places along the labels' directions, shape (labels,)."""
+        least = np.finfo(np.float64).tiny
+
+        def of(probabilities: Floats) -> Floats:
+            return joined(np.log(np.maximum(probabilities, least)), places)
+
+        return Prediction(of(self.raw), of(self.calibrated), None if self.corrected is None else of(self.corrected))
 
 
 class Classifier:
@@ -180,7 +191,7 @@ class Classifier:
 
 # The contract of readers, local and remote.
 
-RAW, CONTEXTUAL, PRIOR = "raw", "contextual", "prior"
+RAW, CONTEXTUAL, PRIOR, JOINED = "raw", "contextual", "prior", "joined"
 NO_ANSWER = -1
 
 
@@ -191,12 +202,14 @@ class Arm:
     Attributes:
         prior: their measured correction; None if not measured.
         template: of their prompt; None for that of the evaluated set.
+        directions: what the set has of its labels besides; None where there are none.
     """
 
     name: str
     demonstrations: Sequence[Demonstration]
     prior: Mapping[str, float] | None = None
     template: PromptTemplate | None = None
+    directions: Directions | None = None
 
 
 class QueryReader(Protocol):
@@ -271,10 +284,12 @@ class LocalReader:
 
     Attributes:
         max_query_tokens: public cap on the tokens of a text.
+        embedder: for readings that join the model's answer with an arm's directions.
     """
 
     model: LanguageModel
     max_query_tokens: int = MAX_QUERY_TOKENS
+    embedder: Embedder | None = None
 
     @property
     def name(self) -> str:
@@ -283,12 +298,15 @@ class LocalReader:
     def answers(
         self, template: PromptTemplate, labels: Sequence[str], arm: Arm, texts: Sequence[str]
     ) -> Generator[int, None, dict[str, Integers]]:
-        """Raw, calibrated and, with a measured correction, corrected."""
+        """Raw, calibrated, with a measured correction corrected; with directions joined with the best of these."""
         classifier = Classifier(self.model, template, labels, arm.demonstrations, arm.prior, self.max_query_tokens)
         scores = yield from classifier.reading(texts)
         found = {RAW: scores, CONTEXTUAL: scores + classifier.contextual}
         if arm.prior is not None:
             found[PRIOR] = scores + np.array([arm.prior[label] for label in labels])
+        if arm.directions is not None and self.embedder is not None:
+            places = arm.directions.places(texts, self.embedder)
+            found[JOINED] = joined(found.get(PRIOR, found[CONTEXTUAL]), places)
         return {reading: np.asarray(each.argmax(axis=1), dtype=np.int64) for reading, each in found.items()}
 
 

@@ -14,7 +14,7 @@ def _files(released: Released) -> str:
         "train": [],
         "demos": [{"text": each.text, "label": each.label} for each in made.demonstrations],
         "signature": {
-            "instructions": made.template.instruction,
+            "instructions": made.prompt.instruction,
             "fields": [{"prefix": f"{shown}:", "description": f"${{{name}}}"} for name, shown in names.items()],
         },
         "lm": None,

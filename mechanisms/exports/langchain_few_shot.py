@@ -16,7 +16,7 @@ def literal(text: str) -> str:
 
 
 def _files(released: Released) -> str:
-    template = released.demo_set.template
+    template = released.demo_set.prompt
     text, label = literal(template.text), literal(template.label)
     document = {
         "_type": "few_shot",

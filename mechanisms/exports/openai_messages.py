@@ -9,7 +9,7 @@ def _files(released: Released) -> str:
     made = released.demo_set
     lines = []
     for each in made.demonstrations:
-        said = [("system", made.template.instruction), ("user", each.text), ("assistant", each.label)]
+        said = [("system", made.prompt.instruction), ("user", each.text), ("assistant", each.label)]
         lines.append({"messages": [{"role": role, "content": content} for role, content in said]})
     return json_lines(lines)
 

@@ -7,7 +7,7 @@ from mechanisms.inference import QueryWords
 
 
 def _files(released: Released) -> str:
-    template = released.demo_set.template
+    template = released.demo_set.prompt
     words = QueryWords(template, on_lines(released.demo_set))
     return words.whole(f"[your {template.text.lower()}]") + "\n"
 

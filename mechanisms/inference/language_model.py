@@ -137,6 +137,7 @@ class Embedder(Protocol):
     """A model that places texts of similar meaning near each other."""
 
     name: str
+    sha256: str
     dimensions: int
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -145,4 +146,8 @@ class Embedder(Protocol):
         A text's vector depends, to the bit, on that text alone. Texts can be guessed from vectors: they are as private
         as the texts, and are never stored.
         """
+        ...
+
+    def embed_together(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The same of public texts in batches, which is faster; the last digits depend on the other texts."""
         ...

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mechanisms.asking import Asked
+from mechanisms.asking import NO_HINT, Asked, Hint
 from mechanisms.inference.language_model import LanguageModel
 from mechanisms.records import Demonstration, PromptTemplate, Record
 
@@ -38,24 +38,34 @@ class WritingPrompt:
     Args:
         max_record_tokens: public cap on the tokens of each example.
         records_per_row: examples of full length for which a row has room.
+        hint: what the sentence says of the label beside the owner's words.
 
     Attributes:
-        prefix: tokens that all rows share.
+        shown: the exemplars, which are the same for every label, and what stands in front of the sentence.
+        sentence: what asks for the text.
+        prefix: both, which all rows of a label share.
         cue: the end of every row, before the opening; the whole public row.
         length: positions of a private row, without the opening.
     """
 
     def __init__(
-        self, model: LanguageModel, asked: Asked, label: str, max_record_tokens: int = 0, records_per_row: float = 0
+        self,
+        model: LanguageModel,
+        asked: Asked,
+        label: str,
+        max_record_tokens: int = 0,
+        records_per_row: float = 0,
+        hint: Hint = NO_HINT,
     ) -> None:
         self._model, self._cap = model, max_record_tokens
         before, after, again = model.writing_turn
         self._chats = bool(after)
         self.cue = list(after) if after else model.encode(f"\n\n{asked.kind.capitalize()}:")
-        self.prefix, between = list(before), again if after else model.encode("\n\n")
+        self.shown, between = list(before), again if after else model.encode("\n\n")
         for sentence, text in asked.shown() if between else ():
-            self.prefix += [*model.encode(sentence), *self.cue, *self.opening(text), *between]
-        self.prefix += model.encode(asked.of(label))
+            self.shown += [*model.encode(sentence), *self.cue, *self.opening(text), *between]
+        self.sentence = model.encode(asked.of(label, hint))
+        self.prefix = [*self.shown, *self.sentence]
         self._lead = model.encode(_EXAMPLE)
         self.length = int(records_per_row * (len(self._lead) + max_record_tokens)) + len(self.cue)
 

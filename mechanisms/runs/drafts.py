@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
-from mechanisms.asking import Asked
+from mechanisms.asking import NO_HINT, Asked, Hint
 from mechanisms.demos.demo_set import DemoSet
+from mechanisms.demos.directions import Directions, margins
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import Embedder, LanguageModel, WritingPrompt
 from mechanisms.noise import Floats, Integers, Randomness, SecureRandomness
@@ -34,6 +36,10 @@ _PREVIEWED = 6
 _LEFT, _BY = 0.75, 8
 """Of the rows that are computed: when fewer of them go on, others are dropped. To drop them is work, too, and so is a
 new number of rows: some stay, so that it is a multiple."""
+_SAID = 2
+"""Released words in a sentence."""
+_LIKENESS = 0.5
+"""What a text's likeness to all rows counts beside its margin: more changed little, and let other labels' texts in."""
 FEWEST = 2
 """The fewest drafts of a label for a vote."""
 DRAFT_TOKENS: int = RunSpec.model_fields["draft_tokens"].default
@@ -49,6 +55,8 @@ class Drafts:
         count: drafts at most.
         tokens: of a draft, at most.
         openings: how drafts begin, each with its weight; empty where nothing was released.
+        words: released words of the label, of which each draft is asked with two; fewer where fewer were released.
+        named: whether what the label is called is said beside them.
     """
 
     asked: Asked
@@ -56,7 +64,29 @@ class Drafts:
     labels: Sequence[str]
     count: int
     tokens: int
-    openings: Mapping[str, float]
+    openings: Mapping[str, float] = field(default_factory=dict)
+    words: Sequence[str] = ()
+    named: bool = True
+
+    @property
+    def public(self) -> bool:
+        """Whether they are asked for with public words alone."""
+        return not self.openings and not self.words
+
+    def hints(self, count: int, randomness: Randomness) -> list[Hint]:
+        """What so many sentences say of the label: each two of the words, drawn anew."""
+        if not self.words:
+            return [NO_HINT] * count
+        order = np.argsort(randomness.uniform(count * len(self.words)).reshape(count, -1), axis=1)[:, :_SAID]
+        return [Hint(tuple(self.words[i] for i in row), self.named) for row in order.tolist()]
+
+
+class Order(Protocol):
+    """What tells which texts are of a label."""
+
+    def best(self, label: str, texts: Sequence[str]) -> list[str]:
+        """The texts, best first; those of another label may be left out."""
+        ...
 
 
 def write_drafts(
@@ -65,16 +95,13 @@ def write_drafts(
     gate: Gate,
     randomness: Randomness,
     taken: Iterable[str] = (),
-    nearness: Nearness | None = None,
+    order: Order | None = None,
 ) -> tuple[str, ...]:
-    """Write cleaned, distinct drafts of one label, and keep those that are nearest to its name against the others'.
-
-    On six public sets these cover more of the rows than those that the model finds likely, and a classifier trained on
-    rows knows more of them (research/docs/texts.md). The best comes first.
+    """Write cleaned, distinct drafts of one label, and keep the best.
 
     Args:
         taken: public texts that stand for other labels: what says the same would stand for two.
-        nearness: without it the drafts stand in the order of their likelihood.
+        order: without it the drafts stand in the order of their likelihood.
 
     A UsageError where fewer than two drafts of the label are of use or the prompt is too long for the model, a
     ModelUnavailable where its logits are not finite.
@@ -83,14 +110,18 @@ def write_drafts(
     enough, most = WRITTEN * wanted.count, _TRIES * wanted.count
     at_once = min(enough, model.rows_at_once(1, len(prompt.prefix) + len(prompt.cue) + wanted.tokens))
     drafts: dict[str, float] = {}
-    others, said = set(map(normalised_text, taken)), normalised_text(wanted.asked.of(wanted.label))
+    others = set(map(normalised_text, taken))
     written = 0
     while written < enough or (len(drafts) < wanted.count and written < most):
         rows = min(at_once, most - written)
         written += rows
+        hints = wanted.hints(rows, randomness)
+        prompts = [WritingPrompt(model, wanted.asked, wanted.label, hint=hint) for hint in hints]
         openings = allotted(wanted.openings, rows, randomness)
-        for each, likelihood in _write(model, prompt, openings, wanted.tokens, randomness):
+        found = _write(model, prompts, openings, wanted.tokens, randomness)
+        for hint, (each, likelihood) in zip(hints, found, strict=True):
             text = cleaned(each, wanted.asked, wanted.label, wanted.labels, gate)
+            said = normalised_text(wanted.asked.of(wanted.label, hint))
             if text is not None and not quotes(text, said) and normalised_text(text) not in others:
                 drafts.setdefault(text, likelihood)
     if len(drafts) < min(wanted.count, FEWEST):
@@ -98,8 +129,8 @@ def write_drafts(
             f"The model writes no usable drafts of '{wanted.label}': choose another model, or say in other words what "
             "one text is, who writes it to whom, and what the label is called."
         )
-    order = nearness.to(wanted.label, tuple(drafts)) if nearness else drafts
-    return tuple(sorted(drafts, key=lambda text: -order[text])[: wanted.count])
+    likeliest = sorted(drafts, key=lambda text: -drafts[text])
+    return tuple((order.best(wanted.label, likeliest) if order else likeliest)[: wanted.count])
 
 
 def preview_drafts(
@@ -114,7 +145,7 @@ def preview_drafts(
     prompt = WritingPrompt(model, wanted.asked, wanted.label)
     written: list[tuple[str, float]] = []
     while True:
-        written += _write(model, prompt, [""] * _PREVIEWED, wanted.tokens, randomness, going)
+        written += _write(model, [prompt] * _PREVIEWED, [""] * _PREVIEWED, wanted.tokens, randomness, going)
         gate = Gate(model, [text for text, _ in written], wanted.asked)
         found = {
             text: likelihood
@@ -127,7 +158,7 @@ def preview_drafts(
 
 def write_samples(model: LanguageModel, asked: Asked, label: str, tokens: int, randomness: Randomness) -> list[str]:
     prompt = WritingPrompt(model, asked, label)
-    return [text for text, _ in _write(model, prompt, [""] * _PREVIEWED, tokens, randomness)]
+    return [text for text, _ in _write(model, [prompt] * _PREVIEWED, [""] * _PREVIEWED, tokens, randomness)]
 
 
 def allotted(openings: Mapping[str, float], rows: int, randomness: Randomness) -> list[str]:
@@ -142,31 +173,60 @@ def allotted(openings: Mapping[str, float], rows: int, randomness: Randomness) -
 
 
 class Nearness:
-    """Tells how much nearer texts are to one label's name than to the others'."""
+    """An order by how much nearer texts are to their label's name than to the others'.
+
+    On six public sets the first ones cover more of the rows than those that the model finds likely, and a classifier
+    trained on rows knows more of them (research/docs/texts.md).
+    """
 
     def __init__(self, embedder: Embedder, asked: Asked, labels: Sequence[str]) -> None:
         self._embedder, self._labels = embedder, list(labels)
         self._names = embedder.embed([f"{asked.kind} {asked.relation} {asked.named(each)}" for each in labels])
 
-    def to(self, label: str, texts: Sequence[str]) -> dict[str, float]:
-        """For each text the cosine to its label's name less that to the nearest other name; -1 stands for none."""
+    def best(self, label: str, texts: Sequence[str]) -> list[str]:
         near, own = self._embedder.embed(texts) @ self._names.T, self._labels.index(label)
-        others = np.delete(near, own, axis=1).max(axis=1, initial=-1.0)
-        return dict(zip(texts, (near[:, own] - others).tolist(), strict=True))
+        nearer = near[:, own] - np.delete(near, own, axis=1).max(axis=1, initial=-1.0)
+        return [texts[i] for i in np.argsort(-nearer, kind="stable").tolist()]
+
+
+class Margins:
+    """An order by how much further texts lie along their label's direction than along another's, and how much they are
+    like all rows: by margin alone extremes would win. Texts of a negative margin are another label's, and left out
+    where two others are there.
+
+    Args:
+        middle: the unit vector of the mean over labels, shape (dimensions,).
+    """
+
+    def __init__(self, embedder: Embedder, directions: Directions, middle: Floats) -> None:
+        self._embedder, self._directions, self._middle = embedder, directions, middle
+        self._labels = list(directions.vectors)
+
+    def best(self, label: str, texts: Sequence[str]) -> list[str]:
+        vectors = self._embedder.embed(texts).astype(np.float64)
+        own = np.full(len(texts), self._labels.index(label))
+        margin = margins(vectors @ self._directions.matrix.T, own)
+        ranked = np.argsort(-(margin + _LIKENESS * vectors @ self._middle), kind="stable").tolist()
+        kept = [i for i in ranked if margin[i] > 0]
+        return [texts[i] for i in (kept if len(kept) >= FEWEST else ranked)]
+
+    def of_another(self, label: str, text: str) -> bool:
+        """Whether a text lies further along another label's direction."""
+        return bool(self._directions.nearest([text], self._embedder)[0] != self._labels.index(label))
 
 
 def _write(
     model: LanguageModel,
-    prompt: WritingPrompt,
+    prompts: Sequence[WritingPrompt],
     openings: Sequence[str],
     tokens: int,
     randomness: Randomness,
     going: Callable[[], bool] = lambda: True,
 ) -> list[tuple[str, float]]:
-    """Write one text for each opening, and the mean log-probability of its tokens."""
-    begun = [prompt.opening(each) for each in openings]
-    rows = [[*prompt.cue, *each] for each in begun]
-    session = model.open(prompt.prefix, rows, max(map(len, rows)), tokens)
+    """Write one text for each prompt, behind its opening, and the mean log-probability of its tokens."""
+    begun = [prompt.opening(each) for prompt, each in zip(prompts, openings, strict=True)]
+    rows = [[*prompt.sentence, *prompt.cue, *each] for prompt, each in zip(prompts, begun, strict=True)]
+    session = model.open(prompts[0].shown, rows, max(map(len, rows)), tokens)
     written: list[list[int]] = [[] for _ in rows]
     found: list[list[float]] = [[] for _ in rows]
     computed, ended = list(range(len(rows))), set()
@@ -257,7 +317,7 @@ def written_publicly(
     for label in labels:
         count = drafts_for(wanted[label])
         taken = [text for texts in written.values() for text in texts]
-        written[label] = write_drafts(model, Drafts(asked, label, labels, count, tokens, {}), gate, randomness, taken)
+        written[label] = write_drafts(model, Drafts(asked, label, labels, count, tokens), gate, randomness, taken)
     return interleaved({label: written[label][: wanted[label]] for label in labels}, labels)
 
 

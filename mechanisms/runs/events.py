@@ -88,11 +88,13 @@ class StageProgress:
 
 @dataclass(frozen=True, config=LINE)
 class DemoStarted:
-    """A demonstration has been charged in full and begins with its opening, which is public."""
+    """A demonstration has been charged in full and begins with its opening; both that and the words of its label with
+    which it is asked for are public."""
 
     label: Name
     number: Whole
     opening: Text = ""
+    words: Annotated[tuple[Name, ...], Field(max_length=2)] = ()
     event: Literal["demonstration begun"] = "demonstration begun"
 
 

@@ -26,7 +26,7 @@ from mechanisms.evaluation.evaluate import truth_of
 from mechanisms.evaluation.reader import Classifier, reported
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats, Integers, Randomness
-from mechanisms.records import Dataset, Demonstration
+from mechanisms.records import Dataset, Demonstration, saying_words
 from mechanisms.runs.events import StageProgress
 from mechanisms.tallies import masses, mean_contribution, weights
 
@@ -79,7 +79,8 @@ class Judging:
     """State of the judging stages of one run: corrections, the score, and readings, so that no unit is read twice.
 
     Attributes:
-        sets: those that rows read under, by name: without demonstrations, with public ones, and the run's own.
+        sets: those that rows read under, by name: without demonstrations, with public ones, and the run's own, whose
+            prompt says the words of each label.
         corrections: what is added to each label's log-probability under a set, shape (labels,), once it is measured.
     """
 
@@ -91,7 +92,9 @@ class Judging:
         model: LanguageModel,
         randomness: Randomness,
         held_out: bool,
+        words: Mapping[str, Sequence[str]],
     ) -> None:
+        self._template = saying_words(plan.template, words)
         self.plan, self.sets, self.randomness, self.held_out = plan, sets, randomness, held_out
         self._model, self._parts = model, parts
         self._classifiers: dict[str, Classifier] = {}
@@ -138,7 +141,7 @@ class Judging:
         if name not in self._classifiers:
             self._classifiers[name] = Classifier(
                 self._model,
-                self.plan.template,
+                self._template if name == DEMONSTRATIONS else self.plan.template,
                 self.plan.labels,
                 self.sets[name],
                 max_query_tokens=self.plan.spec.max_record_tokens,

@@ -31,7 +31,20 @@ from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent, SequentialComposition
 from mechanisms.records import RECORD, Dataset, PromptTemplate
 from mechanisms.rounding import rounded_up
-from mechanisms.runs.spec import FLAGGED, MOST_CORRECTED_LABELS, SCORE, WRITE, Group, Recipe, RunSpec, Split, completed
+from mechanisms.runs.spec import (
+    FLAGGED,
+    MOST_CORRECTED_LABELS,
+    OPENINGS,
+    SCORE,
+    VOTE,
+    WORDS,
+    WRITE,
+    Group,
+    Recipe,
+    RunSpec,
+    Split,
+    completed,
+)
 from mechanisms.runs.stage import PlannedStage, Work
 from mechanisms.runs.stages import stages_by_place
 from mechanisms.sampling import EventOfSteps, SamplingPlan
@@ -83,8 +96,8 @@ class Plan:
             raise UsageError(f"At most {MOST_LABELS} labels take part: leave some out, or merge some.")
         if foreign := [label for label in self.spec.label_words if label not in self.labels]:
             raise UsageError(f"There is no label '{foreign[0]}' to name: name labels of the label set.")
-        if len(self.labels) < 2 and set(self.spec.shares or ()) - {WRITE, "openings", "vote"}:
-            raise UsageError("With a single label there is nothing to classify: leave out 'calibrate' and 'score'.")
+        if len(self.labels) < 2 and (foreign := sorted(set(self.spec.shares or ()) - {WRITE, OPENINGS, VOTE})):
+            raise UsageError(f"With a single label there is nothing to tell apart: leave out the stage '{foreign[0]}'.")
         if self.measured and self.measured.content != self.content:
             raise UsageError("The label sizes were measured on another file: measure this file's.")
         left_after_counts(self.spec.epsilon, self.measured)
@@ -181,6 +194,11 @@ class Plan:
     @property
     def reads_rows(self) -> bool:
         return list(self.stages) != [WRITE] or self.mechanism.uses_private_rows
+
+    @property
+    def embeds(self) -> bool:
+        """Whether a stage reads rows with the embedding model."""
+        return not {WORDS, VOTE}.isdisjoint(self.stages)
 
     @property
     def not_private(self) -> str | None:

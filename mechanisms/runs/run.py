@@ -41,7 +41,7 @@ from mechanisms.runs.events import (
 )
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.run_file import RunJournal
-from mechanisms.runs.spec import SCORE, VOTE, WRITE
+from mechanisms.runs.spec import SCORE, WRITE
 from mechanisms.runs.stage import RunState, Step, part_of, release_name
 from mechanisms.sampling import copy_numbers, role_place
 
@@ -86,8 +86,8 @@ def run(
     if journal is not None and not (randomness.private and charged):
         raise UsageError("Only private runs can be resumed: leave out the journal.")
     check_fit(dataset, plan)
-    if embedder is None and VOTE in plan.stages:
-        raise UsageError("A vote needs a model that embeds texts.")
+    if embedder is None and plan.embeds:
+        raise UsageError("Words and a vote need a model that embeds texts.")
     data = fingerprint(dataset)
     parts = divide(dataset, plan)
     # An earlier run may have given the scorers other roles, and a curator may choose a run by an earlier score.

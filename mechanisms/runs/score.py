@@ -30,6 +30,7 @@ from mechanisms.data.sizes import (
 )
 from mechanisms.demos.demo_set import (
     DEMONSTRATIONS,
+    DIRECTIONS,
     PROTOTYPES,
     PUBLIC_ONLY,
     ZERO_SHOT,
@@ -43,6 +44,7 @@ from mechanisms.demos.demo_set import (
     schema,
     template_of,
 )
+from mechanisms.demos.directions import Directions
 from mechanisms.demos.signature import Signature, check_signature
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import nearest_prototype, one_record_each, truth_of
@@ -50,7 +52,7 @@ from mechanisms.evaluation.reader import Classifier, check_labels
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Floats, Randomness, SecureRandomness
 from mechanisms.privacy_events import Composed, PrivacyEvent
-from mechanisms.records import Dataset, Demonstration, PromptTemplate
+from mechanisms.records import Dataset, Demonstration, PromptTemplate, saying_words
 from mechanisms.runs.drafts import DRAFT_TOKENS, asked_of, draft_tokens_of, written_publicly
 from mechanisms.runs.judging import of_units, right
 from mechanisms.runs.plan import FILE_FORMAT, LABEL_SET
@@ -67,6 +69,8 @@ class ScoredSet:
     """Demonstrations and the task that they are for; public.
 
     Attributes:
+        words: what the rows of each label are about; the prompt that reads with the demonstrations says them.
+        directions: of each label, among embedded texts; None where there are none.
         asked, draft_tokens: how the model is asked to write public ones.
         prior: what is added to each label's log-probability under the demonstrations; None where not measured.
         zero_shot: the same without demonstrations.
@@ -82,6 +86,8 @@ class ScoredSet:
     demonstrations: tuple[Demonstration, ...]
     labels: tuple[str, ...]
     template: PromptTemplate
+    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    directions: Directions | None = None
     asked: Asked = field(default_factory=Asked)
     draft_tokens: int = DRAFT_TOKENS
     prior: Mapping[str, float] | None = None
@@ -138,6 +144,8 @@ def of_demo_set(demo_set: DemoSet, signed_here: bool = False) -> ScoredSet:
         demo_set.demonstrations,
         demo_set.labels,
         demo_set.template,
+        words=demo_set.words or {},
+        directions=demo_set.directions,
         asked=asked_of(demo_set),
         draft_tokens=draft_tokens_of(demo_set),
         prior=demo_set.prior,
@@ -204,12 +212,14 @@ def score_set(
         raise UsageError("Prototypes are made of the units that do not score: choose a share below 1.")
     if dataset.labels != scored.labels:
         raise UsageError("The data set and the set must agree on the labels.")
-    if prototypes_epsilon is not None and embedder is None:
-        raise UsageError("Prototypes need an embedding model.")
+    if (prototypes_epsilon is not None or scored.directions is not None) and embedder is None:
+        raise UsageError("Prototypes and directions need an embedding model.")
+    if scored.directions is not None and embedder is not None:
+        scored.directions.check(embedder)
     randomness = randomness or SecureRandomness()
     scored, data = scored.as_read_by(model), fingerprint(dataset)
     arms = _arms(scored, model, spec.max_record_tokens)  # public, and the likeliest to fail: before anybody has paid
-    names, prototypes = [*arms], None
+    names, prototypes = [*arms, *([DIRECTIONS] if scored.directions else [])], None
     if prototypes_epsilon is not None:  # from the units that do not score
         target = PrivacyTarget(prototypes_epsilon, spec.delta)
         prototypes = Prototypes.costing(target, len(dataset.labels))
@@ -227,6 +237,8 @@ def score_set(
         records = [record for unit in units for record in unit]
         rows, truth = [record.text for record in records], truth_of(scored.labels, records)
         columns = [right(each.log_probabilities(rows), offset, truth) for each, offset in arms.values()]
+        if scored.directions is not None and embedder is not None:
+            columns.append(scored.directions.nearest(rows, embedder) == truth)
         if prototypes is not None and embedder is not None:
             texts, places = one_record_each(parts[VOTE])
             vectors = Prototypes.contributions(places, embedder.embed(texts).astype(np.float64))
@@ -264,7 +276,7 @@ def _arms(scored: ScoredSet, model: LanguageModel, cap: int) -> dict[str, tuple[
             made = written_publicly(scored.demonstrations, scored.labels, scored.asked, model, scored.draft_tokens)
             public = PublicSet(made, own, None)
         compared.append((PUBLIC_ONLY, public.demonstrations, public.template, public.prior))
-        compared.append((DEMONSTRATIONS, scored.demonstrations, own, scored.prior))
+        compared.append((DEMONSTRATIONS, scored.demonstrations, saying_words(own, scored.words), scored.prior))
     arms = {}
     for name, demonstrations, template, prior in compared:
         classifier = Classifier(model, template, scored.labels, demonstrations, max_query_tokens=cap)

@@ -36,7 +36,8 @@ from mechanisms.steps import (
 from mechanisms.steps.mechanism import Norm
 from mechanisms.tallies import Weighing, usual_weighing
 
-WRITE, VOTE, OPENINGS, CALIBRATE, SCORE = "write", "vote", "openings", "calibrate", "score"
+WRITE, VOTE, OPENINGS, WORDS = "write", "vote", "openings", "words"
+CALIBRATE, SCORE = "calibrate", "score"
 
 
 class Recipe(StrEnum):
@@ -532,6 +533,8 @@ def _stages(spec: RunSpec, recipe: Recipe, labels: int) -> list[str]:
         left_out.add(SCORE)
     if spec.shots > MOST_PROMPTED or labels < 2:
         left_out |= {CALIBRATE, SCORE}
+    if labels < 2:
+        left_out.add(WORDS)
     if labels > MOST_CORRECTED_LABELS:
         left_out.add(CALIBRATE)
     return [name for name in known if name not in left_out]
@@ -556,8 +559,8 @@ def _shares(
 def _roles(stages: list[str], units: int, labels: int, weighing: Weighing) -> dict[str, float]:
     """Shares that give each stage the units it wants; below `fewest_for_roles`, the shares for that many.
 
-    What stages want is what two cores read in a good minute. All other units write: a sample out of more units costs
-    the same time and needs less noise.
+    What stages want is what two cores read in a good minute. All other units say what their labels are about, or write
+    (a sample out of more units costs the same time and needs less noise): those that want all share what is left.
     """
     known = stages_by_place()
     wanted = {name: known[name].wanted for name in stages if known[name].wanted is not None}
@@ -572,10 +575,11 @@ def _roles(stages: list[str], units: int, labels: int, weighing: Weighing) -> di
     if VOTE in shares:
         shares[VOTE] = min(shares[VOTE], 0.5)
     shares = {name: _two_digits(share) for name, share in shares.items()}
-    if WRITE in stages:
-        shares[WRITE] = _two_digits(1 - sum(shares.values()))
-    elif OPENINGS in shares:
+    greedy = [name for name in stages if known[name].wanted is None]
+    if not greedy and OPENINGS in shares:
         shares[OPENINGS] = _two_digits(1 - sum(share for name, share in shares.items() if name != OPENINGS))
+    left, parts = 1 - sum(shares.values()), sum(known[name].parts for name in greedy)
+    shares |= {name: _two_digits(left * known[name].parts / parts) for name in greedy}
     return {name: shares[name] for name in stages}
 
 

@@ -15,14 +15,27 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+import numpy as np
+
 from mechanisms.accounting import LedgerRun
 from mechanisms.demos.demo_set import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT, DemoSet, Refusal
+from mechanisms.demos.directions import Directions
 from mechanisms.errors import UsageError
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Randomness
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.records import Dataset, Demonstration
-from mechanisms.runs.drafts import WRITTEN, Drafts, Nearness, drafts_for, interleaved, write_drafts, write_samples
+from mechanisms.runs.drafts import (
+    WRITTEN,
+    Drafts,
+    Margins,
+    Nearness,
+    Order,
+    drafts_for,
+    interleaved,
+    write_drafts,
+    write_samples,
+)
 from mechanisms.runs.events import CuratorEvent, Drafting, Key, Release, SetsCompared
 from mechanisms.runs.judging import Judging
 from mechanisms.runs.text import Gate, cleaned
@@ -188,6 +201,10 @@ class RunState:
         curator: whether clean values are told, too.
         held_out: whether the scoring rows took part in nothing else, in this run or another.
         openings: how texts of each label begin, each with its weight; empty where nothing was released or cleared.
+        words: what the rows of each label are about; empty where nothing was released or cleared.
+        named: the labels whose name says what its rows are about; all until something else was released.
+        directions: of each label, among embedded texts; None where nothing was released.
+        middle: the unit vector of the mean over labels; empty where nothing was released.
         drafts: the drafts of each label, before any vote, best first; they begin with its openings.
         public: drafts of each label from public words alone, best first: what the set is compared with.
         written: texts of each label that private rows have written, and that passed the gate.
@@ -204,6 +221,10 @@ class RunState:
     curator: bool
     held_out: bool
     openings: dict[str, dict[str, float]] = field(default_factory=dict)
+    words: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    named: frozenset[str] = frozenset()
+    directions: Directions | None = None
+    middle: tuple[float, ...] = ()
     drafts: dict[str, tuple[str, ...]] = field(default_factory=dict)
     public: dict[str, tuple[str, ...]] = field(default_factory=dict)
     written: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -221,16 +242,27 @@ class RunState:
         return Gate(self.model, self.samples, self.plan.spec.asked)
 
     @cached_property
-    def nearness(self) -> Nearness | None:
-        """What tells which drafts are near to their label's name; None without a model that embeds texts."""
+    def _by_name(self) -> Nearness | None:
         return Nearness(self.embedder, self.plan.spec.asked, self.plan.labels) if self.embedder else None
+
+    @property
+    def margins(self) -> Margins | None:
+        """What tells which texts are of a label, once directions were released."""
+        if self.embedder is None or self.directions is None:
+            return None
+        return Margins(self.embedder, self.directions, np.array(self.middle))
+
+    def says(self, label: str) -> bool:
+        """Whether what a label is called stands in the sentence that asks for its texts: its owner said it, its rows
+        are about it, or nothing else is known."""
+        return label in self.plan.spec.label_words or label in self.named or not self.words.get(label)
 
     @cached_property
     def judging(self) -> Judging:
         """What the judging stages share, once the set is made."""
         assert self.compared is not None
         sets = {ZERO_SHOT: (), PUBLIC_ONLY: self.compared.public, DEMONSTRATIONS: self.compared.own}
-        return Judging(self.plan, self.parts, sets, self.model, self.randomness, self.held_out)
+        return Judging(self.plan, self.parts, sets, self.model, self.randomness, self.held_out, self.words)
 
     def try_the_model(self) -> Iterator[Drafting]:
         """Write drafts of the first label unless a few samples show that the model writes texts of it."""
@@ -242,25 +274,31 @@ class RunState:
         """Write the first drafts of some labels, or of all, unless they exist; a UsageError where none are usable."""
         assert self.plan.spec.drafts is not None
         for label in self.plan.labels if labels is None else labels:
-            yield from self._draft(self.drafts, label, self.plan.spec.drafts, self.openings.get(label, {}))
+            yield from self._draft(self.drafts, self._wanted(label), self.margins or self._by_name)
 
     def _public_drafts(self) -> Iterator[Drafting]:
         """Write drafts of all labels from public words alone; a label's first drafts are such without openings."""
         for label in self.plan.labels:
-            if label in self.drafts and not self.openings.get(label):
+            if label in self.drafts and self._wanted(label).public and self.margins is None:
                 self.public.setdefault(label, self.drafts[label])
-            yield from self._draft(self.public, label, drafts_for(self.plan.spec.shots), {})
+            spec = self.plan.spec
+            wanted = Drafts(spec.asked, label, self.plan.labels, drafts_for(spec.shots), spec.draft_tokens)
+            yield from self._draft(self.public, wanted, self._by_name)
 
-    def _draft(
-        self, drafts: dict[str, tuple[str, ...]], label: str, count: int, openings: Mapping[str, float]
-    ) -> Iterator[Drafting]:
-        """Add so many drafts of a label to those of the others, unless they exist."""
-        labels, spec = self.plan.labels, self.plan.spec
+    def _wanted(self, label: str) -> Drafts:
+        """A label's drafts for a ballot, asked for with all that was released of it."""
+        spec, openings, words = self.plan.spec, self.openings.get(label, {}), self.words.get(label, ())
+        assert spec.drafts is not None
+        labels, tokens, named = self.plan.labels, spec.draft_tokens, self.says(label)
+        return Drafts(spec.asked, label, labels, spec.drafts, tokens, openings, words, named)
+
+    def _draft(self, drafts: dict[str, tuple[str, ...]], wanted: Drafts, order: Order | None) -> Iterator[Drafting]:
+        """Add drafts of a label to those of the others, unless they exist."""
+        labels, label = self.plan.labels, wanted.label
         if label not in drafts:
-            yield Drafting(label, labels.index(label) + 1, len(labels), public=not openings)
+            yield Drafting(label, labels.index(label) + 1, len(labels), wanted.public)
             taken = [text for other, texts in drafts.items() if other != label for text in texts]
-            wanted = Drafts(spec.asked, label, labels, count, spec.draft_tokens, openings)
-            drafts[label] = write_drafts(self.model, wanted, self.gate, self.randomness, taken, self.nearness)
+            drafts[label] = write_drafts(self.model, wanted, self.gate, self.randomness, taken, order)
 
     def chosen(self, label: str) -> tuple[str, ...]:
         """The texts of a label's demonstrations as it stands: winners of the vote, else what was written, then drafts.
@@ -283,6 +321,8 @@ class RunState:
         """The set from what is released so far."""
         made = self.compared.own if self.compared else self._standing()
         kept = replace(demo_set, demonstrations=made, refused=tuple(self.refused))
+        if self.directions is not None:
+            kept = replace(kept, words=self.words, directions=self.directions)
         return self.judging.kept(kept) if "judging" in self.__dict__ else kept
 
     def _standing(self) -> tuple[Demonstration, ...]:

@@ -12,6 +12,7 @@ from mechanisms.accounting import AGREEMENT, PURE_SUM, Claim
 from mechanisms.data.sizes import WHETHER_MET, WHETHER_SHOWN
 from mechanisms.demos.demo_set import (
     DEMONSTRATIONS,
+    DIRECTIONS,
     MEASURED_SIZES,
     PROTOTYPES,
     PUBLIC_ONLY,
@@ -244,7 +245,7 @@ def _of_score(score: Score, plan: Plan) -> Iterator[str]:
         yield f"score/rows: '{WHETHER_MET}' must stand among privacy/public_inputs."
     if score.weighing is not plan.spec.weighing:
         yield "score/weighing: the run's parameters state another one."
-    known = (ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS, PROTOTYPES)
+    known = (ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS, DIRECTIONS, PROTOTYPES)
     if not set(score.arms) <= set(known):
         yield f"score/arms: there are no others than {', '.join(known)}."
     for arm in (*score.arms.values(), *score.gains.values()):

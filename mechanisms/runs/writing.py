@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from mechanisms.asking import NO_HINT, Hint
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import LanguageModel, Session, WritingPrompt
 from mechanisms.noise import Floats, Integers, Randomness
@@ -115,7 +116,7 @@ class PrivateRows:
 
 class DemonstrationWriter:
     """Writes one demonstration from the private `units` of one label; the caller has charged it, and runs the model. It
-    begins with a public `opening`, and tells the curator the clean sums."""
+    begins with a public `opening`, is asked for with a public `hint`, and tells the curator the clean sums."""
 
     def __init__(
         self,
@@ -126,12 +127,13 @@ class DemonstrationWriter:
         key: Key,
         opening: str = "",
         curator: bool = False,
+        hint: Hint = NO_HINT,
     ) -> None:
-        self.key, self.opening = key, opening
+        self.key, self.opening, self.hint = key, opening, hint
         self._plan, self._units, self._model, self._randomness = plan, units, model, randomness
         spec = plan.spec
         texts = (min(spec.max_unit_records, _WHOLE) if plan.by_user else 1) * plan.sampling.per_subset
-        self.prompt = WritingPrompt(model, spec.asked, key[0], spec.max_record_tokens, texts)
+        self.prompt = WritingPrompt(model, spec.asked, key[0], spec.max_record_tokens, texts, hint)
         begun = self.prompt.opening(opening)
         self.cue = [*self.prompt.cue, *begun]
         self.state = TextState(model, spec.min_tokens or 0, begun)
@@ -246,11 +248,11 @@ class DemonstrationWriter:
 def groups(
     writers: Sequence[DemonstrationWriter], plan: Plan, model: LanguageModel
 ) -> Iterator[Sequence[DemonstrationWriter]]:
-    """Groups of demonstrations to write together, each of one label and as large as a batch of the model allows; a
-    UsageError where not even one of them fits."""
+    """Groups of demonstrations to write together, each of one label and one sentence and as large as a batch of the
+    model allows; a UsageError where not even one of them fits."""
     anew = plan.sampling.scheme is Scheme.PER_TOKEN
-    for label, of_label in groupby(writers, lambda writer: writer.label):
-        mine = list(of_label)
+    for (label, _), alike in groupby(writers, lambda writer: (writer.label, writer.hint)):
+        mine = list(alike)
         prefix, (length, room) = mine[0].prompt.prefix, _shape(mine, plan, plan.sampling.tokens - 1 if anew else 0)
         held = len(prefix) + length + room
         rows = plan.capacity(label) if plan.mechanism.uses_private_rows else 1

@@ -49,7 +49,13 @@ class Prototypes(Tally):
         return Gaussian(self.noise_multiplier)
 
     def release(self, contributions: Floats, randomness: Randomness) -> Floats:
-        """A direction of unit length for every label, shape (labels, d), from `contributions`, shape (units, 1 + d).
+        """A direction of unit length for every label, shape (labels, d): `sums`, each divided by its length."""
+        noisy = self.sums(contributions, randomness)
+        lengths = np.linalg.norm(noisy, axis=1, keepdims=True)
+        return np.asarray(noisy / np.where(lengths > 0, lengths, 1.0), dtype=np.float64)
+
+    def sums(self, contributions: Floats, randomness: Randomness) -> Floats:
+        """The noisy sum of each label's vectors, shape (labels, d), from `contributions`, shape (units, 1 + d).
 
         The vectors have an L2 norm of at most 1. A unit with any other number for a label adds nothing.
         """
@@ -57,9 +63,8 @@ class Prototypes(Tally):
         total = np.zeros((self.labels, vectors.shape[1]), dtype=np.int64)
         known = np.isin(labels, np.arange(self.labels))
         np.add.at(total, labels[known].astype(np.int64), within_ball(vectors[known]))
-        noisy = randomness.gaussian(total.ravel(), LATTICE * self.noise_multiplier).reshape(total.shape) / LATTICE
-        lengths = np.linalg.norm(noisy, axis=1, keepdims=True)
-        return np.asarray(noisy / np.where(lengths > 0, lengths, 1.0), dtype=np.float64)
+        noisy = randomness.gaussian(total.ravel(), LATTICE * self.noise_multiplier).reshape(total.shape)
+        return np.asarray(noisy / LATTICE, dtype=np.float64)
 
 
 def within_ball(vectors: Floats) -> Integers:

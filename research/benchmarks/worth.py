@@ -20,7 +20,7 @@ import random
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -106,12 +106,21 @@ def rows_of(data: Path, name: str) -> tuple[tuple[str, ...], list[Record]]:
     return labels, rows
 
 
-class Bench:
-    """One task and one model."""
+def hidden(task: Task, labels: Sequence[str], rows: Sequence[Record]) -> tuple[Task, tuple[str, ...], list[Record]]:
+    """The same rows under names that say nothing, as queues, codes and tiers are called: Q1, Q2, ..."""
+    names = {label: f"Q{number}" for number, label in enumerate(labels, start=1)}
+    asked = {name: value for name, value in task.asked.items() if name not in ("label_words", "relation")}
+    return replace(task, asked=asked), tuple(names.values()), [Record(each.text, names[each.label]) for each in rows]
 
-    def __init__(self, data: Path, name: str, model: LanguageModel, tests: int) -> None:
+
+class Bench:
+    """One task and one model; labels are called by names that say nothing where they are `unnamed`."""
+
+    def __init__(self, data: Path, name: str, model: LanguageModel, tests: int, unnamed: bool = False) -> None:
         self.task, self.model, self.embedder = TASKS[name], model, Remembering(load_embedder())
         self.labels, rows = rows_of(data, name)
+        if unnamed:
+            self.task, self.labels, rows = hidden(self.task, self.labels, rows)
         held_out, self.rows = rows[:_HELD_OUT], rows[_HELD_OUT:]
         self.test = held_out[:tests]
         self.name = name

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, norm
 
 from mechanisms import privacy_events as events
 from mechanisms.privacy_events import PrivacyEvent
@@ -184,8 +184,23 @@ def _of_whole_numbers(epsilon: float, whole: bool) -> Price:
     return pure(epsilon) if whole else laplace(epsilon)
 
 
+def _of_embeddings(noise: float, epsilon: float, delta: float) -> Price:
+    """One Gaussian release of vectors of length one at most, whose noise costs no more than epsilon by its exact curve
+    (Balle and Wang 2018) and is at most a fiftieth above the least."""
+
+    def spent(noise: float) -> float:
+        shift, tilt = 1 / (2 * noise), epsilon * noise
+        return float(norm.cdf(shift - tilt) - math.exp(epsilon) * norm.cdf(-shift - tilt))
+
+    assert spent(noise) <= delta < spent(noise / 1.02), f"the words' noise of {noise} is not that of epsilon {epsilon}"
+    return {f"gaussian {noise:.8g}": 1}
+
+
 STAGES: Mapping[str, Callable[[Any, float], Price]] = {
     "openings": lambda plan, epsilon: _of_whole_numbers(epsilon, not _by_user(plan)),
+    "words": lambda plan, epsilon: _of_embeddings(
+        plan.stages["words"].tally.noise_multiplier, epsilon, plan.spec.delta
+    ),
     "vote": lambda plan, epsilon: _of_whole_numbers(epsilon, not _by_user(plan)),
     "calibrate": lambda plan, epsilon: times(3, laplace(epsilon / 3)),
     "score": lambda plan, epsilon: _of_whole_numbers(epsilon, not _by_user(plan) and plan.spec.weighing == "rows"),

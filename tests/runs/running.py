@@ -17,13 +17,13 @@ from mechanisms.runs.events import Drafting, PrivateDiagnostics, RunEvent, Stage
 from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.run import run
 from mechanisms.runs.run_file import to_lines
-from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, SOURCES, VOTE, WRITE, Recipe, RunSpec
+from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, SOURCES, VOTE, WORDS, WRITE, Recipe, RunSpec
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 
 LABELS = ("red", "blue")
 INSTRUCTION = "Sort."
-SHARES = {OPENINGS: 0.1, WRITE: 0.3, VOTE: 0.2, CALIBRATE: 0.2, SCORE: 0.2}
+SHARES = {OPENINGS: 0.1, WORDS: 0.1, WRITE: 0.3, VOTE: 0.2, CALIBRATE: 0.15, SCORE: 0.15}
 NOISE = {"noise-multiplier": 9.0}
 """Not calibrated, so that nothing is accounted twice."""
 CAP = Cap(1000.0, 0.01)

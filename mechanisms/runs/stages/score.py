@@ -12,7 +12,7 @@ import numpy as np
 from pydantic.dataclasses import dataclass as checked
 
 from mechanisms import confidence
-from mechanisms.demos.demo_set import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT
+from mechanisms.demos.demo_set import DEMONSTRATIONS, DIRECTIONS, PUBLIC_ONLY, ZERO_SHOT
 from mechanisms.demos.demo_set import Score as Scored
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import truth_of
@@ -20,12 +20,12 @@ from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.rounding import percent_down, percent_up
 from mechanisms.runs.events import LINE, CuratorEvent, Release
 from mechanisms.runs.judging import right
+from mechanisms.runs.spec import WORDS
 from mechanisms.runs.stage import PlannedStage, RunState, Work
 from mechanisms.runs.stages.calibrate import reading_work
 from mechanisms.tallies import Score as ScoreTally
 from mechanisms.tallies import Weighing, masses, weights
 
-_ARMS = 3
 _WIDE = 0.1
 """Half width above which an interval says too little; see `mechanisms.tallies.Estimate.wide`."""
 
@@ -68,6 +68,11 @@ class Score(PlannedStage):
         return (self.tally.event,)
 
     @property
+    def arms(self) -> tuple[str, ...]:
+        """What is compared: the sets that the model reads with and, where they are released, the directions."""
+        return (ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS, *((DIRECTIONS,) if WORDS in self.plan.stages else ()))
+
+    @property
     def margin(self) -> float:
         """Half the interval of a private accuracy near 1/2, expected from the public sizes; at most 1/2."""
         plan, role = self.plan, self.plan.role(self.name)
@@ -75,11 +80,12 @@ class Score(PlannedStage):
         counted, each = (of(plan.sizes, plan.spec.weighing) for of in (masses, weights))
         mass = role * sum(counted.values())
         squares = role * sum(counted[label] * each[label] for label in counted)
-        noise = 2 ** (_ARMS - 1) * self.tally.deviation**2 / 2
+        noise = 2 ** (len(self.arms) - 1) * self.tally.deviation**2 / 2
         return min(0.5, confidence.standard_errors() * math.sqrt(squares / 4 + noise) / mass)
 
     def work(self) -> Work:
-        return reading_work(self, 1.0, 1.0, 1.0)
+        of_directions = self.plan.units(self.name) if DIRECTIONS in self.arms else 0.0
+        return reading_work(self, 1.0, 1.0, 1.0) + Work(embedded=of_directions)
 
     def warnings(self) -> Iterator[str]:
         if self.margin > _WIDE:
@@ -91,9 +97,8 @@ class Score(PlannedStage):
         return f"say how often the model finds their label. {alone}."
 
     def check(self, event: ScoreReleased) -> None:
-        known = {ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS}
         ordered = all(arm.interval[0] <= arm.interval[1] for arm in event.score.arms.values())
-        if set(event.score.arms) != known or not ordered:
+        if set(event.score.arms) != set(self.arms) or not ordered:
             raise UsageError("a score of what was not compared, or an interval from high to low")
 
     def ask(self, state: RunState) -> Iterator[CuratorEvent]:
@@ -103,11 +108,16 @@ class Score(PlannedStage):
         units, everyone = judging.everyone(name)
         truth, columns = truth_of(self.plan.labels, chain.from_iterable(units)), []
         for k, shown in enumerate(judging.sets):
-            scores = yield from judging.read(name, shown, everyone, k / _ARMS, 1 / _ARMS)
+            scores = yield from judging.read(name, shown, everyone, k / len(judging.sets), 1 / len(judging.sets))
             columns.append(right(scores, judging.correction(shown), truth))
+        if DIRECTIONS in self.arms:
+            assert state.directions is not None
+            assert state.embedder is not None
+            texts = [record.text for record in chain.from_iterable(units)]
+            columns.append(state.directions.nearest(texts, state.embedder) == truth)
         contributions = judging.of_units(tally.cells(np.stack(columns, axis=1)), units)
         cells = tally.release(contributions, state.randomness)
-        yield ScoreReleased(Scored.of_table(tally, cells, [*judging.sets], False, judging.held_out, weighing))
+        yield ScoreReleased(Scored.of_table(tally, cells, self.arms, False, judging.held_out, weighing))
 
     def take(self, state: RunState, event: ScoreReleased) -> None:
         state.judging.score = event.score

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mechanisms.accounting import LedgerRun
+from mechanisms.asking import Hint
 from mechanisms.demos.demo_set import Refusal
 from mechanisms.privacy_events import Approximate, PrivacyEvent
 from mechanisms.runs.drafts import allotted
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from mechanisms.runs.run_file import RunJournal
 
 NO_SENTENCE = "it has no whole sentence"
+OF_ANOTHER = "it is about what another label's rows are about"
 FAINT = 3.0
 """Signal-to-noise of a token below which rows decide little: its noise is read through what the model expects."""
 _AROUND = 40
@@ -136,7 +138,8 @@ class Writer:
     def __init__(self, stage: Write, state: RunState) -> None:
         self._stage, self._state, self._plan = stage, state, stage.plan
         self._keys = [(label, n) for label in self._plan.labels for n in range(1, self._plan.sampling.shots + 1)]
-        self._openings: dict[Key, str] = {}
+        self._begun: dict[Key, tuple[str, tuple[str, ...]]] = {}
+        """Opening and words of demonstrations that have begun."""
         self._tokens: dict[Key, list[TokenReleased]] = {}
         self._cut_off: set[Key] = set()
         self._texts: dict[Key, str] = {}
@@ -145,10 +148,15 @@ class Writer:
         deque(groups([self._writer(key, "") for key in self._keys], self._plan, state.model), maxlen=0)
 
     def _writer(self, key: Key, opening: str) -> DemonstrationWriter:
-        state = self._state
-        units = state.parts[WRITE].units[key[0]]
-        opening = self._openings.get(key, opening)
-        return DemonstrationWriter(units, self._plan, state.model, state.randomness, key, opening, state.curator)
+        """The writer of a demonstration; one that has begun goes on with its own opening and words."""
+        state, (label, number) = self._state, key
+        of_label = state.words.get(label, ())
+        # The label's best words for its first demonstration, the next ones for the next.
+        turn = 2 * (number - 1) % max(1, len(of_label) - 1)
+        opening, words = self._begun.get(key, (opening, of_label[turn : turn + 2]))
+        units, hint = state.parts[WRITE].units[label], Hint(words, state.says(label))
+        model, randomness = state.model, state.randomness
+        return DemonstrationWriter(units, self._plan, model, randomness, key, opening, state.curator, hint)
 
     def events(self, run: LedgerRun | None, journal: RunJournal | None) -> Iterator[Sequence[CuratorEvent]]:
         """Each demonstration is charged, or charged again, before its first token, and marked before that is yielded;
@@ -178,8 +186,8 @@ class Writer:
                 for writer in group:
                     if run is not None:
                         run.charge(*self._stage.charge_of(*writer.key), part_of(writer.key))
-                    if writer.key not in self._openings:
-                        yield DemoStarted(*writer.key, writer.opening)
+                    if writer.key not in self._begun:
+                        yield DemoStarted(*writer.key, writer.opening, writer.hint.words)
                 yield from write_together(group, self._plan, state.model)
 
     def _finished(self, seen: frozenset[str]) -> Iterator[WritingEvent]:
@@ -205,14 +213,17 @@ class Writer:
 
     def _judged(self, event: CuratorEvent) -> Iterator[DemoRefused]:
         if isinstance(event, DemoCompleted):
-            text = event.demonstration.text
-            if reason := self._state.gate.reason(text) if text else NO_SENTENCE:
+            text, margins = event.demonstration.text, self._state.margins
+            reason = self._state.gate.reason(text) if text else NO_SENTENCE
+            if not reason and margins is not None and margins.of_another(event.demonstration.label, text):
+                reason = OF_ANOTHER
+            if reason:
                 yield DemoRefused(*key_of(event), reason)
 
     def apply(self, event: CuratorEvent) -> None:
         match event:
-            case DemoStarted(opening=opening):
-                self._openings[key_of(event)] = opening
+            case DemoStarted(opening=opening, words=words):
+                self._begun[key_of(event)] = opening, words
             case TokenReleased():
                 self._tokens.setdefault(key_of(event), []).append(event)
             case DemoCutOff():

@@ -1,0 +1,105 @@
+"""What the rows of each label are about, as directions among embedded texts: part of a set, and public as the set is.
+
+A direction is the released mean of a label's embeddings less the mean over labels, of unit length. Everything here
+follows from released numbers and public texts, so that it costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from mechanisms.errors import UsageError
+from mechanisms.inference import Embedder
+from mechanisms.noise import Floats, Integers
+
+_DIGITS = 5
+"""Of a number of a unit vector, in a file: an angle changes by less than .0002."""
+
+
+@dataclass(frozen=True)
+class Directions:
+    """A unit vector for each label, and the embedding model that they belong to.
+
+    Attributes:
+        embedder: the model's name, and `sha256` its digest.
+        vectors: by label, in the order of the labels.
+    """
+
+    embedder: str
+    sha256: str
+    vectors: Mapping[str, tuple[float, ...]]
+
+    @classmethod
+    def of(cls, embedder: Embedder, labels: Sequence[str], vectors: Floats) -> Self:
+        """From vectors of any length, shape (labels, dimensions); one of length zero stays zero."""
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        units = np.round(vectors / np.where(lengths > 0, lengths, 1.0), _DIGITS)
+        return cls(embedder.name, embedder.sha256, {y: tuple(v.tolist()) for y, v in zip(labels, units, strict=True)})
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """The vectors, shape (labels, dimensions)."""
+        return np.array([*self.vectors.values()])
+
+    def check(self, embedder: Embedder) -> None:
+        """Refuse another embedding model than the directions' own.
+
+        Raises:
+            UsageError: it is another one.
+        """
+        if embedder.sha256 != self.sha256:
+            raise UsageError(
+                f"The set's directions belong to the embedding model {self.embedder}, and here is {embedder.name}, or "
+                "other weights of it: read the set with its language model instead."
+            )
+
+    def places(self, texts: Sequence[str], embedder: Embedder) -> Floats:
+        """How far each text lies along each label's direction, a cosine, shape (texts, labels).
+
+        A text's row depends on that text and the directions alone.
+        """
+        return np.asarray(embedder.embed(texts).astype(np.float64) @ self.matrix.T)
+
+    def nearest(self, texts: Sequence[str], embedder: Embedder) -> Integers:
+        """The index of the label along whose direction each text lies furthest, shape (texts,)."""
+        return np.asarray(self.places(texts, embedder).argmax(axis=1), dtype=np.int64)
+
+    def to_json(self) -> dict[str, Any]:
+        """The format's `directions`."""
+        return {
+            "embedder": {"name": self.embedder, "sha256": self.sha256},
+            "vectors": {label: list(vector) for label, vector in self.vectors.items()},
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """Read what fits the format's schema.
+
+        Raises:
+            UsageError: the vectors have unlike numbers of coordinates, or not unit length.
+        """
+        vectors = {label: tuple(map(float, vector)) for label, vector in document["vectors"].items()}
+        lengths = [float(np.linalg.norm(vector)) for vector in vectors.values()]
+        if len({len(vector) for vector in vectors.values()}) != 1 or not all(
+            length == 0 or abs(length - 1) < 1e-2 for length in lengths
+        ):
+            raise UsageError("This is not a demo set: its directions are not unit vectors of one embedding model.")
+        return cls(document["embedder"]["name"], document["embedder"]["sha256"], vectors)
+
+
+def margins(places: Floats, labels: Integers) -> Floats:
+    """How much further each text lies along its own label's direction than along any other, shape (texts,).
+
+    Args:
+        places: shape (texts, labels), see `Directions.places`.
+        labels: the index of each text's label.
+    """
+    rows = np.arange(len(places))
+    others = places.copy()
+    others[rows, labels] = -np.inf
+    return np.asarray(places[rows, labels] - others.max(axis=1))

@@ -1,0 +1,32 @@
+"""A set read by its directions, which need no language model, or by these and the model's answers together."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import numpy as np
+from scipy.special import softmax
+
+from mechanisms.noise import Floats
+
+WEIGHT = 12.0
+"""What a place along a direction, a cosine, adds to a label's log-probability; chosen on public sets
+(research/docs/words.md)."""
+
+
+class By(StrEnum):
+    """What classifies a text."""
+
+    MODEL = "model"
+    DIRECTIONS = "directions"
+    BOTH = "both"
+
+
+def joined(log_probabilities: Floats, places: Floats) -> Floats:
+    """The label probabilities that model and directions give together, of the shape of either, (texts, labels).
+
+    Args:
+        log_probabilities: the model's, up to a constant for each text; zeros leave the directions alone.
+        places: of the texts along each label's direction, see `mechanisms.demos.directions.Directions.places`.
+    """
+    return np.asarray(softmax(log_probabilities + WEIGHT * places, axis=-1))

@@ -1,0 +1,226 @@
+"""The stage "words": what are the rows of each label about? One noisy mean of embeddings a label, and what follows.
+
+Each unit adds one embedding to the sum of its label. Means of these sums less the mean over labels are directions:
+what a label's texts have that others have not. Of any public text the noise on its place along a direction is known,
+so that public words can be told from noise. No language model reads a row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+from pydantic.dataclasses import dataclass as checked
+
+from mechanisms.accounting import PrivacyTarget
+from mechanisms.demos.directions import Directions, margins
+from mechanisms.errors import UsageError
+from mechanisms.evaluation.evaluate import one_record_each
+from mechanisms.inference.vocabulary import Vocabulary, common_words, vocabulary
+from mechanisms.noise import Floats
+from mechanisms.privacy_events import PrivacyEvent
+from mechanisms.runs.events import LINE, CuratorEvent, Name, Number, Numbers, Release, StageProgress
+from mechanisms.runs.stage import PlannedStage, RunState, Work, check_noise
+from mechanisms.tallies import Prototypes
+
+CLEARS = 4.0
+"""Deviations of its noise that a word's place has to exceed: of 10,000 words that say nothing one in three does."""
+MOST_WORDS, FEWEST_WORDS = 8, 3
+"""Words of a label at most, and the fewest that are used: with fewer the label's name stands alone."""
+_LEAST, _RARE, _ALIKE = 0.4, 0.2, 0.7
+"""Of the place of the label's best word, what another one has to reach; what a word loses of it that is ten times as
+rare; and the cosine above which two words say the same."""
+
+
+@checked(frozen=True, config=LINE)
+class Word:
+    """A public word, and how many deviations of its noise it lies along its label's direction."""
+
+    word: Name
+    clears: Annotated[float, Field(ge=0, le=1e6)]
+
+
+@checked(frozen=True, config=LINE)
+class WordsReleased(Release):
+    """The direction of each label, and the words that clear its noise.
+
+    Attributes:
+        embedder: the embedding model's name, and `sha256` its digest.
+        directions: of each label, of unit length.
+        lengths: of each label's mean less the mean over labels, before it got unit length.
+        noise: standard deviation of the noise on any unit vector's place along each label's mean less that mean.
+        middle: the unit vector of the mean over labels.
+        words: of each label, best first; none where fewer than three clear the noise.
+        named: the labels whose own name, as the model is asked for it, lies along their direction.
+    """
+
+    embedder: Name
+    sha256: Name
+    directions: Annotated[dict[Name, Numbers], Field(min_length=2, max_length=10_000)]
+    lengths: dict[Name, Number]
+    noise: dict[Name, Annotated[float, Field(gt=0, le=1e9)]]
+    middle: Numbers
+    words: dict[Name, Annotated[tuple[Word, ...], Field(max_length=MOST_WORDS)]]
+    named: Annotated[tuple[Name, ...], Field(max_length=10_000)]
+    event: Literal["words"] = "words"
+
+    def lines(self) -> tuple[str, ...]:
+        told = ((label, ", ".join(f"'{each.word}'" for each in words)) for label, words in self.words.items())
+        return tuple(f"{label}: {f'about {words}' if words else 'no word clears the noise'}" for label, words in told)
+
+
+@cache
+def _noise(epsilon: float, delta: float) -> float:
+    """The noise multiplier of one Gaussian release at a cost, with four significant digits, rounded up: machines differ
+    in the last digits of what calibration finds, and files state them."""
+    found = Prototypes.costing(PrivacyTarget(epsilon, delta), 2).noise_multiplier
+    unit = 10.0 ** (math.floor(math.log10(found)) - 3)
+    return float(f"{math.ceil(found / unit - 1e-9) * unit:.4g}")
+
+
+@dataclass(frozen=True)
+class Words(PlannedStage):
+    """One sum of embeddings a label, with Gaussian noise."""
+
+    name = "words"
+    place = 7
+    title = "Words"
+    question = "What are the {unit}s of each label about?"
+    noun = "the words"
+    wanted = None
+    parts = 10
+    releases = (WordsReleased,)
+
+    @property
+    def tally(self) -> Prototypes:
+        return Prototypes(_noise(self.plan.epsilon(self.name), self.plan.spec.delta), len(self.plan.labels))
+
+    @property
+    def events(self) -> tuple[PrivacyEvent, ...]:
+        return (self.tally.event,)
+
+    @property
+    def counted(self) -> Floats:
+        """Units of each label that add an embedding, expected from the public sizes, shape (labels,)."""
+        return np.array([self.plan.role(self.name) * self.plan.sizes[label] for label in self.plan.labels])
+
+    @property
+    def deviations(self) -> Floats:
+        """Standard deviation of the noise on a unit vector's place along each label's mean less the mean over labels,
+        shape (labels,)."""
+        labels, of_means = len(self.plan.labels), (self.tally.noise_multiplier / self.counted) ** 2
+        return np.asarray(np.sqrt(((1 - 1 / labels) ** 2 - 1 / labels**2) * of_means + of_means.sum() / labels**2))
+
+    def work(self) -> Work:
+        return Work(embedded=self.plan.units(self.name))
+
+    def warnings(self) -> Iterator[str]:
+        label, who = self.plan.smallest, "users" if self.plan.by_user else "rows"
+        noise = self.deviations[self.plan.labels.index(label)]
+        if CLEARS * noise > _STRONG:
+            counted = self.counted[self.plan.labels.index(label)]
+            times = CLEARS * noise / _STRONG
+            yield (
+                f"About {counted:.2g} {who} say what '{label}' is about, and few words will clear the noise. About "
+                f"{times:.1g} times as many {who}, or as large an epsilon, would let them."
+            )
+
+    def task(self) -> str:
+        return "add one embedding each to the noisy mean of their label, from which public words follow."
+
+    def check(self, event: WordsReleased) -> None:
+        labels = set(self.plan.labels)
+        by_label = (event.directions, event.lengths, event.noise, event.words)
+        if any(set(each) != labels for each in by_label) or not set(event.named) <= labels:
+            raise UsageError("words of other labels")
+        for label, noise in zip(self.plan.labels, self.deviations, strict=True):
+            check_noise(event.noise[label], float(noise))
+        vectors = [*event.directions.values(), event.middle]
+        if len({len(vector) for vector in vectors}) != 1 or any(_length(each) > 1 + 1e-2 for each in vectors):
+            raise UsageError("directions that are not unit vectors of one space")
+        known = set(common_words())
+        for words in event.words.values():
+            fits = not words or len(words) >= FEWEST_WORDS
+            if not fits or any(each.word not in known or each.clears < CLEARS for each in words):
+                raise UsageError("words that are not of the public list, or do not clear the noise")
+
+    def ask(self, state: RunState) -> Iterator[CuratorEvent]:
+        assert state.embedder is not None
+        plan, embedder = self.plan, state.embedder
+        # Public, and of a public number of words: before a row is read.
+        public = vocabulary(embedder)
+        texts, places = one_record_each(state.parts[self.name])
+        vectors = np.zeros((len(texts), embedder.dimensions))
+        for done, text in enumerate(texts):
+            [vectors[done]] = embedder.embed([text])
+            if done % _AT_ONCE == 0:
+                yield StageProgress(self.name, done / len(texts))
+        sums = self.tally.sums(Prototypes.contributions(places, vectors), state.randomness)
+        means = sums / self.counted[:, None]
+        middle = means.mean(axis=0)
+        apart = means - middle
+        lengths, deviations = np.linalg.norm(apart, axis=1), self.deviations
+        directions = Directions.of(embedder, plan.labels, apart)
+        asked = plan.spec.asked
+        names = directions.places([f"{asked.kind} {asked.relation} {asked.named(y)}" for y in plan.labels], embedder)
+        own = np.arange(len(plan.labels))
+        speaks = (margins(names, own) > 0) & (names[own, own] * lengths > CLEARS * deviations)
+        yield WordsReleased(
+            embedder=embedder.name,
+            sha256=embedder.sha256,
+            directions=dict(directions.vectors),
+            lengths=dict(zip(plan.labels, lengths.round(6).tolist(), strict=True)),
+            noise=dict(zip(plan.labels, deviations.tolist(), strict=True)),
+            middle=Directions.of(embedder, ("",), middle[None]).vectors[""],
+            words=words_of(directions, lengths / deviations, public),
+            named=tuple(label for label, holds in zip(plan.labels, speaks, strict=True) if holds),
+        )
+
+    def take(self, state: RunState, event: WordsReleased) -> None:
+        state.directions = Directions(event.embedder, event.sha256, event.directions)
+        state.middle = event.middle
+        state.words = {label: tuple(each.word for each in words) for label, words in event.words.items()}
+        state.named = frozenset(event.named)
+        state.drafts.clear()  # drafts that were tried before anybody paid were asked without words
+
+
+_AT_ONCE = 16
+_STRONG = 0.1
+"""The place along its direction that a label's best words have, or twice as much, on the six public sets."""
+
+
+def _length(vector: Sequence[float]) -> float:
+    return math.sqrt(sum(each**2 for each in vector))
+
+
+def words_of(directions: Directions, clear: Floats, public: Vocabulary) -> dict[str, tuple[Word, ...]]:
+    """The words of each label: those that clear their noise and lie along its direction more than along any other;
+    common ones before rare ones, no two alike. None where fewer than three do.
+
+    Args:
+        clear: of each label, how many deviations of its noise a place of 1 along its direction is, shape (labels,).
+    """
+    places = public.places.astype(np.float64) @ directions.matrix.T
+    rarer = _RARE * np.log10(np.arange(1, len(public.words) + 1))
+    found = {}
+    for i, label in enumerate(directions.vectors):
+        own = places[:, i]
+        fits = (own * clear[i] > CLEARS) & (places.argmax(axis=1) == i)
+        best = own[fits].max(initial=0.0)
+        fits &= own >= _LEAST * best
+        order = sorted(np.flatnonzero(fits).tolist(), key=lambda place: best * rarer[place] - own[place])
+        chosen: list[int] = []
+        for place in order:
+            if all(float(public.places[place] @ public.places[other]) < _ALIKE for other in chosen):
+                chosen.append(place)
+        kept = chosen[:MOST_WORDS] if len(chosen) >= FEWEST_WORDS else []
+        found[label] = tuple(Word(public.words[place], round(float(own[place] * clear[i]), 1)) for place in kept)
+    return found
+
+
+STAGE = Words
