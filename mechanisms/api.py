@@ -317,7 +317,7 @@ def score(
         epsilon: what the units that score pay.
         share: the part of the units that scores.
         prototypes_epsilon: what the other units pay for class means of embeddings; None leaves them out.
-        settings: `max_record_tokens` and `max_unit_records` of `mechanisms.runs.spec.RunSpec`.
+        settings: `max_record_tokens` of `mechanisms.runs.spec.RunSpec`.
 
     Raises:
         BudgetRefused: the data set's cap does not allow it.

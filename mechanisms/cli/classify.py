@@ -233,7 +233,7 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
         help="also score class means of embeddings, without a language model; the units that do not score pay E",
     )
     add_model(parser)
-    add_settings(parser, ("delta", "max_record_tokens", "max_unit_records"))
+    add_settings(parser, ("delta", "max_record_tokens"))
     add_json(parser)
     parser.set_defaults(run=_score)
 
@@ -247,7 +247,7 @@ def _score(options: argparse.Namespace) -> None:
     model = api.load_model(options.model)
     if scored.model_sha256 not in (None, model.sha256):
         progress(_OTHER_READER.format(reader=model.name))
-    settings = spec.model_dump(include={"epsilon", "delta", "max_record_tokens", "max_unit_records"})
+    settings = spec.model_dump(include={"epsilon", "delta", "max_record_tokens"})
     found = api.score(
         scored, dataset, share=options.share, prototypes_epsilon=options.prototypes_epsilon, model=model, **settings
     )

@@ -32,6 +32,7 @@ from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent, Seque
 from mechanisms.records import RECORD, Dataset, PromptTemplate
 from mechanisms.rounding import rounded_up
 from mechanisms.runs.spec import (
+    FEWEST_FOR_WORDS,
     FLAGGED,
     MOST_CORRECTED_LABELS,
     OPENINGS,
@@ -349,6 +350,17 @@ class Plan:
             yield f"Epsilon {self.spec.epsilon:g} is a weak guarantee: 5 and more is for tests."
         if len(self.labels) > MOST_CORRECTED_LABELS:
             yield _MANY_LABELS.format(len(self.labels))
+        needed = math.ceil(FEWEST_FOR_WORDS / self.spec.epsilon)
+        if (
+            VOTE in self.stages
+            and WORDS not in self.stages
+            and len(self.labels) > 1
+            and self.sizes[self.smallest] < needed
+        ):
+            yield (
+                "Rows do not say what their labels are about: the texts follow the labels' names. With "
+                f"{needed:,} {'users' if self.by_user else 'rows'} of each label, or a larger epsilon, they would."
+            )
         for stage in self.stages.values():
             yield from stage.warnings()
 

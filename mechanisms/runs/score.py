@@ -233,7 +233,7 @@ def score_set(
     held_out = share <= scored.spare + _ALL_BUT_ONE and _only(scored, data, ledger)
     with charged(dataset, SCORE, event, claimed, ledger, randomness) as before:
         parts = {SCORE: dataset} if everybody else divided(dataset, {VOTE: 1 - share, SCORE: share})
-        units = units_of(parts[SCORE], spec.max_unit_records)
+        units = units_of(parts[SCORE], 1)
         records = [record for unit in units for record in unit]
         rows, truth = [record.text for record in records], truth_of(scored.labels, records)
         columns = [right(each.log_probabilities(rows), offset, truth) for each, offset in arms.values()]

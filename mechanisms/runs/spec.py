@@ -454,6 +454,8 @@ rows, and a row takes longer to read with every label."""
 MOST_PROMPTED = 16
 """The most demonstrations of each label that are read in one prompt: no row scores larger sets."""
 
+_AT_MOST = {VOTE: 0.5, SCORE: 0.15}
+"""Shares that these stages have at most, where they want more units than a small file has."""
 _VOTERS_A_LABEL, _CALIBRATORS_A_LABEL = 40, 24
 """Units for each of many labels: only a label's own rows vote on its drafts, and noise is added to each label's sum."""
 
@@ -473,6 +475,11 @@ CLEARANCE, EXCESS = 4.0, 2.0
 """A winner should exceed the average draft by so many deviations of the noise, if it has so many times its votes."""
 
 
+FEWEST_FOR_WORDS, ENOUGH_FOR_WORDS = 100, 900
+"""Units of a label, times epsilon: with fewer than the first number hardly a word clears the noise, whatever
+their share; more than the second in the stage say little more (research/docs/words.md)."""
+
+
 def fewest_for_roles(labels: int) -> int:
     """The number of units from which on roles are proposed: with fewer, some role says little through its noise."""
     return min(2000, max(1200, 160 * labels))
@@ -485,7 +492,7 @@ def completed(spec: RunSpec, sizes: Mapping[str, int]) -> RunSpec:
         empty = min(sizes, key=lambda label: sizes[label]) if sizes else ""
         raise UsageError(f"The label '{empty}' has a declared size of 0: leave it out, or declare its size.")
     recipe = spec.recipe or _recipe(spec, len(sizes))
-    stages = _stages(spec, recipe, len(sizes))
+    stages = _stages(spec, recipe, sizes)
     weighing = spec.weighing or (Weighing.ROWS if len(sizes) > MOST_CORRECTED_LABELS else usual_weighing(sizes))
     shares, split = _shares(spec, stages, sizes, weighing)
     written = spec.written or (1 if recipe is Recipe.BOTH else spec.shots)
@@ -521,20 +528,21 @@ def _recipe(spec: RunSpec, labels: int) -> Recipe:
     return Recipe.BOTH if asks or labels <= MOST_WRITTEN_LABELS else Recipe.VOTE
 
 
-def _stages(spec: RunSpec, recipe: Recipe, labels: int) -> list[str]:
-    known = stages_by_place()
+def _stages(spec: RunSpec, recipe: Recipe, sizes: Mapping[str, int]) -> list[str]:
+    known, labels = stages_by_place(), len(sizes)
     if recipe is Recipe.TOKENS and spec.shares is None:
         return [WRITE]
     if spec.shares is not None:
         return [name for name in known if name in spec.shares]
     sources = SOURCES[recipe]
-    left_out = {WRITE, VOTE} - sources
+    # Beside the words of a label its openings change little: they are for whoever asks (research/docs/words.md).
+    left_out = {WRITE, VOTE, OPENINGS} - sources
+    if labels < 2 or min(sizes.values()) * spec.epsilon < FEWEST_FOR_WORDS:
+        left_out.add(WORDS)
     if not spec.score:
         left_out.add(SCORE)
     if spec.shots > MOST_PROMPTED or labels < 2:
         left_out |= {CALIBRATE, SCORE}
-    if labels < 2:
-        left_out.add(WORDS)
     if labels > MOST_CORRECTED_LABELS:
         left_out.add(CALIBRATE)
     return [name for name in known if name not in left_out]
@@ -553,14 +561,14 @@ def _shares(
     if split is Split.EPSILON:
         whole = sum(known[name].parts for name in stages)
         return {name: known[name].parts / whole for name in stages}, split
-    return _roles(stages, units, len(sizes), weighing), split
+    return _roles(stages, units, len(sizes), spec.epsilon, weighing), split
 
 
-def _roles(stages: list[str], units: int, labels: int, weighing: Weighing) -> dict[str, float]:
+def _roles(stages: list[str], units: int, labels: int, epsilon: float, weighing: Weighing) -> dict[str, float]:
     """Shares that give each stage the units it wants; below `fewest_for_roles`, the shares for that many.
 
-    What stages want is what two cores read in a good minute. All other units say what their labels are about, or write
-    (a sample out of more units costs the same time and needs less noise): those that want all share what is left.
+    What stages want is what two cores read in a good minute. All other units say what their labels are about, as many
+    as say something new, or write: a sample out of more units costs the same time and needs less noise.
     """
     known = stages_by_place()
     wanted = {name: known[name].wanted for name in stages if known[name].wanted is not None}
@@ -572,15 +580,14 @@ def _roles(stages: list[str], units: int, labels: int, weighing: Weighing) -> di
         wanted[SCORE] *= 2  # the few scorers of a small label count as much as the many of a large one
     among = max(units, fewest_for_roles(labels))
     shares = {name: count / among for name, count in wanted.items()}
-    if VOTE in shares:
-        shares[VOTE] = min(shares[VOTE], 0.5)
-    shares = {name: _two_digits(share) for name, share in shares.items()}
-    greedy = [name for name in stages if known[name].wanted is None]
-    if not greedy and OPENINGS in shares:
-        shares[OPENINGS] = _two_digits(1 - sum(share for name, share in shares.items() if name != OPENINGS))
-    left, parts = 1 - sum(shares.values()), sum(known[name].parts for name in greedy)
-    shares |= {name: _two_digits(left * known[name].parts / parts) for name in greedy}
-    return {name: shares[name] for name in stages}
+    shares |= {name: min(shares[name], most) for name, most in _AT_MOST.items() if name in shares}
+    if WORDS in stages:
+        parts = {name: known[name].parts for name in stages if known[name].wanted is None}
+        fair = (1 - sum(shares.values())) * parts[WORDS] / sum(parts.values())
+        shares[WORDS] = min(fair, ENOUGH_FOR_WORDS * labels / epsilon / among)
+    rest = WRITE if WRITE in stages else VOTE
+    shares[rest] = shares.get(rest, 0.0) + 1 - sum(shares.values())
+    return {name: _two_digits(shares[name]) for name in stages}
 
 
 def _two_digits(share: float) -> float:

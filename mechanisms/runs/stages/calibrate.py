@@ -21,7 +21,7 @@ from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.runs.drafts import drafts_for
 from mechanisms.runs.events import LINE, CuratorEvent, Numbers, Release
 from mechanisms.runs.judging import preferences, step
-from mechanisms.runs.spec import CALIBRATE, CLEARANCE, OPENINGS, SCORE
+from mechanisms.runs.spec import CALIBRATE, CLEARANCE, OPENINGS, SCORE, WORDS
 from mechanisms.runs.stage import PlannedStage, RunState, Work, drafting_work
 from mechanisms.tallies import LabelBias
 
@@ -124,7 +124,7 @@ def _rows(noisy: Sequence[Floats] | Floats) -> tuple[tuple[float, ...], ...]:
 def reading_work(stage: PlannedStage, zero_shot: float, public: float, own: float) -> Work:
     """The work of a stage whose units read under the three sets, each with a share of them."""
     plan = stage.plan
-    rows = plan.rows(stage.name)
+    rows = plan.units(stage.name)
     # As measured: a text takes four fifths of the cap, a token of a label costs two positions more, empty rows fill a
     # quarter of the batches, and a model reads behind 2,400 tokens half as fast.
     letters, labels = sum(map(len, plan.labels)), len(plan.labels)
@@ -133,9 +133,10 @@ def reading_work(stage: PlannedStage, zero_shot: float, public: float, own: floa
     behind = 1 + shown / 2400
     sets = 2 * shown * (1 + shown / 1500)
     reading = Work(read=rows * query * (zero_shot + behind * (public + own)) + sets)
-    if stage.name != next(name for name in plan.stages if name in (CALIBRATE, SCORE)) or OPENINGS not in plan.stages:
+    first = next(name for name in plan.stages if name in (CALIBRATE, SCORE))
+    if stage.name != first or {OPENINGS, WORDS}.isdisjoint(plan.stages):
         return reading
-    # The first of these stages writes the public set; without openings the ballot's drafts are public.
+    # The first of these stages writes the public set; where nothing is released before, the ballot's drafts are public.
     return reading + drafting_work(len(plan.labels), drafts_for(plan.spec.shots), plan.spec.draft_tokens)
 
 

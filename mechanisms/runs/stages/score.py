@@ -54,7 +54,7 @@ class Score(PlannedStage):
     title = "Score"
     question = "Counting how often the {unit}s' labels are found."
     noun = "the score"
-    wanted = 130
+    wanted = 300
     parts = 4
     releases = (ScoreReleased,)
 

@@ -73,7 +73,7 @@ class Vote(PlannedStage):
     title = "Vote"
     question = "The {unit}s vote: which text is most like me?"
     noun = "the vote"
-    wanted = 400
+    wanted = 240
     parts = 4
     releases = (VotesReleased,)
 

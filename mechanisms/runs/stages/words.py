@@ -55,8 +55,9 @@ class WordsReleased(Release):
         lengths: of each label's mean less the mean over labels, before it got unit length.
         noise: standard deviation of the noise on any unit vector's place along each label's mean less that mean.
         middle: the unit vector of the mean over labels.
-        words: of each label, best first; none where fewer than three clear the noise.
+        words: of each label, best first; none where fewer than three clear the noise, or texts are `foreign`.
         named: the labels whose own name, as the model is asked for it, lies along their direction.
+        foreign: whether public drafts seem to be of another language than the public words.
     """
 
     embedder: Name
@@ -67,9 +68,12 @@ class WordsReleased(Release):
     middle: Numbers
     words: dict[Name, Annotated[tuple[Word, ...], Field(max_length=MOST_WORDS)]]
     named: Annotated[tuple[Name, ...], Field(max_length=10_000)]
+    foreign: bool = False
     event: Literal["words"] = "words"
 
     def lines(self) -> tuple[str, ...]:
+        if self.foreign:
+            return ("The public words are English, and the texts seem not to be: the labels' names stand alone.",)
         told = ((label, ", ".join(f"'{each.word}'" for each in words)) for label, words in self.words.items())
         return tuple(f"{label}: {f'about {words}' if words else 'no word clears the noise'}" for label, words in told)
 
@@ -93,7 +97,7 @@ class Words(PlannedStage):
     question = "What are the {unit}s of each label about?"
     noun = "the words"
     wanted = None
-    parts = 10
+    parts = 20
     releases = (WordsReleased,)
 
     @property
@@ -146,7 +150,11 @@ class Words(PlannedStage):
         known = set(common_words())
         for words in event.words.values():
             fits = not words or len(words) >= FEWEST_WORDS
-            if not fits or any(each.word not in known or each.clears < CLEARS for each in words):
+            if (
+                not fits
+                or (words and event.foreign)
+                or any(each.word not in known or each.clears < CLEARS for each in words)
+            ):
                 raise UsageError("words that are not of the public list, or do not clear the noise")
 
     def ask(self, state: RunState) -> Iterator[CuratorEvent]:
@@ -167,6 +175,8 @@ class Words(PlannedStage):
         lengths, deviations = np.linalg.norm(apart, axis=1), self.deviations
         directions = Directions.of(embedder, plan.labels, apart)
         asked = plan.spec.asked
+        # Where the kind of text has exemplars the task is in English, as they and the public words are.
+        foreign = not asked.shown() and state.gate.foreign
         names = directions.places([f"{asked.kind} {asked.relation} {asked.named(y)}" for y in plan.labels], embedder)
         own = np.arange(len(plan.labels))
         speaks = (margins(names, own) > 0) & (names[own, own] * lengths > CLEARS * deviations)
@@ -177,8 +187,9 @@ class Words(PlannedStage):
             lengths=dict(zip(plan.labels, lengths.round(6).tolist(), strict=True)),
             noise=dict(zip(plan.labels, deviations.tolist(), strict=True)),
             middle=Directions.of(embedder, ("",), middle[None]).vectors[""],
-            words=words_of(directions, lengths / deviations, public),
+            words=dict.fromkeys(plan.labels, ()) if foreign else words_of(directions, lengths / deviations, public),
             named=tuple(label for label, holds in zip(plan.labels, speaks, strict=True) if holds),
+            foreign=foreign,
         )
 
     def take(self, state: RunState, event: WordsReleased) -> None:
