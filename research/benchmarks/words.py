@@ -5,7 +5,8 @@
     python -m research.benchmarks.words table drafts.jsonl
 
 `find` releases directions of so many units a label at an epsilon, and tells how many of the held-out rows lie furthest
-along their label's own, how many labels have words, and which. `drafts` asks for 24 drafts a label: by name alone as
+along their label's own, at which weight of the places the probabilities have the least log loss, how many labels have
+words, and which. `drafts` asks for 24 drafts a label: by name alone as
 before, and with words, with openings and without.
 """
 
@@ -17,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
+from sklearn.metrics import log_loss
 
 from mechanisms import api
 from mechanisms.noise import SecureRandomness
@@ -34,6 +37,7 @@ from research.lines import cell, done, keep, lines, markdown
 from research.measures.linear_classifier import LinearClassifier
 
 _DRAFTS = 24
+_WEIGHTS = (4.0, 8.0, 12.0, 16.0, 20.0, 24.0, 32.0)
 
 
 def planned(bench: Bench, epsilon: float, units: int, stage: str) -> tuple[Plan, Dataset]:
@@ -70,10 +74,12 @@ def find(options: argparse.Namespace) -> None:
             while done(options.out, key) < options.runs:
                 event, state = released(bench, epsilon, units)
                 assert state.directions is not None
-                found = state.directions.nearest([each.text for each in bench.test], bench.embedder)
+                places = state.directions.places([each.text for each in bench.test], bench.embedder)
+                losses = [log_loss(bench.truth, softmax(weight * places, axis=1)) for weight in _WEIGHTS]
                 words = {label: [each.word for each in of] for label, of in event.words.items()}
                 line = {
-                    "nearest": float((found == bench.truth).mean()),
+                    "nearest": float((places.argmax(axis=1) == bench.truth).mean()),
+                    "weight": _WEIGHTS[int(np.argmin(losses))],
                     "labels with words": float(np.mean([bool(each) for each in words.values()])),
                     "names that speak": len(event.named) / len(bench.labels),
                     "words": words,
@@ -122,7 +128,7 @@ def drafts(options: argparse.Namespace) -> None:
 
 
 FORMS = ("name", "words", "words, and the name", "words and openings")
-FOUND = ("nearest", "labels with words", "names that speak")
+FOUND = ("nearest", "weight", "labels with words", "names that speak")
 DRAFTED = ("own", "coverage", "tstr", "say the name")
 
 
