@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from itertools import pairwise
 
 import numpy as np
@@ -99,10 +100,20 @@ def test_drafts_are_begun_as_openings_are_weighed():
     assert (begun.count(" My"), begun.count(" The")) == (9, 3)
 
 
+def answering(monkeypatch, texts, likelihoods) -> None:
+    """Whatever is asked for, these texts are written, and again from the first where more are asked for."""
+
+    def write(model, prompts, *_):
+        answers = zip(itertools.cycle(texts), itertools.cycle(likelihoods), strict=False)
+        return list(itertools.islice(answers, len(prompts)))
+
+    monkeypatch.setattr(drafts, "_write", write)
+
+
 def test_the_likelier_drafts_are_kept_likeliest_first(monkeypatch):
     texts = [f"The {word} one came." for word in ("first", "second", "third", "fourth", "fifth")]
     likelihoods = (-3.0, -1.0, -4.0, -2.0, -5.0)
-    monkeypatch.setattr(drafts, "_write", lambda *_: list(zip(texts, likelihoods, strict=True)))
+    answering(monkeypatch, texts, likelihoods)
     assert written(count=2) == (texts[1], texts[3])
     assert written(count=5) == tuple(texts[i] for i in (1, 3, 0, 2, 4))
 
@@ -111,11 +122,11 @@ def test_drafts_nearer_to_another_label_stand_behind(monkeypatch):
     # Words are near to themselves: a text is near to the label that it names.
     texts = [f"There came {word} one today." for word in ("a blue", "a red", "another blue", "another red")]
     likelihoods = (-1.0, -3.0, -2.0, -4.0)
-    monkeypatch.setattr(drafts, "_write", lambda *_: list(zip(texts, likelihoods, strict=True)))
+    answering(monkeypatch, texts, likelihoods)
     model = Speaking(sharpness=1.0, busy=10**6)
     for count, kept in ((2, [1, 3]), (3, [1, 3, 0])):
         found = write_drafts(
-            model, wanted(count), gate(), SeededRandomness(1), nearness=Nearness(ToyEmbedder(64), ASKED, LABELS)
+            model, wanted(count), gate(), SeededRandomness(1), order=Nearness(ToyEmbedder(64), ASKED, LABELS)
         )
         assert found == tuple(texts[i] for i in kept)
 
@@ -123,7 +134,7 @@ def test_drafts_nearer_to_another_label_stand_behind(monkeypatch):
 def test_a_sentence_of_the_prompt_is_not_a_draft(monkeypatch):
     told = Drafts(Asked(sentence="You write as people write. Write of {label}."), "red", LABELS, 6, 20, {})
     texts = ["You write as people write! I came late.", "They came late to us.", "People write the way they speak."]
-    monkeypatch.setattr(drafts, "_write", lambda *_: [(text, -1.0) for text in texts])
+    answering(monkeypatch, texts, [-1.0] * 3)
     model = Speaking(sharpness=1.0, busy=10**6)
     assert set(write_drafts(model, told, gate(), SeededRandomness(1))) == set(texts[1:])
 
@@ -131,8 +142,8 @@ def test_a_sentence_of_the_prompt_is_not_a_draft(monkeypatch):
 class Prompt:
     """A prompt of bytes."""
 
-    def __init__(self, prefix: bytes, cue: bytes) -> None:
-        self.prefix, self.cue = list(prefix), list(cue)
+    def __init__(self, shown: bytes, cue: bytes, sentence: bytes = b"") -> None:
+        self.shown, self.sentence, self.cue = list(shown), list(sentence), list(cue)
 
     def opening(self, text: str) -> list[int]:
         return list(text.encode())
@@ -143,7 +154,7 @@ def test_no_draft_ends_before_the_least_length():
         stop_tokens = frozenset(range(VOCABULARY // 2))
 
     model = Ending()
-    rows = drafts._write(model, Prompt(b"a", b"b"), [""] * 20, 30, SeededRandomness(2))
+    rows = drafts._write(model, [Prompt(b"a", b"b")] * 20, [""] * 20, 30, SeededRandomness(2))
     lengths = [len(row.split()) for row, _ in rows]
     assert min(lengths) == drafts._LEAST_TOKENS
     assert max(lengths) < 30, "rows that ended were written on"
@@ -159,8 +170,12 @@ def test_a_row_does_not_depend_on_rows_that_ended():
 
     # Different openings of one length, so that the rows differ although every draw is the likeliest token.
     openings = [chr(97 + i) for i in range(12)]
-    together = drafts._write(Ending(), Prompt(b"", b""), openings, 25, Likeliest(0))
-    alone = [drafts._write(Ending(), Prompt(b"", b""), [each], 25, Likeliest(0))[0] for each in openings]
+    prompts = [Prompt(b"", b"", bytes([65 + i % 3] * (1 + i % 3))) for i in range(12)]  # sentences of any length
+    together = drafts._write(Ending(), prompts, openings, 25, Likeliest(0))
+    alone = [
+        drafts._write(Ending(), [prompt], [each], 25, Likeliest(0))[0]
+        for prompt, each in zip(prompts, openings, strict=True)
+    ]
     assert [text for text, _ in together] == [text for text, _ in alone]
     assert [found for _, found in together] == pytest.approx([found for _, found in alone])
     assert len({len(each.split()) for each, _ in alone}) > 3, "all ended at once: the test shows nothing"
@@ -179,7 +194,7 @@ def test_rows_that_ended_are_dropped_in_few_numbers(monkeypatch):
             return session
 
     kept: list[int] = []
-    drafts._write(Ending(), Prompt(b"a", b"b"), [""] * 60, 40, SeededRandomness(2))
+    drafts._write(Ending(), [Prompt(b"a", b"b")] * 60, [""] * 60, 40, SeededRandomness(2))
     assert len(kept) > 2
     assert all(rows % 8 == 0 for rows in kept)
     assert all(later <= drafts._LEFT * earlier for earlier, later in pairwise([60, *kept]))

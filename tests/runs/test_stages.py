@@ -25,7 +25,7 @@ from mechanisms.runs.events import DemoStarted, Drafting, SetsCompared
 from mechanisms.runs.judging import preferences, step
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.run import divide
-from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, Split
+from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WORDS, Split
 from mechanisms.runs.stages.calibrate import PriorsReleased
 from mechanisms.runs.stages.openings import AskForOpenings, OpeningsReleased
 from mechanisms.runs.stages.vote import VoteCollector, VotesReleased, winners
@@ -165,8 +165,9 @@ class Prompted(Reading):
 
     def open(self, prefix, rows, length, room):
         shown = bytes(prefix).decode("ascii", "replace")
-        if "Write one note" in shown and not any(b"secret" in bytes(row) for row in rows):
-            self.public += [f"{shown}{bytes(row).decode('ascii', 'replace')}" for row in rows]
+        prompts = [f"{shown}{bytes(row).decode('ascii', 'replace')}" for row in rows]
+        if all("Write one note" in each and "secret" not in each for each in prompts):
+            self.public += prompts
         return super().open(prefix, rows, length, room)
 
 
@@ -214,10 +215,10 @@ def test_what_the_set_is_compared_with_is_written_without_what_rows_released(rec
     assert all(begun_with[text] == {*WEIGHTS} for each in ballots for text in each.drafts[each.written :])
 
 
-def test_where_no_openings_were_released_the_ballots_drafts_are_public(monkeypatch):
+def test_where_nothing_was_released_before_the_ballots_drafts_are_public(monkeypatch):
     monkeypatch.setattr(AskForOpenings, "used", lambda *arguments: {key: {} for key in LABELS})
     records = data(rows(60))
-    told = list(begun(records, planned(records, spec("vote"))))
+    told = list(begun(records, planned(records, spec("vote", without=(WORDS,)))))
     [compared], [votes] = ([event for event in told if isinstance(event, of)] for of in (SetsCompared, VotesReleased))
     assert {each.text for each in compared.public} <= {text for each in votes.ballots.values() for text in each.drafts}
     assert all(event.public for event in told if isinstance(event, Drafting))
