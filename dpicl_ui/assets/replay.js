@@ -1,6 +1,6 @@
 // Looks back at a run: moves the screens of step 3 from place to place, here and without the server.
 // `props.value` is null, or see replay.py. Each screen draws what a "replay" event brings it, as text nodes.
-const SCREENS = ["run-stages", "openings", "live", "votes", "own-score"];
+const SCREENS = ["run-stages", "openings", "words", "live", "votes", "own-score"];
 const DELAY = 1000 / 1.5; // milliseconds between two places at speed 1; at speed 10 there are 15 a second
 element.classList.add("replay");
 element.setAttribute("role", "group");

@@ -12,6 +12,7 @@ from dpicl_ui.generate.charts import reading
 from dpicl_ui.privacy.cards import duration, exactly
 from mechanisms.demos.demo_set import (
     DEMONSTRATIONS,
+    DIRECTIONS,
     PROTOTYPES,
     PUBLIC_ONLY,
     TOO_FEW,
@@ -25,7 +26,7 @@ from mechanisms.exports.certificate_page import balanced_in_words
 from mechanisms.records import Demonstration
 from mechanisms.rounding import rounded_up
 from mechanisms.runs.plan import Plan
-from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE
+from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WORDS
 from mechanisms.runs.stage import Speed
 from mechanisms.runs.stages.score import ScoreReleased
 from mechanisms.runs.view import RunView
@@ -119,6 +120,7 @@ _NAMES = {
     ZERO_SHOT: "Zero-shot",
     PUBLIC_ONLY: "Public only",
     DEMONSTRATIONS: "This set",
+    DIRECTIONS: "Directions alone",
     PROTOTYPES: "Class prototypes",
 }
 _HELD_OUT = "These rows took part in nothing that was written."
@@ -231,7 +233,7 @@ def _range(name: str, arm: ArmScore, kind: str = "") -> Tree:
     )
 
 
-_PICTURED = {OPENINGS, VOTE, SCORE}
+_PICTURED = {OPENINGS, WORDS, VOTE, SCORE}
 
 
 def other_releases(view: RunView) -> list[Tree]:

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 from dpicl_ui.frame.tree import Tree, el
 from mechanisms.data.sizes import WHETHER_SHOWN
 from mechanisms.runs.events import TokenReleased
-from mechanisms.runs.spec import OPENINGS, VOTE, WRITE
+from mechanisms.runs.spec import OPENINGS, VOTE, WORDS, WRITE
 from mechanisms.runs.stages import stages_by_place
 from mechanisms.runs.stages.openings import OpeningsReleased
 from mechanisms.runs.stages.vote import Ballot, VotesReleased
+from mechanisms.runs.stages.words import Word, WordsReleased
 from mechanisms.runs.view import RunView, Writing
 from mechanisms.sampling import SamplingPlan
 
@@ -111,7 +112,8 @@ def _where(view: RunView) -> str:
     if view.phase in ("idle", "failed") or not view.shown:
         return "Idle" if view.phase != "running" else "Starting …"
     verb = "Writing" if view.writing and view.phase == "running" else "Last written"
-    return f"{verb}: {view.shown.label}{_which(view, view.shown)}"
+    asked = f", asked with words like {' and '.join(view.shown.words)}" if view.shown.words else ""
+    return f"{verb}: {view.shown.label}{_which(view, view.shown)}{asked}"
 
 
 def _hint(view: RunView) -> str:
@@ -198,17 +200,17 @@ def _parameters(view: RunView) -> dict[str, Any]:
     return written
 
 
-# Noisy counts as bars, each with the noise to either side of it: openings and votes.
+# Noisy values as bars, each with the noise to either side of it: openings, words and votes.
 
 MOST_GROUPS = 8
 _NOISE = "One line to either side of a bar's end: one standard deviation of the noise ({noise:.1f})."
 
 
 class Bar(NamedTuple):
-    """A noisy count.
+    """A noisy count, or place.
 
     Attributes:
-        name: what is counted; hostile.
+        name: what is counted, or placed; hostile.
         best: whether it is taken.
     """
 
@@ -217,9 +219,9 @@ class Bar(NamedTuple):
     best: bool = False
 
 
-def noisy_bars(bars: Sequence[Bar], noise: float) -> Tree:
-    """Bars on one axis."""
-    ends = [0.0, *(each.value + way * noise for each in bars for way in (-1, 1))]
+def noisy_bars(bars: Sequence[Bar], noise: float, reach: float = 0.0) -> Tree:
+    """Bars on one axis, which goes as far as `reach` at least."""
+    ends = [0.0, reach, *(each.value + way * noise for each in bars for way in (-1, 1))]
     low, wide = min(ends), max(ends) - min(ends)
 
     def share(value: float) -> float:
@@ -254,7 +256,7 @@ def _more(groups: int) -> list[Tree]:
 
 def writes(view: RunView) -> bool:
     """Whether the screen shows tokens."""
-    return VOTE not in view.told and (bool(view.tokens) or OPENINGS not in view.told)
+    return VOTE not in view.told and (bool(view.tokens) or {OPENINGS, WORDS}.isdisjoint(view.told))
 
 
 # How texts begin.
@@ -265,9 +267,9 @@ _FEW_OPENINGS = 6
 
 
 def openings_card(view: RunView) -> list[Tree]:
-    """The histogram of openings, until tokens or votes take its place."""
+    """The histogram of openings, until words, tokens or votes take its place."""
     told = view.told.get(OPENINGS)
-    if not isinstance(told, OpeningsReleased) or VOTE in view.told or view.tokens:
+    if not isinstance(told, OpeningsReleased) or not {WORDS, VOTE}.isdisjoint(view.told) or view.tokens:
         return []
     pooled = "" in told.counts
     return [
@@ -296,6 +298,39 @@ def _histogram(told: OpeningsReleased, label: str, pooled: bool) -> Iterator[Tre
     if not pooled:
         yield el("h4", label)
     yield noisy_bars([Bar(told.openings[i], counts[i], told.openings[i] in used) for i in best], told.noise)
+
+
+# What the rows of each label are about.
+
+_DEVIATION = 1.0
+"""The noise on a word's place, in the unit of the bars."""
+_OF_WORDS = (
+    "The length of a bar: how many standard deviations of the noise its word stands out. The line at its end: one to "
+    "either side. Noise may have put a word here."
+)
+_NO_WORD = "No word clears the noise: the label's name stands alone."
+
+
+def words_card(view: RunView) -> list[Tree]:
+    """Every label's words, until tokens or votes take their place."""
+    told = view.told.get(WORDS)
+    if not isinstance(told, WordsReleased) or VOTE in view.told or view.tokens:
+        return []
+    shown = list(told.words.items())[:MOST_GROUPS]
+    furthest = max((each.clears for _, words in shown for each in words), default=0.0) + _DEVIATION
+    return [
+        _head("What each label is about"),
+        el("p", f"Public words that fit a label's {view.unit}s more than the other labels'."),
+        el("div.noisy-groups", *(_words(label, words, furthest) for label, words in shown)),
+        *_more(len(told.words)),
+        el("p.muted", _OF_WORDS),
+    ]
+
+
+def _words(label: str, words: Sequence[Word], furthest: float) -> Tree:
+    bars = [Bar(each.word, each.clears, best=True) for each in words]
+    told = noisy_bars(bars, _DEVIATION, furthest) if bars else el("p.muted", _NO_WORD)
+    return el("div", el("h4", label), told)
 
 
 # The vote.

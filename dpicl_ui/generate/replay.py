@@ -22,6 +22,7 @@ from dpicl_ui.generate.charts import (
     stages_card,
     visible,
     vote_card,
+    words_card,
     writes,
 )
 from dpicl_ui.generate.state import GenerateState
@@ -80,6 +81,7 @@ def screens(view: RunView) -> dict[str, Any]:
     return {
         "run-stages": stages_card(view),
         "openings": openings_card(view),
+        "words": words_card(view),
         "live": live(view) if writes(view) else None,
         "votes": vote_card(view),
         "own-score": [*score_of_run(view), *other_releases(view)],

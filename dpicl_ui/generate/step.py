@@ -86,12 +86,13 @@ class GenerateStep:
             self.time = panel(elem_id="run-time")
             self.stages = panel(elem_id="run-stages")
             self.openings = panel(elem_id="openings")
+            self.words = panel(elem_id="words")
             self.screen = drawn("live.js", live(RunView()), elem_id="live")
             self.votes = panel(elem_id="votes")
             self.replay = Replay()
         with gr.Column(elem_classes="card public"):
             self.score = panel(elem_id="own-score")
-        self._shows = (self.stages, self.openings, self.screen, self.votes, self.score)
+        self._shows = (self.stages, self.openings, self.words, self.screen, self.votes, self.score)
         self.own_rows = OwnRows(self._app)
         with gr.Column(elem_classes="card private switch"):
             self.curator = gr.Checkbox(label=_CURATOR, info=_CURATOR_INFO, elem_id="curator")

@@ -45,6 +45,7 @@ class Writing:
     label: str
     number: int
     opening: str = ""
+    words: tuple[str, ...] = ()
     released: tuple[TokenReleased, ...] = ()
     private: PrivateDiagnostics | None = None
 
@@ -178,8 +179,8 @@ def fold(view: RunView, event: CuratorEvent) -> RunView:
 
 def _written(view: RunView, event: CuratorEvent) -> RunView:
     match event:
-        case DemoStarted(label, number, opening):
-            return replace(view, writing=(*view.writing, Writing(label, number, opening)))
+        case DemoStarted(label, number, opening, words):
+            return replace(view, writing=(*view.writing, Writing(label, number, opening, words)))
         case TokenReleased(label, number):
             more = replace(view, tokens=view.tokens + 1, moved=view.moved + event.moved)
             return more.changed(label, number, released=(*view.draft(label, number).released, event), private=None)

@@ -10,6 +10,7 @@ import numpy as np
 
 from mechanisms.accounting import BudgetSnapshot, Cap
 from mechanisms.demos.demo_set import ArmScore, DemoSet, Refusal, Score
+from mechanisms.demos.directions import Directions
 from mechanisms.records import Demonstration
 from mechanisms.runs.events import (
     DemoCompleted,
@@ -25,11 +26,12 @@ from mechanisms.runs.events import (
     TokenReleased,
 )
 from mechanisms.runs.plan import DECLARED_COUNTS, LABEL_SET, Plan
-from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WRITE, RunSpec, completed
+from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WORDS, WRITE, RunSpec, completed
 from mechanisms.runs.stages.calibrate import PriorsReleased
 from mechanisms.runs.stages.openings import OpeningsReleased
 from mechanisms.runs.stages.score import ScoreReleased
 from mechanisms.runs.stages.vote import Ballot, VotesReleased
+from mechanisms.runs.stages.words import Word, WordsReleased
 
 LABELS = ("News", "Sport")
 HOSTILE = "<img src=x onerror=alert(1)>${alert(2)}{{3}}"
@@ -70,11 +72,11 @@ def token(label: str, step: int, text: str, candidates=(" a", " b", HOSTILE), ch
     return TokenReleased(label, step=step, text=text, candidates=candidates, chosen=chosen, **values)
 
 
-def writing() -> list[RunEvent]:
-    """Both labels' demonstrations, the first of which begins with an opening."""
+def writing(*words: str) -> list[RunEvent]:
+    """Both labels' demonstrations, the first of which begins with an opening, and is asked for with these words."""
     return [
         StageStarted(WRITE),
-        DemoStarted("News", 1, "Just"),
+        DemoStarted("News", 1, "Just", words),
         token("News", 1, "Just one"),
         token("News", 2, "Just one two", values=(4.0, 1.0, 2.0)),
         token("News", 3, "Just one two", chosen=2, values=(1.0, 1.5, 2.0), stop=True),
@@ -102,6 +104,7 @@ SCORED = Score(
         "zero-shot": ArmScore(0.634, (0.6, 0.671)),
         "public-only": ArmScore(0.5, (0.3, 0.71)),
         "demonstrations": ArmScore(0.748, (0.714, 0.778)),
+        "directions": ArmScore(0.7, (0.66, 0.74)),
     },
     held_out=True,
     level=0.9,
@@ -114,6 +117,24 @@ def openings(kind: str, counts: tuple[float, ...] = SHARES) -> OpeningsReleased:
     counted = {group: np.array(counts) for group in groups}
     told = {group: tuple(each.tolist()) for group, each in counted.items()}
     return OpeningsReleased(OPENED, told, stage.tally.deviation, stage.used(OPENED, counted))
+
+
+CLEARED = (Word("minister", 12.4), Word("election", 7.6), Word("vote", 4.2))
+
+
+def words(kind: str, cleared: tuple[Word, ...] = CLEARED) -> WordsReleased:
+    """Of the first label; no word of the second one clears the noise."""
+    deviations = plan(kind).stages[WORDS].deviations
+    return WordsReleased(
+        embedder="toy",
+        sha256="e" * 64,
+        directions=dict(zip(LABELS, ((1.0, 0.0), (-1.0, 0.0)), strict=True)),
+        lengths=dict.fromkeys(LABELS, 0.2),
+        noise=dict(zip(LABELS, deviations.tolist(), strict=True)),
+        middle=(0.0, 1.0),
+        words=dict(zip(LABELS, (cleared, ()), strict=True)),
+        named=(),
+    )
 
 
 def votes(kind: str, written: bool = False) -> VotesReleased:
@@ -140,7 +161,9 @@ def told(kind: str) -> list[RunEvent]:
     return [
         StageStarted(OPENINGS),
         openings(kind),
-        *(writing() if written else []),
+        StageStarted(WORDS),
+        words(kind),
+        *(writing("minister", "election") if written else []),
         StageStarted(VOTE),
         votes(kind, written),
         StageStarted(CALIBRATE),
@@ -164,6 +187,10 @@ def as_told(kind: str, events: list[RunEvent]) -> list[RunEvent]:
             case DemoRefused(label, _, reason):
                 kept = tuple(each for each in made.demonstrations if each.label != label)
                 made = replace(made, demonstrations=kept, refused=(*made.refused, Refusal(label, reason)))
+            case WordsReleased():
+                held = Directions(event.embedder, event.sha256, event.directions)
+                found = {label: tuple(each.word for each in told) for label, told in event.words.items()}
+                made = replace(made, words=found, directions=held)
             case VotesReleased():
                 made = replace(made, demonstrations=won(event))
             case PriorsReleased():

@@ -23,6 +23,7 @@ from dpicl_ui.generate.charts import (
     stages_card,
     visible,
     vote_card,
+    words_card,
     writes,
 )
 from dpicl_ui.generate.replay import looked_back, replay_screen, replayed, screens
@@ -44,12 +45,14 @@ from mechanisms.runs.events import (
 from mechanisms.runs.plan import plan_for
 from mechanisms.runs.run import run
 from mechanisms.runs.run_file import from_lines, to_lines
-from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WRITE, RunSpec
+from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WORDS, WRITE, RunSpec
 from mechanisms.runs.stages.score import ScoreReleased
+from mechanisms.runs.stages.words import Word
 from mechanisms.runs.view import RunView, fold
 from mechanisms.steps import mechanism_class, mechanism_names
 from tests.ui.generate.recording import (
     CLEAN,
+    CLEARED,
     DRAFTS,
     HOSTILE,
     LABELS,
@@ -61,6 +64,7 @@ from tests.ui.generate.recording import (
     recording,
     token,
     votes,
+    words,
 )
 from tests.ui.tabs import tags, text_of
 from tests.word_model import WordModel
@@ -88,7 +92,7 @@ def numbers(tree) -> list[float]:
 
 
 def trees(view: RunView) -> list:
-    cards = (stages_card, openings_card, vote_card, score_of_run, finished)
+    cards = (stages_card, openings_card, words_card, vote_card, score_of_run, finished)
     return [tree for card in cards for tree in card(view)]
 
 
@@ -100,7 +104,8 @@ def test_every_beginning_of_a_story_is_a_screen(story):
         json.dumps(screens(view), allow_nan=False)
         assert tags(trees(view)) <= TAGS
         assert all(0 <= number <= 1 for number in numbers(trees(view)))
-        assert sum(map(bool, (writes(view), openings_card(view), vote_card(view)))) == 1, "one picture at a time"
+        pictures = (writes(view), openings_card(view), words_card(view), vote_card(view))
+        assert sum(map(bool, pictures)) == 1, "one picture at a time"
     assert view.phase == "completed"
 
 
@@ -133,10 +138,10 @@ def marks(view: RunView) -> list[str]:
 def test_stages_are_done_one_after_the_other():
     events = STORIES["vote"]
     seen = [marks(folded(events[: place + 1])) for place in range(len(events))]
-    assert seen[0] == ["later"] * 4
-    assert seen[1] == ["current", "later", "later", "later"]
-    assert seen[-2] == ["done", "done", "done", "current"]
-    assert seen[-1] == ["done"] * 4
+    assert seen[0] == ["later"] * 5
+    assert seen[1] == ["current", "later", "later", "later", "later"]
+    assert seen[-2] == ["done", "done", "done", "done", "current"]
+    assert seen[-1] == ["done"] * 5
     assert all(each.count("current") <= 1 for each in seen)
     assert marks(fold(folded(events[:2]), RunFailed("No.")))[0] == "later"
 
@@ -210,6 +215,45 @@ def test_openings_stand_with_their_noise_and_the_used_ones_are_marked():
     assert "img" not in tags(shown)
 
 
+# Words.
+
+
+def test_words_stand_with_the_noise_on_one_axis_and_a_label_without_any_says_so():
+    shown = words_card(at(WORDS, words("both")))
+    assert names(shown) == [each.word for each in CLEARED]
+    tracks = [each["numbers"] for each in classes(shown, "noisy-bar")]
+    errors = [each["numbers"] for each in classes(shown, "noisy-error")]
+    for bar, error, each in zip(tracks, errors, CLEARED, strict=True):
+        assert bar["from"] == 0
+        assert bar["to"] / tracks[0]["to"] == pytest.approx(each.clears / CLEARED[0].clears, abs=1e-3)
+        assert error["high"] - bar["to"] == pytest.approx(bar["to"] / each.clears, abs=1e-3), "one deviation"
+    said = text_of(shown)
+    assert "Sport No word clears the noise: the label's name stands alone." in said
+    assert said.count("Noise may have put a word here.") == 1
+
+
+def test_words_of_all_labels_are_as_long_as_they_clear_the_noise():
+    told = words("both")
+    shown = words_card(at(WORDS, replace(told, words={**told.words, "Sport": (Word("goal", 6.2), *CLEARED[1:])})))
+    ends = {name: bar["numbers"]["to"] for name, bar in zip(names(shown), classes(shown, "noisy-bar"), strict=True)}
+    assert ends["goal"] == pytest.approx(ends["minister"] / 2, abs=1e-3)
+
+
+def test_hostile_words_and_labels_stay_text():
+    told = words("both", (Word(HOSTILE, 9.0), *CLEARED[1:]))
+    hostile = {HOSTILE: told.words["News"], "Sport": ()}
+    shown = words_card(at(WORDS, replace(told, words=hostile)))
+    assert text_of(shown).count(HOSTILE) == 2
+    assert "img" not in tags(shown)
+    assert tags(shown) <= TAGS
+
+
+def test_the_words_that_a_demonstration_is_asked_with_stand_beside_it():
+    begun = after(*recording()[:2], DemoStarted("News", 1, "Just", ("minister", HOSTILE)))
+    assert live(begun)["where"] == f"Writing: News, asked with words like minister and {HOSTILE}"
+    assert live(after(*recording()[:3]))["where"] == "Writing: News"
+
+
 # The vote.
 
 
@@ -247,7 +291,7 @@ def test_the_score_compares_the_set_with_the_two_others_and_the_largest_label():
     words = text_of(shown)
     assert "71 to 78 of 100 of your own rows; zero-shot, 60 to 68; the largest label, named every time, 50." in words
     rows = [text_of(row).split("  ")[0] for row in classes(shown, "range-row")]
-    assert [name.split()[0] for name in rows[:4]] == ["Zero-shot", "Public", "This", "The"]
+    assert [name.split()[0] for name in rows[:5]] == ["Zero-shot", "Public", "This", "Directions", "The"]
     assert text_of(classes(shown, "few-rows")) == "Public only  30 to 71, too few rows"
     assert "with a correction measured on rows" in words
     assert "took part in nothing" in words
@@ -398,7 +442,7 @@ def test_a_run_shows_the_same_picture_live_and_from_its_file_but_for_clean_value
 
 # How much of a run is left follows from its stages' forecasts and its progress, and is never nonsense.
 
-STAGES = {OPENINGS: 5.0, WRITE: 60.0, VOTE: 20.0, CALIBRATE: 20.0, SCORE: 15.0}
+STAGES = {OPENINGS: 5.0, WORDS: 5.0, WRITE: 60.0, VOTE: 20.0, CALIBRATE: 20.0, SCORE: 15.0}
 WHOLE = sum(STAGES.values())
 
 
@@ -422,8 +466,8 @@ def test_a_steady_machine_is_foretold_the_better_the_more_it_has_done(pace):
 
 def test_without_a_forecast_nothing_is_claimed_before_there_is_progress():
     assert Pace(0.0).left(before(OPENINGS), 5.0) is None
-    assert Pace(0.0).left(before(VOTE), 40.0) == pytest.approx(60.0), "two of five stages are over"
-    resumed = Pace(0.0, before=0.4)
+    assert Pace(0.0).left(before(VOTE), 40.0) == pytest.approx(40.0), "three of six stages are over"
+    resumed = Pace(0.0, before=0.5)
     assert resumed.left(before(VOTE), 40.0) is None
     assert resumed.left(before(CALIBRATE), 20.0) == pytest.approx(40.0)
 
@@ -441,7 +485,7 @@ def test_afterwards_it_stands_beside_the_forecast():
     st.lists(st.floats(0, 1e4), min_size=40, max_size=40),
     st.one_of(
         st.just({}),
-        st.lists(st.floats(1e-300, 1e5), min_size=5, max_size=5).map(lambda s: dict(zip(STAGES, s, strict=True))),
+        st.lists(st.floats(1e-300, 1e5), min_size=6, max_size=6).map(lambda s: dict(zip(STAGES, s, strict=True))),
     ),
     st.floats(0, 1e5),
 )
