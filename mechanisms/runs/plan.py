@@ -208,13 +208,27 @@ class Plan:
 
     def calibrated(self) -> Self:
         """The same plan with the least noise that meets its target; all noise but the writing's follows from epsilon.
-        An AccountingError where no noise meets it, or the accountants disagree."""
+        An AccountingError where no noise meets it, or the accountants disagree.
+
+        Stages that share units cost less together than their shares of epsilon add up to: the writing has the rest.
+        """
         if WRITE not in self.stages:
             return self
-        target = PrivacyTarget(self.epsilon(WRITE), self.spec.delta)
-        mechanism = self.mechanism.calibrate(self.composed_writing, target)
+        compose, spent = self.composed_writing, self.epsilon(WRITE)
+        if not self.by_roles and not self.alone:
+            compose, spent = self._composed_with_others, left_after_counts(self.spec.epsilon, self.measured)
+        mechanism = self.mechanism.calibrate(compose, PrivacyTarget(spent, self.spec.delta))
         own = {each.flag: getattr(of, each.name) for of in (mechanism, self.transform) for each in parameters(of)}
         return replace(self, spec=self.spec.with_(parameters=own))
+
+    def _composed_with_others(self, event: EventOfSteps) -> Composed:
+        """The event of stages that share units, had the writing's mechanism the given one."""
+        run = self.composed_writing(event)
+        others: dict[str, Events] = dict.fromkeys(self.shared_lists, ())
+        for stage in self.stages.values():
+            if stage.name != WRITE:
+                others |= {name: others[name] + events for name, events in stage.charges()}
+        return Composed(run.per, tuple((name, (*events, *others[name])) for name, events in run))
 
     @cached_property
     def event(self) -> Composed:

@@ -65,7 +65,7 @@ def said(**more: object) -> dict[str, object]:
         ("--recipe both --mechanism public", "private mechanism"),
         ("--recipe paint", "--recipe"),
         ("--shots 51", "shots-per-label"),
-        ("--labels Cards --sizes Cards=900 --recipe vote --shares vote=.5,score=.2", "nothing to classify"),
+        ("--labels Cards --sizes Cards=900 --recipe vote --shares vote=.5,score=.2", "leave out the stage 'score'"),
         ("--count-epsilon 0.5", "not both"),
         ("--label-words Kards=cards", "no label 'Kards'"),
         ("--unit-column nobody", "no column 'nobody'"),

@@ -20,6 +20,7 @@ from mechanisms.runs.plan import DECLARED_COUNTS, DECLARED_SIZES, Plan, plan_for
 from mechanisms.runs.spec import (
     CALIBRATE,
     FEWEST_DRAFTS,
+    FEWEST_FOR_WORDS,
     MOST_CORRECTED_LABELS,
     MOST_DRAFTS,
     MOST_PROMPTED,
@@ -28,6 +29,7 @@ from mechanisms.runs.spec import (
     SETTINGS,
     SOURCES,
     VOTE,
+    WORDS,
     WRITE,
     Group,
     Recipe,
@@ -149,7 +151,8 @@ def test_whatever_is_asked_and_whatever_the_sizes_nothing_is_left_open(values, o
         judged = found.shots <= MOST_PROMPTED
         assert (SCORE in found.shares) == (judged and found.score)
         assert (CALIBRATE in found.shares) == (judged and len(of) <= MOST_CORRECTED_LABELS)
-        assert OPENINGS in found.shares
+        assert (WORDS in found.shares) == (min(of.values()) * found.epsilon >= FEWEST_FOR_WORDS)
+        assert OPENINGS not in found.shares
     assert completed(found, of) == found, "what is complete stays as it is"
 
 
@@ -271,7 +274,7 @@ def test_a_stage_is_told_by_its_dearest_list(split, by_user, sizes):
     plan = plan_of("both", by_user=by_user, sizes=sizes, split=split, parameters={"noise-multiplier": 20.0})
     told = {each.name: price((each.event,)) for each in plan.stage_records()}
     assert set(told) == set(plan.stages)
-    for name in (OPENINGS, WRITE, VOTE, CALIBRATE):
+    for name in plan.shares:
         dearest = max(price(events) for _, events in plan.stages[name].charges())
         assert told[name] == pytest.approx(dearest, rel=1e-3)
 
