@@ -37,12 +37,15 @@ _LEAST, _RARE, _ALIKE = 0.4, 0.2, 0.7
 rare; and the cosine above which two words say the same."""
 
 
+_MOST_CLEAR = 1e6
+
+
 @checked(frozen=True, config=LINE)
 class Word:
-    """A public word, and how many deviations of its noise it lies along its label's direction."""
+    """A public word, and how many deviations of its noise it lies along its label's direction, up to a million."""
 
     word: Name
-    clears: Annotated[float, Field(ge=0, le=1e6)]
+    clears: Annotated[float, Field(ge=0, le=_MOST_CLEAR)]
 
 
 @checked(frozen=True, config=LINE)
@@ -70,6 +73,16 @@ class WordsReleased(Release):
     named: Annotated[tuple[Name, ...], Field(max_length=10_000)]
     foreign: bool = False
     event: Literal["words"] = "words"
+
+    @property
+    def said(self) -> dict[str, tuple[str, ...]]:
+        """The words of each label, as a set holds them."""
+        return {label: tuple(each.word for each in words) for label, words in self.words.items()}
+
+    @property
+    def found(self) -> Directions:
+        """The directions, as a set holds them."""
+        return Directions(self.embedder, self.sha256, self.directions)
 
     def lines(self) -> tuple[str, ...]:
         if self.foreign:
@@ -138,14 +151,16 @@ class Words(PlannedStage):
         return "add one embedding each to the noisy mean of their label, from which public words follow."
 
     def check(self, event: WordsReleased) -> None:
-        labels = set(self.plan.labels)
+        labels = self.plan.labels
         by_label = (event.directions, event.lengths, event.noise, event.words)
-        if any(set(each) != labels for each in by_label) or not set(event.named) <= labels:
-            raise UsageError("words of other labels")
+        # In the order of the labels, too: a text's label is the place of its furthest direction.
+        if any(tuple(each) != labels for each in by_label) or not set(event.named) <= set(labels):
+            raise UsageError("words of other labels, or in another order")
         for label, noise in zip(self.plan.labels, self.deviations, strict=True):
             check_noise(event.noise[label], float(noise))
         vectors = [*event.directions.values(), event.middle]
-        if len({len(vector) for vector in vectors}) != 1 or any(_length(each) > 1 + 1e-2 for each in vectors):
+        lengths = [_length(each) for each in vectors]
+        if len({*map(len, vectors)}) != 1 or any(length > 0 and abs(length - 1) > 1e-2 for length in lengths):
             raise UsageError("directions that are not unit vectors of one space")
         known = set(common_words())
         for words in event.words.values():
@@ -193,9 +208,7 @@ class Words(PlannedStage):
         )
 
     def take(self, state: RunState, event: WordsReleased) -> None:
-        state.directions = Directions(event.embedder, event.sha256, event.directions)
-        state.middle = event.middle
-        state.words = {label: tuple(each.word for each in words) for label, words in event.words.items()}
+        state.directions, state.middle, state.words = event.found, event.middle, event.said
         state.named = frozenset(event.named)
         state.drafts.clear()  # drafts that were tried before anybody paid were asked without words
 
@@ -230,7 +243,9 @@ def words_of(directions: Directions, clear: Floats, public: Vocabulary) -> dict[
             if all(float(public.places[place] @ public.places[other]) < _ALIKE for other in chosen):
                 chosen.append(place)
         kept = chosen[:MOST_WORDS] if len(chosen) >= FEWEST_WORDS else []
-        found[label] = tuple(Word(public.words[place], round(float(own[place] * clear[i]), 1)) for place in kept)
+        found[label] = tuple(
+            Word(public.words[place], round(min(float(own[place] * clear[i]), _MOST_CLEAR), 1)) for place in kept
+        )
     return found
 
 
