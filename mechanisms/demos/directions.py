@@ -77,13 +77,15 @@ class Directions:
         }
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Self:
-        """Read what fits the format's schema.
+    def from_json(cls, document: Mapping[str, Any], labels: Sequence[str]) -> Self:
+        """Read what fits the format's schema, whose fields have no order.
 
         Raises:
-            UsageError: the vectors have unlike numbers of coordinates, or not unit length.
+            UsageError: the vectors are of other labels, have unlike numbers of coordinates, or not unit length.
         """
-        vectors = {label: tuple(map(float, vector)) for label, vector in document["vectors"].items()}
+        if set(document["vectors"]) != set(labels):
+            raise UsageError("This is not a demo set: its directions are not those of its labels.")
+        vectors = {label: tuple(map(float, document["vectors"][label])) for label in labels}
         lengths = [float(np.linalg.norm(vector)) for vector in vectors.values()]
         if len({len(vector) for vector in vectors.values()}) != 1 or not all(
             length == 0 or abs(length - 1) < 1e-2 for length in lengths

@@ -26,7 +26,7 @@ from mechanisms.errors import StudioError
 from mechanisms.privacy_events import Approximate, Composed
 from mechanisms.runs.certificate import CHOOSE, WHERE, implied, plan_of
 from mechanisms.runs.plan import DECLARED_COUNTS, DECLARED_SIZES, DECLARED_USERS, LABEL_SET, Plan
-from mechanisms.runs.spec import CALIBRATE, SCORE, WRITE
+from mechanisms.runs.spec import CALIBRATE, SCORE, WORDS, WRITE
 
 # Machines differ in the last digits of Fourier transforms (epsilon), of binomial tails (failure probabilities), and in
 # the last bits of logarithms and powers (noise). Relative tolerances for that, and no other slack.
@@ -213,6 +213,8 @@ def _of_earlier_accountants(stated: Claim, found: Claim) -> bool:
 def _of_findings(demo_set: DemoSet, plan: Plan) -> Iterator[str]:
     """A field may be missing although its stage was paid for: a run can be stopped."""
     found = {
+        "words": (demo_set.words, WORDS),
+        "directions": (demo_set.directions, WORDS),
         "prior": (demo_set.prior, CALIBRATE),
         "choice": (demo_set.choice, CHOOSE),
         "score": (demo_set.score, SCORE),
@@ -220,6 +222,7 @@ def _of_findings(demo_set: DemoSet, plan: Plan) -> Iterator[str]:
     for name, (value, stage) in found.items():
         if value is not None and stage not in plan.stages:
             yield f"{name}: nobody has paid for it: this run has no stage '{stage}'."
+    yield from _of_labels("words", demo_set.words, demo_set.labels)
     yield from _of_labels("prior", demo_set.prior, demo_set.labels)
     if demo_set.baselines is not None:
         yield from _of_labels("baselines/zero_shot_prior", demo_set.baselines.zero_shot, demo_set.labels)
@@ -233,8 +236,8 @@ def _of_findings(demo_set: DemoSet, plan: Plan) -> Iterator[str]:
         yield from _of_score(demo_set.score, plan)
 
 
-def _of_labels(field: str, correction: Mapping[str, float] | None, labels: tuple[str, ...]) -> Iterator[str]:
-    if correction is not None and set(correction) != set(labels):
+def _of_labels(field: str, found: Mapping[str, object] | None, labels: tuple[str, ...]) -> Iterator[str]:
+    if found is not None and set(found) != set(labels):
         yield f"{field}: every label must stand here, and nothing else."
 
 
