@@ -8,11 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.files import bundled, cache_folder, write_once
+from mechanisms.errors import UsageError
+from mechanisms.files import atomic_write, bundled, cache_folder
 from mechanisms.inference.language_model import Embedder
 
 _AT_ONCE = 500
@@ -40,23 +42,36 @@ _known: dict[str, Vocabulary] = {}
 def vocabulary(embedder: Embedder, tell: Callable[[float], object] = lambda share: None) -> Vocabulary:
     """The words, placed by a model: from this process, from the cache, or embedded now, which `tell` hears of.
 
-    Where the cache cannot be written the words are embedded again by the next process.
+    Where the cache cannot be written, or what it holds is damaged, the words are embedded again.
     """
     words = common_words()
     key = hashlib.sha256("\n".join([embedder.sha256, *words]).encode()).hexdigest()[:16]
     if key not in _known:
-        note = cache_folder() / f"words-{key}.npy"
-        if note.exists():
-            places = np.load(note)
-        else:
+        places = _kept(key, (len(words), embedder.dimensions))
+        if places is None:
             parts = []
             for start in range(0, len(words), _AT_ONCE):
                 tell(start / len(words))
                 parts.append(embedder.embed_together(words[start : start + _AT_ONCE]))
             places = np.concatenate(parts)
-            with suppress(OSError):
+            with suppress(UsageError):
                 content = BytesIO()
                 np.save(content, places)
-                write_once(note, content.getvalue())
+                atomic_write(_note(key), content.getvalue())
         _known[key] = Vocabulary(words, places)
     return _known[key]
+
+
+def _note(key: str) -> Path:
+    return cache_folder() / f"words-{key}.npy"
+
+
+def _kept(key: str, shape: tuple[int, int]) -> NDArray[np.float32] | None:
+    """What the cache holds; None where it holds nothing, or a file that is damaged."""
+    try:
+        with _note(key).open("rb") as file:
+            places = np.lib.format.read_array(file, allow_pickle=False)
+    except (UsageError, OSError, ValueError):
+        return None
+    whole = places.shape == shape and places.dtype == np.float32 and np.isfinite(places).all()
+    return places if whole else None
