@@ -57,7 +57,7 @@ from mechanisms.runs.events import (
     key_of,
 )
 from mechanisms.runs.plan import Plan
-from mechanisms.runs.spec import CALIBRATE, SCORE, VOTE, WRITE
+from mechanisms.runs.spec import CALIBRATE, SCORE, VOTE, WORDS, WRITE
 from mechanisms.runs.stages import stages_by_place
 from mechanisms.runs.verification import verify
 from mechanisms.steps.mechanism import Norm
@@ -254,6 +254,7 @@ class _History:
     @property
     def begun(self) -> RunStarted:
         nothing = replace(self.made, demonstrations=(), prior=None, score=None, baselines=None, refused=())
+        nothing = replace(nothing, words=None, directions=None)
         return RunStarted(nothing, tuple(self._stages))
 
     def add(self, event: Any) -> None:
@@ -297,6 +298,9 @@ class _History:
                 foreign = [each for each in made if each.label == label and each not in written]
                 room = spec.shots - sum(each.label == label for each in written)
                 _require(len(foreign) <= max(0, room), "the set has a demonstration that was not written")
+        words = self._released.get(WORDS)
+        for held, name in ((self.made.words, "said"), (self.made.directions, "found")):
+            _require(held == getattr(words, name, None), "the set's words are not those that were released")
         score = getattr(self._released.get(SCORE), "score", None)
         _require(self.made.score == score, "the set's score is not the one that was released")
 
@@ -316,6 +320,8 @@ class _History:
         match event:
             case DemoStarted():
                 _require(planned and key not in self._steps, "a demonstration that was not planned, or begins twice")
+                known = getattr(self._released.get(WORDS), "said", {})
+                _require({*event.words} <= {*known.get(key[0], ())}, "words that were not released of its label")
                 self._steps[key] = 0
             case DemoCutOff(finished=finished):
                 once = planned and not written and key not in self._finished
