@@ -21,6 +21,8 @@ class ToyEmbedder:
 
     def __init__(self, dimensions: int = 16) -> None:
         self.dimensions = dimensions
+        if dimensions != 16:  # another model: what is kept of one is of no use to the other
+            self.sha256 = f"{dimensions:064x}"
 
     def embed(self, texts):
         sums = [
