@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.asking import LABEL, LONGEST, Asked, in_words
+from mechanisms.asking import LABEL, LONGEST, Asked, Hint, in_words
 from mechanisms.errors import UsageError
 
 WORDS = st.text(st.characters(exclude_categories=["C"]), min_size=1, max_size=20).filter(str.strip)
@@ -32,6 +32,45 @@ WORDS = st.text(st.characters(exclude_categories=["C"]), min_size=1, max_size=20
 )
 def test_the_sentence_is_made_of_the_words_that_were_said(asked, sentence):
     assert asked.of("card_arrival") == sentence
+
+
+@pytest.mark.parametrize(
+    ("asked", "hint", "sentence"),
+    [
+        (Asked(), Hint(), "Write one text about card arrival, in one or two sentences."),
+        (Asked(), Hint(named=False), "Write one text about card arrival, in one or two sentences."),
+        (
+            Asked("message"),
+            Hint(("cream", "skin")),
+            "Write one message about card arrival, with words like cream and skin, in one or two sentences.",
+        ),
+        (
+            Asked("message", "a patient", "a clinic"),
+            Hint(("cream", "skin"), named=False),
+            "You are a clinic. A patient writes you one message with words like cream and skin, in one or two "
+            "sentences.",
+        ),
+        (
+            Asked("note", reader="a clinic", words={"card_arrival": "a late card"}),
+            Hint(("cream",)),
+            "Write one note about a late card, with words like cream to a clinic, in one or two sentences.",
+        ),
+        (Asked(sentence="Say {label}!"), Hint(("cream", "skin")), "Say card arrival (cream and skin)!"),
+        (Asked(sentence="Say {label}!"), Hint(("cream", "skin"), named=False), "Say cream and skin!"),
+        (Asked(sentence="Say {label}!"), Hint(named=False), "Say card arrival!"),
+    ],
+)
+def test_released_words_stand_beside_the_labels_name_or_instead_of_it(asked, hint, sentence):
+    assert asked.of("card_arrival", hint) == sentence
+
+
+@given(st.lists(st.sampled_from(["cream", "skin", "pulse"]), max_size=2, unique=True), st.booleans(), st.booleans())
+def test_a_label_is_always_asked_for_by_its_name_or_by_words(words, named, addressed):
+    asked = Asked("note", "a patient", "a clinic") if addressed else Asked("note")
+    said = asked.of("card_arrival", Hint(tuple(words), named))
+    assert all(word in said for word in words)
+    assert ("card arrival" in said) == (named or not words)
+    assert (said == asked.of("card_arrival")) == (not words)
 
 
 def test_where_a_writer_addresses_a_reader_the_model_is_the_reader():

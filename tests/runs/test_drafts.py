@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from mechanisms.asking import Asked
+from mechanisms.asking import Asked, Hint
+from mechanisms.demos.directions import Directions
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.runs import drafts
@@ -16,6 +18,7 @@ from mechanisms.runs.drafts import (
     TEMPERATURE,
     TOP_P,
     Drafts,
+    Margins,
     Nearness,
     preview_drafts,
     sample,
@@ -129,6 +132,89 @@ def test_drafts_nearer_to_another_label_stand_behind(monkeypatch):
             model, wanted(count), gate(), SeededRandomness(1), order=Nearness(ToyEmbedder(64), ASKED, LABELS)
         )
         assert found == tuple(texts[i] for i in kept)
+
+
+# With released words.
+
+SAID = ("heart", "pulse", "chest", "blood", "valve")
+
+
+def hints_of(count: int, words=SAID, named=True) -> list[Hint]:
+    return Drafts(ASKED, "red", LABELS, 6, 20, words=words, named=named).hints(count, SeededRandomness(4))
+
+
+def test_each_two_words_stand_in_as_many_sentences_as_any_other_two():
+    pairs = Counter(frozenset(hint.words) for hint in hints_of(4000))
+    assert {*pairs} == {frozenset(pair) for pair in itertools.combinations(SAID, 2)}
+    assert all(abs(times - 400) < 5 * 400**0.5 for times in pairs.values())
+    assert all(len(hint.words) == 2 and hint.named for hint in hints_of(9))
+
+
+@pytest.mark.parametrize("words", [(), ("heart",), ("heart", "pulse")])
+def test_where_fewer_words_were_released_all_of_them_are_said(words):
+    assert all({*hint.words} == {*words} for hint in hints_of(5, words))
+    assert len(hints_of(5, words)) == 5
+    assert {hint.named for hint in hints_of(5, words, named=False)} == {not words}
+
+
+def test_drafts_are_asked_for_with_released_words_and_are_public_without():
+    model = Recording()
+    asked_with = Drafts(ASKED, "red", LABELS, 6, 20, words=SAID, named=False)
+    assert (asked_with.public, wanted().public, wanted(openings={"My": 1.0}).public) == (False, True, False)
+    found = write_drafts(model, asked_with, gate(), SeededRandomness(1))
+    assert len(found) == 6
+    assert all(prompt.startswith("Write one note with words like ") for prompt in model.prompts)
+    assert len({*model.prompts}) > 4, "they are drawn anew for each draft"
+    assert {rows for rows, _, _ in model.opened} == {6 * drafts.WRITTEN}, "one session for all sentences"
+
+
+def test_a_sentence_with_words_is_not_a_draft(monkeypatch):
+    told = Drafts(ASKED, "red", LABELS, 6, 20, words=SAID[:2])
+    [hint] = {Hint(pair) for pair in (SAID[:2],)}
+    echo = ASKED.of("red", hint).removesuffix(".")
+    texts = [f"{echo} of yours.", "They came late to us.", "People write the way they speak."]
+    answering(monkeypatch, texts, [-1.0] * 3)
+    monkeypatch.setattr(Drafts, "hints", lambda *arguments: [hint] * arguments[1])
+    found = write_drafts(Speaking(sharpness=1.0, busy=10**6), told, gate(), SeededRandomness(1))
+    assert {*found} == {*texts[1:]}
+
+
+# By released directions.
+
+FAR = ToyEmbedder(256)
+"""Words are nearly at right angles in it."""
+
+
+def by_margins(middle: str = "the") -> Margins:
+    near = FAR.embed(["red", "blue"]).astype(np.float64)
+    directions = Directions.of(FAR, LABELS, near - near.mean(axis=0))
+    return Margins(FAR, directions, FAR.embed([middle])[0].astype(np.float64))
+
+
+def test_texts_of_another_label_are_left_out_where_two_others_are_there():
+    texts = ["blue blue sky", "red sun", "red red sun", "blue sky"]
+    assert by_margins().best("red", texts) == ["red red sun", "red sun"]
+    assert {*by_margins().best("blue", texts)} == {"blue blue sky", "blue sky"}
+    assert by_margins().best("red", texts[:2]) == ["red sun", "blue blue sky"], "two stand in a ballot at least"
+    for text in texts:
+        assert by_margins().of_another("red", text) == ("blue" in text)
+        assert by_margins().of_another("blue", text) == ("red" in text)
+
+
+def test_of_texts_of_one_label_those_like_all_rows_stand_first():
+    texts = ["red moon ice", "red moon the"]
+    margin = by_margins()._directions.places(texts, FAR)
+    assert margin[0] == pytest.approx(margin[1], abs=0.1)
+    assert by_margins().best("red", texts) == texts[::-1]
+    assert by_margins("ice").best("red", texts) == texts
+
+
+def test_a_set_of_drafts_is_kept_by_margin(monkeypatch):
+    texts = [f"There came {word} one today." for word in ("a blue", "a red", "another blue", "another red")]
+    answering(monkeypatch, texts, [-1.0, -3.0, -2.0, -4.0])
+    model = Speaking(sharpness=1.0, busy=10**6)
+    found = write_drafts(model, wanted(4), gate(), SeededRandomness(1), order=by_margins())
+    assert {*found} == {texts[1], texts[3]}, "however few are left"
 
 
 def test_a_sentence_of_the_prompt_is_not_a_draft(monkeypatch):

@@ -34,6 +34,7 @@ from mechanisms.runs.stages.calibrate import PriorsReleased
 from mechanisms.runs.stages.openings import OpeningsReleased
 from mechanisms.runs.stages.score import ScoreReleased
 from mechanisms.runs.stages.vote import VotesReleased
+from mechanisms.runs.stages.words import WordsReleased
 from mechanisms.runs.view import one_by_one
 from tests.runs.running import KINDS, SECRET, alone, begun, data, file_of, planned, recorded, rows, told
 
@@ -54,6 +55,7 @@ def test_a_run_comes_back_as_it_was_told(kind):
     assert read[1:] == events[1:]
     assert replace(read[0], demo_set=None) == replace(events[0], demo_set=None)
     assert read[0].demo_set.demonstrations == ()
+    assert (read[0].demo_set.words, read[0].demo_set.directions) == (None, None)
     assert read[0].demo_set.certificate == events[0].demo_set.certificate
     assert to_lines(read) == file_of(kind)
 
@@ -113,9 +115,9 @@ def place_of(kind: str, wanted: type) -> int:
 
 
 TOKEN = place_of("alone", TokenReleased)
-OPENINGS, VOTES, SETS, PRIORS, SCORE = (
+OPENINGS, WORDS, VOTES, SETS, PRIORS, SCORE = (
     place_of("vote", each)
-    for each in (OpeningsReleased, VotesReleased, SetsCompared, PriorsReleased, ScoreReleased)
+    for each in (OpeningsReleased, WordsReleased, VotesReleased, SetsCompared, PriorsReleased, ScoreReleased)
 )  # fmt: skip
 
 
@@ -124,6 +126,16 @@ def with_ballot(**fields: Any) -> Callable[[Any], object]:
 
 
 ARM = {"accuracy": 0.5, "interval": [0.0, 1.0]}
+
+
+def with_direction(of: Callable[[list[float]], list[float]]) -> Callable[[Any], object]:
+    """Of the first label, in the set and nowhere else."""
+
+    def change(head: Any) -> None:
+        vectors = head["demo_set"]["directions"]["vectors"]
+        vectors["red"] = of(vectors["red"])
+
+    return change
 
 
 def with_text(text: str) -> Callable[[Any], object]:
@@ -152,6 +164,16 @@ def with_fields(**fields: Any) -> Callable[[Any], object]:
         ("alone", TOKEN, with_fields(label="x" * 501), "label"),
         ("alone", TOKEN, with_fields(candidates=["x"] * 9, public=[1.0] * 9, scores=None, values=None), "more cand"),
         ("alone", -1, with_fields(event="token"), "field required"),
+        ("vote", WORDS, lambda line: line["noise"].update(red=1e-9), "noise that is not the certificate's"),
+        ("vote", WORDS, lambda line: line["directions"].pop("red"), "directions"),
+        ("vote", WORDS, lambda line: line["words"].pop("red"), "words of other labels"),
+        ("vote", WORDS, lambda line: line["words"].update(red=[{"word": "secret", "clears": 9.0}]), "public list"),
+        ("vote", WORDS, lambda line: line["words"].update(red=[{"word": "x", "clears": -1.0}]), "clears"),
+        ("vote", WORDS, with_fields(middle=[2.0]), "unit vectors"),
+        ("vote", WORDS, with_fields(clean=[1.0]), "clean"),
+        ("vote", 0, with_direction(lambda of: [-each for each in of]), "not those that were released"),
+        ("vote", 0, lambda head: head["demo_set"]["words"].update(red=["heart"] * 3), "not those that were released"),
+        ("vote", 0, lambda head: head["demo_set"].pop("directions"), "not those that were released"),
         ("vote", VOTES, with_ballot(winners=[0, 0]), "not those of the ballot"),
         ("vote", VOTES, with_ballot(winners=[99]), "not those of the ballot"),
         ("vote", VOTES, with_ballot(votes=[]), "votes"),
@@ -198,13 +220,20 @@ def test_a_file_that_is_cut_short_or_has_a_line_twice_is_refused():
 
 
 @pytest.mark.parametrize(
-    "without", [DemoStarted, DemoCompleted, StageStarted, OpeningsReleased, VotesReleased, ScoreReleased]
+    "without",
+    [DemoStarted, DemoCompleted, StageStarted, OpeningsReleased, WordsReleased, VotesReleased, ScoreReleased],
 )
 def test_a_run_that_is_not_complete_is_refused(without):
     place = place_of("both", without)
     lines = file_of("both").splitlines()
     with pytest.raises(UsageError, match="This is not a dpicl-run/2 file"):
         from_lines("\n".join([*lines[:place], *lines[place + 1 :]]))
+
+
+def test_a_demonstration_is_asked_for_with_released_words_alone():
+    place = place_of("both", DemoStarted)
+    with pytest.raises(UsageError, match="words that were not released"):
+        from_lines(edited("both", place, with_fields(words=["heart", "pulse"])))
 
 
 def test_sizes_have_limits(monkeypatch):
