@@ -10,6 +10,7 @@ import pytest
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.data.sizes import measure_sizes
 from mechanisms.demos.demo_set import PROTOTYPES
+from mechanisms.demos.directions import Directions
 from mechanisms.records import Record
 from mechanisms.runs.run import divided
 from mechanisms.runs.score import score_set
@@ -91,3 +92,14 @@ def test_a_unit_moves_the_score_of_a_set_by_what_it_pays_and_in_one_place(protot
     used = [each.noise for each in found if each.noise > 0]
     assert min(used) > 0.95
     assert len(used) == len(found) if prototypes else 0 < len(used) < len(found)
+
+
+@pytest.mark.parametrize("by_user", [False, True], ids=["rows", "users"])
+def test_a_set_read_by_its_directions_too_costs_a_unit_what_it_did(by_user, monkeypatch):
+    """One more arm is one more bit of the cell that a unit has."""
+    near = ToyEmbedder().embed(LABELS).astype(float)
+    with_them = replace(SET, directions=Directions.of(ToyEmbedder(), LABELS, near - near.mean(axis=0)))
+    monkeypatch.setitem(globals(), "SET", with_them)
+    found = [cost_of(None, None, by_user, f"me {i}") for i in range(6)]
+    hold(found)
+    assert max(each.noise for each in found) > 0.95

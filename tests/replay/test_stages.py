@@ -15,11 +15,13 @@ from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.run import divide
-from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, WRITE, Recipe, RunSpec, Split
+from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WORDS, WRITE, Recipe, RunSpec, Split
+from mechanisms.runs.stages.words import WordsReleased
 from mechanisms.runs.text import Gate
 from mechanisms.sampling import Scheme
 from mechanisms.tallies import Weighing
 from tests.replay.contract import EXTREMES, Cost, hold, replay, replayed
+from tests.replay.tape import Tape
 from tests.replay.world import OTHER, UNIT, LeaningSession, neighbours, whole_run
 from tests.runs.running import LABELS, SYLLABLES, Embedding, Reading, spec
 
@@ -185,3 +187,25 @@ def test_a_unit_moves_the_openings_by_what_it_pays(recipe, split, many, by_user)
     stage = planned(some, asked, many=many).stages[OPENINGS]
     assert stage.by_label == (many == MANY)
     hold_for_all(asked, by_user, EXTREMES, {OPENINGS}, many=many)
+
+
+def with_words(split: Split, epsilon: float = 30.0) -> RunSpec:
+    """Little noise, so that words clear it: what follows of them has to follow from the noisy sums."""
+    return spec("vote", split, shares={WORDS: 0.6, VOTE: 0.4}, score=False, epsilon=epsilon)
+
+
+@pytest.mark.parametrize("by_user", [False, True], ids=["rows", "users"])
+@pytest.mark.parametrize("split", Split)
+def test_a_unit_moves_the_words_by_what_it_pays(split, by_user):
+    """A user's rows of several labels move them by no more than a row."""
+    hold_for_all(with_words(split), by_user, EXTREMES, {WORDS})
+
+
+@pytest.mark.parametrize("by_user", [False, True], ids=["rows", "users"])
+def test_words_clear_their_noise_in_the_world_of_these_replays(by_user):
+    """Else nothing of them would be replayed."""
+    one, _ = pair_of("me 0", by_user)
+    tape = Tape()
+    whole_run(planned(one, with_words(Split.EPSILON)), lambda tape: Swayed(), Embedding())(one, tape)
+    [told] = (entry.event for entry in tape.entries if isinstance(getattr(entry, "event", None), WordsReleased))
+    assert all(told.words.values())
