@@ -240,9 +240,11 @@ def words_of(directions: Directions, clear: Floats, public: Vocabulary) -> dict[
         order = sorted(np.flatnonzero(fits).tolist(), key=lambda place: best * rarer[place] - own[place])
         chosen: list[int] = []
         for place in order:
+            if len(chosen) == MOST_WORDS:
+                break
             if all(float(public.places[place] @ public.places[other]) < _ALIKE for other in chosen):
                 chosen.append(place)
-        kept = chosen[:MOST_WORDS] if len(chosen) >= FEWEST_WORDS else []
+        kept = chosen if len(chosen) >= FEWEST_WORDS else []
         found[label] = tuple(
             Word(public.words[place], round(min(float(own[place] * clear[i]), _MOST_CLEAR), 1)) for place in kept
         )
