@@ -13,12 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.accounting import PrivacyLedger
+from mechanisms.accounting import PrivacyLedger, PrivacyTarget, claim
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.demos.directions import Directions
 from mechanisms.errors import UsageError
 from mechanisms.inference.vocabulary import Vocabulary, common_words, vocabulary
 from mechanisms.noise import SeededRandomness
+from mechanisms.privacy_events import Composed
 from mechanisms.records import Dataset, Record
 from mechanisms.runs import stage as run_stage
 from mechanisms.runs.drafts import Drafts, Margins
@@ -31,6 +32,7 @@ from mechanisms.runs.stage import RunState
 from mechanisms.runs.stages import words as words_stage
 from mechanisms.runs.stages.words import CLEARS, FEWEST_WORDS, MOST_WORDS, Word, Words, WordsReleased, words_of
 from mechanisms.runs.stages.write import OF_ANOTHER
+from mechanisms.tallies import Prototypes
 from mechanisms.tallies.tally import LATTICE
 from tests.replay.contract import EXTREMES, replay
 from tests.replay.tape import Tape
@@ -257,6 +259,19 @@ def test_the_deviation_that_is_told_is_that_of_the_noise(sizes):
             assert wanted == pytest.approx(of_mean[label] * math.sqrt((count - 1) / count))
     told = asked(stage, nobody, embedder, SeededRandomness(1))
     assert [*told.noise.values()] == pytest.approx(stage.deviations)
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 30.0])
+def test_noise_is_rounded_up_and_costs_no_more_than_it_may(epsilon):
+    """By both accountants; machines that differ in last digits state the same."""
+    stage = stage_for(about(SAID, 60), epsilon=epsilon)
+    noise, share = stage.tally.noise_multiplier, stage.plan.epsilon(WORDS)
+    exact = Prototypes.costing(PrivacyTarget(share, stage.plan.spec.delta), 2).noise_multiplier
+    assert exact <= noise <= 1.0011 * exact
+    assert float(f"{noise:.4g}") == noise
+    paid = claim(Composed("dataset", (("all", stage.events),)), stage.plan.spec.delta)
+    assert 0.97 * share < paid.epsilon <= share
+    assert paid.check == pytest.approx(paid.epsilon, rel=0.02)
 
 
 def test_a_word_that_says_nothing_clears_its_noise_seldom():
