@@ -20,8 +20,6 @@ from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.answers import AnswerRequest, AnswerSession, ask_all, open_session
 from mechanisms.data.columns import ColumnMapping, checked_dataset
@@ -32,7 +30,7 @@ from mechanisms.data.table import Reading
 from mechanisms.demos.demo_set import DemoSet, loads, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import AccountingError, NotWritten, TooLong, UsageError
-from mechanisms.evaluation.by_directions import By, joined
+from mechanisms.evaluation.by_directions import By
 from mechanisms.evaluation.evaluate import PRIVATE, Progress, Scorecard, arms_of
 from mechanisms.evaluation.evaluate import evaluate as evaluated
 from mechanisms.evaluation.reader import (
@@ -443,7 +441,7 @@ def predictions(
     directions.check(embedder)
     places = directions.places(texts, embedder)
     if chosen is By.DIRECTIONS:
-        return [Prediction(found, found) for found in joined(np.zeros_like(places), places)]
+        return [Prediction.by_places(place) for place in places]
     of_model = predictions(demo_set, texts, model, by=By.MODEL)
     return [each.joined_with(place) for each, place in zip(of_model, places, strict=True)]
 

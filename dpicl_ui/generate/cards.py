@@ -138,6 +138,10 @@ _BETTER_ALONE = (
     "{model} reads these {unit}s better without demonstrations than with these; the set is exported all the same, for "
     "other readers."
 )
+_FOR_LABELS = (
+    "For labels alone take the directions: they find more labels of these {unit}s than {model} does with the set. The "
+    "set is for prompts."
+)
 _DUST = 1e-9
 """Tolerance for floats: .71 times 100 is slightly more than 71."""
 
@@ -173,6 +177,7 @@ def score_card(made: DemoSet | None, loaded: bool = False) -> list[Tree]:
         el("div.ranges", *arms, *largest, ends),
         el("p.muted", " ".join(_remarks(made, score, loaded))),
         *notice(_better_alone(made, score), "info"),
+        *notice(_FOR_LABELS.format(**_whose(made)) if made.directions_read_better else "", "info"),
         *notice(_NO_BETTER if no_better else "", "warn"),
         *notice("" if score.held_out else _NOT_HELD_OUT, "warn"),
     ]
@@ -195,7 +200,11 @@ def _better_alone(made: DemoSet, score: Score) -> str:
     gain = score.gains.get(ZERO_SHOT)
     if gain is None or gain.interval[1] >= 0:
         return ""
-    return _BETTER_ALONE.format(model=made.model_id, unit="user" if made.certificate.by_user else "row")
+    return _BETTER_ALONE.format(**_whose(made))
+
+
+def _whose(made: DemoSet) -> dict[str, str]:
+    return {"model": made.model_id, "unit": "user" if made.certificate.by_user else "row"}
 
 
 def of_hundred(arm: ArmScore) -> str:

@@ -12,8 +12,9 @@ from dpicl_ui.frame.tree import MANY_LABELS, Tree, count_row, el, in_words, noti
 from dpicl_ui.generate.cards import listed, verdict_of
 from dpicl_ui.test.state import Scored
 from mechanisms import confidence
-from mechanisms.demos.demo_set import PUBLIC_ONLY, ZERO_SHOT, DemoSet
+from mechanisms.demos.demo_set import DIRECTIONS, PUBLIC_ONLY, ZERO_SHOT, DemoSet
 from mechanisms.evaluation.evaluate import (
+    BOTH,
     PRIVATE,
     Accuracy,
     MeanRecall,
@@ -34,6 +35,8 @@ from mechanisms.rounding import percent_down, percent_up, rounded_up
 ARMS = {
     ZERO_SHOT: ("Zero-shot", "the instruction alone"),
     PUBLIC_ONLY: ("Public only", "demonstrations written without the data, epsilon 0"),
+    DIRECTIONS: ("Directions, no language model", "the label along whose direction a text lies furthest"),
+    BOTH: ("Both together", "the answer with the set, joined with the directions"),
     PRIVATE: ("Your demonstrations", "the set under test"),
 }
 PROTOTYPES = ("Class prototypes (no language model)", "the nearest class mean of text embeddings, released with noise")
@@ -122,6 +125,8 @@ def _answer(labels: Sequence[str], name: str, prediction: Prediction) -> Tree:
     readings = {CONTEXTUAL: prediction.calibrated, RAW: prediction.raw}
     if prediction.corrected is not None:
         readings = {PRIOR: prediction.corrected} | readings
+    if name == DIRECTIONS:  # nothing corrects it
+        readings = {RAW: prediction.raw}
     kind, *others = readings
     shares = readings[kind]
     best = int(shares.argmax())
@@ -182,7 +187,8 @@ def accuracies(
             _majority(cards, labels),
         ),
         *notice(_NO_BETTER if no_better else "", "warn"),
-        *notice(_prototypes_in_words(prototypes, cards) if prototypes else "", "info"),
+        *notice(_directions_in_words(cards), "info"),
+        *notice(_for_labels_alone("class prototypes", prototypes, cards) if prototypes else "", "info"),
         *(_by_label(own, labels) if labels and own.name != PUBLIC_ONLY else []),
         *([el("p.muted", _READ_WITH_PRIOR)] if any(card.corrected for card in cards) else []),
         *([el("p.muted", _CALIBRATED)] if any(card.calibrated for card in cards) else []),
@@ -200,17 +206,23 @@ def _whose_gain(cards: Sequence[Scorecard]) -> list[Tree]:
     return [el("p.muted", each) for each in words]
 
 
-def _prototypes_in_words(prototypes: Accuracy, cards: Sequence[Scorecard]) -> str:
-    """One sentence if prototypes find more labels than the demonstrations; else empty."""
-    *others, own = (card.read for card in cards)
-    value, (low, _) = prototypes.value, prototypes.interval
+def _directions_in_words(cards: Sequence[Scorecard]) -> str:
+    return next(
+        (_for_labels_alone("the directions", card.read, cards) for card in cards if card.name == DIRECTIONS), ""
+    )
+
+
+def _for_labels_alone(what: str, found: Accuracy, cards: Sequence[Scorecard]) -> str:
+    """One sentence if something without a language model finds more labels than the demonstrations; else empty."""
+    *others, own = (card.read for card in cards if card.name not in (DIRECTIONS, BOTH))
+    value, (low, _) = found.value, found.interval
     if value <= own.value:
         return ""
     everything = all(value > other.value for other in others)
     whom = "this model" if everything else "these demonstrations"
     if all(low > each.interval[1] for each in ([own, *others] if everything else [own])):
-        return f"For labels alone, class prototypes do better than {whom}."
-    return f"For labels alone, class prototypes look better than {whom}, but intervals overlap: it may be chance."
+        return f"For labels alone, {what} do better than {whom}."
+    return f"For labels alone, {what} look better than {whom}, but intervals overlap: it may be chance."
 
 
 def _majority(cards: Sequence[Scorecard], labels: Sequence[str]) -> Tree:
@@ -234,11 +246,12 @@ def _scores(card: Scorecard, cards: Sequence[Scorecard]) -> Tree:
         _KINDS[RAW]: card.raw,
         _BALANCED: card.balanced,
     }
-    said = [f"{name} {_words(each)}" for name, each in figures.items() if each and name != kind]
+    told = [_BALANCED] if card.name in (DIRECTIONS, BOTH) else figures  # no correction changes these
+    said = [f"{name} {_words(each)}" for name in told if (each := figures[name]) and name != kind]
     if silent := sum(card.silent):
         said.append(f"{silent} without a label, counted as wrong")
     return _score_box(
-        _arm_in_words(card.name, reading == PRIOR),
+        _arm_in_words(card.name, reading == PRIOR and card.name not in (DIRECTIONS, BOTH)),
         _accuracy_row(kind, headline(card, cards)),
         el("p.muted", " · ".join(said)),
         own=card.name == PRIVATE,

@@ -18,7 +18,7 @@ from dpicl_ui.frame.inputs import PrivateDropdown, drop, number, text_of
 from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Tree, Updates, budget, el, notice, panel, progress, spinner
 from dpicl_ui.generate.cards import score_card
-from dpicl_ui.test.cards import accuracies, answers, confusion_figure, headline_of, named_arm, readers, subject
+from dpicl_ui.test.cards import ARMS, accuracies, answers, confusion_figure, headline_of, named_arm, readers, subject
 from dpicl_ui.test.state import (
     LARGEST_DEMO_SET,
     Measurements,
@@ -34,9 +34,11 @@ from mechanisms.data.headers import guess_columns
 from mechanisms.data.sizes import shared_rows, without_rows
 from mechanisms.data.sources import EXAMPLES, formats_in_words, read_table
 from mechanisms.data.table import Table
-from mechanisms.demos.demo_set import PUBLIC_ONLY, DemoSet, loads
+from mechanisms.demos.demo_set import DIRECTIONS, PUBLIC_ONLY, DemoSet, loads
 from mechanisms.errors import StudioError, UsageError
+from mechanisms.evaluation.by_directions import By
 from mechanisms.evaluation.evaluate import (
+    BOTH,
     ClassPrototypes,
     Progress,
     PrototypesRequest,
@@ -54,6 +56,7 @@ from mechanisms.evaluation.reader import (
     read_remotely_in_words,
     refuse_set_without_promise,
 )
+from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.inference.models import available_models
 from mechanisms.inference.remote import ChatServer, ServerAddress, key_of
 from mechanisms.records import RECORD, Dataset, unit_in_words
@@ -133,6 +136,20 @@ class AnotherReader:
 def reads(demo_set: DemoSet, reader: RemoteReader, arms: tuple[Arm, ...]) -> list[Tree]:
     complete = not demo_set.demonstrations or any(arm.name == PUBLIC_ONLY for arm in arms)
     return notice(read_remotely_in_words(demo_set, reader) + ("" if complete else _NO_PUBLIC), "warn")
+
+
+def embedder_for(app: Services, demo_set: DemoSet) -> Embedder | None:
+    """The embedding model that a set's directions belong to; None where it has none.
+
+    Raises:
+        UsageError: the model that is here is another one.
+        ModelUnavailable: there is none.
+    """
+    if demo_set.directions is None:
+        return None
+    embedder = app.embedder.embedder()
+    demo_set.directions.check(embedder)
+    return embedder
 
 
 # Test rows that come with the app, for a set that was written from a bundled example.
@@ -274,8 +291,14 @@ class FileMeasurement:
         demo_set = scored.of
         arms = state.arms(demo_set, model, elsewhere is not None)
         said = reads(demo_set, elsewhere, arms) if elsewhere else readers(demo_set, model)
+        embedder = None
+        try:
+            embedder = embedder_for(self._app, demo_set)
+        except StudioError as error:
+            said = [*said, *notice(str(error), "warn")]
+        reader = elsewhere or LocalReader(model, embedder=embedder)
         yield {self.job.bar: progress(0, "Asking the model …"), self.readers: said}
-        for result in evaluate(elsewhere or LocalReader(model), demo_set.template, demo_set.labels, arms, scored.rows):
+        for result in evaluate(reader, demo_set.template, demo_set.labels, arms, scored.rows, embedder):
             match result:
                 case Progress(done, total) if passing.shown():
                     yield {self.job.bar: progress(done / total, f"{done} of {total} answers")}
@@ -319,6 +342,19 @@ class FileMeasurement:
             self._headline: headline_of(tested, None),
             self.bundled: gr.Button(visible=bool(tested and bundled_rows_for(tested.labels))),
         }
+
+
+# A typed text.
+
+_BY = [("The model", By.MODEL.value), (ARMS[DIRECTIONS][0], By.DIRECTIONS.value), (ARMS[BOTH][0], By.BOTH.value)]
+_WORDS_ALONE = (
+    "A model elsewhere answers in words, which cannot be joined with directions: choose the model, or the directions."
+)
+
+
+def usual(demo_set: DemoSet | None) -> str:
+    """What reads a typed text unless another choice is made: what the set's private score recommends."""
+    return By.DIRECTIONS if demo_set is not None and demo_set.directions_read_better else By.MODEL
 
 
 # Without a language model: class prototypes are charged, released and measured.
@@ -471,6 +507,7 @@ class EvaluationStep:
                         elem_id="query",
                     )
                     self.ask = gr.Button("Classify", variant="primary", scale=1, min_width=120, elem_id="ask")
+                self.by = gr.Radio(_BY, value=By.MODEL.value, label="Read by", visible=False, elem_id="read-by")
                 self.answer = panel(elem_id="answer")
             with gr.Column(elem_classes="card public"):
                 self.score = panel(elem_id="set-score")
@@ -481,10 +518,10 @@ class EvaluationStep:
             title = "Try it without a language model"
             with gr.Accordion(title, open=False, elem_classes="card", elem_id="prototypes"):
                 self.prototypes = PrototypesOffer(app, self.measurement)
-        self._about_the_set = [self.score, self.subject, self.answer, *self.measurement.about_the_set]
+        self._about_the_set = [self.score, self.subject, self.by, self.answer, *self.measurement.about_the_set]
         shown = [self.load, self.load_notice, *self._about_the_set, app.bar.html]
         on(self.load.upload, self._load, self.load, shown, self.load_notice)
-        asking, shown = {self.query, *self.reader.inputs}, [self.answer, self.ask]
+        asking, shown = {self.query, self.by, *self.reader.inputs}, [self.answer, self.ask]
         for asked in (self.ask.click, self.query.submit):
             on(asked, self._ask, asking, shown, self.answer, lambda: {self.ask: gr.Button(interactive=True)}, **MODEL)
 
@@ -498,6 +535,7 @@ class EvaluationStep:
         return {
             self.score: score_card(tested, loaded),
             self.subject: subject(tested, loaded),
+            self.by: gr.Radio(value=usual(tested), visible=tested is not None and tested.directions is not None),
             self.answer: [],
             **self.measurement.emptied(tested),
         }
@@ -517,9 +555,12 @@ class EvaluationStep:
         query = values[self.query] or ""
         if not query.strip():
             raise UsageError("Type a text first.")
-        yield {self.answer: spinner("Asking the model …"), self.ask: gr.Button(interactive=False)}
+        yield {self.answer: spinner("Reading the text …"), self.ask: gr.Button(interactive=False)}
         state = self._app.session(request).of(TestState)
         demo_set = state.classifying
+        if demo_set.directions is not None and values[self.by] != By.MODEL:
+            yield {self.answer: self._by_directions(values, state, demo_set, query)}
+            return
         template, labels = demo_set.template, demo_set.labels
         elsewhere, model = self.reader.chosen(values, demo_set), self._app.loader.model()
         arms = state.arms(demo_set, model, elsewhere is not None)
@@ -527,10 +568,29 @@ class EvaluationStep:
         predictions: list[tuple[str, Prediction]] = []
         for arm in arms:
             if elsewhere:
-                label = elsewhere.label(template, labels, arm, query)
+                label = elsewhere.label(arm.template or template, labels, arm, query)
                 said.append(named_arm(arm.name, el("p.answer", label or "no label")))
                 yield {self.answer: [el("div.arms", *said), *reads(demo_set, elsewhere, arms)]}
             else:
-                [prediction] = Classifier(model, template, labels, arm.demonstrations, arm.prior).predict([query])
-                predictions.append((arm.name, prediction))
+                predictions.append((arm.name, _predicted(model, demo_set, arm, query)))
                 yield {self.answer: [*answers(labels, predictions), *readers(demo_set, model)]}
+
+    def _by_directions(self, values: Mapping[Any, Any], state: TestState, demo_set: DemoSet, query: str) -> list[Tree]:
+        embedder = embedder_for(self._app, demo_set)
+        assert demo_set.directions is not None
+        assert embedder is not None
+        [places] = demo_set.directions.places([query], embedder)
+        if values[self.by] == By.DIRECTIONS:
+            return answers(demo_set.labels, [(DIRECTIONS, Prediction.by_places(places))])
+        if self.reader.chosen(values, demo_set) is not None:
+            raise UsageError(_WORDS_ALONE)
+        model = self._app.loader.model()
+        *_, own = state.arms(demo_set, model)
+        together = _predicted(model, demo_set, own, query).joined_with(places)
+        return [*answers(demo_set.labels, [(BOTH, together)]), *readers(demo_set, model)]
+
+
+def _predicted(model: LanguageModel, demo_set: DemoSet, arm: Arm, query: str) -> Prediction:
+    template = arm.template or demo_set.template
+    [prediction] = Classifier(model, template, demo_set.labels, arm.demonstrations, arm.prior).predict([query])
+    return prediction

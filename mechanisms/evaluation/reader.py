@@ -84,6 +84,12 @@ class Prediction:
         """The corrected probabilities, or the calibrated ones without a measured correction."""
         return self.calibrated if self.corrected is None else self.corrected
 
+    @classmethod
+    def by_places(cls, places: Floats) -> Prediction:
+        """From a text's places along the labels' directions alone, shape (labels,)."""
+        found = joined(np.zeros_like(places), places)
+        return cls(found, found)
+
     def joined_with(self, places: Floats) -> Prediction:
         """The same, each joined with the text's places along the labels' directions, shape (labels,)."""
         least = np.finfo(np.float64).tiny

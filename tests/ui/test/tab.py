@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+
+import numpy as np
 
 from dpicl_ui.frame.services import Sessions
 from dpicl_ui.frame.tree import Tree
@@ -14,6 +17,7 @@ from dpicl_ui.test.step import EvaluationStep
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.data.sources import read_table
 from mechanisms.demos.demo_set import DemoSet
+from mechanisms.demos.directions import Directions
 from mechanisms.records import Dataset, Demonstration, Record
 from tests.toy_embedder import ToyEmbedder
 from tests.ui.generate.recording import demo_set
@@ -45,6 +49,10 @@ class Counting(ToyEmbedder):
 
 
 EMBEDDER = Counting()
+SAID = {"News": ("minister", "vote"), "Sport": ()}
+_PLACES = EMBEDDER.embed([*WORDS.values()]).astype(np.float64)
+DIRECTED = replace(SET, words=SAID, directions=Directions.of(EMBEDDER, LABELS, _PLACES - _PLACES.mean(axis=0)))
+"""The set with what a run reads off the rows' embeddings."""
 LOADER: Any = SimpleNamespace(model=WordModel, locked=True)
 
 
@@ -105,6 +113,7 @@ class Tab:
             measurement.label: label,
             measurement.limit: typed.get("limit", 100),
             self.step.query: typed.get("query", "hello"),
+            self.step.by: typed.get("by", "model"),
             reader.who: typed.get("who", "here"),
             reader.address: typed.get("address", ""),
             reader.model: typed.get("model", "small"),

@@ -13,13 +13,13 @@ from dpicl_ui.generate.cards import score_card
 from dpicl_ui.generate.state import GenerateState
 from dpicl_ui.test.cards import accuracies, answers, headline_of
 from dpicl_ui.test.state import Scored, TestState, gate
-from mechanisms.demos.demo_set import PUBLIC_ONLY, ZERO_SHOT, ArmScore, Score
-from mechanisms.evaluation.evaluate import PRIVATE, Accuracy, Scorecard
+from mechanisms.demos.demo_set import DIRECTIONS, PUBLIC_ONLY, ZERO_SHOT, ArmScore, Score
+from mechanisms.evaluation.evaluate import BOTH, PRIVATE, Accuracy, Scorecard
 from mechanisms.evaluation.reader import Prediction
 from mechanisms.records import Demonstration
 from tests.ui.generate.recording import HOSTILE, demo_set
 from tests.ui.tabs import tags, text_of, write
-from tests.ui.test.tab import LETTERS, bars
+from tests.ui.test.tab import DIRECTED, LETTERS, bars
 from tests.ui.test_drawing import scorecard
 from tests.word_model import WordModel
 
@@ -75,6 +75,33 @@ def test_an_answer_is_the_one_that_the_set_is_read_with():
     assert "Without calibration: News (90%)" in text_of(own)
     assert bars(zero) == [0.6, 0.4]
     assert "measured correction" not in text_of(zero)
+
+
+def test_directions_have_one_figure_which_no_correction_changes():
+    found = Accuracy(9, 10)
+    directed = replace(scorecard(DIRECTIONS, found), raw=found, calibrated=found)
+    shown = accuracies([scorecard(ZERO_SHOT, Accuracy(5, 10)), directed, scorecard(PRIVATE, Accuracy(8, 10))])
+    _, alone, _, _ = arms_of(shown)
+    assert alone.count("90%") == 1
+    assert "correction" not in alone
+    assert "calibrated" not in alone
+    assert "For labels alone, the directions look better than this model" in text_of(shown)
+
+
+@pytest.mark.parametrize("name", [DIRECTIONS, BOTH])
+def test_hostile_labels_stay_text_whatever_reads(name):
+    read = Prediction.by_places(np.array([0.3, -0.3]))
+    shown = answers((HOSTILE, "Sport"), [(name, read)])
+    assert text_of(shown).count(HOSTILE) >= 2
+    assert "img" not in tags(shown)
+    assert bars(shown) == pytest.approx([1.0, 0.0], abs=1e-2)
+
+
+@pytest.mark.parametrize(("gain", "better"), [((-0.3, -0.1), True), ((-0.3, 0.1), False)])
+def test_where_directions_are_shown_to_read_better_the_owner_is_told_to_take_them(gain, better):
+    gains = {DIRECTIONS: ArmScore(sum(gain) / 2, gain)}
+    said = text_of(score_card(replace(DIRECTED, score=replace(SCORE, gains=gains))))
+    assert ("For labels alone take the directions" in said) is better
 
 
 def skewed(found: int) -> Scorecard:

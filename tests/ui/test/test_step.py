@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from dpicl_ui.data.cards import STAYS
-from dpicl_ui.test.cards import PROTOTYPES
+from dpicl_ui.test.cards import ARMS, PROTOTYPES
 from dpicl_ui.test.step import bundled_rows_for
 from mechanisms.accounting import fingerprint
 from mechanisms.data.sources import EXAMPLES, read_table
-from mechanisms.demos.demo_set import PUBLIC_ONLY, ZERO_SHOT
+from mechanisms.demos.demo_set import DIRECTIONS, PUBLIC_ONLY, ZERO_SHOT, ArmScore, Score
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.evaluate import PRIVATE
+from mechanisms.evaluation.evaluate import BOTH, PRIVATE
 from mechanisms.inference.remote import ChatServer
 from mechanisms.records import Dataset, Record
 from tests.chat_server import Reply, Server, query_of, serving
 from tests.ui.tabs import confirm, text_of
-from tests.ui.test.tab import EMBEDDER, LABELS, LETTERS, SESSIONS, SET, Tab, built, rows
+from tests.ui.test.tab import DIRECTED, EMBEDDER, LABELS, LETTERS, SESSIONS, SET, WORDS, Tab, built, rows
 
 ROWS = "".join(f"something happened {i},{('News', 'Sport')[i % 2]}\n" for i in range(10))
 
@@ -182,6 +182,78 @@ def test_what_cannot_be_asked_is_refused_in_one_line_without_the_key(tab: Tab, t
     with pytest.raises(UsageError, match=said) as refused:
         tab.ask(**typed | changed)
     assert KEY not in str(refused.value)
+
+
+# A set with directions: they classify with no language model, alone or joined with the set's answer.
+
+
+@pytest.fixture
+def directed(tmp_path: Path) -> Tab:
+    return Tab(tmp_path, made=DIRECTED)
+
+
+STRANGE = replace(DIRECTED, directions=replace(DIRECTED.directions, sha256="f" * 64))
+"""With directions of another embedding model than the one that is here."""
+
+
+def test_directions_are_measured_beside_the_set_and_named(directed: Tab):
+    shown = directed.measure()
+    cards = {card.name: card for card in directed.scored.cards}
+    assert [*cards] == [ZERO_SHOT, PUBLIC_ONLY, DIRECTIONS, BOTH, PRIVATE]
+    texts, truth = zip(*((row.text, LABELS.index(row.label)) for row in directed.scored.rows), strict=True)
+    assert cards[DIRECTIONS].raw.correct == sum(DIRECTED.directions.nearest(texts, EMBEDDER) == truth)
+    figures = text_of(shown[directed.measurement.scores])
+    assert all(ARMS[name][0] in figures for name in cards)
+    assert "For labels alone, the directions" in figures
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_a_typed_text_is_read_by_what_is_chosen(directed: Tab, label: str):
+    titles = {by: ARMS[name][0] for by, name in (("model", PRIVATE), ("directions", DIRECTIONS), ("both", BOTH))}
+    said = {by: directed.ask(by=by, query=WORDS[label]) for by in titles}
+    for by in titles:
+        assert [each for each, title in titles.items() if title in said[by]] == [by]
+    assert said["directions"].split(ARMS[DIRECTIONS][1])[1].split()[0] == label
+
+
+def test_directions_ask_no_language_model_and_send_nothing(directed: Tab, server: Server, typed: dict[str, str]):
+    assert ARMS[DIRECTIONS][0] in directed.ask(by="directions", **typed)
+    with pytest.raises(UsageError, match="answers in words"):
+        directed.ask(by="both", **typed)
+    assert server.asked == []
+    directed.measure(**typed)
+    assert [card.name for card in directed.scored.cards] == [ZERO_SHOT, PUBLIC_ONLY, DIRECTIONS, PRIVATE]
+
+
+def test_the_choice_is_there_for_a_set_with_directions_and_begins_with_what_its_score_recommends(tab: Tab):
+    def choice(made) -> tuple[bool, str]:
+        tab.state.load(made)
+        shown = tab.step._show_set(tab.request)[tab.step.by].get_config()
+        return shown["visible"], shown["value"]
+
+    worse = ArmScore(-0.2, (-0.3, -0.1))
+    score = Score({"demonstrations": ArmScore(0.7, (0.65, 0.75))}, held_out=True, gains={DIRECTIONS: worse})
+    assert choice(SET) == (False, "model")
+    assert choice(DIRECTED) == (True, "model")
+    assert choice(replace(DIRECTED, score=score)) == (True, "directions")
+    assert choice(replace(SET, score=score)) == (False, "model")
+
+
+def test_what_is_typed_is_read_behind_the_prompt_that_says_the_words(
+    directed: Tab, server: Server, typed: dict[str, str]
+):
+    directed.ask(**typed)
+    assert ["minister" in asked.prompt for asked in server.asked] == [False, False, True]
+
+
+def test_directions_of_another_embedding_model_are_left_out_with_a_word(directed: Tab):
+    directed.state.load(STRANGE)
+    shown = directed.measure()
+    assert [card.name for card in directed.scored.cards] == [ZERO_SHOT, PUBLIC_ONLY, PRIVATE]
+    assert "belong to the embedding model" in text_of(shown[directed.measurement.readers])
+    with pytest.raises(UsageError, match="belong to the embedding model"):
+        directed.ask(by="directions")
+    assert ARMS[PRIVATE][0] in directed.ask()
 
 
 # Class prototypes in step 4: their cost, when it is charged, and where their figure stands.
