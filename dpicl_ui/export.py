@@ -76,7 +76,7 @@ def saved(shape: str, made: DemoSet) -> File:
     return File(chosen.file_name, chosen.media_type, packed(chosen.write(Released.read(text))))
 
 
-# Use it: the set as a prompt, and as six lines of Python for each of two libraries.
+# Use it: the set as a prompt, and as six lines of Python for each of two libraries, or without a language model.
 
 _PROMPT = format_named("prompt")
 _CLIENT = """from openai import OpenAI
@@ -93,6 +93,13 @@ message = prompt + text + {cue!r}
 answer = generate(message, max_new_tokens={tokens}, do_sample=False, return_full_text=False)
 print(answer[0]["generated_text"])
 """
+_DIRECTIONS = """import json, pathlib
+from sentence_transformers import SentenceTransformer
+vectors = json.loads(pathlib.Path({file!r}).read_text("utf-8"))["directions"]["vectors"]
+places = SentenceTransformer({embedder!r}).encode([{text!r}], normalize_embeddings=True)
+[best] = (places @ list(zip(*vectors.values()))).argmax(axis=1)
+print([*vectors][best])
+"""
 _SPARE_TOKENS = 8
 """Tokens of an answer beside one for each byte of the longest label."""
 
@@ -104,7 +111,7 @@ def used(made: DemoSet) -> tuple[str, str, str]:
         UsageError: the set has no place in a prompt.
     """
     [prompt] = _PROMPT.write(Released.read(to_text(signed(made)))).values()
-    words = QueryWords(made.template, on_lines(made))
+    words = QueryWords(made.prompt, on_lines(made))
     filled = {
         "prompt": f"{words.shown}{words.field} ",
         "text": f"[your {made.template.text.lower()}]",
@@ -114,12 +121,21 @@ def used(made: DemoSet) -> tuple[str, str, str]:
     return prompt, _CLIENT.format(**filled), _PIPELINE.format(**filled)
 
 
+def by_directions(made: DemoSet) -> str:
+    """The code that classifies by a set's directions, from its file; empty where it has none."""
+    if made.directions is None:
+        return ""
+    blank = f"[your {made.template.text.lower()}]"
+    return _DIRECTIONS.format(file=_FILE_NAME, embedder=made.directions.embedder, text=blank)
+
+
 _USE = "Copied by a click, with this set in it. Put in your own text, model, address and key."
 _USES = (
     ("The prompt", "use-prompt"),
     ("Python, an OpenAI-compatible client", "use-openai"),
     ("Python, transformers", "use-transformers"),
 )
+_BY_DIRECTIONS = "Python, by directions: labels without a language model, beside the downloaded demo set"
 
 
 def gate(session: Session) -> Gate:
@@ -144,6 +160,9 @@ class ExportStep:
                     size: dict[str, Any] = {"lines": 6, "max_lines": 6, "interactive": False, "elem_classes": "code"}
                     self.used = [gr.Textbox(label=each, buttons=["copy"], elem_id=name, **size) for each, name in _USES]
                     self.use_notice = panel(elem_id="use-notice")
+                    self.by_directions = gr.Textbox(
+                        label=_BY_DIRECTIONS, buttons=["copy"], visible=False, elem_id="use-directions", **size
+                    )
                 with gr.Column(scale=4, min_width=300, elem_classes="card public"):
                     panel(el("h3", "Download"))
                     self.shape = gr.Dropdown(every, value=DEMO_SET, label="Format", elem_id="export-format")
@@ -158,8 +177,8 @@ class ExportStep:
         on(self.shape.input, self._explain, self.shape, [self.purpose, self.notice], self.notice)
 
     def follow(self, ended: gr.events.Dependency) -> None:
-        shown = [self.certificate, self.notice, self.shape, self.purpose, *self.used, self.use_notice]
-        on(ended.then, self._show, None, shown, self.notice)
+        use = [*self.used, self.use_notice, self.by_directions]
+        on(ended.then, self._show, None, [self.certificate, self.notice, self.shape, self.purpose, *use], self.notice)
 
     def _marked(self, request: gr.Request) -> DemoSet | None:
         """The set as it may be exported now: what became known since it was written is on it."""
@@ -169,6 +188,7 @@ class ExportStep:
     def _show(self, request: gr.Request) -> Updates:
         made = self._marked(request)
         codes, said = ("", "", ""), list[Tree]()
+        directions = by_directions(made) if made else ""
         if made is not None and (problem := _PROMPT.refusal(made)) is not None:
             said = notice(problem, "warn")
         elif made is not None:
@@ -181,6 +201,7 @@ class ExportStep:
             self.purpose: explained(DEMO_SET, made),
             **dict(zip(self.used, codes, strict=True)),
             self.use_notice: said,
+            self.by_directions: gr.Textbox(directions, visible=bool(directions)),
         }
 
     def _explain(self, shape: str, request: gr.Request) -> Updates:
