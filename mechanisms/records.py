@@ -206,10 +206,11 @@ _WORDS_SAID = 5
 
 
 def saying_words(template: PromptTemplate, words: Mapping[str, Sequence[str]]) -> PromptTemplate:
-    """A template whose instruction says of each label what its rows are about, as far as words are known."""
+    """A template whose instruction says of each label, on one line, what its rows are about, as far as words are
+    known."""
     kind = template.text.lower()
     lines = [f"{label}: {kind}s about {', '.join(of[:_WORDS_SAID])}" for label, of in words.items() if of]
-    return replace(template, instruction="\n".join([template.instruction, *lines]))
+    return replace(template, instruction="\n".join([template.instruction, *(" ".join(each.split()) for each in lines)]))
 
 
 @dataclass(frozen=True)

@@ -51,12 +51,14 @@ class Section(NamedTuple):
 
 def label_of_facts(demo_set: DemoSet) -> tuple[Section, ...]:
     """The label's sections, from what the set's file states; figures of the claim are rounded up."""
-    return (
-        Section("The promise", tuple(_promise(demo_set))),
-        Section("What was read", tuple(_read(demo_set))),
-        Section("On the data set's own rows", tuple(_worth(demo_set))),
-        Section("Where it comes from", tuple(_origin(demo_set))),
-    )
+    parts = {
+        "The promise": _promise,
+        "What was read": _read,
+        "What each label is about": _about,
+        "On the data set's own rows": _worth,
+        "Where it comes from": _origin,
+    }
+    return tuple(Section(title, facts) for title, told in parts.items() if (facts := tuple(told(demo_set))))
 
 
 def _titles() -> dict[str, str]:
@@ -104,6 +106,16 @@ def _read(made: DemoSet) -> Iterator[Fact]:
         if held.transform != "none":
             yield Fact("Transform", held.transform)
     yield Fact("Taken as public", ", ".join(held.public_inputs), "besides the parameters and the prompt")
+
+
+def _about(made: DemoSet) -> Iterator[Fact]:
+    if made.words is not None:
+        remark = "of a public list; noise may have put a word here; where none clears it, the label's name stands alone"
+        yield Fact("Words", "released under noise", remark)
+        for label, words in made.words.items():
+            yield Fact(label, ", ".join(words) or "no word clears the noise")
+    if (held := made.directions) is not None:
+        yield Fact("Directions", "released under noise", f"a vector a label, for the embedding model {held.embedder}")
 
 
 def _worth(made: DemoSet) -> Iterator[Fact]:

@@ -13,18 +13,20 @@ def _files(released: Released) -> str:
     out = io.StringIO(newline="")
     # All cells are quoted: a spreadsheet in another language may have another separator, which texts may contain.
     writer = csv.writer(out, quoting=csv.QUOTE_ALL)
-    writer.writerow(["text", "label", "privacy"])
+    words = released.demo_set.words
+    writer.writerow(["text", "label", "privacy", *([] if words is None else ["label_words"])])
     known = in_a_line(released)
     for each in released.demo_set.demonstrations:
-        writer.writerow(map(safe, (each.text, each.label, known)))
+        about = [] if words is None else [", ".join(words.get(each.label, ()))]
+        writer.writerow(map(safe, (each.text, each.label, known, *about)))
     return out.getvalue()
 
 
 FORMAT = ExportFormat(
     name="csv",
     title="CSV",
-    purpose="For a spreadsheet: text and label, and a column with the promise. A text that begins like a formula gets "
-    "a quote in front.",
+    purpose="For a spreadsheet: text and label, a column with the promise, and one with the label's words where they "
+    "were released. A text that begins like a formula gets a quote in front.",
     file_name="demonstrations.csv",
     media_type="text/csv",
     files=_files,

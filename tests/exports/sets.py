@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 from mechanisms.demos.demo_set import DemoSet
+from mechanisms.demos.directions import Directions
 from mechanisms.exports.export_format import Released
 from mechanisms.records import Demonstration
 from mechanisms.runs.spec import Recipe, Split
@@ -66,6 +67,14 @@ def staged() -> Released:
     return released(replace(made, demonstrations=(Demonstration("one", "a"), Demonstration("two", "b"))))
 
 
+def about(made: DemoSet, *words: str) -> DemoSet:
+    """The same with words of its first label, none of the others, and directions."""
+    first, *others = made.labels
+    vectors = {label: (1.0, 0.0) if label == first else (0.0, 1.0) for label in made.labels}
+    told = {first: words, **dict.fromkeys(others, ())}
+    return replace(made, words=told, directions=Directions("toy", "e" * 64, vectors))
+
+
 def worded(made: DemoSet) -> DemoSet:
     """The same under names that are hostile themselves."""
     named = replace(made.template, instruction="<b>{do}\u202e</b> this:", text="T{e}<xt>", label="L{{a}}bel")
@@ -92,6 +101,7 @@ KINDS = {
     "staged": staged(),
     "worded": released(worded(labelled(*HOSTILE))),
     "none": none_chosen(),
+    "about": released(about(labelled(*HOSTILE), *HOSTILE[-5:])),
 }
 
 

@@ -16,6 +16,7 @@ from tests.exports.sets import (
     HOSTILE,
     KINDS,
     SEEN,
+    about,
     labelled,
     marked,
     none_chosen,
@@ -90,6 +91,21 @@ def test_exemplars_are_told_of_a_set_whose_file_says_that_some_were_shown():
     told = [words(released(replace(made, asked=replace(made.asked, **asked)))) for asked in shown]
     assert "behind at most 3 public exemplars of the kind" in told[0]
     assert not any("exemplars" in each for each in told[1:])
+
+
+def test_words_of_a_label_are_facts_beside_the_noise_that_may_have_put_them_there():
+    made = labelled("x")
+    told = words(released(about(made, "goal", "match", "ball")))
+    for each in ("News goal, match, ball", "Sport no word clears the noise", "noise may have put a word here"):
+        assert each in told
+    assert "a vector a label, for the embedding model toy" in told
+    assert "noise may have put a word here" not in words(released(made))
+
+
+def test_hostile_words_of_a_label_are_text():
+    hurt, plain = (page(released(about(labelled("x"), *each))) for each in (HOSTILE[-8:], ("goal", "match", "ball")))
+    assert {(tag, *given) for tag, given in hurt.tags} == {(tag, *given) for tag, given in plain.tags}
+    assert all(each.isprintable() or each == "\n" for each in hurt.text)
 
 
 def test_marks_and_sets_without_a_promise_are_said_before_the_promise():

@@ -16,11 +16,11 @@ from mechanisms.errors import UsageError
 from mechanisms.exports.export_format import format_named, format_names, packed
 from mechanisms.files import safe
 from mechanisms.inference.prompts import one_line
-from tests.exports.sets import HOSTILE, KINDS, SEEN, labelled, marked, not_private, pairs_of, released
+from tests.exports.sets import HOSTILE, KINDS, SEEN, about, labelled, marked, not_private, pairs_of, released
 
 REFUSED = {
     ("openai", "none"), ("csv", "none"), ("promptfoo", "none"), ("hugging-face", "none"),
-    ("promptfoo", "labelled"), ("promptfoo", "worded"), ("promptfoo", "single"),
+    ("promptfoo", "labelled"), ("promptfoo", "worded"), ("promptfoo", "single"), ("promptfoo", "about"),
 }  # fmt: skip
 
 
@@ -81,7 +81,7 @@ def test_a_set_that_is_not_private_says_so_or_is_refused(name):
         assert '"private": true' not in written
 
 
-@pytest.mark.parametrize("kind", ["labelled", "single", "staged", "worded"])
+@pytest.mark.parametrize("kind", ["labelled", "single", "staged", "worded", "about"])
 def test_conversations_and_programs_hold_every_pair(kind):
     lines = text("openai", kind).splitlines()  # at every separator that Unicode has
     said = [[each["content"] for each in json.loads(line)["messages"][1:]] for line in lines]
@@ -113,7 +113,7 @@ def test_what_promptfoo_would_run_is_refused(trap):
         format_named("promptfoo").write(released(labelled("fine", f"a {trap}")))
 
 
-@pytest.mark.parametrize("kind", ["labelled", "single", "worded", "none"])
+@pytest.mark.parametrize("kind", ["labelled", "single", "worded", "none", "about"])
 def test_a_plain_prompt_is_the_one_that_this_app_asks_with(kind):
     template = KINDS[kind].demo_set.template
     prompt, answer = text("prompt", kind), template.label
@@ -123,6 +123,24 @@ def test_a_plain_prompt_is_the_one_that_this_app_asks_with(kind):
         assert f"{template.text}: {one_line(question)}\n{answer}: {one_line(said)}\n\n" in prompt
     # no text begins a demonstration of its own
     assert prompt.count(f"\n{template.text}: ") == len(pairs_of(kind)) + 1
+
+
+@pytest.mark.parametrize("name", ["openai", "prompt", "dspy", "langchain"])
+def test_a_prompt_says_the_words_of_a_label_where_a_set_has_them(name):
+    made = labelled("one", "two")
+    told = about(made, "goal", "match", "ball")
+    said, silent = ("".join(format_named(name).write(released(each)).values()) for each in (told, made))
+    assert "News: texts about goal, match, ball" in said
+    assert "Sport: texts about" not in said
+    assert "about" not in silent
+
+
+def test_a_row_of_a_spreadsheet_has_the_words_of_its_label():
+    made = about(labelled("one", "two"), "=goal", "match", "ball")
+    [written] = format_named("csv").write(released(made)).values()
+    head, *rows = csv.reader(io.StringIO(written, newline=""))
+    assert head == ["text", "label", "privacy", "label_words"]
+    assert [(label, words) for _, label, _, words in rows] == [("News", "'=goal, match, ball"), ("Sport", "")]
 
 
 def test_no_cell_begins_a_formula_and_none_is_lost():
