@@ -545,6 +545,6 @@ def loads(text: str) -> DemoSet:
         baselines=Baselines.from_json(baselines) if baselines is not None else None,
         refused=tuple(Refusal(each["label"], each["reason"]) for each in document.get("refused", ())),
         words={label: tuple(words) for label, words in document["words"].items()} if "words" in document else None,
-        directions=(Directions.from_json(document["directions"], task["labels"]) if "directions" in document else None),
+        directions=Directions.from_json(document["directions"], task["labels"]) if "directions" in document else None,
         choice=choice,
     )

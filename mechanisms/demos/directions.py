@@ -78,13 +78,13 @@ class Directions:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], labels: Sequence[str]) -> Self:
-        """Read what fits the format's schema, whose fields have no order.
+        """Read what fits the format's schema, for a set of these labels.
 
         Raises:
-            UsageError: the vectors are of other labels, have unlike numbers of coordinates, or not unit length.
+            UsageError: the vectors are of other labels, or have unlike numbers of coordinates, or not unit length.
         """
         if set(document["vectors"]) != set(labels):
-            raise UsageError("This is not a demo set: its directions are not those of its labels.")
+            raise UsageError("This is not a demo set: its directions are of other labels.")
         vectors = {label: tuple(map(float, document["vectors"][label])) for label in labels}
         lengths = [float(np.linalg.norm(vector)) for vector in vectors.values()]
         if len({len(vector) for vector in vectors.values()}) != 1 or not all(

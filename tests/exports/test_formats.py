@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from mechanisms.demos.demo_set import ArmScore, Score
+from mechanisms.demos.demo_set import ArmScore, Score, loads
 from mechanisms.errors import UsageError
 from mechanisms.exports.export_format import format_named, format_names, packed
 from mechanisms.files import safe
@@ -133,6 +133,19 @@ def test_a_prompt_says_the_words_of_a_label_where_a_set_has_them(name):
     assert "News: texts about goal, match, ball" in said
     assert "Sport: texts about" not in said
     assert "about" not in silent
+
+
+def test_directions_belong_to_the_labels_in_their_order_however_a_file_orders_them():
+    made = about(labelled("one", "two"), "goal", "match", "ball")
+    document = json.loads(made.dumps())
+    vectors = document["directions"]["vectors"]
+    document["directions"]["vectors"] = dict(reversed(vectors.items()))
+    assert released(made).demo_set.directions == loads(json.dumps(document)).directions
+    assert [*loads(json.dumps(document)).directions.vectors] == [*made.labels]
+    for others in ({"Weather": [1.0, 0.0], **vectors}, {"News": vectors["News"], "Weather": vectors["Sport"]}):
+        document["directions"]["vectors"] = others
+        with pytest.raises(UsageError, match="other labels"):
+            loads(json.dumps(document))
 
 
 def test_a_row_of_a_spreadsheet_has_the_words_of_its_label():
