@@ -84,7 +84,7 @@ class Directions:
             UsageError: the vectors are of other labels, or have unlike numbers of coordinates, or not unit length.
         """
         if set(document["vectors"]) != set(labels):
-            raise UsageError("This is not a demo set: its directions are of other labels.")
+            raise UsageError("This is not a demo set: its directions are not those of its labels.")
         vectors = {label: tuple(map(float, document["vectors"][label])) for label in labels}
         lengths = [float(np.linalg.norm(vector)) for vector in vectors.values()]
         if len({len(vector) for vector in vectors.values()}) != 1 or not all(
