@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -40,7 +40,18 @@ _known: dict[str, Vocabulary] = {}
 
 
 def vocabulary(embedder: Embedder, tell: Callable[[float], object] = lambda share: None) -> Vocabulary:
-    """The words, placed by a model: from this process, from the cache, or embedded now, which `tell` hears of.
+    """What `placing` finds; `tell` gets the shares that it yields."""
+    placed = placing(embedder)
+    while True:
+        try:
+            tell(next(placed))
+        except StopIteration as ended:
+            found: Vocabulary = ended.value
+            return found
+
+
+def placing(embedder: Embedder) -> Generator[float, None, Vocabulary]:
+    """The words, placed by a model: from this process, from the cache, or embedded now; yields the share that is done.
 
     Where the cache cannot be written, or what it holds is damaged, the words are embedded again.
     """
@@ -51,7 +62,7 @@ def vocabulary(embedder: Embedder, tell: Callable[[float], object] = lambda shar
         if places is None:
             parts = []
             for start in range(0, len(words), _AT_ONCE):
-                tell(start / len(words))
+                yield start / len(words)
                 parts.append(embedder.embed_together(words[start : start + _AT_ONCE]))
             places = np.concatenate(parts)
             with suppress(UsageError):

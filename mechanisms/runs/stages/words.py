@@ -21,7 +21,8 @@ from mechanisms.accounting import PrivacyTarget
 from mechanisms.demos.directions import Directions, margins
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import one_record_each
-from mechanisms.inference.vocabulary import Vocabulary, common_words, vocabulary
+from mechanisms.evaluation.reader import reported
+from mechanisms.inference.vocabulary import Vocabulary, common_words, placing
 from mechanisms.noise import Floats
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.runs.events import LINE, CuratorEvent, Name, Number, Numbers, Release, StageProgress
@@ -176,13 +177,13 @@ class Words(PlannedStage):
         assert state.embedder is not None
         plan, embedder = self.plan, state.embedder
         # Public, and of a public number of words: before a row is read.
-        public = vocabulary(embedder)
+        public = yield from reported(placing(embedder), lambda share: StageProgress(self.name, share / 2))
         texts, places = one_record_each(state.parts[self.name])
         vectors = np.zeros((len(texts), embedder.dimensions))
         for done, text in enumerate(texts):
             [vectors[done]] = embedder.embed([text])
             if done % _AT_ONCE == 0:
-                yield StageProgress(self.name, done / len(texts))
+                yield StageProgress(self.name, (1 + done / len(texts)) / 2)
         sums = self.tally.sums(Prototypes.contributions(places, vectors), state.randomness)
         means = sums / self.counted[:, None]
         middle = means.mean(axis=0)
