@@ -80,7 +80,7 @@ def test_a_set_stands_beside_what_was_measured_for_each():
     assert arms_of(measured, PUBLIC) == (
         Arm(ZERO_SHOT, (), WITHOUT),
         Arm(PUBLIC_ONLY, PUBLIC),
-        Arm(PRIVATE, WRITTEN, OWN),
+        Arm(PRIVATE, WRITTEN, OWN, measured.prompt),
     )
     assert [arm.prior for arm in arms_of(demo_set(*WRITTEN), PUBLIC)] == [None, None, None]
     none = replace(demo_set(), prior=OWN, baselines=Baselines(WITHOUT, None))

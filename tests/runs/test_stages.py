@@ -13,6 +13,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.special import log_softmax
 
 from mechanisms.data.sizes import units_of
+from mechanisms.demos.demo_set import DIRECTIONS
 from mechanisms.errors import UsageError
 from mechanisms.kinds import openings_of
 from mechanisms.noise import SeededRandomness
@@ -377,7 +378,11 @@ def test_without_noise_the_nearest_drafts_win_and_the_set_is_scored_as_it_is():
         best = np.argsort(-np.array(ballot.votes), kind="stable")
         assert ballot.winners[0] == best[0]
     scorers = parts[SCORE].records
-    arms = events[-1].demo_set.score.arms
+    made = events[-1].demo_set
+    arms = dict(made.score.arms)
+    near = made.directions.nearest([record.text for record in scorers], ToyEmbedder())
+    by_directions = np.mean([LABELS[place] == record.label for place, record in zip(near, scorers, strict=True)])
+    assert arms.pop(DIRECTIONS).accuracy == pytest.approx(by_directions, abs=1e-9)
     truly = np.mean([record.label in record.text for record in scorers])
     for arm in arms.values():  # the key is empty: every set finds the label
         assert arm.accuracy == pytest.approx(truly, abs=1e-9)
