@@ -191,8 +191,8 @@ class Words(PlannedStage):
         lengths, deviations = np.linalg.norm(apart, axis=1), self.deviations
         directions = Directions.of(embedder, plan.labels, apart)
         asked = plan.spec.asked
-        # Where the kind of text has exemplars the task is in English, as they and the public words are.
-        foreign = not asked.shown() and state.gate.foreign
+        # The program's own sentence asks in English, and public words are English.
+        foreign = bool(asked.sentence) and state.gate.foreign
         names = directions.places([f"{asked.kind} {asked.relation} {asked.named(y)}" for y in plan.labels], embedder)
         own = np.arange(len(plan.labels))
         speaks = (margins(names, own) > 0) & (names[own, own] * lengths > CLEARS * deviations)
