@@ -51,7 +51,7 @@ _PAIR: list[Tree] = [
         ),
     ),
 ]
-_EXAMPLE = "Fictional messages to a clinic: all is confirmed for you, and the next step is Generate."
+_EXAMPLE = "Fictional messages to an internet provider: all is confirmed for you, and the next step is Generate."
 _PLAYED = (
     "A recorded run on {rows} fictional messages to a bank (epsilon {epsilon:.2g}): at each token rows say which word "
     "comes next, noise is added, and what the model expects is weighed in. Texts are as they came from a "

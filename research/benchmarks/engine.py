@@ -24,7 +24,7 @@ import torch
 
 from mechanisms.accounting import Claim, Fingerprint, PrivacyLedger, PrivacyTarget
 from mechanisms.data.headers import guess_columns
-from mechanisms.data.sources import EXAMPLES, read_table
+from mechanisms.data.sources import CLINIC, read_table
 from mechanisms.inference import WritingPrompt
 from mechanisms.inference.engine.forward import ATTENTION, padded
 from mechanisms.inference.engine.threads import fixed_threads
@@ -283,7 +283,7 @@ TOKEN = "per token, M = 10, N = 2"
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="write few tokens, so that only early steps are timed")
-    parser.add_argument("--texts", default=EXAMPLES[0].path, help="public texts in place of private rows")
+    parser.add_argument("--texts", default=CLINIC.path, help="public texts in place of private rows")
     parser.add_argument("--model", default=default_name())
     options = parser.parse_args()
     table = read_table(options.texts)

@@ -28,7 +28,7 @@ import numpy as np
 
 from mechanisms import api
 from mechanisms.accounting import PrivacyTarget
-from mechanisms.data.sources import EXAMPLES, Example
+from mechanisms.data.sources import BANK, CLINIC, DESK, Example
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.evaluation.evaluate import nearest_prototype
 from mechanisms.evaluation.reader import Classifier
@@ -78,8 +78,9 @@ _TREC = {
     "Abbreviation": "the meaning of an abbreviation",
 }
 TASKS = {
-    "clinic": _bundled(EXAMPLES[0]),
-    "bank": _bundled(EXAMPLES[1]),
+    "desk": _bundled(DESK),
+    "clinic": _bundled(CLINIC),
+    "bank": _bundled(BANK),
     "agnews": Task({"kind": "news item", "writer": "a journalist", "label_words": {"World": "world politics"}}),
     "sst2": Task({"kind": "sentence from a film review", "writer": "a film critic", "relation": "that is"}),
     "trec": Task({"kind": "question", "relation": "that asks for", "label_words": _TREC}),

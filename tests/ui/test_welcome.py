@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 
 from dpicl_ui.welcome import MADE, RECORDED, ROW, frames
-from mechanisms.data.sources import EXAMPLES
+from mechanisms.data.sources import BANK
 from mechanisms.files import bundled
 from mechanisms.runs.events import TokenReleased
 from mechanisms.runs.run_file import from_lines
@@ -27,7 +27,7 @@ def test_the_recorded_run_is_private_and_every_token_of_it_is_played():
 
 
 def test_the_row_that_is_shown_is_one_of_the_example():
-    with EXAMPLES[1].path.open(encoding="utf-8", newline="") as file:
+    with BANK.path.open(encoding="utf-8", newline="") as file:
         assert ROW in [row["text"] for row in csv.DictReader(file)]
 
 
@@ -38,5 +38,5 @@ def test_the_example_that_is_shown_is_one_of_the_recorded_run():
 
 def test_no_row_of_the_example_stands_in_the_recorded_run():
     recorded = bundled(RECORDED).read_text("utf-8")
-    with EXAMPLES[1].path.open(encoding="utf-8", newline="") as file:
+    with BANK.path.open(encoding="utf-8", newline="") as file:
         assert not any(row["text"] in recorded for row in csv.DictReader(file))

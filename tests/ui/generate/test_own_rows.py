@@ -14,7 +14,7 @@ from dpicl_ui.generate.replay import OwnRows
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.columns import to_dataset
 from mechanisms.data.sizes import COMPARED
-from mechanisms.data.sources import EXAMPLES, read_table
+from mechanisms.data.sources import CLINIC, read_table
 from mechanisms.records import Dataset, Demonstration, Record
 from tests.evaluation.test_own_rows import SET, data
 from tests.toy_embedder import ToyEmbedder
@@ -64,7 +64,7 @@ def test_it_is_refused_where_there_is_nothing_to_compare(of):
 
 
 def example() -> tuple[Dataset, Any]:
-    table, mapping = read_table(EXAMPLES[0].path), replace(EXAMPLES[0].mapping, unit=None)
+    table, mapping = read_table(CLINIC.path), replace(CLINIC.mapping, unit=None)
     dataset = to_dataset(table, mapping, "clinic", tuple(sorted(set(table.frame[mapping.label]))))
     written = tuple(Demonstration(f"written for {label}", label) for label in dataset.labels)
     return dataset, replace(SET, labels=dataset.labels, demonstrations=written)
