@@ -17,6 +17,7 @@ import gradio.queueing
 import gradio.route_utils
 import gradio.routes
 import gradio.utils
+import gradio_client.utils  # type: ignore[import-untyped]
 from gradio.route_utils import GradioMultiPartParser
 from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException
@@ -67,6 +68,24 @@ def progress_on(page: gr.Blocks, component: gr.HTML) -> None:
     """
     for handler in page.fns.values():
         handler.show_progress_on = [component]
+
+
+# What a handler yields reaches the page as its difference from what it yielded before.
+
+_edits = gradio.utils.diff
+
+
+def difference(old: Any, new: Any) -> list[Any]:
+    """Gradio's edits, where they lead from the old value to the new one; else one that replaces it whole.
+
+    Where two lists inside a value become shorter, Gradio's edits delete other elements than those that are gone.
+    """
+    edits: list[Any] = _edits(old, new)  # type: ignore[no-untyped-call]
+    try:
+        right = gradio_client.utils.apply_diff(old, edits) == new
+    except (IndexError, KeyError, TypeError):
+        right = False
+    return edits if right else [["replace", [], new]]
 
 
 # Uploads: a file has a folder of its own right inside the folder for uploads.
@@ -150,8 +169,9 @@ def told(error: BaseException | None, show_error: bool) -> dict[str, Any]:
 
 
 def replace_in_gradio() -> None:
-    """Parse uploads, answer and log in these ways, in this process."""
+    """Tell differences, parse uploads, answer and log in these ways, in this process."""
     gradio.route_utils.GradioMultiPartParser = TidyParser  # type: ignore[misc]
+    gradio.utils.diff = difference
     gradio.utils.error_payload = told
     gradio.queueing.error_payload = told  # type: ignore[attr-defined]
     for module in (gradio.queueing, gradio.routes, gradio.route_utils):
