@@ -135,7 +135,8 @@ _USES = (
     ("Python, an OpenAI-compatible client", "use-openai"),
     ("Python, transformers", "use-transformers"),
 )
-_BY_DIRECTIONS = "Python, by directions: labels without a language model, beside the downloaded demo set"
+_BY_DIRECTIONS = "Python, by directions"
+_READS = "It needs no language model, and reads the demo set that you download here."
 
 
 def gate(session: Session) -> Gate:
@@ -158,10 +159,11 @@ class ExportStep:
                 with gr.Column(scale=7, min_width=300, elem_classes="card public", elem_id="use-it"):
                     panel(el("h3", "Use it"), el("p.muted", _USE))
                     size: dict[str, Any] = {"lines": 6, "max_lines": 6, "interactive": False, "elem_classes": "code"}
-                    self.used = [gr.Textbox(label=each, buttons=["copy"], elem_id=name, **size) for each, name in _USES]
+                    size["buttons"] = ["copy"]
+                    self.used = [gr.Textbox(label=each, elem_id=name, **size) for each, name in _USES]
                     self.use_notice = panel(elem_id="use-notice")
                     self.by_directions = gr.Textbox(
-                        label=_BY_DIRECTIONS, buttons=["copy"], visible=False, elem_id="use-directions", **size
+                        label=_BY_DIRECTIONS, info=_READS, visible=False, elem_id="use-directions", **size
                     )
                 with gr.Column(scale=4, min_width=300, elem_classes="card public"):
                     panel(el("h3", "Download"))

@@ -67,7 +67,7 @@ _IN_WORDS = {
 }
 _EXPORTED = "As exported: {own} with the correction that the demo set carries, {raw} in a format that cannot carry it."
 _KINDS = {PRIOR: "prior", CONTEXTUAL: "calibrated", RAW: "raw"}
-_BALANCED, _ALWAYS = "balanced", "always"
+_BALANCED, _ALWAYS, _AS_IT_IS = "balanced", "always", "as it is"
 _BY_LABEL = "By balanced accuracy, since the largest label has more than twice an even share of the rows: "
 _LIKELIEST = 8
 """Bars of an answer where there are many labels."""
@@ -239,19 +239,20 @@ def _majority(cards: Sequence[Scorecard], labels: Sequence[str]) -> Tree:
 
 def _scores(card: Scorecard, cards: Sequence[Scorecard]) -> Tree:
     reading = common_reading(cards)
-    kind = _BALANCED if by_balanced_accuracy(cards) else _KINDS[reading]
+    plain = card.name in (DIRECTIONS, BOTH)  # no correction changes these
+    kind = _BALANCED if by_balanced_accuracy(cards) else _AS_IT_IS if plain else _KINDS[reading]
     figures = {
         _KINDS[PRIOR]: card.corrected,
         _KINDS[CONTEXTUAL]: card.calibrated,
         _KINDS[RAW]: card.raw,
         _BALANCED: card.balanced,
     }
-    told = [_BALANCED] if card.name in (DIRECTIONS, BOTH) else figures  # no correction changes these
+    told = [_BALANCED] if plain else figures
     said = [f"{name} {_words(each)}" for name in told if (each := figures[name]) and name != kind]
     if silent := sum(card.silent):
         said.append(f"{silent} without a label, counted as wrong")
     return _score_box(
-        _arm_in_words(card.name, reading == PRIOR and card.name not in (DIRECTIONS, BOTH)),
+        _arm_in_words(card.name, reading == PRIOR and not plain),
         _accuracy_row(kind, headline(card, cards)),
         el("p.muted", " · ".join(said)),
         own=card.name == PRIVATE,
