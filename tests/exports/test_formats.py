@@ -144,7 +144,7 @@ def test_directions_belong_to_the_labels_in_their_order_however_a_file_orders_th
     assert [*loads(json.dumps(document)).directions.vectors] == [*made.labels]
     for others in ({"Weather": [1.0, 0.0], **vectors}, {"News": vectors["News"], "Weather": vectors["Sport"]}):
         document["directions"]["vectors"] = others
-        with pytest.raises(UsageError, match="other labels"):
+        with pytest.raises(UsageError, match="not those of its labels"):
             loads(json.dumps(document))
 
 
