@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -103,8 +103,9 @@ def write_drafts(
         taken: public texts that stand for other labels: what says the same would stand for two.
         order: without it the drafts stand in the order of their likelihood.
 
-    A UsageError where fewer than two drafts of the label are of use or the prompt is too long for the model, a
-    ModelUnavailable where its logits are not finite.
+    Where fewer than two are of use that were asked for with what was released, public words alone ask. A UsageError
+    where fewer than two drafts of the label are of use or the prompt is too long for the model, a ModelUnavailable
+    where its logits are not finite.
     """
     prompt = WritingPrompt(model, wanted.asked, wanted.label)
     enough, most = WRITTEN * wanted.count, _TRIES * wanted.count
@@ -124,6 +125,9 @@ def write_drafts(
             said = normalised_text(wanted.asked.of(wanted.label, hint))
             if text is not None and not quotes(text, said) and normalised_text(text) not in others:
                 drafts.setdefault(text, likelihood)
+    if len(drafts) < min(wanted.count, FEWEST) and not wanted.public:
+        # What was released was paid for, and must not end the run: public words alone serve, too.
+        return write_drafts(model, replace(wanted, openings={}, words=(), named=True), gate, randomness, taken, order)
     if len(drafts) < min(wanted.count, FEWEST):
         raise UsageError(
             f"The model writes no usable drafts of '{wanted.label}': choose another model, or say in other words what "

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from mechanisms import api
-from mechanisms.demos.demo_set import Baselines
+from mechanisms.demos.demo_set import Baselines, DemoSet
+from mechanisms.demos.directions import Directions
 from mechanisms.errors import UsageError
 from mechanisms.inference.remote import KEY_VARIABLE
 from mechanisms.records import Demonstration
@@ -70,6 +71,33 @@ def test_an_answer_is_the_sets_own_and_the_other_readings_stand_beside_it(using)
         assert sum(plain[f"probabilities_{way}"].values()) == pytest.approx(1)
     assert plain["label"] == plain["label_calibrated"]
     assert plain["probabilities"] == plain["probabilities_calibrated"]
+
+
+def directed() -> DemoSet:
+    """A set whose texts of News lie along the first text's place, and of Sport along the second's."""
+    embedder = ToyEmbedder()
+    places = embedder.embed(["one", "two"]).astype(float)
+    return replace(MEASURED, directions=Directions.of(embedder, MEASURED.labels, places - places.mean(axis=0)))
+
+
+def test_a_set_is_read_by_its_directions_by_its_model_or_by_both(using, monkeypatch):
+    monkeypatch.setattr(api, "load_embedder", ToyEmbedder)
+    by = {way: using(directed(), "query", "one", "--by", way) for way in ("directions", "model", "both")}
+    assert by["directions"]["label"] == "News"
+    assert by["model"]["label"] == "Sport" == using(directed(), "query", "one")["label"]
+    assert by["both"]["label"] == "Sport", "the measured correction says so with a weight of 100"
+
+
+def test_directions_arms_stand_beside_the_others_whatever_is_asked(using, monkeypatch, tmp_path):
+    monkeypatch.setattr(api, "load_embedder", ToyEmbedder)
+    report = evaluated(using, tmp_path, directed())
+    assert {"directions", "both"} <= set(report)
+    assert not {"directions", "both"} & set(evaluated(using, tmp_path, MEASURED))
+
+
+def test_a_set_without_directions_is_not_read_by_them(using, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(api, "read", lambda path: MEASURED)
+    check_refusal(capsys, f"query {tmp_path / 'set.json'} hello --by directions", 2, "no directions")
 
 
 def test_every_arm_has_the_prior_that_was_measured_for_it(using, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -101,6 +102,21 @@ def test_drafts_are_begun_as_openings_are_weighed():
     written(model, openings={"My": 0.75, "The": 0.25})
     begun = [each.removeprefix(PROMPT) for each in model.prompts]
     assert (begun.count(" My"), begun.count(" The")) == (9, 3)
+
+
+class Distracted(Recording):
+    """Writes the same word again and again where a sentence says released words."""
+
+    def decode(self, tokens) -> str:
+        return "red. " * len(tokens) if "words like" in self.prompts[-1] else super().decode(tokens)
+
+
+def test_where_released_words_make_no_draft_of_use_public_words_ask():
+    model = Distracted()
+    found = write_drafts(model, replace(wanted(), words=("sun", "rain")), gate(), SeededRandomness(1))
+    assert len(found) == 6
+    assert "words like" in model.prompts[0]
+    assert model.prompts[-1] == PROMPT
 
 
 def answering(monkeypatch, texts, likelihoods) -> None:
