@@ -193,6 +193,7 @@ class Words(PlannedStage):
         asked = plan.spec.asked
         # The program's own sentence asks in English, and public words are English.
         foreign = bool(asked.sentence) and state.gate.foreign
+        found = words_of(directions, lengths / deviations, public)
         names = directions.places([f"{asked.kind} {asked.relation} {asked.named(y)}" for y in plan.labels], embedder)
         own = np.arange(len(plan.labels))
         speaks = (margins(names, own) > 0) & (names[own, own] * lengths > CLEARS * deviations)
@@ -203,7 +204,7 @@ class Words(PlannedStage):
             lengths=dict(zip(plan.labels, lengths.round(6).tolist(), strict=True)),
             noise=dict(zip(plan.labels, deviations.tolist(), strict=True)),
             middle=Directions.of(embedder, ("",), middle[None]).vectors[""],
-            words=dict.fromkeys(plan.labels, ()) if foreign else words_of(directions, lengths / deviations, public),
+            words=dict.fromkeys(plan.labels, ()) if foreign else found,
             named=tuple(label for label, holds in zip(plan.labels, speaks, strict=True) if holds),
             foreign=foreign,
         )
