@@ -48,7 +48,7 @@ from mechanisms.inference import WritingPrompt
 from mechanisms.records import Dataset, Record
 from mechanisms.rounding import rounded_up
 from mechanisms.runs.plan import Plan, plan_for, suggested_delta
-from mechanisms.runs.spec import OPENINGS, SCORE, VOTE, Recipe, RunSpec, Split
+from mechanisms.runs.spec import OPENINGS, SCORE, VOTE, WRITE, Recipe, RunSpec, Split
 from mechanisms.runs.stage import Speed
 from mechanisms.sampling import Scheme
 from mechanisms.steps import mechanism_names
@@ -464,8 +464,7 @@ def test_the_outcome_tells_the_promise_the_noise_and_the_time():
     made = planned(recipe=Recipe.BOTH)
     words = text_of(outcome(made))
     assert made.plan.guarantee in words
-    for stage in (VOTE, "openings"):
-        assert f"± {made.plan.stages[stage].tally.deviation:.1g}"[:4] in words
+    assert f"± {made.plan.stages[VOTE].tally.deviation:.1g}"[:4] in words
     assert f"{round(100 * made.plan.stages[SCORE].margin + 0.5)} points" in words
     assert clarity(made.plan.signal_to_noise) in words
     assert all(warning in words for warning in made.plan.warnings())
@@ -509,6 +508,7 @@ def test_counts_that_were_declared_public_are_set_apart():
 
 # The picture of a run's noise: of public distributions alone, with the noise that the run would have.
 
+OPENED = {OPENINGS: 0.04, WRITE: 0.5, VOTE: 0.2}
 OF = Expected("a", (("Dear", 0.5), ("Hello", 0.25)), (("sir", 0.75), ("clinic", 0.125)))
 
 
@@ -539,7 +539,7 @@ def test_the_model_is_asked_twice_with_public_words_alone():
 
 
 def test_bars_are_of_the_rows_that_would_speak_and_noise_is_the_plans():
-    made = plan(recipe="both")
+    made = plan(recipe="both", shares=OPENED)
     openings, token = picture(made, OF)["groups"]
     voters, rows = made.units(OPENINGS), made.sampling.subsets
     assert made.stages[OPENINGS].by_label is False
@@ -551,7 +551,7 @@ def test_bars_are_of_the_rows_that_would_speak_and_noise_is_the_plans():
 
 
 def test_the_picture_knows_less_noise_at_more_epsilon_and_needs_no_calibration_for_it(monkeypatch):
-    made, other = plan(recipe="both"), plan(recipe="both", epsilon=0.3)
+    made, other = (plan(recipe="both", shares=OPENED, epsilon=epsilon) for epsilon in (1.0, 0.3))
     monkeypatch.setattr(Plan, "calibrated", lambda self: pytest.fail("this takes seconds"))
     shown = picture(made, OF)["groups"]
     for group in shown:
