@@ -227,7 +227,7 @@ _AHEAD = "ahead, on rows that may have taken part in the run, of"
 _OTHERS = {
     ZERO_SHOT: "the model alone",
     PUBLIC_ONLY: "public text",
-    DIRECTIONS: "its own directions",
+    DIRECTIONS: "the directions of the set",
     PROTOTYPES: "class prototypes",
     _NAMING: _NAMING,
 }
