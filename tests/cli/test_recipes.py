@@ -82,8 +82,8 @@ def test_bad_settings_get_one_line_before_anything_is_charged(capsys, rest, mess
 @pytest.mark.parametrize(
     ("rest", "stages"),
     [
-        ("--recipe vote", ["openings", "vote", "calibrate", "score"]),
-        (f"--recipe both --split epsilon --score none {WRITING}", ["openings", "write", "vote", "calibrate"]),
+        ("--recipe vote", ["words", "vote", "calibrate", "score"]),
+        (f"--recipe both --split epsilon --score none {WRITING}", ["words", "write", "vote", "calibrate"]),
         (f"--recipe tokens --shares write=.5,score=.2 {WRITING}", ["write", "score"]),
     ],
 )

@@ -31,11 +31,12 @@ from mechanisms.runs.events import (
 )
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.run import TEST_SEED, divide
-from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WRITE, Recipe, Split
+from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WORDS, WRITE, Recipe, Split
 from mechanisms.runs.stages.calibrate import PriorsReleased
 from mechanisms.runs.stages.openings import OpeningsReleased
 from mechanisms.runs.stages.score import ScoreReleased
 from mechanisms.runs.stages.vote import VotesReleased
+from mechanisms.runs.stages.words import WordsReleased
 from mechanisms.runs.verification import verify
 from tests.replay import price_list
 from tests.runs.running import CAP, LABELS, Log, begun, data, ledger, planned, rows, secrets, spec
@@ -46,6 +47,7 @@ ALL = [pytest.param(*case, id="-".join(map(str, case))) for case in product(Reci
 WRITING = {DemoStarted, TokenReleased, DemoCompleted, DemoRefused}
 RELEASED = {
     OPENINGS: [OpeningsReleased],
+    WORDS: [WordsReleased],
     VOTE: [VotesReleased],
     CALIBRATE: [SetsCompared, PriorsReleased],
     SCORE: [ScoreReleased],
@@ -147,7 +149,8 @@ def test_no_stage_reads_a_row_of_another_role(recipe, split, by_user):
     known: set[int] = set()
     for stage, entries in by_stage(log).items():
         assert read(entries) <= mine[stage]
-        if stage not in (WRITE, OPENINGS):  # writing samples, no model reads openings; nothing is read twice
+        # Writing samples, no model reads openings, and all but a vote read one row of a user; nothing is read twice.
+        if stage == VOTE or (stage not in (WRITE, OPENINGS) and not by_user):
             assert mine[stage] <= known | read(entries)
         known |= read(entries)
     if split is Split.ROLES:
@@ -218,7 +221,7 @@ def test_stages_that_nobody_takes_part_in_finish(recipe, split, by_user):
     dataset = data([], by_user)
     *_, last = begun(dataset, planned(dataset, spec(recipe, split)))
     assert isinstance(last, RunCompleted)
-    assert set(last.demo_set.score.arms) == {"zero-shot", "public-only", "demonstrations"}
+    assert set(last.demo_set.score.arms) == {"zero-shot", "public-only", "demonstrations", "directions"}
     assert verify(loads(last.demo_set.dumps())).problems == ()
 
 

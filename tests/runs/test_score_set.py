@@ -101,7 +101,7 @@ def test_prototypes_need_somebody_who_does_not_score():
         scored(data(rows(4)), share=0.5, prototypes=1.0)
 
 
-def test_a_user_is_one_contribution_of_at_most_so_many_rows(monkeypatch):
+def test_a_user_is_one_contribution_of_one_row(monkeypatch):
     cast: list[np.ndarray] = []
     release = Score.release
 
@@ -113,11 +113,11 @@ def test_a_user_is_one_contribution_of_at_most_so_many_rows(monkeypatch):
     loud = [Record(f"red secret {100 + i}", LABELS[i % 2], "loud") for i in range(50)]
     quiet = [Record(f"blue secret {i}", "blue", f"user {i}") for i in range(8)]
     log = Log()
-    scored(data([*quiet, *loud], True), log=log, max_unit_records=4)
-    scored(data(quiet, True), max_unit_records=4)
-    scored(data([*quiet, *reversed(loud)], True), max_unit_records=4)
+    scored(data([*quiet, *loud], True), log=log)
+    scored(data(quiet, True))
+    scored(data([*quiet, *reversed(loud)], True))
     read = set().union(*(numbers for _, numbers in log))
-    assert len([number for number in read if number >= 100]) == 4
+    assert len([number for number in read if number >= 100]) == 1
     many, few, turned = (each.sum(axis=0) for each in cast)
     assert [len(each) for each in cast] == [9, 8, 9]
     assert np.abs(many - few).sum() <= 1

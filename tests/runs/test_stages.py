@@ -453,7 +453,7 @@ def test_a_row_that_breaks_the_model_changes_its_own_contribution_alone(split, b
     whole = contributions(dataset, plan, "no text", monkeypatch)
     parts, seen = divide(dataset, plan), set()
     for stage in (CALIBRATE, SCORE):
-        place, unit = 0, units_of(parts[stage], plan.spec.max_unit_records)[0]
+        place, unit = 0, units_of(parts[stage], 1)[0]
         broken = contributions(dataset, plan, f"{unit[0].text}\n", monkeypatch)
         for number, (one, other) in enumerate(zip(whole, broken, strict=True)):
             assert np.isfinite(other).all()

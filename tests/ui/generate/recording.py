@@ -38,7 +38,7 @@ HOSTILE = "<img src=x onerror=alert(1)>${alert(2)}{{3}}"
 DRAFTS = 14
 ASKED: dict[str, Any] = {"kind": "headline", "writer": "an editor", "reader": "a reader"}
 WRITTEN: dict[str, Any] = {"subsets": 8, "tokens": 3, "shots": 1, "parameters": {"noise-multiplier": 20.0}}
-ALL: dict[str, float] = {OPENINGS: 0.1, WORDS: 0.3, VOTE: 0.1, CALIBRATE: 0.1, SCORE: 0.1}
+ALL: dict[str, float] = {OPENINGS: 0.05, WORDS: 0.3, VOTE: 0.1, CALIBRATE: 0.1, SCORE: 0.1}
 SPECS: dict[str, dict[str, Any]] = {
     "tokens": {"recipe": "tokens", **WRITTEN},
     "both": {"recipe": "both", "drafts": DRAFTS, "shares": {**ALL, WRITE: 0.3}, **WRITTEN},
