@@ -86,12 +86,17 @@ class Directions:
         if set(document["vectors"]) != set(labels):
             raise UsageError("This is not a demo set: its directions are not those of its labels.")
         vectors = {label: tuple(map(float, document["vectors"][label])) for label in labels}
-        lengths = [float(np.linalg.norm(vector)) for vector in vectors.values()]
-        if len({len(vector) for vector in vectors.values()}) != 1 or not all(
-            length == 0 or abs(length - 1) < 1e-2 for length in lengths
-        ):
+        if not are_units([*vectors.values()]):
             raise UsageError("This is not a demo set: its directions are not unit vectors of one embedding model.")
         return cls(document["embedder"]["name"], document["embedder"]["sha256"], vectors)
+
+
+def are_units(vectors: Sequence[Sequence[float]]) -> bool:
+    """Whether vectors are of one space, and each has unit length or is zero."""
+    if len({*map(len, vectors)}) != 1:
+        return False
+    lengths = np.linalg.norm(np.array(vectors), axis=1)
+    return bool(((lengths == 0) | (np.abs(lengths - 1) <= 1e-2)).all())
 
 
 def margins(places: Floats, labels: Integers) -> Floats:

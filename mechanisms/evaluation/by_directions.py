@@ -12,7 +12,6 @@ from mechanisms.noise import Floats
 WEIGHT = 16.0
 """What a place along a direction, a cosine, adds to a label's log-probability: at this weight the directions' own
 probabilities are calibrated on four of six public sets (research/docs/words.md)."""
-""
 
 
 class By(StrEnum):

@@ -253,8 +253,16 @@ class _History:
 
     @property
     def begun(self) -> RunStarted:
-        nothing = replace(self.made, demonstrations=(), prior=None, score=None, baselines=None, refused=())
-        nothing = replace(nothing, words=None, directions=None)
+        nothing = replace(
+            self.made,
+            demonstrations=(),
+            prior=None,
+            score=None,
+            baselines=None,
+            refused=(),
+            words=None,
+            directions=None,
+        )
         return RunStarted(nothing, tuple(self._stages))
 
     def add(self, event: Any) -> None:

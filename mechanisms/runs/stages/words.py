@@ -8,7 +8,7 @@ so that public words can be told from noise. No language model reads a row.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Literal
@@ -18,7 +18,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as checked
 
 from mechanisms.accounting import PrivacyTarget
-from mechanisms.demos.directions import Directions, margins
+from mechanisms.demos.directions import Directions, are_units, margins
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import one_record_each
 from mechanisms.evaluation.reader import reported
@@ -159,9 +159,7 @@ class Words(PlannedStage):
             raise UsageError("words of other labels, or in another order")
         for label, noise in zip(self.plan.labels, self.deviations, strict=True):
             check_noise(event.noise[label], float(noise))
-        vectors = [*event.directions.values(), event.middle]
-        lengths = [_length(each) for each in vectors]
-        if len({*map(len, vectors)}) != 1 or any(length > 0 and abs(length - 1) > 1e-2 for length in lengths):
+        if not are_units([*event.directions.values(), event.middle]):
             raise UsageError("directions that are not unit vectors of one space")
         known = set(common_words())
         for words in event.words.values():
@@ -218,10 +216,6 @@ class Words(PlannedStage):
 _AT_ONCE = 16
 _STRONG = 0.1
 """The place along its direction that a label's best words have, or twice as much, on the six public sets."""
-
-
-def _length(vector: Sequence[float]) -> float:
-    return math.sqrt(sum(each**2 for each in vector))
 
 
 def words_of(directions: Directions, clear: Floats, public: Vocabulary) -> dict[str, tuple[Word, ...]]:
