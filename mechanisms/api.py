@@ -521,8 +521,7 @@ def evaluate(
     writer = reader.model if isinstance(reader, LocalReader) else writer
     arms = arms_of(shown, public_demonstrations(shown, writer) if writer else None)
     found: dict[str, Scorecard] = {}
-    embedder = reader.embedder if isinstance(reader, LocalReader) else None
-    for each in evaluated(reader, shown.template, shown.labels, arms, test.records, embedder):
+    for each in evaluated(reader, shown.template, shown.labels, arms, test.records):
         if isinstance(each, Progress):
             told(each.done, each.total)
         else:

@@ -15,7 +15,7 @@ from mechanisms.accounting import Claim, PrivacyLedger, PrivacyTarget, claim
 from mechanisms.data.sizes import charged, units_of
 from mechanisms.demos.demo_set import DEMONSTRATIONS, DIRECTIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, DemoSet, Score
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.reader import CONTEXTUAL, JOINED, NO_ANSWER, PRIOR, RAW, Arm, QueryReader, reported
+from mechanisms.evaluation.reader import ALONE, CONTEXTUAL, JOINED, NO_ANSWER, PRIOR, RAW, Arm, QueryReader, reported
 from mechanisms.inference import Embedder
 from mechanisms.noise import Floats, Integers, Randomness, SecureRandomness
 from mechanisms.privacy_events import Composed
@@ -173,7 +173,7 @@ def evaluate(
     """Classify the test rows with each set of demonstrations in turn.
 
     Args:
-        embedder: reads by the directions of an arm that has them, for a card of their own.
+        embedder: reads by the directions of an arm that has them, for a reader that does not.
 
     Raises:
         UsageError: no test row has one of the labels.
@@ -190,11 +190,12 @@ def evaluate(
             return Progress(before + done, total)
 
         found = yield from reported(reading, told)
-        together = found.pop(JOINED, None)
-        if arm.directions is not None and embedder is not None:
-            yield _card(DIRECTIONS, truth, _as_it_is(arm.directions.nearest(texts, embedder)), labels)
-        if together is not None:
-            yield _card(BOTH, truth, _as_it_is(together), labels)
+        alone, together = found.pop(ALONE, None), found.pop(JOINED, None)
+        if alone is None and arm.directions is not None and embedder is not None:
+            alone = arm.directions.nearest(texts, embedder)
+        for name, each in ((DIRECTIONS, alone), (BOTH, together)):
+            if each is not None:
+                yield _card(name, truth, _as_it_is(each), labels)
         yield _card(arm.name, truth, found, labels)
 
 

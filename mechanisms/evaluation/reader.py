@@ -197,7 +197,8 @@ class Classifier:
 
 # The contract of readers, local and remote.
 
-RAW, CONTEXTUAL, PRIOR, JOINED = "raw", "contextual", "prior", "joined"
+RAW, CONTEXTUAL, PRIOR = "raw", "contextual", "prior"
+ALONE, JOINED = "directions alone", "joined"
 NO_ANSWER = -1
 
 
@@ -304,7 +305,8 @@ class LocalReader:
     def answers(
         self, template: PromptTemplate, labels: Sequence[str], arm: Arm, texts: Sequence[str]
     ) -> Generator[int, None, dict[str, Integers]]:
-        """Raw, calibrated, with a measured correction corrected; with directions joined with the best of these."""
+        """Raw, calibrated, with a measured correction corrected; with directions these alone, and joined with the best
+        of the others."""
         classifier = Classifier(self.model, template, labels, arm.demonstrations, arm.prior, self.max_query_tokens)
         scores = yield from classifier.reading(texts)
         found = {RAW: scores, CONTEXTUAL: scores + classifier.contextual}
@@ -312,7 +314,7 @@ class LocalReader:
             found[PRIOR] = scores + np.array([arm.prior[label] for label in labels])
         if arm.directions is not None and self.embedder is not None:
             places = arm.directions.places(texts, self.embedder)
-            found[JOINED] = joined(found.get(PRIOR, found[CONTEXTUAL]), places)
+            found |= {ALONE: places, JOINED: joined(found.get(PRIOR, found[CONTEXTUAL]), places)}
         return {reading: np.asarray(each.argmax(axis=1), dtype=np.int64) for reading, each in found.items()}
 
 

@@ -117,7 +117,8 @@ def write_drafts(
         rows = min(at_once, most - written)
         written += rows
         hints = wanted.hints(rows, randomness)
-        prompts = [WritingPrompt(model, wanted.asked, wanted.label, hint=hint) for hint in hints]
+        by_hint = {hint: WritingPrompt(model, wanted.asked, wanted.label, hint=hint) for hint in dict.fromkeys(hints)}
+        prompts = [by_hint[hint] for hint in hints]
         openings = allotted(wanted.openings, rows, randomness)
         found = _write(model, prompts, openings, wanted.tokens, randomness)
         for hint, (each, likelihood) in zip(hints, found, strict=True):
