@@ -94,7 +94,8 @@ def _share(plan: Plan, name: str) -> str:
 def _who(plan: Plan, name: str) -> str:
     plural = "users" if plan.by_user else "rows"
     if not plan.by_roles:
-        return f"All {plural}, for epsilon {rounded_up(plan.epsilon(name), 2)},"
+        more = " or more" if name == WRITE and not plan.alone else ""  # the writing has what the others leave
+        return f"All {plural}, for epsilon {rounded_up(plan.epsilon(name), 2)}{more},"
     # A user who has several labels was counted for each of them; measured sizes are upper bounds.
     at_most = " at most" if plan.by_user or plan.measured else ""
     return f"About {roughly(plan.units(name))} {plural}{at_most}"
