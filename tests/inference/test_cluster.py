@@ -20,6 +20,7 @@ from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.files import cache_folder
 from mechanisms.inference import models
 from mechanisms.inference.engine.memory import DeviceRoom
+from mechanisms.inference.engine.threads import threads_here
 from mechanisms.inference.engine.transformers_model import TransformersSession
 from mechanisms.inference.models import catalogue
 from tests.examples import BANK
@@ -57,6 +58,7 @@ def local(random_model):
     small.room = SmallChunks(**{field.name: getattr(small.room, field.name) for field in fields(DeviceRoom)})
     torch.set_num_threads(1)  # beside two workers on few cores, more threads only wait for each other
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threads_here(), "number", 1)  # a test before this one may have had another chosen
         patch.setenv("DPICL_THREADS", "1")  # commands load the model anew
         yield small
     torch.set_num_threads(threads)
