@@ -116,8 +116,9 @@ class Asked:
         persona = f"You are {self.writer}. " if self.writer else ""
         return f"{persona}Write {wanted}{f' to {self.reader}' if self.reader else ''}, {LENGTH}."
 
-    def shown(self) -> tuple[tuple[str, str], ...]:
-        """What the model sees before the sentence: exemplars of the kind of text, each behind the sentence for it.
+    def shown(self, hint: Hint = NO_HINT) -> tuple[tuple[str, str], ...]:
+        """What the model sees before the sentence: exemplars of the kind of text, each behind the sentence for it, which
+        has words of the exemplar where the sentence has some of the label.
 
         None where the words name no kind that is known, or the sentence is the owner's own. A small model learns from
         them how such texts sound, and who speaks in them (research/docs/texts.md).
@@ -128,7 +129,8 @@ class Asked:
         for each in fitting[: self.exemplars]:
             writer, reader = self.writer and (each.writer or self.writer), self.reader and each.reader
             asked = replace(self, writer=writer, reader=reader, relation="about", words={})
-            found.append((asked.of(each.about), each.text))
+            of_it = Hint(tuple(each.words[: len(hint.words)]), hint.named)
+            found.append((asked.of(each.about, of_it), each.text))
         return tuple(found)
 
     def to_json(self) -> dict[str, object]:

@@ -21,11 +21,12 @@ class Exemplar:
     """A public text of a kind.
 
     Attributes:
-        about: its topic.
+        about: its topic, and `words` of it, which stand in the text.
         writer: who writes it, with an article, and `reader` to whom; empty where that makes no difference.
     """
 
     about: str
+    words: Sequence[str]
     text: str
     writer: str = ""
     reader: str = ""

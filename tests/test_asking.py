@@ -107,6 +107,19 @@ def test_exemplars_are_asked_for_in_the_same_form(asked, sentence):
     assert asked.shown()[0][0] == sentence
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_exemplars_are_asked_for_with_words_of_their_own_where_the_text_is(named):
+    asked = Asked("message", "a patient", "a clinic")
+    sentence, text = asked.shown(Hint(("heart", "pulse"), named))[1]
+    about = " about the heating," if named else ""
+    assert sentence == (
+        f"You are a landlord. A tenant writes you one message{about} with words like cold and bedroom, in one or two "
+        "sentences."
+    )
+    assert text == asked.shown()[1][1]
+    assert asked.shown(Hint((), named=True)) == asked.shown()
+
+
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_as_many_exemplars_are_shown_as_are_wanted(count):
     assert len(Asked("question", exemplars=count).shown()) == count

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from mechanisms.asking import MOST_EXEMPLARS, Asked
 from mechanisms.files import bundled
+from mechanisms.inference.vocabulary import common_words
 from mechanisms.kinds import exemplars_of
 from mechanisms.runs.text import Gate, cleaned
 
@@ -28,6 +30,15 @@ def test_a_kind_is_named_by_what_its_texts_are_called_and_has_different_exemplar
         assert len({sentence for sentence, _ in shown}) == len(shown)
         assert 2 * len({text.split()[0] for _, text in shown}) > len(shown)
     assert {text for shown in written for _, text in shown} == {each["text"] for each in KINDS[name]["exemplars"]}
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_an_exemplar_has_two_public_words_that_its_text_says(kind):
+    for each in kind["exemplars"]:
+        first, second = each["words"]
+        assert first != second
+        assert {first, second} <= set(common_words())
+        assert {first, second} <= set(re.findall(r"\w+", each["text"].casefold()))
 
 
 @pytest.mark.parametrize("text", EXEMPLARS)

@@ -41,7 +41,8 @@ class WritingPrompt:
         hint: what the sentence says of the label beside the owner's words.
 
     Attributes:
-        shown: the exemplars, which are the same for every label, and what stands in front of the sentence.
+        shown: the exemplars, which are the same for all labels with such a hint, and what stands in front of the
+            sentence.
         sentence: what asks for the text.
         prefix: both, which all rows of a label share.
         cue: the end of every row, before the opening; the whole public row.
@@ -62,7 +63,7 @@ class WritingPrompt:
         self._chats = bool(after)
         self.cue = list(after) if after else model.encode(f"\n\n{asked.kind.capitalize()}:")
         self.shown, between = list(before), again if after else model.encode("\n\n")
-        for sentence, text in asked.shown() if between else ():
+        for sentence, text in asked.shown(hint) if between else ():
             self.shown += [*model.encode(sentence), *self.cue, *self.opening(text), *between]
         self.sentence = model.encode(asked.of(label, hint))
         self.prefix = [*self.shown, *self.sentence]
