@@ -2,7 +2,8 @@
 
 Properties of the whole file are read off its start alone: byte-order mark, line end, separator, number of columns.
 Where the first line is a row and no header, its owner says them, but for the number of columns: rows with more are
-refused.
+refused. How a cell writes a quote, doubled or behind a backslash, its owner says: a row that fits with backslashes
+alone refuses the file until then.
 Quotes are read here (RFC 4180): Python's csv reader has a process-wide limit of a cell's size, ends lines at carriage
 returns within cells, and does not give back the lines that a stray quote took. Tests compare with it.
 """
@@ -13,12 +14,12 @@ import functools
 import re
 from collections import Counter, deque
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from mechanisms.data.headers import BEGINNING, check_no_title, headed
 from mechanisms.data.sources import FileFormat, RawFile
-from mechanisms.data.table import MAX_COLUMNS, TOO_MANY_COLUMNS, USUAL, Reading, Table
+from mechanisms.data.table import BACKSLASH, DOUBLED, MAX_COLUMNS, TOO_MANY_COLUMNS, USUAL, Reading, ReadingAsked, Table
 from mechanisms.data.text_lines import TextLines
 from mechanisms.errors import DataError, UsageError
 
@@ -35,6 +36,63 @@ _ENDS = b"\r\n"
 _TABS = (".tsv", ".tab")
 
 
+@dataclass(frozen=True)
+class _Form:
+    """How cells are written: what separates them, and whether a backslash makes a quote, a separator, a line's end or
+    another backslash behind it a part of its cell."""
+
+    delimiter: bytes
+    backslash: bool = False
+
+    @functools.cached_property
+    def quoted(self) -> re.Pattern[bytes]:
+        """A quoted cell with whatever spaces are around it, up to the separator or the line's end."""
+        inside = rb'[^"\\\r\n]++|\\[^\r\n]|""' if self.backslash else rb'[^"\r\n]++|""'
+        return re.compile(rb' *+"((?:' + inside + rb')*+)" *+(?=' + re.escape(self.delimiter) + rb"|[\r\n]*+$)")
+
+    @functools.cached_property
+    def bare(self) -> re.Pattern[bytes]:
+        """A cell that does not begin with a quote, where backslashes count."""
+        return re.compile(rb"(?:[^\\" + re.escape(self.delimiter) + rb"]++|\\.?)*+")
+
+    @functools.cached_property
+    def surplus(self) -> re.Pattern[bytes]:
+        """Empty cells, quoted or not, up to the end of the line."""
+        return re.compile(b"(?:" + re.escape(self.delimiter) + rb' *+(?:"" *+)?)*+[\r\n]*')
+
+    @functools.cached_property
+    def _escaped(self) -> re.Pattern[bytes]:
+        return re.compile(rb'(?:\\(?=["\\\r\n' + re.escape(self.delimiter) + rb'])|"(?="))(.)', re.DOTALL)
+
+    def between(self, quotes: bytes) -> bytes:
+        """The text of a quoted cell."""
+        return self._escaped.sub(rb"\1", quotes) if self.backslash else quotes.replace(b'""', b'"')
+
+    def cell(self, line: bytes, at: int) -> tuple[bytes, int]:
+        """The text of a cell that does not begin with a quote, and the place after it."""
+        length = len(line.rstrip(_ENDS))
+        if not self.backslash:
+            end = line.find(self.delimiter, at)
+            return (line[at:end], end) if end >= 0 else (line[at:length], max(at, length))
+        found = self.bare.match(line, at, length)
+        assert found is not None
+        return self._escaped.sub(rb"\1", found[0]), found.end()
+
+    def closing_quote(self, line: bytes, at: int) -> int:
+        """The place of the first quote that does not belong to the cell; -1 if there is none."""
+        if self.backslash:
+            inside = _INSIDE.match(line, at)
+            return inside.end() if inside and line.startswith(b'"', inside.end()) else -1
+        at = line.find(b'"', at)
+        while at >= 0 and line.startswith(b'""', at):
+            at = line.find(b'"', at + 2)
+        return at
+
+
+_INSIDE = re.compile(rb'(?:[^"\\]++|\\.|"")*+', re.DOTALL)
+_forms = functools.cache(_Form)
+
+
 class Rows:
     """The records of a file, as lists with one cell for each column.
 
@@ -48,15 +106,18 @@ class Rows:
             one in the header outside quoted cells.
 
     Attributes:
+        form: how cells are written.
         guessed: the separator, if it was read off the first line and is no comma.
         as_they_stand: records so far with unpaired quotes.
 
     Raises:
         DataError: binary, empty, a header with unpaired quotes; while iterating, a row longer than the first record.
+        ReadingAsked: nobody said how quotes are written, and a record fits only where backslashes count.
     """
 
     def __init__(self, raw: RawFile, reading: Reading = USUAL, usual: bytes | None = None) -> None:
         self.as_they_stand = 0
+        self._reading = reading
         self._returns: list[int] = []
         self.text = TextLines.of(raw, reading.encoding)
         self._lines = _Lines(self.text.lines("\n" if reading.header is False else self.text.line_end()))
@@ -69,25 +130,29 @@ class Rows:
             raise DataError("The first line begins with 'sep=' but gives no known separator: remove that line.")
         usual = usual or (_DELIMITERS[0] if reading.header is False else None)
         usual = _separator_named(reading.separator) if reading.separator else usual
-        self.delimiter = usual or max(_DELIMITERS, key=_unquoted(first, self._lines).count)
-        self.guessed = None if usual or self.delimiter == _DELIMITERS[0] else self.delimiter.decode()
-        cells = _record(first, self._lines, self.delimiter, MAX_COLUMNS + 1)
-        if cells is None and first.count(self.delimiter) > MAX_COLUMNS:
+        backslash = reading.escape == BACKSLASH
+        delimiter = usual or max(_DELIMITERS, key=_unquoted(first, self._lines, backslash).count)
+        self.form = _forms(delimiter, backslash)
+        self.guessed = None if usual or delimiter == _DELIMITERS[0] else delimiter.decode()
+        cells = _record(first, self._lines, self.form, MAX_COLUMNS + 1)
+        if cells is None and first.count(delimiter) > MAX_COLUMNS:
             raise DataError(TOO_MANY_COLUMNS)
-        if cells is None and reading.header is not False:
-            raise DataError("The header line has an unpaired quote: correct the line and try again.")
         if cells is None:
-            self.as_they_stand, cells = 1, first.rstrip(_ENDS).split(self.delimiter)
+            self._ask_about_backslashes(first, MAX_COLUMNS + 1)
+            if reading.header is not False:
+                raise DataError("The header line has an unpaired quote: correct the line and try again.")
+            self.as_they_stand, cells = 1, first.rstrip(_ENDS).split(delimiter)
         self.first = [cell.decode() for cell in cells]
 
     def __iter__(self) -> Iterator[list[str]]:
         width = len(self.first)
         for line in self._lines:
-            if line.isspace() and self.delimiter not in line:
+            if line.isspace() and self.form.delimiter not in line:
                 continue
-            if b"\r" in line and line.find(b"\r", 0, len(line) - len(_ENDS)) >= 0:
+            if b"\r" in line and b"\r" in line.rstrip(_ENDS):
                 self._returns.append(self._lines.number)
-            cells = _record(line, self._lines, self.delimiter, width) if b'"' in line else None
+            marked = b'"' in line or (self.form.backslash and b"\\" in line)
+            cells = _record(line, self._lines, self.form, width) if marked else None
             if cells is None:
                 cells = self._as_it_stands(line)
             row = [cell.decode() for cell in cells]
@@ -100,9 +165,12 @@ class Rows:
         return line
 
     def _as_it_stands(self, line: bytes) -> list[bytes]:
-        cells = line.rstrip(_ENDS).split(self.delimiter)
+        cells = line.rstrip(_ENDS).split(self.form.delimiter)
         width = len(self.first)
-        if any(cell.strip() for cell in cells[width:]):
+        longer = any(cell.strip() for cell in cells[width:])
+        if longer or b'"' in line:
+            self._ask_about_backslashes(line, width)
+        if longer:
             reason = (
                 "it has a carriage return (CR) without a line feed, which ends no line here: replace it, or remove it."
                 if b"\r" in line.rstrip(_ENDS)
@@ -111,6 +179,19 @@ class Rows:
             raise DataError(f"Line {self._lines.number} does not fit the header: {reason}")
         self.as_they_stand += b'"' in line
         return cells[:width]
+
+    def _ask_about_backslashes(self, line: bytes, most: int) -> None:
+        number = self._lines.number
+        if self._reading.escape or not any(b"\\" in each for each in [line, *self._lines.returned]):
+            return
+        if _record(line, self._lines, _forms(self.form.delimiter, True), most) is None:
+            return
+        raise ReadingAsked(
+            f'Line {number} fits only if a backslash stands in front of what belongs to a cell, as in \\".',
+            f"Give --escape {BACKSLASH} if so (in Python escape='{BACKSLASH}'), or --escape {DOUBLED} if a quote in a "
+            "cell is a doubled one.",
+            replace(self._reading, escape=BACKSLASH),
+        )
 
     def remarks(self) -> Iterator[str]:
         """What its owner should know of how the records read so far were read."""
@@ -130,12 +211,13 @@ def _separator_named(said: str) -> bytes:
 
 
 class _Lines:
-    """Physical lines with their ends, counted; lines that a record took can be given back."""
+    """Physical lines with their ends, counted; lines that a record took can be given back, `returned` being the last."""
 
     def __init__(self, source: Iterator[bytes]) -> None:
         self.number = 0
         self._source = source
         self._waiting: deque[bytes] = deque()
+        self.returned: list[bytes] = []
 
     def __iter__(self) -> Iterator[bytes]:
         return self
@@ -146,11 +228,12 @@ class _Lines:
         return line
 
     def give_back(self, lines: list[bytes]) -> None:
+        self.returned = lines
         self._waiting.extendleft(reversed(lines))
         self.number -= len(lines)
 
 
-def _unquoted(line: bytes, lines: _Lines) -> bytes:
+def _unquoted(line: bytes, lines: _Lines, backslash: bool) -> bytes:
     """The record that begins with a line, without its quoted cells; lines taken on the way are given back.
 
     The rest of the line is literal after a quote that stays open, or after the most quoted cells a header may have.
@@ -161,7 +244,7 @@ def _unquoted(line: bytes, lines: _Lines) -> bytes:
     while len(parts) < MAX_COLUMNS and (opening := _OPENING_QUOTE.search(line, at)):
         parts.append(line[at : opening.start()])
         at = opening.end() - 1
-        found = _quoted_cell(line, opening.end(), lines, taken)
+        found = _quoted_cell(line, opening.end(), lines, taken, _forms(_DELIMITERS[0], backslash))
         if found is None:
             break
         _, line, at = found
@@ -169,7 +252,7 @@ def _unquoted(line: bytes, lines: _Lines) -> bytes:
     return b"".join([*parts, line[at:]])
 
 
-def _record(line: bytes, lines: _Lines, delimiter: bytes, most: int) -> list[bytes] | None:
+def _record(line: bytes, lines: _Lines, form: _Form, most: int) -> list[bytes] | None:
     """The cells of the record that begins with a line; None, with all further lines given back, if it is malformed.
 
     A record is malformed if a closing quote is followed by anything but the separator or the line's end, if a quote
@@ -180,21 +263,19 @@ def _record(line: bytes, lines: _Lines, delimiter: bytes, most: int) -> list[byt
     cells: list[bytes] = []
     at = 0
     while len(cells) < most:
-        if quoted := _quoted_on_one_line(delimiter).match(line, at):
-            cell, at = quoted[1].replace(b'""', b'"'), quoted.end()
+        if quoted := form.quoted.match(line, at):
+            cell, at = form.between(quoted[1]), quoted.end()
         elif line.startswith(b'"', at):
-            found = _quoted_cell(line, at + 1, lines, taken)
+            found = _quoted_cell(line, at + 1, lines, taken, form)
             if found is None:
                 break
             cell, line, at = found
         else:
-            end = line.find(delimiter, at)
-            end = end if end >= 0 else len(line.rstrip(_ENDS))
-            cell, at = line[at:end], end
+            cell, at = form.cell(line, at)
         cells.append(cell)
-        if len(cells) == most and _surplus(delimiter).fullmatch(line, at):
+        if len(cells) == most and form.surplus.fullmatch(line, at):
             return cells
-        if not line.startswith(delimiter, at):
+        if not line.startswith(form.delimiter, at):
             if line[at:].strip(_ENDS):
                 break
             return cells
@@ -203,26 +284,16 @@ def _record(line: bytes, lines: _Lines, delimiter: bytes, most: int) -> list[byt
     return None
 
 
-@functools.cache
-def _quoted_on_one_line(delimiter: bytes) -> re.Pattern[bytes]:
-    """A quoted cell with whatever spaces are around it, up to the separator or the line's end."""
-    return re.compile(rb' *+"((?:[^"\r\n]++|"")*+)" *+(?=' + re.escape(delimiter) + rb"|[\r\n]*+$)")
-
-
-@functools.cache
-def _surplus(delimiter: bytes) -> re.Pattern[bytes]:
-    """Empty cells, quoted or not, up to the end of the line."""
-    return re.compile(b"(?:" + re.escape(delimiter) + rb' *+(?:"" *+)?)*+[\r\n]*')
-
-
-def _quoted_cell(line: bytes, at: int, lines: _Lines, taken: list[bytes]) -> tuple[bytes, bytes, int] | None:
+def _quoted_cell(
+    line: bytes, at: int, lines: _Lines, taken: list[bytes], form: _Form
+) -> tuple[bytes, bytes, int] | None:
     """The text from an opening quote to the closing one, and the line and place after that; None if it stays open.
 
     Lines taken on the way are added to `taken`.
     """
     parts: list[bytes] = []
     room = MAX_FURTHER_BYTES
-    while (end := _closing_quote(line, at)) < 0:
+    while (end := form.closing_quote(line, at)) < 0:
         parts.append(line[at:])
         if (more := next(lines, None)) is None:
             return None
@@ -232,15 +303,7 @@ def _quoted_cell(line: bytes, at: int, lines: _Lines, taken: list[bytes]) -> tup
             return None
         line, at = more, 0
     parts.append(line[at:end])
-    return b"".join(parts).replace(b'""', b'"'), line, end + 1
-
-
-def _closing_quote(line: bytes, at: int) -> int:
-    """The place of the first quote that is not one of a doubled pair; -1 if there is none."""
-    at = line.find(b'"', at)
-    while at >= 0 and line.startswith(b'""', at):
-        at = line.find(b'"', at + 2)
-    return at
+    return form.between(b"".join(parts)), line, end + 1
 
 
 def read_csv(raw: RawFile, reading: Reading) -> Table:
@@ -251,27 +314,29 @@ def read_csv(raw: RawFile, reading: Reading) -> Table:
 
     Raises:
         DataError: binary, empty, without rows, or with rows that do not fit the header.
-        ReadingAsked: see `TextLines` and `headed`.
+        ReadingAsked: see `TextLines`, `Rows` and `headed`.
     """
     rows = Rows(raw, reading, b"\t" if raw.suffix in _TABS else None)
-    check_no_title(_beginning(replace(rows.text, found=Counter()), rows.delimiter), reading)
+    check_no_title(_beginning(replace(rows.text, found=Counter()), rows.form), reading)
     return headed(rows.first, rows, reading, rows.remarks(), "tab" if rows.guessed == "\t" else rows.guessed)
 
 
-def _beginning(text: TextLines, delimiter: bytes) -> list[tuple[int, list[str]]]:
+def _beginning(text: TextLines, form: _Form) -> list[tuple[int, list[str]]]:
     """The first records with their lines' numbers; none below `sep=X`."""
     lines = list(islice(text.lines(text.line_end()), BEGINNING))
     first = next((line for line in lines if not line.isspace()), b"")
     if _SAYS_SEPARATOR.match(first):
         return []
-    if delimiter not in first:  # that of most lines counts
-        delimiter = max(_DELIMITERS, key=lambda each: sum(each in line for line in lines))
+    if form.delimiter not in first:  # that of most lines counts
+        form = _forms(max(_DELIMITERS, key=lambda each: sum(each in line for line in lines)), form.backslash)
     found, divided = [], _Lines(iter(lines))
     for line in divided:
         number = divided.number
-        cells = _record(line, divided, delimiter, MAX_COLUMNS) or line.split(delimiter)
+        cells = _record(line, divided, form, MAX_COLUMNS) or line.split(form.delimiter)
         found.append((number, [cell.decode() for cell in cells]))
     return found
 
 
-READER = FileFormat("csv", "CSV, TSV", (".csv", *_TABS), read_csv, takes=("header", "encoding", "separator", "skip"))
+READER = FileFormat(
+    "csv", "CSV, TSV", (".csv", *_TABS), read_csv, takes=("header", "encoding", "separator", "escape", "skip")
+)

@@ -98,6 +98,8 @@ def names_of(labels: Collection[str], names: LabelNames) -> LabelNames:
 
 # Labels that look alike: a function of each alone.
 
+_WHOLE = re.compile(r"([-+]?\d+)\.0+")
+"""A whole number with a decimal point, as programs write it where a cell of its column is missing."""
 _INVISIBLE = {"Cf", "Cc", "Co", "Cn"}
 _INVISIBLE_MARKS = {*map(chr, range(0xFE00, 0xFE10)), "\u034f", "\u115f", "\u1160", "\u3164", "\uffa0"}
 """Variation selectors, the grapheme joiner and Hangul fillers."""
@@ -107,11 +109,12 @@ _INVISIBLE_MARKS = {*map(chr, range(0xFE00, 0xFE10)), "\u034f", "\u115f", "\u116
 def folded(label: str) -> str:
     """A label without what a reader does not see: case, forms of characters (NFKC), extra spaces, invisible characters.
 
-    Two labels that are equal under it are probably one.
+    A whole number has no decimal point: 1.0 is 1. Two labels that are equal under it are probably one.
     """
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", label).casefold())
     seen = (each for each in plain if each.isspace() or unicodedata.category(each) not in _INVISIBLE)
-    return " ".join("".join(each for each in seen if each not in _INVISIBLE_MARKS).split())
+    words = " ".join("".join(each for each in seen if each not in _INVISIBLE_MARKS).split())
+    return number[1] if (number := _WHOLE.fullmatch(words)) else words
 
 
 def alike(labels: Iterable[str]) -> list[tuple[str, ...]]:

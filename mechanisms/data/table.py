@@ -33,10 +33,11 @@ NO_ROWS = "The file has a header line but no rows: add at least one row."
 _EXACT = 2.0**53
 """Whole floats up to here are exact."""
 FLAGS = {
-    "header": "--header", "encoding": "--encoding", "separator": "--separator", "sheet": "--sheet",
-    "skip": "--skip-lines",
+    "header": "--header", "encoding": "--encoding", "separator": "--separator", "escape": "--escape",
+    "sheet": "--sheet", "skip": "--skip-lines", "fill_merged": "--fill-merged", "rows": "--rows",
 }  # fmt: skip
 """The command line's option for each field of a `Reading`; in Python it is an argument of the field's name."""
+BACKSLASH, DOUBLED = "backslash", "doubled"
 
 
 @dataclass(frozen=True)
@@ -49,21 +50,31 @@ class Reading:
         encoding: of the whole file, a name of `ENCODINGS`, or two as "A+B". None: as its mark says, or UTF-8, and what
             is neither is asked about.
         separator: of cells. None: read off the header; a comma where there is none.
+        escape: how a quoted cell writes a quote, `DOUBLED` or `BACKSLASH`. None: doubled, and a line that fits only
+            with backslashes is asked about.
         sheet: the name of a workbook's sheet. None: the first that is not hidden.
         skip: lines above the header, such as a title, that are left out.
+        fill_merged: whether each row that a merged cell spans has its value. None: asked where it matters.
+        rows: the list of a JSON document that holds the rows, by its dotted name. None: its only list of objects, and
+            of several one is asked for.
         labels: those that are known; a first line that has one of them looks like a row.
     """
 
     header: bool | None = None
     encoding: str | None = None
     separator: str | None = None
+    escape: str | None = None
     sheet: str | None = None
     skip: int = 0
+    fill_merged: bool | None = None
+    rows: str | None = None
     labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.skip < 0:
             raise UsageError("The number of lines to skip must not be negative.")
+        if self.escape not in (None, DOUBLED, BACKSLASH):
+            raise UsageError(f"A quoted cell writes a quote in one of two ways: '{BACKSLASH}' or '{DOUBLED}'.")
 
     @property
     def said(self) -> list[str]:
@@ -76,11 +87,11 @@ USUAL = Reading()
 class ReadingAsked(DataError):
     """A file that can be read in more than one way: its owner has to say which.
 
-    `proposed` goes as far as can be told; `sheets` are to choose from, where the sheet is unclear.
+    `proposed` goes as far as can be told; `parts` are to choose from, where the sheet or the list of rows is unclear.
     """
 
-    def __init__(self, question: str, way: str, proposed: Reading, sheets: tuple[str, ...] = ()) -> None:
-        self.question, self.proposed, self.sheets = question, proposed, sheets
+    def __init__(self, question: str, way: str, proposed: Reading, parts: tuple[str, ...] = ()) -> None:
+        self.question, self.proposed, self.parts = question, proposed, parts
         super().__init__(f"{question} {way}")
 
 
@@ -96,6 +107,7 @@ class Table:
         sheets: the names of a workbook's sheets that are not hidden.
         class_names: for columns of numbers, the labels' names that the file has, from 0 on.
         unread: rows of the file that could not be read as one.
+        shown_otherwise: for columns of a workbook, the numbers that it shows in a form that they are not read in.
     """
 
     frame: pd.DataFrame
@@ -103,6 +115,7 @@ class Table:
     sheets: tuple[str, ...] = ()
     class_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unread: int = 0
+    shown_otherwise: Mapping[str, int] = field(default_factory=dict)
     reading: Reading = USUAL
 
     @property
@@ -113,9 +126,14 @@ class Table:
         return self.frame.get(name)
 
 
+def plain_name(name: str) -> str:
+    """A column's name as it is shown and looked up: any white space in it, line ends too, is one space."""
+    return " ".join(name.split())
+
+
 def column_names(header: Iterable[str]) -> list[str]:
-    """The names of a header with normalised white space; empty for a column without a name."""
-    names = [" ".join(name.split()) for name in header]
+    """The plain names of a header; empty for a column without a name."""
+    names = [plain_name(name) for name in header]
     named = [name for name in names if name]
     if not named or len(set(named)) != len(named):
         raise DataError("The first line must name the columns, each name once.")

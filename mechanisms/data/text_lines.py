@@ -64,6 +64,9 @@ def _fits(line: bytes, encoding: str) -> bool:
     return True
 
 
+WRITTEN_TWICE = "\r\r\n"
+"""The line end of a file that went twice through a program which makes CR LF of a line feed."""
+_DOUBLE_RETURN = re.compile(rb"\r{2,}\n\Z")
 _MARKS = {codecs.BOM_UTF8: UTF8, codecs.BOM_UTF16_LE: UTF16, codecs.BOM_UTF16_BE: UTF16}
 _UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _BLOCK = 2**20
@@ -125,12 +128,14 @@ class TextLines:
         return self.encodings[0].startswith(UTF16)
 
     def lines(self, end: str) -> Iterator[bytes]:
-        """The lines with their ends (a line feed, or a carriage return), as UTF-8.
+        """The lines with their ends, one of `line_end`, as UTF-8; CR CR LF becomes CR LF.
 
         Raises:
             ReadingAsked: a line is not UTF-8, and nobody said what else it is.
         """
-        return self._of_utf16(end) if self.is_utf16 else self._of_bytes(end)
+        ends = "\n" if end == WRITTEN_TWICE else end
+        lines = self._of_utf16(ends) if self.is_utf16 else self._of_bytes(ends)
+        return (_DOUBLE_RETURN.sub(b"\r\n", line) for line in lines) if end == WRITTEN_TWICE else lines
 
     def _of_bytes(self, end: str) -> Iterator[bytes]:
         first = self.encodings[0]
@@ -170,11 +175,13 @@ class TextLines:
             ) from error
 
     def line_end(self) -> str:
-        """The line end: a lone carriage return only if it ends the first line; otherwise it belongs to its cell."""
+        """The line end, as that of the first line; a lone carriage return elsewhere belongs to its cell."""
         encoding = ENCODINGS[self.encodings[0]] if self.is_utf16 else "latin-1"
         with io.TextIOWrapper(self.raw.opened(), encoding, "replace", newline="") as text:
             header = next((line for line in text if line.strip()), "")
-        return "\r" if header.endswith("\r") else "\n"
+            if not header.endswith("\r"):
+                return "\n"
+            return WRITTEN_TWICE if next((line for line in text if line != "\r"), "") == "\r\n" else "\r"
 
     def remarks(self) -> Iterator[str]:
         """What its owner should know of how the lines read so far were decoded."""
