@@ -211,7 +211,7 @@ def _separator_named(said: str) -> bytes:
 
 
 class _Lines:
-    """Physical lines with their ends, counted; lines that a record took can be given back, `returned` being the last."""
+    """Physical lines with their ends, counted. Lines that a record took can be given back; `returned` are the last."""
 
     def __init__(self, source: Iterator[bytes]) -> None:
         self.number = 0

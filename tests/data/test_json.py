@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mechanisms.data import json_lines
+from mechanisms.data import json_file
 from mechanisms.data.columns import ColumnMapping, inspect, to_dataset
 from mechanisms.data.table import ReadingAsked, Table
 from mechanisms.errors import DataError
@@ -78,7 +78,7 @@ def test_what_is_asked_for_is_read_although_it_is_not_offered():
 
 
 def test_a_wide_line_leaves_room_for_as_many_rows_as_before(monkeypatch):
-    monkeypatch.setattr(json_lines, "MAX_CELLS", 30)
+    monkeypatch.setattr(json_file, "MAX_CELLS", 30)
     table = lines(*ROWS, WIDE)
     assert len(table.columns) * len(table.frame) <= 30
     assert len(usable(table)) == len(ROWS)
@@ -109,7 +109,7 @@ def test_lines_end_as_they_do_in_any_system(end):
 
 @pytest.mark.parametrize("line", ['"', "{", "3", '{"text": "a"}'])
 def test_lines_that_are_left_out_count_as_well_as_rows(monkeypatch, line):
-    monkeypatch.setattr(json_lines, "MAX_ROWS", 3)
+    monkeypatch.setattr(json_file, "MAX_ROWS", 3)
     assert len(read('{"text": "a"}\n' * 2 + f"{line}\n", "jsonl").objects) >= 2
     with pytest.raises(DataError, match="more than 2,000,000 rows"):
         read('{"text": "a"}\n' * 2 + f"{line}\n" * 2, "jsonl")

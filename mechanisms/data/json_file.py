@@ -1,0 +1,275 @@
+"""Reading a private file of JSON: an object a line (JSON Lines), or one document with a list of objects.
+
+The file has no header, so that its columns follow from the rows. So that no row changes another's cells, a cell is
+looked up in its own row under exactly the name asked for, whether or not that name was offered as a column. A field of
+a nested value has a dotted name, as "content.text"; of a list, the place stands for a name, from 0 on.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import pandas as pd
+
+from mechanisms.data.sources import FileFormat, RawFile
+from mechanisms.data.table import (
+    MAX_CELLS,
+    MAX_ROWS,
+    TEXT,
+    TOO_MANY_ROWS,
+    Reading,
+    ReadingAsked,
+    Table,
+    cell_text,
+    plain_name,
+    table_of,
+)  # fmt: skip
+from mechanisms.data.text_lines import TextLines
+from mechanisms.errors import DataError, UsageError
+
+_MOST_IN_ROW = 100_000
+"""The most names of one object: a million take many seconds to read."""
+_MOST_NAMES = 100
+"""The most names offered as columns: objects that use values as names have no limit of their own."""
+_DEEPEST = 8
+"""The most names in a dotted one that is offered; what lies deeper is a nested cell."""
+_NOT_READ = ""
+"""Stands in an object for names that are none, or that another one of the object is but for white space."""
+_MOST_SHOWN = 5
+_SPACE = re.compile(r"\s*")
+Row = Mapping[str, Any]
+_plain = lru_cache(2**16)(plain_name)
+
+
+@dataclass(frozen=True, repr=False)
+class Objects(Table):
+    """A table of JSON objects; `objects` are the parsed rows.
+
+    `frame` has the most frequent names as columns; `column` reads any other name too.
+    """
+
+    objects: tuple[Row, ...] = ()
+
+    def column(self, name: str) -> pd.Series | None:
+        found = super().column(name)
+        if found is None and name:
+            cells = [_value(row, name) for row in self.objects]
+            if any(cell is not _MISSING for cell in cells):
+                texts = ["" if cell is _MISSING else cell_text(cell) for cell in cells]
+                return pd.Series(texts, index=self.frame.index, dtype=TEXT)
+        return found
+
+
+# The value of a name in a row, and the names that a row has.
+
+_MISSING = object()
+
+
+def _value(nested: Any, name: str) -> Any:
+    """The value under a name, dotted for a field of a nested value; what has the whole name is taken first."""
+    fields = _fields(nested)
+    if name in fields:
+        return fields[name]
+    for dot in re.finditer(r"\.", name):
+        if (inner := fields.get(name[: dot.start()])) is not None:
+            found = _value(inner, name[dot.end() :])
+            if found is not _MISSING:
+                return found
+    return _MISSING
+
+
+def _fields(nested: Any) -> Row:
+    if isinstance(nested, list):
+        return {str(place): each for place, each in enumerate(nested)}
+    return nested if isinstance(nested, dict) else {}
+
+
+def _names(nested: Any, depth: int = 1) -> Iterator[str]:
+    """The names of an object; of nested ones those of their fields, and of a list those of its first."""
+    fields = nested.items() if isinstance(nested, dict) else [("0", nested[0])]
+    for name, value in fields:
+        if name == _NOT_READ:
+            continue
+        if depth < _DEEPEST and value and isinstance(value, dict | list):
+            yield from (f"{name}.{inner}" for inner in _names(value, depth + 1))
+        else:
+            yield name
+
+
+def read_json(raw: RawFile, reading: Reading) -> Objects:
+    """The objects of the file, one a line, or those of a list if the whole file is one JSON value.
+
+    Values become text by `cell_text`, and missing names are empty cells. In names white space is one space; of two that
+    differ in nothing else the one that is written so counts.
+
+    Raises:
+        DataError: unreadable, or without an object that has a name.
+        ReadingAsked: the encoding has to be said, or which list holds the rows.
+    """
+    text = TextLines.of(raw, reading.encoding, zeros=True)
+    found, remarks = _found([*text.lines("\n")], reading)
+    rows = [row for row in found if isinstance(row, dict) and _is_sound(row)]
+    names = _offered(rows)
+    if not names:
+        raise DataError("Nothing in the file is a JSON object with a name: save the table as JSON Lines in UTF-8.")
+    table = table_of(names, (_cells(row, names) for row in rows))
+    if odd := sum(_NOT_READ in row for row in rows):
+        told = "since they are empty, or differ from another of the row in white space alone"
+        remarks.append(f"Rows with names that are not read, {told}: {odd}.")
+    return Objects(table.frame, (*remarks, *text.remarks()), unread=len(found) - len(rows), objects=tuple(rows))
+
+
+def _found(blocks: list[bytes], reading: Reading) -> tuple[Sequence[Any], list[str]]:
+    """What may be rows, objects or not, and remarks: the lines, or the elements of a list."""
+    lines = [line for block in blocks for line in block.splitlines() if line.strip()]
+    document = _document(blocks, lines)
+    if isinstance(document, dict):
+        return _rows_within(document, reading)
+    if reading.rows:
+        raise UsageError("The file is no JSON object with lists to choose from: leave out --rows.")
+    if document is not None:
+        return document, []
+    if len(lines) > MAX_ROWS:  # those that are left out take time too
+        raise DataError(TOO_MANY_ROWS)
+    return [_object(line) for line in lines], []
+
+
+def _is_sound(row: Row) -> bool:
+    """Whether a row has at most `_MOST_IN_ROW` names, and no half of a character."""
+    try:
+        json.dumps(row, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        return False
+    return len(row) <= _MOST_IN_ROW
+
+
+def _object(line: bytes) -> Any:
+    """The object of a line; None if it is none."""
+    if not line.lstrip().startswith(b"{"):
+        return None
+    try:
+        return _parsed(line.decode())
+    except (ValueError, RecursionError):
+        return None
+
+
+def _parsed(document: str) -> Any:
+    return json.loads(document, object_pairs_hook=_named)
+
+
+def _named(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object under plain names."""
+    given = dict(pairs)
+    found = {name: value for name, value in given.items() if name and name == _plain(name)}
+    if len(found) == len(given):
+        return found
+    for name, value in given.items():
+        if (plain := _plain(name)) != name and plain and plain not in found:
+            found[plain] = value
+        elif plain != name or not plain:
+            found[_NOT_READ] = None
+    return found
+
+
+# A file that is one JSON value.
+
+
+def _document(blocks: Sequence[bytes], lines: Sequence[bytes]) -> dict[str, Any] | list[Any] | None:
+    """The value of a file that is one, the elements of an array or an object; None if each line stands for itself.
+
+    An array is told by its first character. An object is one if the whole file can be read as one.
+    """
+    first = lines[0].lstrip() if lines else b""
+    if first.startswith(b"["):
+        return [*_elements(b"".join(blocks).decode().strip())]
+    if not first.startswith(b"{") or (len(lines) > 1 and _object(first) is not None):
+        return None
+    found: dict[str, Any] | None = _object(b"".join(blocks))
+    return found
+
+
+def _elements(array: str) -> Iterator[Any]:
+    decoder = json.JSONDecoder(object_pairs_hook=_named)
+    number, at = 0, _behind_space(array, 1)
+    try:
+        while array[at] != "]":
+            number += 1
+            element, at = decoder.raw_decode(array, at)
+            at = _behind_space(array, at)
+            if array[at] == ",":
+                at = _behind_space(array, at + 1)
+            elif array[at] != "]":
+                raise ValueError
+            if number > MAX_ROWS:
+                raise DataError(TOO_MANY_ROWS)
+            yield element
+    except (ValueError, RecursionError, IndexError) as error:
+        raise DataError(
+            f"The file's JSON array breaks off at element {number}: correct it there, or save one object per line "
+            "(JSON Lines)."
+        ) from error
+    if array[at + 1 :]:
+        raise DataError("The file goes on behind its JSON array: save one array, or one object per line (JSON Lines).")
+
+
+def _behind_space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def _rows_within(document: dict[str, Any], reading: Reading) -> tuple[Sequence[Any], list[str]]:
+    """The rows of an object: the list that is said, or its only list of objects; or the object itself."""
+    lists = dict(_lists(document))
+    named = ", ".join(f"'{name}'" for name in [*lists][:_MOST_SHOWN])
+    if reading.rows is not None:
+        found = _value(document, plain_name(reading.rows))
+        if not isinstance(found, list):
+            raise DataError(f"The file's JSON object has no list '{reading.rows}'{f': name {named}' if named else ''}.")
+        return found, []
+    if len(lists) > 1:
+        raise ReadingAsked(
+            f"The file is one JSON object with several lists of objects: {named}.",
+            "Give --rows NAME for the list that holds the rows (in Python rows='NAME').",
+            replace(reading, rows=max(lists, key=lambda name: len(lists[name]))),
+            (*lists,),
+        )
+    if lists:
+        [(name, found)] = lists.items()
+        return found, [f"The file is one JSON object, of which the list '{name}' holds the rows."]
+    if any(isinstance(value, dict | list) for value in document.values()):
+        told = "The file is one JSON object without a list of objects, and is read as a single row"
+        return [document], [f"{told}: save its rows as a list, or one a line."]
+    return [document], []
+
+
+def _lists(document: Mapping[str, Any], before: str = "", depth: int = 1) -> Iterator[tuple[str, list[Any]]]:
+    """The lists of an object that have objects in them, outside other lists, by their dotted names."""
+    for name, value in document.items():
+        if isinstance(value, list) and any(isinstance(each, dict) for each in value):
+            yield before + name, value
+        elif isinstance(value, dict) and depth < _DEEPEST:
+            yield from _lists(value, f"{before}{name}.", depth + 1)
+
+
+# Columns.
+
+
+def _offered(rows: Sequence[Row]) -> list[str]:
+    """The names that most rows have, in order of first occurrence; fewer than `_MOST_NAMES` for very many rows."""
+    counts = Counter(name for row in rows for name in dict.fromkeys(_names(row)))
+    kept = dict(counts.most_common(min(_MOST_NAMES, MAX_CELLS // max(1, len(rows)))))
+    return [name for name in counts if name in kept]
+
+
+def _cells(row: Row, names: Sequence[str]) -> list[str]:
+    values = (_value(row, name) for name in names)
+    return ["" if value is _MISSING else cell_text(value) for value in values]
+
+
+READER = FileFormat("json", "JSON, JSON Lines", (".json", ".jsonl", ".ndjson"), read_json, takes=("encoding", "rows"))
