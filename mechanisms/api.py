@@ -22,7 +22,7 @@ from typing import Any
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.answers import AnswerRequest, AnswerSession, ask_all, open_session
-from mechanisms.data.columns import ColumnMapping, checked_dataset
+from mechanisms.data.columns import ColumnMapping, checked_dataset, completed
 from mechanisms.data.label_names import LabelNames
 from mechanisms.data.sizes import MeasuredSizes, disclosures_at_the_end, mark_scored, measure_sizes, owners_of
 from mechanisms.data.sources import name_of, read_table
@@ -88,8 +88,8 @@ def load(
     path: str | Path,
     labels: Sequence[str],
     *,
-    text: str = "text",
-    label: str = "label",
+    text: str | None = None,
+    label: str | None = None,
     user: str | None = None,
     name: str | None = None,
     drop_duplicates: bool = False,
@@ -102,14 +102,17 @@ def load(
     """A private file under its public label set; what is odd about the file, and which rows take no part, is a warning.
 
     Args:
-        text, label, user: names of columns; with one of users all rows of a user are the privacy unit.
+        text, label: names of columns; None is the one called so, or else the one that the app would propose, which is
+            said like what is odd.
+        user: the name of a column of users: all rows of a user are the privacy unit.
         name: the data set's in the ledger; the file's name where it is left out.
         label_names: pairs of a file's label and what it is called from here on.
-        merge_labels: labels are read as one that differ only in case, spaces, forms of characters or invisible ones.
+        merge_labels: labels are read as one that differ only in case, spaces, forms of characters, invisible ones, or
+            as 1 and 1.0 do.
         allow_left_out: whether more than one row in twenty may be left out.
         tell: gets what is odd, in place of the warnings; private, like the warnings.
-        reading: how the file is read, as far as its owner says so: `header`, `encoding`, `separator`, `sheet` and
-            `skip` of `mechanisms.data.table.Reading`.
+        reading: how the file is read, as far as its owner says so: `header`, `encoding`, `separator`, `escape`,
+            `sheet`, `skip`, `fill_merged` and `rows` of `mechanisms.data.table.Reading`.
 
     Raises:
         UsageError: the labels are none.
@@ -119,7 +122,8 @@ def load(
     if isinstance(labels, str):
         raise UsageError("Give the labels as a list, one text each.")
     table = read_table(path, Reading(**reading, labels=tuple(labels)))
-    mapping = ColumnMapping(text, label, user, drop_duplicates, label_names=label_names, merge_labels=merge_labels)
+    said = ColumnMapping(text or "", label or "", user, drop_duplicates, label_names, merge_labels)
+    mapping = completed(table, said, labels, tell or _warn)
     called = (name or name_of(path)).strip()
     return checked_dataset(table, mapping, called, tuple(labels), tell or _warn, allow_left_out)
 

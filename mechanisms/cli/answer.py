@@ -103,7 +103,7 @@ def _request(options: argparse.Namespace) -> AnswerRequest:
     own = {each.flag: each.name for each in parameters(chosen)}
     if foreign := [flag for flag in values if flag not in own]:
         raise UsageError(f"--{foreign[0]} is no parameter of '{options.mechanism}'.")
-    usual = default_template(labels, *field_names(options, options.text_column, options.label_column))
+    usual = default_template(labels, *field_names(options))
     return AnswerRequest(
         template=PromptTemplate(options.instruction or usual.instruction, usual.text, usual.label),
         mechanism=chosen(**{own[flag]: value for flag, value in values.items()}),

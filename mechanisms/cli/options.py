@@ -13,6 +13,7 @@ from typing import Any
 from mechanisms import api
 from mechanisms.data.headers import suggested_names
 from mechanisms.data.label_names import LabelNames, named, read_labels, read_names
+from mechanisms.data.table import BACKSLASH, DOUBLED
 from mechanisms.discovery import Parameter, parameters
 from mechanisms.errors import UsageError, printable
 from mechanisms.evaluation.evaluate import Accuracy, MeanRecall
@@ -144,8 +145,9 @@ _LABEL_NAMES = "public names for labels of the file: prompts, results and the se
 
 def add_rows(parser: argparse._ActionsContainer) -> None:
     """Add the options of a labelled file: columns, label names, and how the file is read."""
-    parser.add_argument("--text-column", default="text")
-    parser.add_argument("--label-column", default="label")
+    for role in ("text", "label"):
+        words = f"(default: the one called {role}, or else one that is proposed, and said)"
+        parser.add_argument(f"--{role}-column", metavar="NAME", help=f"{words}; a nested field is called as in a.b")
     add_label_names(parser)
     parser.add_argument(
         "--header",
@@ -163,11 +165,26 @@ def add_rows(parser: argparse._ActionsContainer) -> None:
         "(default: UTF-8, or as the file's mark says)",
     )
     parser.add_argument("--separator", metavar="X", help="of cells: one character, or tab (default: as in the header)")
+    parser.add_argument(
+        "--escape",
+        choices=(DOUBLED, BACKSLASH),
+        help='how a CSV file writes a quote in a quoted cell, "" or \\" (default: doubled, and rows that fit with '
+        "backslashes alone are asked about)",
+    )
     parser.add_argument("--sheet", metavar="NAME", help="of an Excel file (default: the first)")
+    parser.add_argument(
+        "--fill-merged",
+        action=argparse.BooleanOptionalAction,
+        help="each row that a merged cell of an Excel file spans has its value (default: asked)",
+    )
+    parser.add_argument(
+        "--rows", metavar="NAME", help="of a JSON object: the list that holds the rows (default: its only one)"
+    )
     parser.add_argument(
         "--merge-labels",
         action="store_true",
-        help="read labels as one of the set that differ from it only in case, spaces or invisible characters",
+        help="read labels as one of the set that differ from it only in case, spaces or invisible characters, or as "
+        "1.0 from 1",
     )
     parser.add_argument(
         "--allow-left-out", action="store_true", help="go on where more than one row in twenty takes no part"
@@ -213,7 +230,8 @@ def loaded(options: argparse.Namespace, path: str | Path, labels: Sequence[str],
         "tell": progress,
         "skip": options.skip_lines,
     }
-    reading = {name: getattr(options, name) for name in ("header", "encoding", "separator", "sheet")}
+    names = ("header", "encoding", "separator", "escape", "sheet", "fill_merged", "rows")
+    reading = {name: getattr(options, name) for name in names}
     return api.load(path, labels, **said | reading | more)
 
 
@@ -242,12 +260,13 @@ def label_names(options: argparse.Namespace) -> LabelNames:
     return read_names(options.label_names) if options.label_names else ()
 
 
-def field_names(options: argparse.Namespace, text_column: str, label_column: str) -> tuple[str, str]:
+def field_names(options: argparse.Namespace) -> tuple[str, str]:
     """The names of text and label in prompts: as typed, or usual words that the columns' names suggest.
 
-    Without a header a column's name may be a private cell: it is never taken itself.
+    Without a header a column's name may be a private cell: it is never taken itself. A column that nobody named
+    suggests nothing.
     """
-    texts, labels = suggested_names(text_column, label_column)
+    texts, labels = suggested_names(options.text_column or "", options.label_column or "")
     return options.text_field or texts[0], options.label_field or labels[0]
 
 

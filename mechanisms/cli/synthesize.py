@@ -87,7 +87,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _synthesize(options: argparse.Namespace) -> None:
-    text_field, label_field = field_names(options, options.text_column, options.label_column)
+    text_field, label_field = field_names(options)
     spec = spec_of(options, text_field=text_field, label_field=label_field)
     _check(options, spec)
     ledger = PrivacyLedger()

@@ -17,10 +17,13 @@ import pandas as pd
 
 from mechanisms.data.headers import guess_columns, guess_person, is_nested, looks_like_ids
 from mechanisms.data.label_names import HOW_LABELS_ARE_SAID, LabelNames, folded, names_of, spellings
-from mechanisms.data.table import TEXT, Table
+from mechanisms.data.table import TEXT, Table, plain_name
 from mechanisms.errors import DataError
 from mechanisms.records import Columns, Dataset
 
+_MOST_SHOWN = 5
+_TEXT, _LABEL = "text", "label"
+"""The usual names of the two columns."""
 MOST_LABELS = 150
 """The most labels of a task: each label can be a list of events in the certificate."""
 _UNLABELLED_CLASS = "-1"
@@ -32,7 +35,7 @@ class ColumnMapping:
     """The columns of text, label and user id (`unit`), and how their cells are read; public.
 
     `label_names` replace the file's labels. With `merge_labels` a label is read as one of the label set that it is
-    equal to under `folded`.
+    equal to under `folded`. White space in a column's name is one space.
     """
 
     text: str
@@ -41,6 +44,11 @@ class ColumnMapping:
     drop_duplicates: bool = False
     label_names: LabelNames = ()
     merge_labels: bool = False
+
+    def __post_init__(self) -> None:
+        for role in ("text", "label", "unit"):
+            if (name := getattr(self, role)) is not None:
+                object.__setattr__(self, role, plain_name(name))
 
     @property
     def columns(self) -> list[str]:
@@ -51,6 +59,29 @@ def guess_mapping(table: Table) -> ColumnMapping:
     """The mapping proposed for a file: text, label and, where one is found, user id."""
     text, label = guess_columns(table)
     return ColumnMapping(text, label, guess_person(table, (text, label)))
+
+
+def completed(
+    table: Table, mapping: ColumnMapping, labels: Collection[str], tell: Callable[[str], object]
+) -> ColumnMapping:
+    """The mapping with a text and a label column where it has none: the ones of these names, or else the proposed ones.
+
+    A column of users is told and not taken: the privacy unit stands in the certificate, and is its owner's word alone.
+    """
+    text = mapping.text or (_TEXT if _TEXT in table.columns else "")
+    text, proposed = guess_columns(table, labels, text or None)
+    label = mapping.label or (_LABEL if _LABEL in table.columns and text != _LABEL else proposed)
+    taken = [
+        f"'{name}' is taken as the {role} column"
+        for role, name, said, usual in ((_TEXT, text, mapping.text, _TEXT), (_LABEL, label, mapping.label, _LABEL))
+        if name and not said and name != usual
+    ]
+    if taken:
+        tell(f"{' and '.join(taken)}: --text-column and --label-column name others (in Python text=, label=).")
+        if mapping.unit is None and (person := guess_person(table, (text, label))):
+            told = f"'{person}' seems to say whose rows they are, and people have several"
+            tell(f"{told}: name it as the user column to protect all rows of a person together.")
+    return replace(mapping, text=text, label=label)
 
 
 def label_set(table: Table, mapping: ColumnMapping) -> list[str]:
@@ -75,14 +106,23 @@ def understood(table: Table, mapping: ColumnMapping, labels: Collection[str]) ->
 
 
 def _column(table: Table, name: str) -> pd.Series:
-    # An error quotes no other name: in a file without a header they are private cells.
     if (cells := table.column(name)) is None:
-        nested = sum(1 for each in table.columns if is_nested(table.frame[each]))
-        flat = f" {nested} of them hold nested values, objects or lists: flatten the file first." if nested else ""
+        fields = ", ".join(f"'{each}'" for each in _fields_of(table, name)[:_MOST_SHOWN])
+        if fields:
+            raise DataError(f"The file's column '{name}' is nested, or a field of one: name {fields} in place of it.")
         numbered = table.reading.header is False
         called = "columns are called 1, 2, ..." if numbered else "check the name against its first line."
-        raise DataError(f"The file has no column '{name}' among its {len(table.columns)}: {called}{flat}")
+        raise DataError(f"The file has no column '{name}' among its {len(table.columns)}: {called}")
     return cells
+
+
+def _fields_of(table: Table, name: str) -> list[str]:
+    """The fields of a nested column, or the fields of any that have its name, as far as most rows have them.
+
+    An error quotes no other name: a column's may be a private cell, and a field's that of a single row.
+    """
+    alike = [each for each in table.columns if each.startswith(f"{name}.") or each.endswith(f".{name}")]
+    return [each for each in alike if 2 * int((table.frame[each] != "").sum()) > len(table.frame)]
 
 
 def _mapped(table: Table, mapping: ColumnMapping, labels: Sequence[str] = ()) -> pd.DataFrame:
@@ -91,7 +131,7 @@ def _mapped(table: Table, mapping: ColumnMapping, labels: Sequence[str] = ()) ->
     Without a public label set, labels that look alike are read as the most frequent of them.
     """
     if not mapping.text:
-        raise DataError("Name the text column: nested values, objects and lists, are no texts.")
+        raise DataError("Name the text column: nested values, objects and lists, are no texts, but their fields are.")
     if not mapping.label:
         raise DataError(
             "Name the label column: every row needs a label here. A column of ids, or of nested values, is none."
@@ -222,7 +262,15 @@ class Breakdown:
         for name in (mapping.text, mapping.label):
             if is_nested(_column(table, name)):
                 said = f"'{name}' holds nested values, objects or lists, which are neither texts nor labels"
-                yield f"{said}: flatten them."
+                fields = ", ".join(f"'{each}'" for each in _fields_of(table, name)[:_MOST_SHOWN])
+                yield f"{said}: name {fields} in place of it." if fields else f"{said}: flatten them."
+        parent, _, place = mapping.label.rpartition(".")
+        further = table.column(f"{parent}.{int(place) + 1}") if place.isdecimal() else None
+        if further is not None and (rows := int((further != "").sum())):
+            yield f"Rows with a further label in '{parent}', which is not read: {rows}."
+        if otherwise := table.shown_otherwise.get(mapping.label):
+            told = "Labels that are numbers, and that the sheet shows in a form of its own, are read as plain numbers"
+            yield f"{told}: {otherwise}. Format the column as text where that is not meant."
         if looks_like_ids(len(self.labels), sum(self.labels.values())):
             label = f"'{mapping.label}' looks like an id: nearly every row has a label of its own."
             yield f"{label} Is it the label column?"
@@ -246,6 +294,19 @@ def _divided(frame: pd.DataFrame, table: Table) -> tuple[pd.DataFrame, Breakdown
 # What is odd about a mapped file, and the data set that it becomes.
 
 _PROTECTED_LESS = "A person who appears twice is protected less by a guarantee for single records"
+
+
+def _repeated(filled: pd.DataFrame, mapping: ColumnMapping) -> Iterator[str]:
+    """What to know of rows that say the same, or the same text with another label."""
+    duplicates = int(filled.duplicated().sum())
+    if duplicates and not mapping.drop_duplicates:
+        told = "1 row repeats" if duplicates == 1 else f"{duplicates:,} rows repeat"
+        yield f"{told} an earlier row exactly. {_PROTECTED_LESS}: drop repetitions in a private file, or name users."
+    pairs = filled[["text", "label"]].drop_duplicates()
+    if several := pairs.loc[pairs["text"].duplicated(), "text"].nunique():
+        told = "1 text has" if several == 1 else f"{several} texts have"
+        why = "Contradictory rows" if mapping.unit else f"{_PROTECTED_LESS}, and contradictory rows"
+        yield f"{told} more than one label. {why} teach a model little: keep one label for each text."
 
 
 @dataclass(frozen=True, repr=False)
@@ -273,20 +334,11 @@ def inspect(table: Table, mapping: ColumnMapping) -> Inspection:
     counts = {str(label): int(count) for label, count in units["label"].value_counts().items()}
     duplicates = int(repeated.sum())
     problems = [*rows.odd(table, mapping)]
-    if duplicates and not mapping.drop_duplicates:
-        problems.append(
-            f"{duplicates} rows repeat an earlier row exactly. {_PROTECTED_LESS}: drop the repetitions, or name a user "
-            "column."
-        )
+    problems += _repeated(filled, mapping)
     if len(counts) > MOST_LABELS and not looks_like_ids(len(rows.labels), sum(rows.labels.values())):
         problems.append(
             f"{len(counts)} different labels: is '{mapping.label}' the label column? At most {MOST_LABELS} take part."
         )
-    pairs = usable[["text", "label"]].drop_duplicates()
-    if several := pairs.loc[pairs["text"].duplicated(), "text"].nunique():
-        told = "1 text has" if several == 1 else f"{several} texts have"
-        why = "Contradictory rows" if mapping.unit else f"{_PROTECTED_LESS}, and contradictory rows"
-        problems.append(f"{told} more than one label. {why} teach a model little: keep one label for each text.")
     if not counts:
         problems.append("No row has both a text and a label.")
     elif len(counts) < 2:
@@ -325,9 +377,10 @@ def checked_dataset(
         DataError: many rows are left out, and that was not allowed; or a column is missing.
     """
     mapping = understood(table, mapping, labels)
-    rows = breakdown(table, mapping, labels)
+    usable, rows = _divided(_mapped(table, mapping, labels), table)
     left_out = rows.left_out(labels)
-    for line in (*table.remarks, *rows.odd(table, mapping)):
+    taking_part = usable[usable["label"].isin(labels)]
+    for line in (*table.remarks, *rows.odd(table, mapping), *_repeated(taking_part, mapping)):
         tell(line)
     classes = [f"{number} is '{name}'" for number, name in enumerate(table.class_names.get(mapping.label, ()))]
     if classes and not mapping.label_names:

@@ -108,8 +108,8 @@ _FILLED = 0.9
 _FEWEST_IDS, _OWN_ID = 10, 0.8
 
 
-def guess_columns(table: Table, labels: Collection[str] = ()) -> tuple[str, str]:
-    """Guess the text column and the label column; "" where no column can hold any.
+def guess_columns(table: Table, labels: Collection[str] = (), text: str | None = None) -> tuple[str, str]:
+    """Guess the text column, if that is not known, and the label column; "" where no column can hold any.
 
     The text column has a name that ends with one of `_TEXT_WORDS`, or else the longest cells. The label column holds
     the most of the known `labels`; without any, it has a name from `_LABEL_WORDS` and at least two values, or else the
@@ -118,7 +118,7 @@ def guess_columns(table: Table, labels: Collection[str] = ()) -> tuple[str, str]
     """
     head = table.frame.head(_SEEN)
     plain = [name for name in table.columns if not is_nested(head[name])]
-    text = _guess_text(head, plain)
+    text = text or _guess_text(head, plain)
     others = [name for name in plain if name != text]
     known = {name: int(head[name].str.strip().isin(list(labels)).sum()) for name in others}
     if max(known.values(), default=0):

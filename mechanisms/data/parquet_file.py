@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mechanisms.data.sources import FileFormat, RawFile
-from mechanisms.data.table import MAX_BYTES, MAX_CELLS, UNPACKED, Table, cell_text, column_names, table_of
+from mechanisms.data.table import MAX_BYTES, MAX_CELLS, UNPACKED, Table, cell_text, column_names, plain_name, table_of
 from mechanisms.errors import DataError
 
 _BATCH_ROWS = 4096
@@ -44,9 +44,32 @@ _TEXT = (
 )  # fmt: skip
 
 
+_MOST_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column of plain values: at the top, or a field of nested ones, whose name is dotted."""
+
+    path: tuple[str, ...]
+    field: Any
+
+    @property
+    def name(self) -> str:
+        return ".".join(self.path)
+
+    def of(self, batch: Any) -> Any:
+        """Its values; a nested one without a value has fields without one."""
+        found = batch.column(self.path[0])
+        for name in self.path[1:]:
+            found = found.flatten()[found.type.get_field_index(name)]
+        return found
+
+
 def read_parquet(raw: RawFile) -> Table:
     """The columns of plain values, each cell as text by `cell_text`; a value that Python cannot represent is empty.
 
+    The fields of nested values are columns with dotted names; of a column and a field of one name the column is read.
     The names of classes that the hub's library writes into a file are its labels' names.
 
     Raises:
@@ -55,14 +78,23 @@ def read_parquet(raw: RawFile) -> Table:
     """
     try:
         schema, metadata = _described(raw)
-        kept = [field for field in schema if _holds(field, (*_SCALAR, *_TEXT))]
+        found = [each for field in schema for each in _columns((), field)]
+        plain = [each for each in found if _holds(each.field, (*_SCALAR, *_TEXT))]
+        top = {plain_name(each.name) for each in plain if len(each.path) == 1}
+        kept = [each for each in plain if len(each.path) == 1 or plain_name(each.name) not in top]
         groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
         if sum(each.total_byte_size for each in groups) > MAX_BYTES or metadata.num_rows * len(kept) > MAX_CELLS:
             raise DataError(UNPACKED)
-        names = column_names(field.name for field in kept)
-        left_out = len(schema) - len(kept)
-        remarks = [f"Columns left out, since they hold no plain values: {left_out}."]
-        table = table_of(names, _rows(raw, kept), remarks if left_out else [])
+        names = column_names(each.name for each in kept)
+        remarks = [
+            f"Columns left out, since they {why}: {_listed(left_out)}."
+            for why, left_out in (
+                ("hold lists or other values that are no cells", [each for each in found if each not in plain]),
+                ("are nested, with the name of another column", [each for each in plain if each not in kept]),
+            )
+            if left_out
+        ]
+        table = table_of(names, _rows(raw, kept), remarks)
         return replace(table, class_names=_class_names(schema, names))
     except (pa.ArrowException, OSError, ValueError, ArithmeticError, MemoryError, LookupError, TypeError) as error:
         raise DataError(_BROKEN) from error
@@ -75,6 +107,21 @@ def _described(raw: RawFile) -> tuple[Any, Any]:
             raise DataError(_LONG_FOOTER)
         with pq.ParquetFile(opened, **_OPTIONS) as file:
             return file.schema_arrow, file.metadata
+
+
+def _columns(above: tuple[str, ...], field: Any) -> Iterator[_Column]:
+    """A field of the schema, or the ones that it holds."""
+    path = (*above, field.name)
+    if pa.types.is_struct(field.type):
+        for inner in field.type:
+            yield from _columns(path, inner)
+    else:
+        yield _Column(path, field)
+
+
+def _listed(columns: Sequence[_Column]) -> str:
+    names = ", ".join(f"'{plain_name(each.name)}'" for each in columns[:_MOST_SHOWN])
+    return f"{len(columns)} ({names}{', ...' if len(columns) > _MOST_SHOWN else ''})"
 
 
 def _class_names(schema: Any, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -93,13 +140,13 @@ def _holds(field: Any, kinds: Sequence[Any]) -> bool:
     return any(is_kind(kind) for is_kind in kinds)
 
 
-def _rows(raw: RawFile, fields: list[Any]) -> Iterator[tuple[str, ...]]:
+def _rows(raw: RawFile, columns: list[_Column]) -> Iterator[tuple[str, ...]]:
     """Rows as texts. A text that many cells of a column share is decoded once, as a dictionary's entry."""
-    texts = [field.name for field in fields if _holds(field, _TEXT)]
-    names = [field.name for field in fields]
+    texts = [each.name for each in columns if len(each.path) == 1 and _holds(each.field, _TEXT)]
+    names = [each.name for each in columns]
     with raw.opened() as opened, pq.ParquetFile(opened, read_dictionary=texts, **_OPTIONS) as file:
         for batch in file.iter_batches(_BATCH_ROWS, columns=names, use_threads=False):
-            yield from zip(*(_cells(batch.column(name)) for name in names), strict=True)
+            yield from zip(*(_cells(each.of(batch)) for each in columns), strict=True)
 
 
 def _cells(array: Any) -> list[str]:
