@@ -21,7 +21,7 @@ from mechanisms.data.columns import MOST_LABELS, ColumnMapping, Inspection
 from mechanisms.data.headers import TEXTS, suggested_names
 from mechanisms.data.label_names import alike
 from mechanisms.data.sources import EXAMPLES, PACKED, RawFile, format_in, formats_in_words, read_table
-from mechanisms.data.table import USUAL, Reading, ReadingAsked, Table
+from mechanisms.data.table import BACKSLASH, DOUBLED, USUAL, Reading, ReadingAsked, Table
 from mechanisms.data.text_lines import ENCODINGS
 from mechanisms.errors import DataError, UsageError
 from mechanisms.noise import SecureRandomness
@@ -215,6 +215,9 @@ _FIRST_LINE = [("It names the columns", _NAMES), ("It is a row; columns are call
 _UNSAID = ""
 _ENCODINGS = [("As the file's mark says, or UTF-8", _UNSAID), *((name, name) for name in ENCODINGS)]
 _SEPARATORS = [("As usual", _UNSAID), ("comma", ","), ("semicolon", ";"), ("tab", "tab"), ("bar", "|")]
+_ESCAPES = [("As usual, doubled", _UNSAID), ("behind a backslash", BACKSLASH), ("doubled", DOUBLED)]
+_EACH, _FIRST = "each", "first"
+_MERGED = [("Each of the rows that it spans", _EACH), ("The first of them alone", _FIRST)]
 _LOOK_BYTES = 2**18
 """The beginning of a text file, which is all that is read for a look at it."""
 _HOW = "Choose, look at the first rows, and read it so. The choice is said of the whole file, and is public."
@@ -250,12 +253,19 @@ class ReadingCard:
                 self.separator = gr.Dropdown(
                     _SEPARATORS, value=_UNSAID, label="Between cells", elem_id=f"{prefix}-separator"
                 )
+                self.escape = gr.Dropdown(
+                    _ESCAPES, value=_UNSAID, label="A quote in a quoted cell", elem_id=f"{prefix}-escape"
+                )
                 self.sheet = PrivateDropdown(label="Sheet", elem_id=f"{prefix}-sheet")
+                self.merged = gr.Radio(_MERGED, label="Who has a merged cell's value?", elem_id=f"{prefix}-merged")
+                self.rows = PrivateDropdown(label="List that holds the rows", elem_id=f"{prefix}-rows")
             self.look = panel(elem_id=f"{prefix}-look")
             self.use = gr.Button("Read it so", variant="primary", elem_id=f"{prefix}-read-so")
-        self.inputs: list[Any] = [self.header, self.encoding, self.separator, self.sheet, self.skip]
+        chosen: list[Any] = [self.header, self.encoding, self.separator, self.sheet]
+        more: list[Any] = [self.escape, self.merged, self.rows]
+        self.inputs: list[Any] = [*chosen, self.skip, *more]
         self.outputs: list[Any] = [self.card, self.question, self.look, *self.inputs]
-        for event in (self.header.input, self.encoding.input, self.separator.input, self.sheet.input, self.skip.blur):
+        for event in (*(each.input for each in (*chosen, *more)), self.skip.blur):
             event(guarded(self.look)(self._look), self.inputs, self.look, **PRIVATE)
 
     def uploaded(
@@ -308,7 +318,12 @@ class ReadingCard:
             self.separator: gr.Dropdown(
                 choices=_SEPARATORS, value=proposed.separator or _UNSAID, visible="separator" in takes
             ),
-            self.sheet: gr.Dropdown(choices=list(asked.sheets), value=proposed.sheet, visible="sheet" in takes),
+            self.escape: gr.Dropdown(value=proposed.escape or _UNSAID, visible="escape" in takes),
+            self.sheet: gr.Dropdown(choices=list(asked.parts), value=proposed.sheet, visible="sheet" in takes),
+            self.merged: gr.Radio(
+                value={True: _EACH, False: _FIRST}.get(proposed.fill_merged), visible="fill_merged" in takes
+            ),
+            self.rows: gr.Dropdown(choices=list(asked.parts), value=proposed.rows, visible="rows" in takes),
             self.look: _look_at(raw, proposed),
         }
 
@@ -325,9 +340,26 @@ def _table(raw: RawFile, reading: Reading) -> Table:
     return table
 
 
-def _reading(header: str | None, encoding: str | None, separator: str | None, sheet: str | None, skip: str) -> Reading:
-    lines = whole("The number of lines above it", skip or "0")
-    return Reading({_NAMES: True, _ROW: False}.get(header or ""), encoding or None, separator or None, sheet, lines)
+def _reading(
+    header: str | None,
+    encoding: str | None,
+    separator: str | None,
+    sheet: str | None,
+    skip: str,
+    escape: str | None = None,
+    merged: str | None = None,
+    rows: str | None = None,
+) -> Reading:
+    return Reading(
+        header={_NAMES: True, _ROW: False}.get(header or ""),
+        encoding=encoding or None,
+        separator=separator or None,
+        escape=escape or None,
+        sheet=sheet,
+        skip=whole("The number of lines above it", skip or "0"),
+        fill_merged={_EACH: True, _FIRST: False}.get(merged or ""),
+        rows=rows,
+    )
 
 
 def _look_at(raw: RawFile, reading: Reading) -> list[Tree]:
@@ -335,8 +367,9 @@ def _look_at(raw: RawFile, reading: Reading) -> list[Tree]:
     found = format_in(raw)
     if "header" in found.takes and reading.header is None:
         reading = replace(reading, header=True)
+    begins = not found.starts and "rows" not in found.takes  # others are read whole or not at all
     try:
-        return preview_table(read_table(raw if found.starts else raw.first_lines(_LOOK_BYTES), reading), whole=False)
+        return preview_table(read_table(raw.first_lines(_LOOK_BYTES) if begins else raw, reading), whole=False)
     except UsageError as error:
         return notice(str(error))
 
@@ -371,7 +404,7 @@ class ColumnsForm:
         return ColumnMapping(text or "", label or "", None if unit == _NO_USER else unit, drop_duplicates)
 
 
-_SAME = "These labels differ only in case, spaces, forms of characters or invisible characters:"
+_SAME = "These labels differ only in case, spaces, forms of characters, invisible characters, or as 1 and 1.0 do:"
 _NEW_NAMES = (
     "One line a label: label = Name. A name takes its label's place from here on: in the prompts, the export and the "
     "figures; test files are read alike."

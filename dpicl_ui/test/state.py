@@ -67,7 +67,7 @@ class TestState(State):
     def rows(self, text: str | None, label: str | None, tested: DemoSet) -> tuple[Dataset, LeftOut]:
         """The whole test file for a set, and which of its rows take no part.
 
-        Labels have the names of step 1, and what differs from one only in case, spaces or invisible characters is it.
+        Labels have the names of step 1, and what looks like one is it, as where labels are merged.
 
         Raises:
             UsageError: there is no file, or no row of it has a label of the set.

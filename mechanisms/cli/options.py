@@ -146,8 +146,8 @@ _LABEL_NAMES = "public names for labels of the file: prompts, results and the se
 def add_rows(parser: argparse._ActionsContainer) -> None:
     """Add the options of a labelled file: columns, label names, and how the file is read."""
     for role in ("text", "label"):
-        words = f"(default: the one called {role}, or else one that is proposed, and said)"
-        parser.add_argument(f"--{role}-column", metavar="NAME", help=f"{words}; a nested field is called as in a.b")
+        words = f"the {role}s; a nested field is called as in a.b (default: the column '{role}', or a proposal, said)"
+        parser.add_argument(f"--{role}-column", metavar="NAME", help=words)
     add_label_names(parser)
     parser.add_argument(
         "--header",

@@ -192,7 +192,7 @@ class Reason(StrEnum):
     LOOKS_EMPTY = 'with a text such as "nan", "NULL" or "-"'
     NO_USER = "without a user"
     UNLABELLED = "without a label"
-    ALIKE = "with a label that differs from one of the set only in case, spaces or invisible characters"
+    ALIKE = "with a label that differs from one of the set only in case, spaces, invisible characters or as 1.0 from 1"
     SEVERAL = "with several labels in one cell"
     OUTSIDE = "with a label outside the set"
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import lzma
+import re
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import ROUND_HALF_UP, Decimal
 from typing import IO, Any
 from xml.parsers import expat
 
 import openpyxl
+from openpyxl.utils.cell import column_index_from_string, range_boundaries
 
 from mechanisms.data.headers import BEGINNING, check_no_title, headed
 from mechanisms.data.sources import FileFormat, RawFile
-from mechanisms.data.table import MAX_COLUMNS, NoRows, Reading, ReadingAsked, Table, cell_text
+from mechanisms.data.table import MAX_COLUMNS, NoRows, Reading, ReadingAsked, Table, cell_text, plain_name
 from mechanisms.errors import DataError
 
 MAX_UNPACKED = 128 * 2**20
@@ -36,8 +40,70 @@ _HEADER_ROWS = 1000
 """The first rows, which are searched for the header."""
 
 
-def _check_parts(file: IO[bytes]) -> None:
-    """Check that a workbook can be read within bounds, one block of a part at a time."""
+_MAX_MERGED = 2**16
+_MOST_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class _Merged:
+    """A merged range; rows and columns count from 1."""
+
+    ref: str
+    column: int
+    row: int
+    last_column: int
+    last_row: int
+
+    @classmethod
+    def at(cls, ref: str) -> _Merged:
+        column, row, last_column, last_row = range_boundaries(ref)
+        return cls(ref, column, row, last_column, last_row)
+
+
+class _Seen:
+    """What a part has that the rows do not show: merged ranges, and formulas without their values.
+
+    Attributes:
+        merged: the ranges, as they are written.
+        unstored: cells with a formula and without its value, by their column.
+    """
+
+    def __init__(self) -> None:
+        self.merged: list[str] = []
+        self.unstored: Counter[int] = Counter()
+        self._column = 0
+        self._may_be_empty = self._lacks_value = False
+
+    def begins(self, name: str, attributes: Mapping[str, str], parser: expat.XMLParserType) -> None:
+        if name == "row":
+            self._column = 0
+        elif name == "c":
+            letters = attributes.get("r", "").rstrip("0123456789")
+            self._column = column_index_from_string(letters) if letters else self._column + 1
+            self._may_be_empty, self._lacks_value = attributes.get("t") == "str", False
+        elif name == "f":
+            self._lacks_value = not self._may_be_empty
+        elif name == "v" and self._lacks_value:
+            parser.CharacterDataHandler = self._has_value
+        elif name == "mergeCell":
+            self.merged.append(attributes.get("ref", ""))
+            if len(self.merged) > _MAX_MERGED:
+                raise _too_large("this app can read")
+
+    def ends(self, name: str, parser: expat.XMLParserType) -> None:
+        if name == "v":
+            parser.CharacterDataHandler = None
+        elif name == "c" and self._lacks_value:
+            self.unstored[self._column] += 1
+            self._lacks_value = False
+
+    def _has_value(self, _text: str) -> None:
+        self._lacks_value = False
+
+
+def _check_parts(file: IO[bytes]) -> dict[str, _Seen]:
+    """Check that a workbook can be read within bounds, one block of a part at a time; what was seen of each part."""
+    found = {}
     try:
         with zipfile.ZipFile(file) as archive:
             parts = archive.infolist()
@@ -48,27 +114,31 @@ def _check_parts(file: IO[bytes]) -> None:
             counted = 0
             for part in parts:
                 with archive.open(part) as opened:  # yields no more bytes than the part states
-                    counted = _counted(opened, counted)
+                    found[part.filename] = _Seen()
+                    counted = _counted(opened, counted, found[part.filename])
     except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError, ValueError, RuntimeError) as error:
         raise DataError(_BROKEN) from error
+    return found
 
 
-def _counted(file: IO[bytes], before: int) -> int:
+def _counted(file: IO[bytes], before: int, seen: _Seen) -> int:
     """`before` plus the number of elements of a part, up to the first place that is no XML."""
     depth = in_row = 0
     count = before
 
-    def begins(_name: str, _attributes: Any) -> None:
+    def begins(name: str, attributes: Mapping[str, str]) -> None:
         nonlocal depth, in_row, count
         depth += 1
         count += 1
         in_row = in_row + 1 if depth > _ROW else 0
         if count > _MAX_ELEMENTS or in_row > _MAX_IN_A_ROW:
             raise _too_large("this app can read")
+        seen.begins(name.rpartition(":")[2], attributes, parser)
 
-    def ends(_name: str) -> None:
+    def ends(name: str) -> None:
         nonlocal depth
         depth -= 1
+        seen.ends(name.rpartition(":")[2], parser)
 
     parser = expat.ParserCreate()
     parser.StartElementHandler, parser.EndElementHandler = begins, ends
@@ -94,24 +164,26 @@ def read_excel(raw: RawFile, reading: Reading) -> Table:
     """A visible sheet of a workbook, the first if none is named: its first row that is not empty names the columns.
 
     Empty rows and cells outside the named columns are left out, with a remark on unnamed columns before or between
-    named ones. Cells become text by `cell_text`; a formula is its saved value.
+    named ones. Cells become text by `cell_text`, numbers as the sheet shows them where their format is one of digits; a
+    formula is its saved value, and those without one are counted in a remark.
 
     Raises:
         DataError: no workbook, damaged, empty, without rows, or too large when it is unpacked.
-        ReadingAsked: the first sheet has no rows, and there are others; or see `headed`.
+        ReadingAsked: the first sheet has no rows, and there are others; merged cells span rows; or see `headed`.
     """
     with raw.opened() as file, warnings.catch_warnings():
         warnings.filterwarnings("ignore", module=r"openpyxl\.")  # some quote cells, which must reach no log
-        _check_parts(file)
+        seen = _check_parts(file)
         try:
-            return _sheet_of(openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False), reading)
+            workbook = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
+            return _sheet_of(workbook, reading, seen)
         except DataError:
             raise
         except Exception as error:  # openpyxl documents no errors for broken parts, and some quote a cell
             raise DataError(_BROKEN) from error
 
 
-def _sheet_of(workbook: Any, reading: Reading) -> Table:
+def _sheet_of(workbook: Any, reading: Reading, seen: Mapping[str, _Seen]) -> Table:
     shown = {str(sheet.title): sheet for sheet in workbook.worksheets if sheet.sheet_state == "visible"}
     if not shown:
         raise DataError("All sheets of the Excel file are hidden: unhide the one to read.")
@@ -121,8 +193,12 @@ def _sheet_of(workbook: Any, reading: Reading) -> Table:
         raise DataError(f"The Excel file has no visible sheet '{chosen}': choose one of {names}.")
     several = len(shown) > 1 and reading.sheet is None
     remarks = [f"Read the sheet '{chosen}', the first of {names}: --sheet names another."] if several else []
+    sheet = shown[chosen]
     try:
-        return replace(_read(shown[chosen], reading, remarks), sheets=tuple(shown))
+        return replace(_read(sheet, reading, remarks, seen[sheet._worksheet_path]), sheets=tuple(shown))
+    except ReadingAsked as asked:
+        asked.parts = tuple(shown)
+        raise
     except NoRows as error:
         if not several:
             raise
@@ -131,19 +207,24 @@ def _sheet_of(workbook: Any, reading: Reading) -> Table:
         raise ReadingAsked(question, way, replace(reading, sheet=[*shown][1]), tuple(shown)) from error
 
 
-def _read(sheet: Any, reading: Reading, remarks: list[str]) -> Table:
+def _read(sheet: Any, reading: Reading, remarks: list[str], seen: _Seen) -> Table:
     sheet.reset_dimensions()  # the dimensions that a file states may be wrong
     beginning = enumerate(sheet.iter_rows(max_row=BEGINNING, max_col=MAX_COLUMNS, values_only=True), start=1)
     check_no_title([(number, [*map(cell_text, row)]) for number, row in beginning], reading)
-    at, header = _header(sheet, reading.skip)
-    if reading.header is False:
-        rows = list(_filled_rows(sheet.iter_rows(min_row=at, max_col=MAX_COLUMNS + 1, values_only=True), None))
-        width = max(map(len, rows))
-        first, *others = ([*map(cell_text, row), *[""] * (width - len(row))] for row in rows)
-        return headed(first, others, reading, remarks)
-    names = [*map(cell_text, header)]
-    below = _filled_rows(sheet.iter_rows(min_row=at + 1, max_col=len(names), values_only=True), names)
-    return headed(names, ([*map(cell_text, row)] for row in below), reading, remarks)
+    try:
+        at, header = _header(sheet, reading.skip)
+        names = None if reading.header is False else [*map(cell_text, header)]
+        rows = _Rows(sheet, at if names is None else at + 1, names, seen, reading)
+        first, others = rows.divided() if names is None else (names, rows)
+        table = headed(first, others, reading, [*remarks, *rows.remarks()])
+    except NoRows as error:
+        if told := _unstored(seen.unstored.total()):
+            raise DataError(told) from error
+        raise
+    otherwise = {name: rows.otherwise[place] for place, name in enumerate(map(plain_name, first)) if name}
+    if names is None:
+        otherwise = {str(place + 1): count for place, count in rows.otherwise.items()}
+    return replace(table, shown_otherwise=otherwise)
 
 
 def _header(sheet: Any, skip: int) -> tuple[int, Sequence[Any]]:
@@ -159,18 +240,118 @@ def _filled(row: Sequence[Any]) -> list[int]:
     return [place for place, cell in enumerate(row) if cell not in (None, "")]
 
 
-def _filled_rows(rows: Iterator[Sequence[Any]], names: Sequence[str] | None) -> Iterator[Sequence[Any]]:
-    """The rows with a value in a named column; without names those with a value, up to the last one."""
-    for number, row in enumerate(rows):
-        if number >= _MAX_ROWS:
-            raise DataError(_BROKEN)
-        filled = _filled(row)
-        if names is None and filled:
-            yield row[: filled[-1] + 1]
-        elif names is not None and any(names[place].strip() for place in filled):
-            yield row
+class _Rows:
+    """The rows of a sheet as texts: those with a value in a named column, or without names those with any.
+
+    Attributes:
+        otherwise: numbers that the sheet shows otherwise than they are read, by the place of their column.
+
+    Raises:
+        ReadingAsked: merged cells span several of the rows, and nobody said what that means.
+    """
+
+    def __init__(self, sheet: Any, first: int, names: Sequence[str] | None, seen: _Seen, reading: Reading) -> None:
+        self.otherwise: Counter[int] = Counter()
+        self._sheet, self._first, self._names, self._seen = sheet, first, names, seen
+        self._columns = {place + 1 for place, name in enumerate(names or ()) if name.strip()}
+        here = [each for each in map(_Merged.at, seen.merged) if each.last_row >= first and self._holds(each)]
+        self._tall = [each for each in here if each.row >= first and each.last_row > each.row]
+        self._flat = [each for each in here if each.last_row == each.row]
+        if self._tall and reading.fill_merged is None:
+            raise ReadingAsked(
+                f"The sheet has merged cells that span rows: {_listed(self._tall)}.",
+                "Give --fill-merged if each of the rows has the value (in Python fill_merged=True), or "
+                "--no-fill-merged if the first of them alone has it.",
+                replace(reading, fill_merged=True),
+            )
+        self._spans = {(each.row, each.column - 1): each.last_row for each in self._tall if reading.fill_merged}
+
+    def _holds(self, merged: _Merged) -> bool:
+        return self._names is None or any(merged.column <= each <= merged.last_column for each in self._columns)
+
+    def __iter__(self) -> Iterator[list[str]]:
+        width = MAX_COLUMNS + 1 if self._names is None else len(self._names)
+        named = [column - 1 for column in self._columns]
+        places = sorted({place for _, place in self._spans if place < width})
+        above: dict[int, tuple[str, int]] = {}
+        for number, row in enumerate(self._sheet.iter_rows(min_row=self._first, max_col=width), start=self._first):
+            if number - self._first >= _MAX_ROWS:
+                raise DataError(_BROKEN)
+            texts = [self._text(place, cell) for place, cell in enumerate(row)]
+            has_value = any(texts[place] for place in (range(len(texts)) if self._names is None else named))
+            for place in places:
+                if last := self._spans.get((number, place)):
+                    above[place] = texts[place], last
+                elif place in above and not texts[place] and number <= above[place][1]:
+                    texts[place] = above[place][0]
+            if has_value:
+                yield texts
+
+    def divided(self) -> tuple[list[str], list[list[str]]]:
+        """The first row and the others, all as wide as the widest."""
+        rows = [row[: _filled(row)[-1] + 1] for row in self]
+        width = max(map(len, rows))
+        first, *others = ([*row, *[""] * (width - len(row))] for row in rows)
+        return first, others
+
+    def _text(self, place: int, cell: Any) -> str:
+        value = cell.value
+        if not isinstance(value, int | float) or isinstance(value, bool) or not cell.has_style:
+            return cell_text(value)
+        shown = _shown(value, cell.number_format)
+        self.otherwise[place] += shown is None
+        return cell_text(value) if shown is None else shown
+
+    def remarks(self) -> Iterator[str]:
+        """What its owner should know of cells that hold less than the sheet shows."""
+        columns = self._columns or self._seen.unstored
+        if told := _unstored(sum(self._seen.unstored[column] for column in columns)):
+            yield told
+        if self._flat:
+            yield f"Merged cells, of which the first alone has the value: {_listed(self._flat)}."
+
+
+def _listed(merged: Sequence[_Merged]) -> str:
+    first = sorted(merged, key=lambda each: (each.row, each.column))[:_MOST_SHOWN]
+    return ", ".join(each.ref for each in first) + (", ..." if len(merged) > len(first) else "")
+
+
+def _unstored(cells: int) -> str | None:
+    if not cells:
+        return None
+    told = (
+        "1 cell holds a formula whose value was" if cells == 1 else f"{cells:,} cells hold formulas whose values were"
+    )
+    return f"{told} not stored: open and save the file in a spreadsheet program."
+
+
+_DIGITS = re.compile(r'(?:"([^"]*)")?(#,##)?(0+)(?:\.(0+))?(%?)(?:"([^"]*)")?')
+"""A number's format of digits, with words around it."""
+_AS_IT_IS = {"General", "@", ""}
+_GROUPED = 1000
+
+
+def _shown(value: float, number_format: str) -> str | None:
+    """A number as its format shows it; None where the format is of another kind, or depends on the country."""
+    if number_format in _AS_IT_IS:
+        return cell_text(value)
+    if not (found := _DIGITS.fullmatch(number_format)):
+        return None
+    before, grouped, whole, decimals, percent, behind = found.groups("")
+    number = Decimal(repr(value)) * (100 if percent else 1)
+    if grouped and abs(number) >= _GROUPED:
+        return None
+    places = len(decimals)
+    digits = str(abs(number).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP))
+    least = len(whole) + (places + 1 if places else 0)
+    return f"{'-' if number < 0 else ''}{before}{digits.zfill(least)}{percent}{behind}"
 
 
 READER = FileFormat(
-    "excel", "Excel (.xlsx)", (".xlsx",), read_excel, takes=("header", "sheet", "skip"), starts=b"PK\x03\x04"
+    "excel",
+    "Excel (.xlsx)",
+    (".xlsx",),
+    read_excel,
+    takes=("header", "sheet", "skip", "fill_merged"),
+    starts=b"PK\x03\x04",
 )
