@@ -307,6 +307,7 @@ class ReadingCard:
         proposed = replace(said, **{name: getattr(asked.proposed, name) for name in asked.proposed.said})
         takes = format_in(raw).takes
         header = None if proposed.header is None else _NAMES if proposed.header else _ROW
+        merged = None if proposed.fill_merged is None else _EACH if proposed.fill_merged else _FIRST
         return {
             self.card: gr.Column(visible=True),
             self.question: [el("h3", "How is this file to be read?"), *notice(asked.question, "warn"), el("p", _HOW)],
@@ -318,11 +319,9 @@ class ReadingCard:
             self.separator: gr.Dropdown(
                 choices=_SEPARATORS, value=proposed.separator or _UNSAID, visible="separator" in takes
             ),
-            self.escape: gr.Dropdown(value=proposed.escape or _UNSAID, visible="escape" in takes),
+            self.escape: gr.Dropdown(choices=_ESCAPES, value=proposed.escape or _UNSAID, visible="escape" in takes),
             self.sheet: gr.Dropdown(choices=list(asked.parts), value=proposed.sheet, visible="sheet" in takes),
-            self.merged: gr.Radio(
-                value={True: _EACH, False: _FIRST}.get(proposed.fill_merged), visible="fill_merged" in takes
-            ),
+            self.merged: gr.Radio(value=merged, visible="fill_merged" in takes),
             self.rows: gr.Dropdown(choices=list(asked.parts), value=proposed.rows, visible="rows" in takes),
             self.look: _look_at(raw, proposed),
         }

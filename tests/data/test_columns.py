@@ -141,10 +141,11 @@ def test_a_column_of_ids_is_said_to_be_one():
 def test_nested_cells_are_named_as_such():
     lines = (json.dumps({"id": i, "data": {"text": "x"}, "labels": ["spam"]}) for i in range(20))
     found = read("\n".join(lines), "jsonl")
-    with pytest.raises(DataError, match="2 of them hold nested values"):
-        inspect(found, ColumnMapping("text", "label"))
+    assert found.columns == ["id", "data.text", "labels.0"]
+    with pytest.raises(DataError, match=r"'text' is nested, or a field of one: name 'data\.text' in place of it\."):
+        inspect(found, ColumnMapping("text", "labels.0"))
     told = inspect(found, ColumnMapping("data", "labels")).problems
-    assert any("'data' holds nested values" in line for line in told)
+    assert any("'data' holds nested values" in line and "name 'data.text'" in line for line in told)
     for text, label in (("", "labels"), ("data", "")):
         with pytest.raises(DataError, match="Name the (text|label) column"):
             inspect(found, ColumnMapping(text, label))

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.data import parquet_file
+from mechanisms.data.columns import ColumnMapping, inspect, to_dataset
 from mechanisms.data.sources import file_formats, read_table
 from mechanisms.data.table import ReadingAsked
 from mechanisms.errors import DataError, UsageError
@@ -44,12 +45,17 @@ def by_name(rows) -> dict[str, list[str]]:
     return {name: [row[i] for row in rows] for i, name in enumerate(NAMES)}
 
 
+def objects(rows) -> list[dict[str, str]]:
+    return [dict(zip(NAMES, row, strict=True)) for row in rows]
+
+
 WRITERS = {
     "csv": lambda rows: separated(rows, ","),
     "tsv": lambda rows: separated(rows, "\t"),
     "xlsx": one_sheet,
     "parquet": lambda rows: as_parquet(by_name(rows)),
-    "jsonl": lambda rows: "".join(json.dumps(dict(zip(NAMES, row, strict=True))) + "\n" for row in rows).encode(),
+    "jsonl": lambda rows: "".join(json.dumps(each) + "\n" for each in objects(rows)).encode(),
+    "json": lambda rows: json.dumps(objects(rows)).encode(),
 }
 
 
@@ -173,7 +179,61 @@ def test_parquet_s_own_types_are_read_and_what_is_nested_is_left_out_with_a_rema
         ["a", "café", "1.50", "", "1970-01-01", ""],
         ["", "\ufffd", "", "", "", "inf"],
     ]
-    assert table.remarks == ("Columns left out, since they hold no plain values: 1.",)
+    assert table.remarks == ("Columns left out, since they hold lists or other values that are no cells: 1 ('list').",)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(CELLS, st.one_of(st.none(), CELLS), st.booleans()), min_size=1, max_size=6))
+def test_nested_fields_are_the_same_columns_in_every_format_that_nests(rows):
+    nested = [{"content": {"text": text, "more": {"note": note}}, "label": "ab"[kind]} for text, note, kind in rows]
+    flat = read(json.dumps([{"content.text": t, "content.more.note": n, "label": "ab"[k]} for t, n, k in rows]), "json")
+    for raw, suffix in (
+        (json.dumps(nested), "json"),
+        (json.dumps({"version": 1, "data": nested}), "json"),
+        ("\n".join(map(json.dumps, nested)), "jsonl"),
+        (as_parquet({name: [row[name] for row in nested] for name in ("content", "label")}), "parquet"),
+    ):
+        table = read(raw, suffix)
+        assert table.columns == ["content.text", "content.more.note", "label"]
+        datasets = [to_dataset(each, ColumnMapping("content.text", "label"), "d", ("a", "b")) for each in (table, flat)]
+        assert list(datasets[0].content()) == list(datasets[1].content())
+        assert table.frame.equals(flat.frame)
+
+
+def test_a_column_with_a_dot_is_read_before_a_nested_field_of_its_name_and_that_is_said():
+    raw = as_parquet({"text": [{"en": "inner"}, None], "text.en": ["literal", "other"], "tags": [["x"], []]})
+    table = read(raw, "parquet")
+    assert table.frame.to_dict("list") == {"text.en": ["literal", "other"]}
+    assert any("nested, with the name of another column: 1 ('text.en')" in remark for remark in table.remarks)
+    assert any("1 ('tags')" in remark for remark in table.remarks)
+    missing = read(as_parquet({"text": [{"en": "a"}, None, {"en": "b"}], "label": ["a", "b", "a"]}), "parquet")
+    assert list(missing.frame["text.en"]) == ["a", "", "b"]
+    with pytest.raises(DataError, match=r"'text' is nested.*name 'text\.en' in place of it"):
+        inspect(missing, ColumnMapping("text", "label"))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "xlsx", "parquet", "jsonl", "json"])
+def test_white_space_in_a_column_s_name_is_one_space_wherever_it_is_named(suffix):
+    odd = {"message.text\nbody": ["x", "y"], " label\t (final)": ["a", "b"]}
+    lines = [*zip(*odd.values(), strict=True)]
+    as_objects = [dict(zip(odd, line, strict=True)) for line in lines]
+
+    def separated_by(delimiter: str) -> str:
+        return "\n".join(delimiter.join(f'"{cell}"' for cell in line) for line in [tuple(odd), *lines])
+
+    raw = {
+        "csv": separated_by(","),
+        "tsv": separated_by("\t"),
+        "xlsx": as_workbook([tuple(odd), *lines]),
+        "parquet": as_parquet(odd),
+        "jsonl": "\n".join(map(json.dumps, as_objects)),
+        "json": json.dumps(as_objects),
+    }[suffix]
+    table = read(raw, suffix)
+    assert table.columns == ["message.text body", "label (final)"]
+    for names in (tuple(odd), ("message.text  body", "label (final)\r\n")):
+        dataset = to_dataset(table, ColumnMapping(*names), "d", ("a", "b"))
+        assert [(each.text, each.label) for each in dataset.records] == lines
 
 
 @pytest.mark.parametrize(
@@ -224,11 +284,11 @@ def test_a_first_sheet_without_rows_is_no_dead_end(empty):
     raw = as_workbook(empty, [NAMES, ("x", "a", "m")], names=("one", "two"))
     with pytest.raises(ReadingAsked, match="--sheet NAME") as asked:
         read(raw, "xlsx")
-    assert (asked.value.sheets, asked.value.proposed.sheet) == (("one", "two"), "two")
+    assert (asked.value.parts, asked.value.proposed.sheet) == (("one", "two"), "two")
     assert len(read(raw, "xlsx", sheet="two").frame) == 1
 
 
-@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl"])
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "json"])
 def test_a_text_file_is_read_out_of_gzip_whatever_its_name_says(suffix):
     plain = read(WRITERS[suffix](PRIVATE), suffix)
     for name in (f"{suffix}.gz", *(() if suffix == "tsv" else (suffix,))):

@@ -1,4 +1,4 @@
-"""JSON Lines have no header: whatever one line says, the cells of all others under an asked-for column stay."""
+"""JSON has no header: whatever one object says, the cells of all others under an asked-for column stay."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from mechanisms.data import json_file
 from mechanisms.data.columns import ColumnMapping, inspect, to_dataset
 from mechanisms.data.table import ReadingAsked, Table
-from mechanisms.errors import DataError
+from mechanisms.errors import DataError, UsageError
 from tests.data.files import read
 
 ROWS = [{"text": f"text é {i}", "label": "ab"[i % 2], "user": f"u{i}"} for i in range(5)]
@@ -59,10 +59,14 @@ def test_a_line_changes_no_cell_of_another(line, at):
 @pytest.mark.parametrize("start", ["", "\ufeff \n\t"])
 @pytest.mark.parametrize("between", ["", "\n", "\r\n"])
 @pytest.mark.parametrize("rows", [ROWS, []])
-def test_an_array_is_refused_however_it_is_laid_out(start, between, rows):
-    array = f"{start}[{between}{f',{between}'.join(map(json.dumps, rows))}{between}]"
-    with pytest.raises(DataError, match=r"^This is a JSON array: save one object per line \(JSON Lines\)\.$"):
-        read(array, "jsonl")
+@pytest.mark.parametrize("suffix", ["json", "jsonl"])
+def test_an_array_is_its_objects_as_lines_however_it_is_laid_out(start, between, rows, suffix):
+    array = f"{start}[{between}{f',{between}'.join(map(json.dumps, rows))}{between}]{between}"
+    if not rows:
+        with pytest.raises(DataError, match="Nothing in the file is a JSON object"):
+            read(array, suffix)
+        return
+    assert read(array, suffix).frame.equals(lines(*rows).frame)
 
 
 def test_what_is_asked_for_is_read_although_it_is_not_offered():
@@ -97,8 +101,10 @@ def test_lines_are_decoded_one_by_one_as_records_of_a_csv_are(encoding, first):
 
 
 def test_what_is_not_read_is_counted_in_a_remark_that_quotes_nothing():
-    table = lines(*ROWS, {"secret ": 1}, {"": 1, "secret  name": 2})
-    assert table.remarks == ("Lines with names that are not read, since they are empty or have extra white space: 2.",)
+    table = lines(*ROWS, {"secret ": 1}, {"": 1, "secret  name": 2}, {"a b": 1, "a\nb": 2})
+    [remark] = table.remarks
+    assert remark.endswith("differ from another of the row in white space alone: 2.")
+    assert "secret" not in remark
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
@@ -113,3 +119,98 @@ def test_lines_that_are_left_out_count_as_well_as_rows(monkeypatch, line):
     assert len(read('{"text": "a"}\n' * 2 + f"{line}\n", "jsonl").objects) >= 2
     with pytest.raises(DataError, match="more than 2,000,000 rows"):
         read('{"text": "a"}\n' * 2 + f"{line}\n" * 2, "jsonl")
+
+
+# Documents: an array, and the list inside an object.
+
+NESTED = [{"content": {"text": f"text {i}", "more": {"x": i}}, "tags": ["ab"[i % 2]]} for i in range(6)]
+
+
+@pytest.mark.parametrize("element", ["1", "null", '"x"', "[1]", '{"a": "\\ud800"}', "{}", '{"text": [], "": 1}'])
+@pytest.mark.parametrize("at", [0, 2, 5])
+def test_an_element_changes_no_cell_of_another_and_is_counted(element, at):
+    whole = [*map(json.dumps, ROWS)]
+    beside = read(f"[{','.join([*whole[:at], element, *whole[at:]])}]", "json")
+    assert usable(beside) == usable(lines(*ROWS))
+    assert len(beside.frame) + beside.unread == len(ROWS) + 1
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        ('[{"text": "Zanzibar"}, {"text": "x"', "breaks off at element 2"),
+        ('[{"text": "Zanzibar"} {"text": "x"}]', "breaks off at element 1"),
+        ('[{"text": "Zanzibar"}', "breaks off at element 1"),
+        ("[" + "[" * 10_000, "breaks off at element 1"),
+        ('[{"text": "Zanzibar"}]\n{"text": "x"}', "goes on behind its JSON array"),
+        ('[["text", "label"]]', "Nothing in the file is a JSON object"),
+    ],
+)
+def test_a_broken_array_gets_one_line_that_quotes_nothing(raw, message):
+    with pytest.raises(DataError, match=message) as refused:
+        read(raw, "json")
+    assert "Zanzibar" not in str(refused.value)
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_the_list_inside_an_object_holds_the_rows_and_of_several_one_is_asked_for(indent):
+    document = {"version": 1, "labels": ["a", "b"], "data": ROWS}
+    table = read(json.dumps(document, indent=indent), "json")
+    assert usable(table) == usable(lines(*ROWS))
+    assert any("the list 'data' holds the rows" in remark for remark in table.remarks)
+
+    several = json.dumps({"splits": {"test": ROWS[:2], "train": ROWS}, "version": 1}, indent=indent)
+    with pytest.raises(ReadingAsked, match="--rows NAME") as asked:
+        read(several, "json")
+    assert asked.value.parts == ("splits.test", "splits.train")
+    assert asked.value.proposed.rows == "splits.train"
+    assert usable(read(several, "json", rows="splits.train")) == usable(table)
+    with pytest.raises(DataError, match="no list 'splits'"):
+        read(several, "json", rows="splits")
+    for plain in (json.dumps(ROWS), "\n".join(map(json.dumps, ROWS))):
+        with pytest.raises(UsageError, match="leave out --rows"):
+            read(plain, "json", rows="data")
+
+
+def test_an_object_without_a_list_of_objects_is_never_one_row_in_silence():
+    by_column = {"text": {"0": "x", "1": "y"}, "label": {"0": "a", "1": "b"}}
+    assert any("read as a single row" in remark for remark in read(json.dumps(by_column), "json").remarks)
+    assert read('{"text": "x", "label": "a"}', "json").remarks == ()
+
+
+# Nested fields have dotted names.
+
+
+def test_a_field_of_a_nested_value_is_a_column_with_a_dotted_name():
+    table = lines(*NESTED)
+    assert table.columns == ["content.text", "content.more.x", "tags.0"]
+    flat = lines(*({"content.text": f"text {i}", "tags.0": "ab"[i % 2]} for i in range(6)))
+    mapping = ColumnMapping("content.text", "tags.0")
+    datasets = [to_dataset(each, mapping, "d", ("a", "b")) for each in (table, flat)]
+    assert list(datasets[0].content()) == list(datasets[1].content())
+    whole = table.column("content.more")
+    assert whole is not None
+    assert whole[0] == '{"x": 0}'
+
+
+@pytest.mark.parametrize("nested", [{"a": {"b": "inner"}}, {"a": [{"b": "x"}], "a.b": "literal"}, {}, {"a": "plain"}])
+def test_a_name_with_a_dot_is_read_before_a_nested_field_in_each_row_by_itself(nested):
+    rows = [{"a": {"b": "inner"}, "a.b": "literal"}, {"a": {"b": "inner"}}, {"a.b": "literal"}]
+    cells = lines(*rows, nested).column("a.b")
+    assert cells is not None
+    assert list(cells)[:3] == ["literal", "inner", "literal"]
+    assert list(cells)[3] == ("inner" if nested == {"a": {"b": "inner"}} else nested.get("a.b", ""))
+
+
+def test_a_second_label_in_a_list_is_told():
+    rows = [{"text": f"text {i}", "labels": ["a", "b"][: 1 + (i == 3)]} for i in range(6)]
+    told = inspect(lines(*rows), ColumnMapping("text", "labels.0")).problems
+    assert any(line == "Rows with a further label in 'labels', which is not read: 1." for line in told)
+
+
+def test_a_name_of_one_row_is_quoted_in_no_error():
+    rows = [{"text": {"en": f"text {i}"}, "label": "a"} for i in range(6)]
+    table = lines(*rows, {"text": {"Zanzibar": "x"}, "label": "b"})
+    with pytest.raises(DataError, match=r"name 'text\.en' in place of it") as refused:
+        inspect(table, ColumnMapping("en", "label"))
+    assert "Zanzibar" not in str(refused.value)

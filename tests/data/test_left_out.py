@@ -19,12 +19,15 @@ from mechanisms.data.columns import (
     Reason,
     breakdown,
     checked_dataset,
+    guess_mapping,
     inspect,
     label_set,
     looks_empty,
     to_dataset,
     understood,
 )
+from mechanisms.data.label_names import alike
+from mechanisms.data.sources import read_table
 from mechanisms.data.table import Table
 from mechanisms.errors import DataError, UsageError
 from tests.data.files import read, table
@@ -124,6 +127,15 @@ def test_labels_that_look_alike_are_read_as_one_where_that_is_said():
     assert {each.label for each in to_dataset(table(rows), MERGED, "d", LABELS).records} == set(LABELS)
 
 
+def test_whole_numbers_with_and_without_a_decimal_point_are_proposed_as_one_label():
+    rows = [(f"a text {i}", ["1", "0", "1.0", "-2.00", "1.5"][i % 5]) for i in range(10)]
+    labels = ("0", "1", "-2")
+    assert left_out(rows, labels=labels) == {Reason.ALIKE: 4, Reason.OUTSIDE: 2}
+    assert left_out(rows, MERGED, labels) == {Reason.OUTSIDE: 2}
+    assert alike(["1", "1.0", "01", "1.00", "2.0", "10", "1.0.0", "v1.0", "v1"]) == [("1", "1.0", "1.00")]
+    assert sorted(inspect(table(rows), MERGED).counts.values()) == [2, 2, 2, 4]
+
+
 def test_labels_are_told_apart_that_a_reader_tells_apart():
     labels = {"resume", "résumé", "spam", "spams", "s pam"}
     rows = table([("a text", label) for label in sorted(labels)])
@@ -152,7 +164,7 @@ def told(rows, labels=LABELS, **more) -> list[str]:
 
 
 def test_few_rows_are_told_and_many_are_asked_about():
-    few = [("a text", "spam")] * 19 + [("", "ham")]
+    few = [(f"a text {i}", "spam") for i in range(19)] + [("", "ham")]
     assert told(few) == ["1 of 20 rows is left out: 1 with an empty text."]
     many = few[1:]
     with pytest.raises(DataError, match="1 of 19 rows is left out: 1 with an empty text.*--allow-left-out"):
@@ -167,6 +179,15 @@ def test_rows_that_are_dropped_since_they_repeat_another_are_told():
     dataset = checked_dataset(table(rows), mapping, "d", LABELS, lines.append, allow_left_out=True)
     assert len(dataset.records) == 2
     assert lines[-1] == "Rows that repeat an earlier one, which are dropped as was asked: 2."
+
+
+def test_texts_under_several_labels_and_repeated_rows_are_counted_and_told():
+    rows = [("one", "spam"), ("one", "ham"), ("two", "spam"), ("two", "spam"), ("two", "other"), ("three", "ham")]
+    lines = told(rows, **MANY)
+    assert any(line.startswith("1 text has more than one label.") for line in lines)
+    assert any(line.startswith("1 row repeats an earlier row exactly.") for line in lines)
+    assert not any("more than one label" in line for line in told([*rows[:1], *rows[2:]], **MANY))
+    assert not any("one'" in line or "'two'" in line for line in lines)
 
 
 def test_what_is_told_says_what_helps_and_quotes_no_row():
@@ -184,7 +205,8 @@ def test_what_is_told_says_what_helps_and_quotes_no_row():
 
 def test_python_is_warned_and_refused_as_the_command_line_is(tmp_path):
     path = tmp_path / "data.csv"
-    path.write_text("text,label\n" + "a text,spam\nanother,ham\n" * 10 + "one,Spam\ntwo,other\n")
+    rows = "".join(f"a text {i},spam\nanother {i},ham\n" for i in range(10))
+    path.write_text(f"text,label\n{rows}one,Spam\ntwo,other\n")
     with pytest.raises(DataError, match="2 of 22 rows are left out"):
         api.load(path, LABELS)
     lines: list[str] = []
@@ -193,6 +215,35 @@ def test_python_is_warned_and_refused_as_the_command_line_is(tmp_path):
     assert lines == ["1 of 22 rows is left out: 1 with a label outside the set."]
     with pytest.warns(UserWarning, match="2 of 22 rows"):
         api.load(path, LABELS, allow_left_out=True)
+
+
+# Columns that nobody named.
+
+
+def test_columns_that_nobody_named_are_those_that_the_app_proposes_and_are_said(tmp_path):
+    path, lines = tmp_path / "data.csv", list[str]()
+    rows = [(f"a letter about thing {i}", LABELS[i % 2], f"P-{i % 30}") for i in range(60)]
+    path.write_text("message,queue,customer\n" + "".join(",".join(row) + "\n" for row in rows))
+    data = api.load(path, LABELS, tell=lines.append)
+    mapping = guess_mapping(read_table(path))
+    assert [(each.text, each.label) for each in data.records] == [row[:2] for row in rows]
+    assert f"'{mapping.text}' is taken as the text column and '{mapping.label}' is taken as the label" in lines[0]
+    assert (data.user_column, mapping.unit) == (None, "customer")  # a unit is its owner's word
+    assert "'customer'" in lines[1]
+    lines.clear()
+    named = api.load(path, LABELS, text="message", label="queue", user="customer", tell=lines.append)
+    assert (named.user_column, lines) == ("customer", [])
+    with pytest.warns(UserWarning, match="'queue' is taken as the label column"):
+        api.load(path, LABELS, text="message", user="customer")
+
+
+def test_columns_of_the_usual_names_are_taken_in_silence_whatever_else_there_is(tmp_path):
+    path, lines = tmp_path / "data.csv", list[str]()
+    rows = "".join(f"t{i},{LABELS[i % 2]},a much longer text of another kind {i},{LABELS[0]}\n" for i in range(20))
+    path.write_text(f"text,label,full text,queue\n{rows}")
+    data = api.load(path, LABELS, tell=lines.append)
+    assert [each.text for each in data.records] == [f"t{i}" for i in range(20)]
+    assert (data.counted_sizes(), lines) == (dict.fromkeys(LABELS, 10), [])
 
 
 # Names of classes in a Parquet file.
