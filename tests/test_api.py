@@ -192,7 +192,8 @@ def test_what_is_odd_about_a_file_is_told_to_whom_it_is_asked(tmp_path):
     assert [(each.text, each.label) for each in data.records] == [("one", "First"), ("two", "y")]
     assert told == ["Rows that repeat an earlier one, which are dropped as was asked: 1."]
     told.clear()
-    path.write_text("text,label\n" + "caf\u00e9,x\n" * 30 + ",x\n", encoding="utf-16")
+    rows = "".join(f"caf\u00e9 {i},x\n" for i in range(30))
+    path.write_text(f"text,label\n{rows},x\n", encoding="utf-16")
     api.load(path, ["x"], tell=told.append)
     assert told == ["Read as UTF-16.", "1 of 31 rows is left out: 1 with an empty text."]
     with pytest.warns(UserWarning, match=re.escape(told[0])), pytest.warns(UserWarning, match=re.escape(told[1])):

@@ -146,8 +146,8 @@ _LABEL_NAMES = "public names for labels of the file: prompts, results and the se
 def add_rows(parser: argparse._ActionsContainer) -> None:
     """Add the options of a labelled file: columns, label names, and how the file is read."""
     for role in ("text", "label"):
-        words = f"the {role}s; a nested field is called as in a.b (default: the column '{role}', or a proposal, said)"
-        parser.add_argument(f"--{role}-column", metavar="NAME", help=words)
+        words = f"the {role}s (default: %(default)s); a nested field is called as in a.b"
+        parser.add_argument(f"--{role}-column", metavar="NAME", default=role, help=words)
     add_label_names(parser)
     parser.add_argument(
         "--header",
@@ -263,10 +263,9 @@ def label_names(options: argparse.Namespace) -> LabelNames:
 def field_names(options: argparse.Namespace) -> tuple[str, str]:
     """The names of text and label in prompts: as typed, or usual words that the columns' names suggest.
 
-    Without a header a column's name may be a private cell: it is never taken itself. A column that nobody named
-    suggests nothing.
+    Without a header a column's name may be a private cell: it is never taken itself.
     """
-    texts, labels = suggested_names(options.text_column or "", options.label_column or "")
+    texts, labels = suggested_names(options.text_column, options.label_column)
     return options.text_field or texts[0], options.label_field or labels[0]
 
 

@@ -77,7 +77,7 @@ def completed(
         if name and not said and name != usual
     ]
     if taken:
-        tell(f"{' and '.join(taken)}: --text-column and --label-column name others (in Python text=, label=).")
+        tell(f"{' and '.join(taken)}: name others by text= and label=.")
         if mapping.unit is None and (person := guess_person(table, (text, label))):
             told = f"'{person}' seems to say whose rows they are, and people have several"
             tell(f"{told}: name it as the user column to protect all rows of a person together.")
@@ -376,6 +376,10 @@ def checked_dataset(
     Raises:
         DataError: many rows are left out, and that was not allowed; or a column is missing.
     """
+    if any(name and table.column(name) is None for name in (mapping.text, mapping.label)):
+        text, label = guess_columns(table, labels)
+        if text and label:
+            tell(f"The columns of texts and labels seem to be '{text}' and '{label}'.")
     mapping = understood(table, mapping, labels)
     usable, rows = _divided(_mapped(table, mapping, labels), table)
     left_out = rows.left_out(labels)

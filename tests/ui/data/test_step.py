@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -56,8 +57,9 @@ class Letters(Tab):
         path.write_bytes(raw.encode() if isinstance(raw, str) else raw)
         return self.shown(self.step._upload(str(path), TAB))
 
-    def read_so(self, header=None, encoding="", separator="", sheet=None, skip="0") -> dict[Any, Any]:
-        return self.shown(self.step._read_so(TAB, header, encoding, separator, sheet, skip))
+    def read_so(self, header=None, encoding="", separator="", sheet=None, skip="0", **more) -> dict[Any, Any]:
+        other = (more.get(each) for each in ("escape", "merged", "rows"))
+        return self.shown(self.step._read_so(TAB, header, encoding, separator, sheet, skip, *other))
 
     @property
     def shown_rows(self) -> list[list[str]]:
@@ -129,6 +131,33 @@ def test_an_encoding_is_proposed_with_a_look_and_may_be_another_one(tab: Letters
     tab.read_so(encoding=encoding)
     assert tab.shown_rows[0] == [f"{text} 0", "a"]
     assert tab.state.file.table.reading.encoding == encoding
+
+
+def test_quotes_behind_a_backslash_merged_cells_and_a_list_are_proposed_with_a_look_and_read_at_a_click(tab: Letters):
+    book = openpyxl.Workbook()
+    for row in [("label", "text"), *(("ab"[i // 15], f"a letter {i}") for i in range(30))]:
+        book.active.append(row)
+    book.active.merge_cells("A2:A16")
+    book.active.merge_cells("A17:A31")
+    file = io.BytesIO()
+    book.save(file)
+    rows = [{"text": {"en": f"a letter {i}"}, "label": "ab"[i // 15]} for i in range(30)]
+    escaped = "".join(f'"a \\"letter\\", {row["label"]} {i}",{row["label"]}\n' for i, row in enumerate(rows))
+    for raw, name, said in (
+        (f"text,label\n{escaped}", "letters.csv", {"escape": "backslash"}),
+        (file.getvalue(), "letters.xlsx", {"merged": "each"}),
+        (json.dumps({"test": rows[:1], "train": rows}), "letters.json", {"rows": "train"}),
+    ):
+        shown, reading = tab.bring(raw, name), tab.step.reading
+        for each in ("escape", "merged", "rows"):
+            assert shown[getattr(reading, each)].visible == (each in said), (name, each)
+            assert not said.get(each) or shown[getattr(reading, each)].value == said[each]
+        assert "letter" in words(shown[reading.look])
+        assert "--" not in words(shown[reading.question])
+        read = tab.read_so(**said)
+        assert not read[reading.card].visible
+        assert tab.state.columns.inspection.counts == {"a": 15, "b": 15}
+        assert len(tab.shown_rows) == 30
 
 
 def test_sheets_are_chosen(tab: Letters):
