@@ -34,9 +34,7 @@ from mechanisms.noise import Floats, Integers, Randomness, SecureRandomness
 from mechanisms.queries import QueryMechanism, QueryRelease, Retrieval, query_mechanism_class
 from mechanisms.queries.retrieval import similarities
 from mechanisms.records import Dataset, PromptTemplate, Record
-from research.benchmarks.worth import TASKS as WRITTEN
 from research.remembering import Remembering
-from research.reproduction.tasks import TASKS as PAPERS
 
 EPSILONS, DELTA = (1.0, 4.0, 8.0), 1e-5
 DRAWS = 50
@@ -60,20 +58,6 @@ class Task:
     answer_tokens: int = 16
     folder: str = ""
     """Of the data, where it is not the name of the task."""
-
-
-def _about(topics: Sequence[str]) -> Task:
-    """The rows of DBpedia on these topics (Zhao et al. 2021)."""
-    listed = f"{', '.join(topics[:-1])}, or {topics[-1]}"
-    return Task(
-        100,
-        PromptTemplate(f"Classify the documents based on whether they are about a {listed}.", "Article", "Answer"),
-        query_mechanism_class("knn-votes")(),
-        tuple(topics),
-        max_record_tokens=48,
-        max_query_tokens=64,
-        folder="dbpedia",
-    )
 
 
 TASKS = {
@@ -100,14 +84,6 @@ TASKS = {
         max_record_tokens=48,
         max_query_tokens=64,
     ),
-    "sst2": Task(
-        100,
-        PromptTemplate("Classify the film reviews as Negative or Positive.", "Review", "Sentiment"),
-        query_mechanism_class("knn-votes")(),
-        ("Negative", "Positive"),
-    ),
-    "dbpedia": _about(WRITTEN["dbpedia"].labels),
-    "dbpedia-14": _about(PAPERS["dbpedia"].labels),
     "squad": Task(
         30,
         PromptTemplate(

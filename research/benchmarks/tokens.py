@@ -1,7 +1,6 @@
-"""Rules by which a token is decided, beside each other: tables of research/docs/texts.md and answers.md.
+"""How a noisy vector is read, with one tau beside another: a table of research/docs/texts.md.
 
-    python -m research.benchmarks.tokens run DATA agnews --rules prior --out prior.jsonl
-    python -m research.benchmarks.tokens run DATA agnews --rules experts --runs 1 --out experts.jsonl
+    python -m research.benchmarks.tokens run DATA agnews --out prior.jsonl
     python -m research.benchmarks.tokens table prior.jsonl
 
 A line is one set that is written token by token, one demonstration a label, with all of epsilon. A tau of 1000 reads
@@ -18,44 +17,25 @@ from mechanisms.records import Dataset
 from mechanisms.runs.text import Gate
 from research.benchmarks.worth import TASKS, Bench
 from research.lines import Line, cell, done, keep, lines, markdown, run_and_table
-from research.newer.steps import register
 from research.runs import texts_written
 
-Rule = tuple[str, dict[str, float]]
-"""A mechanism, and its parameters."""
-
-
-def _gaussian(tau: float) -> Rule:
-    return "gaussian", {"temperature": 1.0, "top-p": 0.8, "prior-deviation": tau}
-
-
-RULES: dict[str, dict[str, Rule]] = {
-    "prior": {f"tau {tau:g}": _gaussian(tau) for tau in (0.03, 0.05, 0.1, 0.2, 0.5, 1000.0)},
-    "experts": {
-        "Gaussian noise, as the app": _gaussian(0.1),
-        "blended logits, c = 10": ("blended-logits", {"clip": 10.0}),
-        "blended logits, c = 2": ("blended-logits", {"clip": 2.0}),
-        "product of experts, c = 10": ("product-of-experts", {"clip": 10.0}),
-        "product of experts, c = 2": ("product-of-experts", {"clip": 2.0}),
-        "product of experts, c = 1/2": ("product-of-experts", {"clip": 0.5}),
-    },
-}
+TAUS = (0.03, 0.05, 0.1, 0.2, 0.5, 1000.0)
 
 
 def run(options: argparse.Namespace) -> None:
-    register()
     bench = Bench(Path(options.data), options.task, api.load_model("embedded"), tests=0)
     gate = Gate(bench.model, [row.text for row in bench.rows[:200]])
     dataset = Dataset(options.task, bench.labels, bench.rows)
     asked = {"label_words": {}, **bench.task.asked, "candidate_top_p": None, "min_tokens": None, "shots": 1}
     for _ in range(options.runs):
         for epsilon in options.epsilons:
-            for rule, (mechanism, parameters) in RULES[options.rules].items():
-                key = {"task": options.task, "epsilon": epsilon, "rule": rule}
+            for tau in TAUS:
+                key = {"task": options.task, "epsilon": epsilon, "rule": f"tau {tau:g}"}
                 if done(options.out, key) >= options.runs:
                     continue
+                read = {"temperature": 1.0, "top-p": 0.8, "prior-deviation": tau}
                 made = texts_written(
-                    dataset, bench.model, mechanism=mechanism, epsilon=epsilon, parameters=parameters, **asked
+                    dataset, bench.model, mechanism="gaussian", epsilon=epsilon, parameters=read, **asked
                 ).demonstrations
                 texts, labels = [each.text for each in made], [each.label for each in made]
                 own = bench.classifier.accuracy(bench.embedder.embed(texts), labels).value
@@ -79,7 +59,6 @@ def main() -> None:
     parser, one, _ = run_and_table(__doc__, run, table)
     one.add_argument("data")
     one.add_argument("task", choices=TASKS)
-    one.add_argument("--rules", choices=RULES, default="prior")
     one.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 4.0])
     one.add_argument("--runs", type=int, default=2)
     options = parser.parse_args()
