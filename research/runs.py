@@ -16,7 +16,7 @@ from mechanisms.demos.demo_set import DemoSet
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.records import Dataset, Demonstration
 from mechanisms.runs.events import DemoCompleted, TokenReleased
-from mechanisms.runs.plan import Plan, plan_for
+from mechanisms.runs.plan import Plan, plan_for, solved_flag
 from mechanisms.runs.run import run
 from mechanisms.runs.spec import RunSpec
 from mechanisms.steps import mechanism_class
@@ -61,10 +61,12 @@ class Texts(NamedTuple):
 
     Attributes:
         epsilon: what the run claims; infinite where it promises nothing.
+        noise: the parameter that epsilon is solved for; None where there is none.
     """
 
     demonstrations: tuple[Demonstration, ...]
     epsilon: float
+    noise: float | None = None
 
 
 def texts_planned(
@@ -131,4 +133,5 @@ def texts_written(data: Dataset, model: LanguageModel, **asked: Any) -> Texts:
             if not left:  # from here on public drafts stand in for what is no text
                 break
     demonstrations = tuple(Demonstration(text, label) for (label, _), text in found.items())
-    return Texts(demonstrations, claimed)
+    noise = planned.spec.parameters.get(solved_flag(planned.spec.mechanism) or "")
+    return Texts(demonstrations, claimed, None if noise is None else float(noise))

@@ -11,13 +11,16 @@ from typing import Any
 
 from mechanisms import api
 from mechanisms.cli.options import progress
+from mechanisms.errors import UsageError
 from mechanisms.inference.models import EMBEDDED
 from research.attacks import extraction, membership
 from research.lines import Line, done, interval, keep, lines, markdown
+from research.reproduction.cells import Method, Preset, Setting
+from research.reproduction.presets import PRESETS
 
 ATTACKS = {"membership": membership, "extraction": extraction}
-REAL = "no privacy"
-"""In place of a mechanism at epsilon infinity."""
+OWN, REAL = "own", "no privacy"
+"""In place of a preset, and of a mechanism at epsilon infinity."""
 
 
 def add_commands(commands: Any) -> None:
@@ -27,7 +30,8 @@ def add_commands(commands: Any) -> None:
     parser.add_argument("data", metavar="DATA", type=Path, help="a folder with dbpedia/ and enron_aeslc/: public data")
     parser.add_argument("--out", required=True, metavar="FILE", help="lines; what stands in it is not computed again")
     parser.add_argument("--model", default=EMBEDDED)
-    parser.add_argument("--mechanism", help="default: that of the paper")
+    parser.add_argument("--preset", choices=PRESETS, metavar="NAME", help="whose text it is: sample, noise and delta")
+    parser.add_argument("--mechanism", help="in the settings of this program (default: that of the paper)")
     parser.add_argument("--epsilons", nargs="+", type=float, metavar="E", help="inf: no privacy")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument(
@@ -38,17 +42,38 @@ def add_commands(commands: Any) -> None:
 
 def _attack(options: argparse.Namespace) -> None:
     chosen = ATTACKS[options.attack]
-    model, rows = api.load_model(options.model), options.rows or chosen.ROWS
+    model, rows, preset = api.load_model(options.model), options.rows or chosen.ROWS, written_by(options)
+    [mechanism] = preset.methods
     for number in range(options.runs):
-        for epsilon in options.epsilons or chosen.EPSILONS:
-            mechanism = options.mechanism or chosen.MECHANISM
+        for epsilon in options.epsilons or preset.epsilons:
             key = {"attack": options.attack, "model": model.name, "rows": rows, "epsilon": str(epsilon)}
-            key["mechanism"] = mechanism if math.isfinite(epsilon) else REAL
+            key |= {"preset": preset.name, "mechanism": mechanism if math.isfinite(epsilon) else REAL}
             if done(options.out, key) <= number:
-                found = chosen.attack(model, options.data, mechanism, epsilon, rows)
+                found = chosen.attack(model, options.data, preset, epsilon, rows)
                 keep(options.out, key | found)
                 progress(f"run {number + 1}, epsilon {epsilon:g}: {found}")
     print(table(options.attack, lines(options.out)))
+
+
+def written_by(options: argparse.Namespace) -> Preset:
+    """How texts are written: as a table's, or with this program's own settings.
+
+    Raises:
+        UsageError: the preset is of another attack.
+    """
+    chosen = ATTACKS[options.attack]
+    if options.preset is None:
+        mechanism = options.mechanism or chosen.MECHANISM
+        methods = {mechanism: Method.of(mechanism)}
+        return Preset(OWN, settings={"dbpedia": Setting()}, methods=methods, epsilons=chosen.EPSILONS)
+    preset = PRESETS[options.preset]
+    if preset.name not in _of(options.attack) or options.mechanism:
+        raise UsageError(f"--preset takes {', '.join(_of(options.attack))}, without --mechanism.")
+    return preset
+
+
+def _of(attack: str) -> list[str]:
+    return [name for name, each in PRESETS.items() if each.elsewhere and f"attack {attack}" in each.elsewhere.command]
 
 
 def table(attack: str, found: Sequence[Line]) -> str:

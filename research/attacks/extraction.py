@@ -18,13 +18,14 @@ from pathlib import Path
 from mechanisms.data.sizes import NO_NOISE
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Dataset, PromptTemplate, Record
+from research.reproduction.cells import Preset
 from research.reproduction.tasks import take_as_public
 from research.runs import texts_written
 from research.texts import answers
 
 MECHANISM, EPSILONS, ROWS = "blended-logits", (1.0, 4.0, 8.0, math.inf), 20
 FIGURES = ("found",)
-PUBLISHED = {("blended-logits", "found", "Gemma 3 1B: Bhusal et al. 2026"): {1: 0.0, 4: 0.0, 8: 0.0}}
+PUBLISHED = {("blended-logits", "found", "model not named: Bhusal et al. 2026"): {1: 0.0, 4: 0.0, 8: 0.0}}
 """Percent of the texts at each epsilon."""
 _ASKED = "Extract only the e-mail address from the text below"
 _TOKENS = 15
@@ -51,9 +52,9 @@ def _mails(data: Path) -> Dataset:
     return Dataset("mails", (_ASKED,), [Record(text, _ASKED) for text in cut])
 
 
-def attack(model: LanguageModel, data: Path, mechanism: str, epsilon: float, rows: int) -> dict[str, float]:
+def attack(model: LanguageModel, data: Path, preset: Preset, epsilon: float, rows: int) -> dict[str, float]:
     """One run, which costs epsilon in all: the share of so many texts that hold an address of a private row."""
-    mails = _mails(data)
+    mails, [mechanism] = _mails(data), preset.methods
     if math.isinf(epsilon):
         asked = random.SystemRandom().sample([row.text for row in mails.records], min(rows, len(mails.records)))
         said = list(answers(model, PromptTemplate(f"{_ASKED}.", "Text", "Answer"), (), asked, _TOKENS, _MOST_TOKENS))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -20,11 +21,13 @@ import numpy as np
 from mechanisms.data.sizes import NO_NOISE, SCORED
 from mechanisms.evaluation.reader import Classifier
 from mechanisms.inference import LanguageModel
+from mechanisms.inference.models.catalogue import load_embedder
 from mechanisms.inference.prompts import QueryPrompt, first_tokens
 from mechanisms.noise import Floats
-from mechanisms.records import Dataset, Demonstration, Record
+from mechanisms.records import Demonstration, Record
+from research.reproduction.cells import Cell, Preset
+from research.reproduction.making import Maker
 from research.reproduction.tasks import TASKS, rows_of, take_as_public
-from research.runs import texts_written
 from research.texts import log_likelihoods
 
 MECHANISM, EPSILONS, ROWS = "gaussian", (1.0, 2.0, 4.0, 8.0, math.inf), 50
@@ -32,7 +35,7 @@ FIGURES = ("label", "words")
 PUBLISHED = {
     ("gaussian", "label", "GPT-3 Babbage: Tang et al. 2024"): {1: 50.56, 2: 50.58, 4: 50.55, 8: 50.53, math.inf: 81.84},
     ("adadpsyn", "label", "Llama 2 7B: Gao et al. 2025"): {1: 50.52, 2: 51.58, 4: 51.05, 8: 52.63, math.inf: 77.37},
-    ("blended-logits", "label", "Gemma 3 1B: Bhusal et al. 2026"): {4: 51.78, math.inf: 94.20},
+    ("blended-logits", "label", "model not named: Bhusal et al. 2026"): {4: 51.78, math.inf: 94.20},
 }
 """Areas in percent at each epsilon."""
 _TASK = TASKS["dbpedia"]
@@ -49,32 +52,26 @@ def _rows(data: Path) -> tuple[Sequence[Record], Sequence[Record]]:
     return both[0], both[1]
 
 
-def attack(model: LanguageModel, data: Path, mechanism: str, epsilon: float, rows: int) -> dict[str, float]:
+def attack(model: LanguageModel, data: Path, preset: Preset, epsilon: float, rows: int) -> dict[str, float]:
     """One run: the areas of a demonstration that is written at this epsilon, or of real rows at infinity.
 
     Args:
+        preset: how a text is written, in its setting of DBpedia and by its one method.
         rows: members that are scored, and others; at infinity so many prompts, each of another member.
     """
     pick, (members, others) = random.SystemRandom(), _rows(data)
-    label = pick.choice(_TASK.labels)
+    shown: Sequence[Demonstration] = ()
+    if math.isfinite(epsilon):
+        [method] = preset.methods
+        maker = Maker(model, load_embedder, replace(preset, seed=pick.getrandbits(32)))
+        shown = maker.make(Cell("dbpedia", method, epsilon, 1, 1), members).demonstrations
+    label = shown[0].label if shown else pick.choice(_TASK.labels)
     own, strangers = ([row for row in each if row.label == label] for each in (members, others))
     known, unknown = (pick.sample(each, min(rows, len(each))) for each in (own, strangers))
-    if math.isinf(epsilon):
+    if not shown:
         found = [areas(scores(model, [Demonstration(row.text, label)], [row, *unknown]), 1) for row in known]
         return {name: float(np.mean([each[name] for each in found])) for name in FIGURES}
-    made = texts_written(
-        Dataset("members", (label,), own),
-        model,
-        epsilon=epsilon,
-        mechanism=mechanism,
-        **_TASK.asked,
-        shots=1,
-        tokens=_TASK.tokens,
-        subsets=100,
-        candidates=100,
-        max_record_tokens=_TASK.max_record_tokens,
-    )
-    return areas(scores(model, made.demonstrations, [*known, *unknown]), len(known))
+    return areas(scores(model, shown, [*known, *unknown]), len(known))
 
 
 def scores(model: LanguageModel, shown: Sequence[Demonstration], rows: Sequence[Record]) -> dict[str, Floats]:

@@ -37,6 +37,7 @@ from mechanisms.records import Dataset, PromptTemplate, Record
 from research.remembering import Remembering
 
 EPSILONS, DELTA = (1.0, 4.0, 8.0), 1e-5
+"""Those of the tables, unless others are asked for."""
 DRAWS = 50
 """Releases of the same votes at each epsilon, so that the noise of one draw is not taken for an effect."""
 THRESHOLDS = np.round(np.arange(0.1, 0.75, 0.05), 2)
@@ -50,6 +51,7 @@ class Task:
     mechanism: QueryMechanism
     labels: tuple[str, ...] = ()
     columns: tuple[str, ...] = ("text",)
+    between: str = " "
     label: str = "label"
     shards: int = 10
     neighbours: int = 4
@@ -98,7 +100,21 @@ TASKS = {
         max_query_tokens=256,
         answer_tokens=12,
     ),
+    "squad-koskela": Task(
+        100,
+        PromptTemplate("", "Read the text", "Do not provide a Yes/No answer"),
+        query_mechanism_class("keywords")(fewest_keywords=15, most_keywords=30),
+        columns=("context", "question"),
+        between="\nAnswer the question with at most 4 words: ",
+        label="answer",
+        shards=20,
+        max_record_tokens=256,
+        max_query_tokens=256,
+        answer_tokens=12,
+        folder="squad",
+    ),
 }
+"""The last as in Koskela et al. 2025, appendices D and G."""
 
 
 def data_of(folder: Path, name: str, questions: int | None = None) -> tuple[list[Record], list[Record], list[Record]]:
@@ -107,7 +123,10 @@ def data_of(folder: Path, name: str, questions: int | None = None) -> tuple[list
 
     def rows(file: str) -> list[Record]:
         with (folder / (task.folder or name) / file).open(encoding="utf-8", newline="") as lines:
-            found = [Record(" ".join(row[c] for c in task.columns), row[task.label]) for row in csv.DictReader(lines)]
+            found = [
+                Record(task.between.join(row[c] for c in task.columns), row[task.label])
+                for row in csv.DictReader(lines)
+            ]
         return [row for row in found if not task.labels or row.label in task.labels]
 
     test, asked = rows("test.csv"), questions or task.questions
@@ -191,7 +210,9 @@ def rights(release: Release, histograms: Sequence[Integers], answers: Integers) 
     )
 
 
-def label_section(task: Task, arms: Sequence[Arm], zero_shot: list[str], truths: list[str]) -> Iterator[str]:
+def label_section(
+    task: Task, arms: Sequence[Arm], zero_shot: list[str], truths: list[str], epsilons: Sequence[float]
+) -> Iterator[str]:
     yield "| answers | epsilon | noise, votes | accuracy | 95% interval |\n|---|---|---|---|---|"
 
     def row(name: str, epsilon: object, noise: object, right: np.ndarray) -> str:
@@ -200,7 +221,7 @@ def label_section(task: Task, arms: Sequence[Arm], zero_shot: list[str], truths:
     yield row("zero-shot", 0, "", np.array([a == b for a, b in zip(zero_shot, truths, strict=True)], float))
     answers = np.array([task.labels.index(truth) for truth in truths])
     for arm in arms:
-        for epsilon in EPSILONS:
+        for epsilon in epsilons:
             mechanism = arm.at(epsilon).mechanism
             right = rights(mechanism.release, arm.histograms, answers)
             yield row(arm.name, f"{epsilon:g}", f"{mechanism.deviation:.2f}", right)
@@ -222,7 +243,12 @@ def scores_of_text(answer: str, truth: str) -> list[float]:
 
 
 def text_section(
-    task: Task, arms: Sequence[Arm], zero_shot: list[str], truths: list[str], questions: list[str], model
+    arms: Sequence[Arm],
+    zero_shot: list[str],
+    truths: list[str],
+    questions: list[str],
+    model,
+    epsilons: Sequence[float],
 ) -> Iterator[str]:
     names = "ROUGE-1 | 95% interval | ROUGE-2 | ROUGE-L | BLEU | ANLS | exact match | answered"
     yield f"| answers | epsilon | noise, shards | {names} |\n|---{'|---' * 10}|"
@@ -234,7 +260,7 @@ def text_section(
     yield row("zero-shot | 0 |", zero_shot, "")
     for arm in arms:
         writer = TextRespondent(model, arm.request)
-        for epsilon in EPSILONS:
+        for epsilon in epsilons:
             mechanism = arm.at(epsilon).mechanism
             chosen = [mechanism.release(h, SecureRandomness()).chosen for h in arm.histograms]
             answers = [
@@ -258,10 +284,11 @@ def widest_gap(histogram: np.ndarray, mechanism: QueryMechanism) -> list[int]:
     return sorted(order[:best].tolist())
 
 
-def section(name: str, task: Task, folder: Path, embedder, model) -> str:
-    train, asked, others = data_of(folder, name, task.questions)
+def section(name: str, task: Task, options: argparse.Namespace, embedder, model) -> str:
+    train, asked, others = data_of(options.data, name, task.questions)
     questions, truths = [row.text for row in asked], [row.label for row in asked]
     threshold, answers = public_terms(task, questions, [row.text for row in others], len(train), embedder)
+    answers = options.answers or answers
     near = request_of(task, queries=answers, threshold=threshold)
     rate = min(1.0, task.shards * task.neighbours / len(train))
     poisson = replace(near, queries=task.questions, retrieval=Retrieval.POISSON, rate=rate)
@@ -275,8 +302,10 @@ def section(name: str, task: Task, folder: Path, embedder, model) -> str:
         histograms, public = ask(request.calibrated(), data, questions, embedder, needed)
         arms.append(Arm(kind, request, histograms))
         zero_shot = zero_shot or public
-    write: Callable = label_section if task.labels else text_section
-    table = write(task, arms, zero_shot, truths, *(() if task.labels else (questions, model)))
+    if task.labels:
+        table = label_section(task, arms, zero_shot, truths, options.epsilons)
+    else:
+        table = text_section(arms, zero_shot, truths, questions, model, options.epsilons)
     setting = (
         f"{len(train)} rows, {len(questions)} questions, {task.shards} shards of {task.neighbours}; threshold "
         f"{threshold:g}, {answers} answers a row; Poisson rate {rate:.4f}."
@@ -290,21 +319,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("tasks", nargs="+", choices=TASKS)
     parser.add_argument("--model", default=EMBEDDED)
     parser.add_argument("--questions", type=int, help="that are asked (default: 100, of squad 30)")
-    parser.add_argument("--shards", type=int, help="of a question (default: 10, of squad 30)")
-    parser.add_argument("--neighbours", type=int, help="rows of a shard (default: 4, of squad 1)")
-    parser.add_argument("--keywords", type=int, nargs=2, metavar=("FEWEST", "MOST"), help="of squad (default: 1 8)")
+    parser.add_argument("--shards", type=int, help="of a question (default: 10, of squad 30 and 20)")
+    parser.add_argument("--answers", type=int, help="that a row pays for (default: by public rows)")
+    parser.add_argument("--epsilons", nargs="+", type=float, metavar="E", default=EPSILONS)
     options = parser.parse_args(arguments)
-    given = {name: value for name in ("questions", "shards", "neighbours") if (value := getattr(options, name))}
+    given = {name: value for name in ("questions", "shards") if (value := getattr(options, name))}
     tasks = {name: replace(TASKS[name], **given) for name in options.tasks}
-    if options.keywords and "squad" in tasks:
-        fewest, most = options.keywords
-        mechanism = query_mechanism_class("keywords")(fewest_keywords=fewest, most_keywords=most)
-        tasks["squad"] = replace(tasks["squad"], mechanism=mechanism)
     model, embedder = load_model(options.model), Remembering(load_embedder())
     with tempfile.TemporaryDirectory() as folder:
         os.environ["DPICL_HOME"] = folder
         for name, task in tasks.items():
-            print(section(name, task, options.data, embedder, model), flush=True)
+            print(section(name, task, options, embedder, model), flush=True)
 
 
 if __name__ == "__main__":

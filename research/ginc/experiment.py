@@ -1,6 +1,6 @@
 """Demonstrations from the rows of one concept: how far they move towards it, and what they teach a reader.
 
-    python -m research.ginc.experiment DATA --runs 5 --out ginc.jsonl
+    python -m research.ginc.experiment DATA --runs 5 --epsilons 1 2 4 8 --out ginc.jsonl
     python -m research.ginc.table ginc.jsonl --figure ginc.svg
 
 A line of the file is one set of demonstrations: a concept, a run, a plan, a method, an epsilon. Lines are kept, and a
@@ -35,23 +35,55 @@ from research.ginc.model import LABEL, SENTENCE, TEMPLATE, folder
 from research.lines import keep, lines
 from research.runs import texts_written
 
-LENGTH, SHOTS, CANDIDATES, DELTA = 5, 4, 10, 1e-5
-PLANS: dict[str, dict[str, Any]] = {
-    "published": {"scheme": Scheme.PER_TOKEN, "subsets": 5, "per_subset": 4},
-    "ours": {"scheme": Scheme.PER_DEMONSTRATION, "subsets": 300},
+LENGTH, SHOTS, CANDIDATES = 5, 4, 10
+Asked = dict[str, Any]
+"""Fields of `mechanisms.runs.spec.RunSpec`."""
+_NUCLEUS = {"candidate_top_p": 0.9}
+
+
+def _pta(**parameters: float | bool) -> Asked:
+    return {"transform": "pta", "parameters": parameters}
+
+
+PLANS: dict[str, Asked] = {
+    "printed": {
+        "scheme": Scheme.PER_TOKEN,
+        "subsets": 5,
+        "per_subset": 4,
+        "tokens": 10,
+        "min_tokens": 10,
+        "delta": 1 / 1600,
+    },
+    "ours": {
+        "scheme": Scheme.PER_DEMONSTRATION,
+        "subsets": 300,
+        "tokens": LENGTH,
+        "min_tokens": LENGTH,
+        "delta": 1e-5,
+    },
 }
-"""M, N and the sampling of Yamasaki et al. 2025, table 4; and one sample a demonstration with a row for each unit."""
-TRANSFORMS: dict[str, dict[str, Any]] = {
-    "plain": {},
-    "pta": {"transform": "pta"},
-    "pta, no base": {"transform": "pta", "parameters": {"base": False}},
+"""M, N, T, delta and the sampling of Yamasaki et al. 2025, table 4; and one sample a demonstration with a row for each
+unit, of texts that are as long as the rows."""
+METHODS: dict[str, dict[str, Asked]] = {
+    "printed": {
+        "plain": {},
+        "plain, top-p": _NUCLEUS,
+        "pta": _pta(alpha=5.0),
+        "pta, top-p": _pta(alpha=5.0) | _NUCLEUS,
+        "pta, no base": _pta(alpha=2.0, base=False) | _NUCLEUS,
+    },
+    "ours": {"plain": {}, "pta": _pta(), "pta, no base": _pta(base=False)},
 }
+"""Of each plan: B1, BA2, P1, PA2 and PA3 with column MA1 of table 7; and alpha by this program's default."""
 PUBLIC, REAL = "public", "real rows"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What a line is of; `plan` and `method` are keys of the above, or a baseline without a plan."""
+    """What a line is of; `plan` and `method` are keys of the above, or a baseline without a plan.
+
+    Lines of a plan "published" were measured before the plan was that of the paper (research/docs/ginc.md).
+    """
 
     concept: int
     run: int
@@ -71,9 +103,9 @@ def cells(runs: int, epsilons: Sequence[float]) -> Iterator[Cell]:
         for concept in range(len(ginc().start)):
             yield Cell(concept, run, "", PUBLIC, 0.0)
             yield Cell(concept, run, "", REAL, math.inf)
-            for method in TRANSFORMS:
-                yield from (Cell(concept, run, plan, method, each) for plan in PLANS for each in epsilons)
-                yield Cell(concept, run, "ours", method, math.inf)
+            for plan, methods in METHODS.items():
+                for method in methods:
+                    yield from (Cell(concept, run, plan, method, each) for each in (*epsilons, math.inf))
 
 
 def rows_of(path: Path, concept: int) -> list[Record]:
@@ -102,20 +134,18 @@ class Bench:
         """The texts of a cell's set."""
         if cell.method == REAL:
             return tuple(each.text for each in random.SystemRandom().sample(list(self.dataset.records), SHOTS))
+        plan = cell.plan or "ours"
         made = texts_written(
             self.dataset,
             self.model,
             epsilon=cell.epsilon if 0 < cell.epsilon < math.inf else 1.0,  # a baseline promises nothing
-            delta=DELTA,
             mechanism=PUBLIC if cell.method == PUBLIC else "gaussian" if cell.releasable else "non-private",
-            **TRANSFORMS.get(cell.method, {}),
+            **METHODS[plan].get(cell.method, {}),
             sentence=SENTENCE,
             shots=SHOTS,
-            tokens=LENGTH,
-            min_tokens=LENGTH,
             max_record_tokens=LENGTH,
             candidates=CANDIDATES,
-            **PLANS[cell.plan or "ours"],
+            **PLANS[plan],
         )
         return tuple(each.text for each in made.demonstrations)
 

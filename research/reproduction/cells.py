@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from mechanisms.errors import UsageError
 from mechanisms.sampling import SamplingPlan, Scheme
@@ -53,7 +53,8 @@ class Setting:
         candidates: K; None: the whole vocabulary ("RVP off").
         scheme: a new sample for every token, or for every demonstration.
         delta: of every private cell.
-        units: the paper's n, of its smallest label, or of all rows where labels are phrases of their texts.
+        units: rows of the label by which the paper accounts, or all rows where labels are phrases of their texts.
+        tests: test rows that are read there; None: all.
     """
 
     tokens: int | None = None
@@ -63,6 +64,7 @@ class Setting:
     scheme: Scheme = Scheme.PER_DEMONSTRATION
     delta: float = 1e-5
     units: int | None = None
+    tests: int | None = None
 
     def sampling(self, task: str, shots: int) -> SamplingPlan:
         """Who joins, for so many demonstrations that one record pays for."""
@@ -126,6 +128,35 @@ METHODS = {
 }
 
 
+class Writing(NamedTuple):
+    """So many texts of `tokens` tokens, from rows that show at most `record_tokens` in a prompt."""
+
+    texts: int
+    tokens: int
+    setting: Setting
+    record_tokens: int
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Another command that runs a table, and what a whole call of it asks of the model.
+
+    Attributes:
+        command: arguments of `python -m`, with {data}, {out} and {model}.
+        terms: what it sets beside the preset's settings, or in their place; by name.
+        writes: texts.
+        reads: further prompts, of `length` tokens.
+        measured: what it took here, where the model is too small for the estimate.
+    """
+
+    command: str
+    terms: Mapping[str, str] = field(default_factory=dict)
+    writes: tuple[Writing, ...] = ()
+    reads: int = 0
+    length: int = 0
+    measured: str = ""
+
+
 @dataclass(frozen=True)
 class Preset:
     """A table of a paper, or another grid.
@@ -139,11 +170,10 @@ class Preset:
         least_noise: those among them that have a cell at infinity with as little noise as they can.
         shots: demonstrations in a prompt.
         runs: of each cell.
-        rows: test rows, drawn by the public seed; None: all.
+        rows: test rows of each data set, drawn by the public seed; None: as many as its setting has.
         seed: of what is public: the test rows, which labels the prompt shows, and which real rows.
         remarks: what the paper does not say, and what of it does not hold.
-        elsewhere: arguments of `python -m`, where another command runs it, with {data}, {out} and {model}; empty
-            where `reproduce` does.
+        elsewhere: another command that runs it; None where `reproduce` does.
     """
 
     name: str
@@ -158,7 +188,7 @@ class Preset:
     rows: int | None = None
     seed: int = 0
     remarks: tuple[str, ...] = ()
-    elsewhere: str = ""
+    elsewhere: Elsewhere | None = None
 
     def __post_init__(self) -> None:
         if unknown := [task for task in self.settings if task not in TASKS]:
@@ -197,6 +227,10 @@ class Preset:
             yield from self.least_noise
         else:
             yield from self.methods
+
+    def tests(self, task: str) -> int | None:
+        """Test rows of a data set that are read; None: all."""
+        return self.rows or self.settings[task].tests
 
     def without_noise(self, name: str) -> str | None:
         """What a method is called that writes from the rows' mean as it is; None for one that draws its tokens."""

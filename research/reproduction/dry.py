@@ -1,21 +1,24 @@
 """What a preset sets and costs, before it is run: its settings, our epsilon of the paper's noise, hours and memory.
 
+Where a label has fewer rows than the one by which the paper accounts, the noise costs more: that stands beside it.
+
 Hours and memory are estimates for a model of 7B on one H200, from what was measured there (research/docs/gpu.md).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from typing import NamedTuple
 
 from mechanisms.accounting import claim
 from mechanisms.runs.plan import solved_flag
 from mechanisms.runs.spec import RunSpec
 from mechanisms.sampling import Scheme
 from research.lines import markdown
-from research.reproduction.cells import PUBLIC, REAL, VOTE, ZERO_SHOT, Cell, Method, Preset, Setting
-from research.reproduction.tasks import TASKS, Task
+from research.reproduction.cells import PUBLIC, REAL, VOTE, ZERO_SHOT, Cell, Elsewhere, Method, Preset, Setting, Writing
+from research.reproduction.tasks import TASKS
 
 TEST_ROWS = {"agnews": 7_600, "dbpedia": 70_000, "trec": 500, "mit_g": 780, "mit_d": 415}
 """Of the whole files (Gao et al. 2025, appendix C.2)."""
@@ -51,64 +54,96 @@ def demonstrations(cell: Cell) -> tuple[int, int]:
 def cost(cell: Cell, preset: Preset) -> Cost:
     """Without the passes by which `vote` picks its drafts: no paper has it."""
     task, setting = TASKS[cell.task], preset.settings[cell.task]
-    tests = min(preset.rows or math.inf, TEST_ROWS[cell.task])
+    tests = min(preset.tests(cell.task) or math.inf, TEST_ROWS[cell.task])
     reading = tests * (task.max_record_tokens + SENTENCE) / PREFILL
     if cell.method in (ZERO_SHOT, REAL, VOTE):
         return Cost(0, int(tests), reading, WEIGHTS)
     count, tokens = demonstrations(cell)[0], setting.tokens or task.tokens
-    rows = 1 if cell.method == PUBLIC else setting.subsets
-    length = _length(task, setting) if rows > 1 else SENTENCE + tokens
+    record = 0 if cell.method == PUBLIC else task.max_record_tokens
+    found = _writing(Writing(count, tokens, setting, record))
+    return replace(found, prompts=int(found.prompts + tests), seconds=found.seconds + reading)
+
+
+def _writing(asked: Writing) -> Cost:
+    """From public text where rows show nothing in a prompt."""
+    count, tokens, setting, record = asked
+    rows = setting.subsets if record else 1
+    length = SENTENCE + (setting.per_subset or 1) * record + tokens
     memory = WEIGHTS + (PEAK - WEIGHTS) * rows * length / (100 * 228)
     if setting.scheme is Scheme.PER_TOKEN and rows > 1:
         prompts = count * tokens * rows
-        writing = prompts * (length - tokens / 2) / PREFILL * OVER_PREFILL
+        seconds = prompts * (length - tokens / 2) / PREFILL * OVER_PREFILL
     else:
         prompts = count * rows
-        writing = prompts * (length - tokens) / PREFILL + STEP * 100 * count * tokens * max(1, rows / 100)
-    return Cost(count * tokens, int(prompts + tests), reading + writing, memory)
+        seconds = prompts * (length - tokens) / PREFILL + STEP * 100 * count * tokens * max(1, rows / 100)
+    return Cost(count * tokens, prompts, seconds, memory)
 
 
-def _length(task: Task, setting: Setting) -> int:
-    """Positions of a private row at its last token."""
-    return SENTENCE + (setting.per_subset or 1) * task.max_record_tokens + (setting.tokens or task.tokens)
+def cost_elsewhere(command: Elsewhere) -> Cost:
+    """Of a whole call."""
+    found = [Cost(0, command.reads, command.reads * command.length / PREFILL, WEIGHTS), *map(_writing, command.writes)]
+    tokens, prompts, seconds, memory = zip(*map(astuple, found), strict=True)
+    return Cost(sum(tokens), sum(prompts), sum(seconds), max(memory))
 
 
-def noise_of(preset: Preset) -> Iterator[tuple[str, str, float, float, float]]:
-    """Data set, method, epsilon that the paper claims, its noise, and what that costs by our accountants.
+class Noise(NamedTuple):
+    """What a paper's noise costs by our accountants, of Poisson samples and all texts that one record pays for.
 
-    The accountants are given Poisson sampling, and as many demonstrations as one record pays for.
+    Attributes:
+        claimed: epsilon, by the paper.
+        here: by us, at the paper's number of rows.
+        smallest: by us, of the smallest label; None where the paper's number is not larger.
+    """
+
+    task: str
+    method: str
+    claimed: float
+    noise: float
+    here: float
+    smallest: float | None
+
+
+def noise_of(preset: Preset, counts: Mapping[str, int]) -> Iterator[Noise]:
+    """Of each data set and method whose noise the paper gives.
+
+    Args:
+        counts: rows of each data set's smallest label.
     """
     for task, setting in preset.settings.items():
         for name, method in preset.methods.items():
             for epsilon, own in method.parameters.get(task, {}).items():
                 if epsilon in preset.epsilons and (solved := solved_flag(method.mechanism) or "") in own:
                     cell = Cell(task, name, epsilon, 1, max(preset.shots))
-                    yield task, name, epsilon, own[solved], _epsilon(cell, method, setting)
+                    assert setting.units is not None
+                    here = _epsilon(cell, method, setting, setting.units)
+                    fewer = counts[task] < setting.units
+                    smallest = _epsilon(cell, method, setting, counts[task]) if fewer else None
+                    yield Noise(task, name, epsilon, own[solved], here, smallest)
 
 
-def _epsilon(cell: Cell, method: Method, setting: Setting) -> float:
-    assert setting.units is not None
+def _epsilon(cell: Cell, method: Method, setting: Setting, units: int) -> float:
     asked = method.asked(cell.task, cell.epsilon)
     spec = RunSpec.of(**{name: asked[name] for name in ("mechanism", "transform", "parameters")})
     sampling = setting.sampling(cell.task, demonstrations(cell)[1])
     mechanism = spec.made_mechanism.for_plan(sampling)
-    return claim(sampling.compose(mechanism.event, {"all": setting.units}, setting.delta), setting.delta).epsilon
+    return claim(sampling.compose(mechanism.event, {"all": units}, setting.delta), setting.delta).epsilon
 
 
-def told(preset: Preset) -> str:
-    """All of it, in Markdown."""
+def told(preset: Preset, counts: Mapping[str, int]) -> str:
+    """All of it, in Markdown; `counts` as in `noise_of`."""
     lines = [f"# {preset.name}: {preset.source}", ""]
     if preset.model:
         lines += [f"Model there: {preset.model}.", ""]
     if preset.elsewhere:
-        lines.append(f"    python -m {preset.elsewhere.format(data='DATA', out='FILE', model='MODEL')}")
-    else:
-        lines += [*_settings(preset), "", *_noise(preset), *_costs(preset)]
+        lines += [f"    python -m {preset.elsewhere.command.format(data='DATA', out='FILE', model='MODEL')}", ""]
+    if preset.settings:
+        lines += [*_settings(preset, counts), "", *_noise(preset, counts)]
+    lines += [*_elsewhere(preset, preset.elsewhere)] if preset.elsewhere else [*_grid(preset), *_costs(preset)]
     return "\n".join([*lines, "", *(f"- {each}" for each in preset.remarks)])
 
 
-def _settings(preset: Preset) -> Iterator[str]:
-    heads = ("data set", "sample", "M", "N", "K", "T", "delta", "n there")
+def _settings(preset: Preset, counts: Mapping[str, int]) -> Iterator[str]:
+    heads = ("data set", "sample", "M", "N", "K", "T", "delta", "n there", "smallest label")
     rows = (
         (
             TASKS[task].title,
@@ -119,31 +154,68 @@ def _settings(preset: Preset) -> Iterator[str]:
             each.tokens or TASKS[task].tokens,
             f"{each.delta:.3g}",
             each.units or "",
+            counts[task],
         )
         for task, each in preset.settings.items()
     )
     yield markdown(heads, rows)
-    yield ""
-    epsilons = " ".join(f"{each:g}" for each in preset.epsilons)
-    tests = "all test rows" if preset.rows is None else f"{preset.rows} test rows"
+
+
+def _epsilons(preset: Preset) -> str:
+    return f"Epsilon: {' '.join(f'{each:g}' for each in preset.epsilons)}"
+
+
+def _grid(preset: Preset) -> Iterator[str]:
+    tests = ", ".join(f"{preset.tests(task) or 'all'} of {TASKS[task].title}" for task in preset.settings)
     shots = " ".join(map(str, preset.shots))
-    yield f"Methods: {'; '.join(preset.methods)}. Epsilon: {epsilons}. Shots: {shots}. Runs: {preset.runs}. {tests}."
+    yield f"Methods: {'; '.join(preset.methods)}. {_epsilons(preset)}. Shots: {shots}. Runs: {preset.runs}."
+    yield f"Test rows: {tests}."
+    yield ""
 
 
-def _noise(preset: Preset) -> Iterator[str]:
+def _noise(preset: Preset, counts: Mapping[str, int]) -> Iterator[str]:
+    heads = (
+        "data set",
+        "method",
+        "epsilon, claimed",
+        "noise of the paper",
+        "epsilon of it, here",
+        "of the smallest label",
+    )
     found = [
-        (TASKS[task].title, name, f"{e:g}", f"{noise:g}", f"{here:.3g}")
-        for task, name, e, noise, here in noise_of(preset)
+        (
+            TASKS[each.task].title,
+            each.method,
+            f"{each.claimed:g}",
+            f"{each.noise:g}",
+            f"{each.here:.3g}",
+            "" if each.smallest is None else f"{each.smallest:.3g}",
+        )
+        for each in noise_of(preset, counts)
     ]
     if found:
-        yield markdown(("data set", "method", "epsilon, claimed", "noise of the paper", "epsilon of it, here"), found)
+        yield markdown(heads, found)
         yield ""
+
+
+def _elsewhere(preset: Preset, command: Elsewhere) -> Iterator[str]:
+    if command.terms:
+        yield markdown(("what", "is"), command.terms.items())
+        yield ""
+    found = cost_elsewhere(command)
+    yield f"{_epsilons(preset)}. Runs: {preset.runs}."
+    yield ""
+    yield _summary("A call", [found]) if not command.measured else f"A call: {command.measured}"
 
 
 def _costs(preset: Preset) -> Iterator[str]:
     found = [cost(each, preset) for each in preset.cells()]
+    yield _summary(f"{len(found)} cells", found)
+
+
+def _summary(what: str, found: Sequence[Cost]) -> str:
     tokens, prompts, seconds = (sum(getattr(each, name) for each in found) for name in ("tokens", "prompts", "seconds"))
-    yield (
-        f"{len(found)} cells: {tokens:,} tokens written, {prompts:,} prompts. Estimated for 7B on one H200: "
-        f"{seconds / 3600:.1f} hours, {max(each.memory for each in found):.0f} GiB."
+    return (
+        f"{what}: {tokens:,} tokens written, {prompts:,} prompts. Estimated for 7B on one H200: "
+        f"{seconds / 3600:.2g} hours, {max(each.memory for each in found):.0f} GiB."
     )

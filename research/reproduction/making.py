@@ -27,12 +27,14 @@ class Made:
         template: words of the prompt that classifies.
         prior: the correction that was measured for them; None where none was.
         epsilon: what the run claims; None where it promises nothing or reads nothing.
+        noise: the parameter that it was solved for; None where none was.
     """
 
     demonstrations: tuple[Demonstration, ...]
     template: PromptTemplate
     prior: Mapping[str, float] | None = None
     epsilon: float | None = None
+    noise: float | None = None
 
 
 class Maker:
@@ -118,7 +120,7 @@ class Maker:
             epsilon = runs[0].epsilon
         written = [each for made in runs for each in made.demonstrations]
         texts = {label: iter([each for each in written if each.label == label]) for label in labels}
-        return Made(tuple(next(texts[label]) for label in shown), task.reading, epsilon=_claimed(epsilon))
+        return Made(tuple(next(texts[label]) for label in shown), task.reading, None, _claimed(epsilon), runs[0].noise)
 
     def _rows(self, cell: Cell, units: int) -> int:
         """M, where there are so many records."""

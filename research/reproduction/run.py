@@ -42,6 +42,7 @@ class Result:
     Attributes:
         found: the accuracy in each reading.
         claimed: epsilon of the run; None where it promises nothing, or reads no private row.
+        noise: the parameter that it was solved for; None where none was.
         seconds: to make and to read it.
         demonstrations: none where they hold rows of the file.
     """
@@ -51,11 +52,13 @@ class Result:
     claimed: float | None
     seconds: float
     demonstrations: Sequence[Demonstration] = ()
+    noise: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
             "cell": asdict(self.cell) | {"epsilon": f"{self.cell.epsilon:g}"},
             "claimed_epsilon": self.claimed,
+            "noise": self.noise,
             "seconds": round(self.seconds, 1),
             "readings": {name: {"right": each.correct, "rows": each.total} for name, each in self.found.items()},
             "demonstrations": [asdict(each) for each in self.demonstrations],
@@ -66,7 +69,7 @@ class Result:
         cell = line["cell"] | {"epsilon": float(line["cell"]["epsilon"])}
         found = {name: Accuracy(each["right"], each["rows"]) for name, each in line["readings"].items()}
         shown = tuple(Demonstration(**each) for each in line["demonstrations"])
-        return cls(Cell(**cell), found, line["claimed_epsilon"], line["seconds"], shown)
+        return cls(Cell(**cell), found, line["claimed_epsilon"], line["seconds"], shown, line["noise"])
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,7 @@ class _Data:
         self._train, self._test = folder / name / "train.csv", folder / name / "test.csv"
         self._folder, self._name, self._preset = folder, name, preset
 
-    def stamp(self, model: LanguageModel) -> str:
+    def stamp(self, *models: LanguageModel) -> str:
         """A digest of what the task's cells depend on beside their names.
 
         Raises:
@@ -96,7 +99,7 @@ class _Data:
             raise UsageError(f"Cannot read '{error.filename}': DATA needs TASK/train.csv and TASK/test.csv.") from error
         preset = self._preset
         chosen = [preset.name, preset.rows, preset.seed, asdict(preset.settings[self._name])]
-        told = [model.name, model.sha256, *files, *chosen]
+        told = [*((each.name, each.sha256) for each in models), *files, *chosen]
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
     @cached_property
@@ -107,7 +110,7 @@ class _Data:
     def test(self) -> Sequence[Record]:
         rows = rows_of(self._test, TASKS[self._name], any_label=TASKS[self._name].slots)
         take_as_public(self._name, rows, SCORED)
-        drawn = np.random.default_rng(self._preset.seed).permutation(len(rows))[: self._preset.rows]
+        drawn = np.random.default_rng(self._preset.seed).permutation(len(rows))[: self._preset.tests(self._name)]
         return [rows[int(place)] for place in drawn]
 
 
@@ -118,15 +121,17 @@ def reproduce(
     model: LanguageModel,
     embedder: Callable[[], Embedder],
     tell: Callable[[str], object] = lambda line: None,
+    reader: LanguageModel | None = None,
 ) -> Iterator[Result | CellRefused]:
     """The preset's cells, of which those are computed that `out` lacks.
 
     Args:
         data: a folder for each task, with `train.csv`, which plays the private file, and `test.csv`.
         out: the folder of `cells.jsonl`.
-        model: writes and reads.
+        model: writes.
         embedder: loads the embedder of the recipe "vote".
         tell: gets a line as a cell begins to be computed.
+        reader: reads; by default the model that writes.
 
     Raises:
         UsageError: a file is not the task's, is private, or `out` holds cells of another preset, model, data or
@@ -134,13 +139,14 @@ def reproduce(
         DataError: a file cannot be read.
     """
     maker, cells, file = Maker(model, embedder, preset), list(preset.cells()), out / "cells.jsonl"
+    reader = reader or model
     tasks = {name: _Data(data, name, preset) for name in preset.settings}
-    stamps = {name: each.stamp(model) for name, each in tasks.items()}
+    stamps = {name: each.stamp(model, reader) for name, each in tasks.items()}
     kept: dict[Cell, Result] = {}
     for line in lines(str(file)):
-        result = Result.of_json(line)
-        if line["stamp"] != stamps.get(result.cell.task, line["stamp"]):
+        if line["stamp"] != stamps.get(line["cell"]["task"], line["stamp"]):
             raise UsageError(f"'{file}' has another preset, model, data or setting: choose another folder for --out.")
+        result = Result.of_json(line)
         kept[result.cell] = result
     for number, cell in enumerate(cells, 1):
         if cell in kept:
@@ -149,7 +155,7 @@ def reproduce(
         tell(f"cell {number} of {len(cells)}: {cell.words}")
         train, test = tasks[cell.task].train, tasks[cell.task].test
         try:
-            result = _computed(cell, maker, model, train, test)
+            result = _computed(cell, maker, reader, train, test)
         except StudioError as error:
             yield CellRefused(cell, str(error))
             continue
@@ -158,18 +164,18 @@ def reproduce(
 
 
 def _computed(
-    cell: Cell, maker: Maker, model: LanguageModel, train: Sequence[Record], test: Sequence[Record]
+    cell: Cell, maker: Maker, reader: LanguageModel, train: Sequence[Record], test: Sequence[Record]
 ) -> Result:
     started, task = time.monotonic(), TASKS[cell.task]
     made = maker.make(cell, train)
     texts = [each.text for each in test]
     if task.slots:
-        said = answers(model, made.template, made.demonstrations, texts, SLOT_TOKENS, task.max_record_tokens)
+        said = answers(reader, made.template, made.demonstrations, texts, SLOT_TOKENS, task.max_record_tokens)
         right = sum(one.strip(" .").casefold() == each.label for one, each in zip(said, test, strict=True))
         found = {EXACT: Accuracy(right, len(test))}
     else:
         truth, arm = truth_of(task.labels, test), Arm(cell.method, made.demonstrations, made.prior)
-        reading = LocalReader(model, task.max_record_tokens).answers(made.template, task.labels, arm, texts)
+        reading = LocalReader(reader, task.max_record_tokens).answers(made.template, task.labels, arm, texts)
         found = {name: Accuracy(int((each == truth).sum()), len(truth)) for name, each in finished(reading).items()}
     shown = made.demonstrations if math.isfinite(cell.epsilon) else ()  # others hold rows of the file
-    return Result(cell, found, made.epsilon, time.monotonic() - started, shown)
+    return Result(cell, found, made.epsilon, time.monotonic() - started, shown, made.noise)

@@ -12,13 +12,14 @@ from itertools import product
 from mechanisms import confidence
 from mechanisms.evaluation.evaluate import Accuracy
 from mechanisms.evaluation.reader import CONTEXTUAL, PRIOR
+from mechanisms.runs.plan import solved_flag
 from research.reproduction.cells import VOTE, Preset
 from research.reproduction.published import Published, published
 from research.reproduction.run import Result
 from research.reproduction.tasks import TASKS
 
 COLUMNS = ("model", "task", "method", "shots", "epsilon", "run", "reading", "rows", "right", "accuracy", "low", "high")
-COLUMNS_OF_A_RUN = ("claimed_epsilon", "delta")
+COLUMNS_OF_A_RUN = ("claimed_epsilon", "delta", "noise")
 
 
 def tidy(results: Sequence[Result], model: str, preset: Preset) -> str:
@@ -28,7 +29,8 @@ def tidy(results: Sequence[Result], model: str, preset: Preset) -> str:
     writer.writerow([*COLUMNS, *COLUMNS_OF_A_RUN])
     for each in results:
         delta = preset.settings[each.cell.task].delta
-        paid = ("", "") if each.claimed is None else (f"{each.claimed:.4f}", f"{delta:g}")
+        noise = "" if each.noise is None else f"{each.noise:.4g}"
+        paid = ("", "", "") if each.claimed is None else (f"{each.claimed:.4f}", f"{delta:g}", noise)
         for reading, found in each.found.items():
             cell, rates = each.cell, (f"{rate:.4f}" for rate in (found.value, *found.interval))
             named = (model, cell.task, cell.method, cell.shots, f"{cell.epsilon:g}", cell.run, reading)
@@ -38,7 +40,7 @@ def tidy(results: Sequence[Result], model: str, preset: Preset) -> str:
 
 def page(results: Sequence[Result], model: str, preset: Preset) -> str:
     """Markdown: for each data set what was computed, and under it what the papers report of the same methods with as
-    many shots, and their models."""
+    many shots, and their models; the noise of both beside each other."""
     tasks = [name for name in TASKS if any(each.cell.task == name for each in results)]
     lines = [*_head(model, preset), *(line for name in tasks for line in _task(name, results, model, preset))]
     return "\n".join(lines) + "\n"
@@ -51,8 +53,9 @@ with its standard deviation, or one run with the {level} interval of its test ro
 papers', as they print them. They are **not the same experiment**:
 
 - **The model** is another one, and stands in each line.
-- **The private rows** are those of your file. The papers had 120,000 (AG News), 560,000 (DBpedia) and about 5,500
-  (TREC): with fewer of them one epsilon means more noise.
+- **The private rows** are those of your file. The papers had 120,000 (AG News), 560,000 (DBpedia; Gao et al. 49,999)
+  and about 5,500 (TREC): with fewer of them one epsilon means more noise. The lines "noise" have both; where the runs
+  of a cell differ, since their labels have not as many rows, the least and the most.
 - **Epsilon** is what this program claims for Poisson samples ({settings}). The papers draw without replacement, or have
   disjoint batches, and account for it in their own ways (docs/pitfalls.md).
 - **The prompt** shows demonstrations of different labels, drawn anew in every run, and answers are read with
@@ -77,12 +80,12 @@ def _head(model: str, preset: Preset) -> Iterator[str]:
     )
 
 
-def _task(name: str, results: Sequence[Result], model: str, preset: Preset) -> Iterator[str]:
-    own = [each for each in results if each.cell.task == name]
+def _task(task: str, results: Sequence[Result], model: str, preset: Preset) -> Iterator[str]:
+    own = [each for each in results if each.cell.task == task]
     kinds = {(each.method, each.shots) for each in preset.cells()} | set(product(preset.methods, preset.shots))
-    others = [each for each in published() if each.task == name and (each.method, each.shots) in kinds]
+    others = [each for each in published() if each.task == task and (each.method, each.shots) in kinds]
     epsilons = sorted({each.cell.epsilon for each in own} | {each.epsilon for each in others})
-    yield f"## {TASKS[name].title}"
+    yield f"## {TASKS[task].title}"
     yield ""
     yield f"| method | model | {' | '.join(_head_of(each) for each in epsilons)} |"
     yield f"|---|---|{'---|' * len(epsilons)}"
@@ -98,7 +101,33 @@ def _task(name: str, results: Sequence[Result], model: str, preset: Preset) -> I
         for where in dict.fromkeys((each.model, each.source, each.table) for each in series):
             at = {each.epsilon: each for each in series if (each.model, each.source, each.table) == where}
             yield _row(name, f"{where[0]}: {where[1]}, {where[2]}", [_theirs(at.get(e)) for e in epsilons])
+        yield from _noise(name, method, task, model, preset, [mine[e] for e in epsilons], epsilons)
     yield ""
+
+
+def _noise(
+    name: str,
+    method: str,
+    task: str,
+    model: str,
+    preset: Preset,
+    mine: Sequence[Sequence[Result]],
+    epsilons: Sequence[float],
+) -> Iterator[str]:
+    """Of a method's runs, and of the paper that the preset is of, where it gives one."""
+    own = [_range([each.noise for each in results if each.noise is not None]) for results in mine]
+    if any(own):
+        yield _row(f"{name}: noise", f"**{_plain(model)}**", own)
+    known = preset.methods.get(method)
+    solved = known and method != VOTE and solved_flag(known.mechanism)
+    if known and solved:
+        there = [known.parameters.get(task, {}).get(each, {}).get(solved) for each in epsilons]
+        if any(there):
+            yield _row(f"{name}: noise", preset.source, ["" if each is None else f"{each:g}" for each in there])
+
+
+def _range(noise: Sequence[float]) -> str:
+    return " to ".join(dict.fromkeys(f"{each:.3g}" for each in (min(noise), max(noise)))) if noise else ""
 
 
 def _row(method: str, who: str, figures: Sequence[str]) -> str:

@@ -27,6 +27,7 @@ class Task:
         kind: what is written, as the prompt calls it that asks for it.
         tokens: T of a demonstration (Tang et al. 2024, table 9).
         max_record_tokens: public cap on a text that the model reads.
+        smallest: rows of the smallest label of the whole training file, or all rows of `slots`.
         slots: a label is a phrase of its text, which the model has to find: test rows may have any.
     """
 
@@ -38,6 +39,7 @@ class Task:
     sentence: str
     tokens: int
     max_record_tokens: int
+    smallest: int
     kind: str = "text"
     slots: bool = False
 
@@ -52,13 +54,13 @@ class Task:
         return {"kind": self.kind, "sentence": self.sentence}
 
 
-def _of_films(title: str, slot: str, labels: str) -> Task:
+def _of_films(title: str, slot: str, rows: int, labels: str) -> Task:
     """A slot of MIT Movies, in the words of Zhao et al. 2021, table 6."""
     sentence = (
         f"Given a property of {slot} for the film, generate a description accordingly and make sure to include the "
         f"given {slot} in the description.\n\n{slot}: {{label}}"
     )
-    return Task(title, tuple(labels.split(", ")), "", "Sentence", slot, sentence, 20, 48, "sentence", slots=True)
+    return Task(title, tuple(labels.split(", ")), "", "Sentence", slot, sentence, 20, 48, rows, "sentence", slots=True)
 
 
 _TOPICS = "Company School Artist Athlete Politician Transportation Building Nature Village Animal Plant Album Film Book"
@@ -72,6 +74,7 @@ TASKS = {
         "Given a label of news type, generate the chosen type of news accordingly.\n\nNews Type: {label}",
         tokens=100,
         max_record_tokens=96,
+        smallest=30_000,
     ),
     "dbpedia": Task(
         "DBpedia",
@@ -83,6 +86,7 @@ TASKS = {
         "Given a label of document type, generate the chosen type of document accordingly.\n\nDocument Type: {label}",
         tokens=100,
         max_record_tokens=96,
+        smallest=40_000,
     ),
     "trec": Task(
         "TREC",
@@ -95,15 +99,18 @@ TASKS = {
         "Answer Type: {label}",
         tokens=15,
         max_record_tokens=32,
+        smallest=86,
     ),
     "mit_g": _of_films(
         "MIT-G",
         "Genre",
+        2_953,
         "comedy, animated, horror, romantic comedy, drama, science fiction, thriller, action, documentary, western",
     ),
     "mit_d": _of_films(
         "MIT-D",
         "Director",
+        1_561,
         "disney, steven spielberg, james cameron, martin scorsese, ridley scott, alfred hitchcock, quentin tarantino, "
         "pixar, stanley kubrick, tim burton",
     ),

@@ -59,10 +59,11 @@ def tiny(preset: Preset) -> Preset:
         UsageError: it has no such form.
     """
     if preset.elsewhere:
-        known = [options for command, options in _FEWER.items() if preset.elsewhere.startswith(command)]
+        known = [options for command, options in _FEWER.items() if preset.elsewhere.command.startswith(command)]
         if not known:
             raise UsageError(f"'{preset.name}' has no tiny form: it reads with a model that is trained first.")
-        return replace(preset, elsewhere=f"{preset.elsewhere} {known[0]}")
+        command = f"{preset.elsewhere.command} {known[0]}"
+        return replace(preset, elsewhere=replace(preset.elsewhere, command=command))
     first = {TASKS[task].slots: task for task in reversed([*preset.settings])}
     settings = {
         task: replace(each, tokens=TOKENS, subsets=SUBSETS)

@@ -15,10 +15,12 @@ from research.__main__ import main
 from research.attacks import command, extraction, membership
 from research.attacks.extraction import addresses
 from research.attacks.membership import areas
+from research.reproduction.cells import Method, Preset, Setting
 from research.reproduction.tasks import TASKS
 from tests.cli.command import run
 from tests.toy_model import ToyModel
 
+OWN = Preset("own", settings={"dbpedia": Setting()}, methods={"gaussian": Method.of("gaussian")})
 LABELS = TASKS["dbpedia"].labels
 WHOLE = st.lists(st.integers(-3, 3), min_size=2, max_size=8)
 
@@ -66,12 +68,12 @@ def data(tmp_path, monkeypatch):
 
 
 def test_a_model_that_repeats_its_prompt_gives_an_address_away_and_another_does_not(data):
-    assert extraction.attack(Parrot(), data, "gaussian", math.inf, 5) == {"found": 1.0}
-    assert extraction.attack(ToyModel(), data, "gaussian", math.inf, 5) == {"found": 0.0}
+    assert extraction.attack(Parrot(), data, OWN, math.inf, 5) == {"found": 1.0}
+    assert extraction.attack(ToyModel(), data, OWN, math.inf, 5) == {"found": 0.0}
 
 
 def test_a_model_that_learns_nothing_leaves_both_areas_at_one_half(data):
-    found = membership.attack(ToyModel(sharpness=0.0), data, "gaussian", math.inf, 6)
+    found = membership.attack(ToyModel(sharpness=0.0), data, OWN, math.inf, 6)
     assert found == {"label": pytest.approx(0.5), "words": pytest.approx(0.5)}
 
 
