@@ -83,7 +83,7 @@ def test_a_dry_run_says_what_is_set_and_computes_nothing(capsys, monkeypatch, na
 
 
 @pytest.mark.slow
-def test_noise_costs_what_is_claimed_where_the_sampling_is_the_accounted_one_and_less_where_it_is_loose():
+def test_noise_costs_what_is_claimed_and_more_of_a_smaller_label():
     tang = replace(PRESETS["tang-1"], settings={"trec": TANG["trec"]}, epsilons=(8.0,))
     gao = replace(PRESETS["gao-2"], settings={"agnews": GAO["agnews"]}, epsilons=(8.0,))
     whole = {name: task.smallest for name, task in TASKS.items()}
