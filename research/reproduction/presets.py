@@ -175,6 +175,8 @@ _BHUSAL_1 = Preset(
         "expected rows, clip 10, the tokens of Tang et al., 100 candidates, delta 1e-5.",
         "Its conversion drops a term and is about twice too large. Its least noise is not said: epsilon 100 here.",
         "Its batches are disjoint; here one Poisson sample of unit rows is drawn for each demonstration.",
+        "svt-public is after Amin et al.: they draw a private token from a softmax of clipped logits, here it is the "
+        "noisy maximum of the rows' probabilities.",
     ),
 )
 _SHOTS_OF_BHUSAL = replace(

@@ -130,11 +130,23 @@ def test_a_second_call_computes_nothing_and_writes_the_same_tables(capsys, data)
     assert "GPT-3 Babbage" in tables[1]
 
 
+def test_a_dry_run_counts_the_labels_of_the_files_that_it_is_given(capsys, data):
+    with (data / "trec" / "train.csv").open("a") as file:
+        file.write("\nmore words,Entity")
+    code, out, err = run(capsys, f"reproduce grid-small {data} --tasks trec --dry-run")
+    assert code == 0, err
+    assert "| 1e-05 |  | 1 |" in out
+    code, out, _ = run(capsys, "reproduce grid-small --tasks trec --dry-run")
+    assert "| 1e-05 |  | 86 |" in out
+
+
 def test_options_that_cannot_be_are_refused(capsys, data):
     out = data / "out"
     check_refusal(capsys, f"reproduce grid {data} --out {out} --methods magic", 2, "magic")
     check_refusal(capsys, f"reproduce grid {data} --out {out} --tasks agnews --epsilons 0", 2, "Cannot read")
     check_refusal(capsys, f"reproduce tang-2 {data} --out {out} --tasks trec", 2, "has not the data set trec")
     check_refusal(capsys, "reproduce grid", 2, "DATA")
+    check_refusal(capsys, f"reproduce tang-15 {data} --runs 1", 2, "another command")
+    check_refusal(capsys, f"attack membership {data} --out {out} --preset tang-1", 2, "--preset takes tang-15")
     (data / "file").write_text("")
     check_refusal(capsys, f"reproduce grid {data} --out {data / 'file'} --tasks trec", 2, "another folder")

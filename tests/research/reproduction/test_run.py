@@ -12,10 +12,12 @@ from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.sizes import NO_NOISE, SCORED
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import Accuracy
+from mechanisms.evaluation.reader import LocalReader
 from mechanisms.records import Dataset, Record
 from research.reproduction import making, run
 from research.reproduction.cells import METHODS, Preset, Setting
-from research.reproduction.run import CellRefused, reproduce
+from research.reproduction.presets import PRESETS
+from research.reproduction.run import CellRefused, Result, reproduce
 from research.reproduction.table import page, tidy
 from research.reproduction.tasks import TASKS
 from research.runs import texts_written
@@ -51,9 +53,9 @@ def data(tmp_path):
     return tmp_path / "data"
 
 
-def computed(data, tmp_path, grid=GRID, model=None, tell=lambda line: None):
+def computed(data, tmp_path, grid=GRID, model=None, tell=lambda line: None, reader=None):
     (tmp_path / "out").mkdir(exist_ok=True)
-    return list(reproduce(grid, data, tmp_path / "out", model or Model(), ToyEmbedder, tell))
+    return list(reproduce(grid, data, tmp_path / "out", model or Model(), ToyEmbedder, tell, reader))
 
 
 def kept(tmp_path):
@@ -91,6 +93,8 @@ def test_a_private_cell_claims_what_it_was_asked_for_and_shows_the_labels_of_its
     assert len(private) == 2
     assert all(0.9 < each.claimed <= 1.0 for each in private)
     assert PrivacyLedger().history(private[0].cell.words) == []
+    [noise] = {f"{each.noise:.3g}" for each in private}
+    assert f"| gaussian: noise | **toy** |  | {noise} |" in page(results, "toy", grid)
     rows = list(csv.DictReader(tidy(results, "toy", GRID).splitlines()))
     assert [row["claimed_epsilon"] != "" for row in rows] == [row["method"] == "gaussian" for row in rows]
     shown = {}
@@ -117,6 +121,34 @@ def test_a_folder_of_another_model_data_or_setting_is_refused_and_left_alone(dat
     with pytest.raises(UsageError, match="another preset, model, data or setting"):
         computed(data, tmp_path, grid, model)
     assert kept(tmp_path) == before
+
+
+def test_a_reader_reads_what_another_model_writes(data, tmp_path, monkeypatch):
+    writer, reader, read = Model(), Model(), []
+
+    def recorded(model, *given):
+        read.append(model)
+        return LocalReader(model, *given)
+
+    monkeypatch.setattr(run, "LocalReader", recorded)
+    grid = replace(GRID, epsilons=(0.0,))
+    computed(data, tmp_path, grid, writer, reader=reader)
+    assert read == [reader] * 2
+    reader.sha256 = "1" * 64
+    with pytest.raises(UsageError, match="another preset, model, data or setting"):
+        computed(data, tmp_path, grid, writer, reader=reader)
+
+
+def test_noise_stands_beside_that_of_the_paper_and_runs_that_differ_as_least_and_most():
+    grid = replace(PRESETS["tang-1"], settings={"trec": SETTING}, epsilons=(1.0,), runs=2)
+    found = {"contextual": Accuracy(1, 2)}
+    both = zip(grid.cells(), (1.33, 9.17), strict=True)
+    cells = [Result(cell, found, 1.0, 0.0, noise=noise) for cell, noise in both]
+    lines = [line for line in page(cells, "toy", grid).splitlines() if line.startswith("| gaussian: noise")]
+    assert "**toy**" in lines[0]
+    assert "| 1.33 to 9.17 |" in lines[0]
+    assert "Tang et al. 2024, table 1" in lines[1]
+    assert "| 1.36 |" in lines[1]
 
 
 def test_a_cell_that_is_refused_leaves_the_others(data, tmp_path, monkeypatch):
