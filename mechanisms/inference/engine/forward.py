@@ -454,7 +454,7 @@ class ForwardPass:
     @torch.inference_mode()
     def _can_share(self) -> bool:
         """Whether rows that hold a prefix once say what rows say that each have it; some models alter keys."""
-        words = torch.arange(_ALIGNED + 3) % 97 + 1
+        words = torch.arange(_ALIGNED + 3) % 47 + 1
         try:
             prefix, seen = self.prefix(words[:-1].tolist()), torch.ones((2, len(words)), dtype=torch.long)
             chunks = (

@@ -78,7 +78,7 @@ class Slots:
     def _compared(self, rows: int, positions: int, behind: int) -> bool:
         # The whole model: a difference in the last bit is seldom seen behind a few layers in bfloat16.
         before = max(behind, _BEFORE)
-        words, forward = torch.arange(before + positions) % 97 + 1, self._forward
+        words, forward = torch.arange(before + positions) % 47 + 1, self._forward
         # Shorter comparisons stand behind the beginning of the longest so far: one is kept, not one a length.
         if self._words is None or self._words.layers[0].get_max_length() < before:
             self._words = forward.prefix(words[:before].tolist())

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from mechanisms.inference.engine.transformers_model import TransformersModel
-from research.ginc.experiment import LENGTH, PUBLIC, REAL, SHOTS, Bench, Cell
+from research.ginc.experiment import METHODS, PLANS, PUBLIC, REAL, SHOTS, Bench, Cell, cells
 from research.ginc.hmm import ginc
 from research.ginc.model import tokenizer, untrained
 from research.ginc.table import COLUMNS, differences, grouped, table
@@ -34,17 +34,31 @@ def bench(tmp_path_factory) -> Bench:
 
 
 @pytest.mark.parametrize(
-    "cell", [Cell(3, 1, "", PUBLIC, 0.0), Cell(3, 1, "", REAL, math.inf), Cell(3, 1, "ours", "pta", math.inf)]
+    "cell",
+    [
+        Cell(3, 1, "", PUBLIC, 0.0),
+        Cell(3, 1, "", REAL, math.inf),
+        Cell(3, 1, "ours", "pta", math.inf),
+        pytest.param(Cell(3, 1, "printed", "pta, no base", 8.0), marks=pytest.mark.slow),
+    ],
 )
 def test_a_cell_is_four_texts_and_their_figures(bench, cell):
     line = bench.line(cell)
     assert all(0 <= line[name] <= 1 for name in ("one", "all", "likeliest", "impossible", "accuracy"))
     assert ("texts" in line) == cell.releasable
     if cell.releasable:
-        assert [len(text.split()) for text in line["texts"]] == [LENGTH] * SHOTS
+        assert [len(text.split()) for text in line["texts"]] == [PLANS[cell.plan or "ours"]["tokens"]] * SHOTS
         assert {word for text in line["texts"] for word in text.split()} <= set(bench.concepts.tokens)
     else:  # nothing of the rows is kept
         assert not any(row in json.dumps(line) for row in ROWS)
+
+
+def test_every_method_of_a_plan_has_every_epsilon_and_none_twice():
+    found = list(cells(2, [1.0, 8.0]))
+    assert len(set(found)) == len(found)
+    for plan, methods in METHODS.items():
+        of_plan = {(each.method, each.epsilon) for each in found if each.plan == plan}
+        assert of_plan == {(method, epsilon) for method in methods for epsilon in (1.0, 8.0, math.inf)}
 
 
 # Intervals are over runs, whole ones alone, and differences are paired.
