@@ -47,7 +47,7 @@ from mechanisms.evaluation.reader import (
     same_reader,
     without_corrections,
 )
-from mechanisms.exports.export_format import Released, format_named, packed
+from mechanisms.exports.export_format import Added, Released, format_named, packed
 from mechanisms.files import atomic_write, check_writable, text_of
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.inference.models import default_model, listed_as, load_embedder, load_model
@@ -554,27 +554,46 @@ def _read_by(model: Reader | None, demo_set: DemoSet, test: Dataset | None = Non
 
 
 def _check_may_leave(demo_set: DemoSet, test: Dataset | None) -> None:
-    if test is not None and (owners := owners_of(fingerprint(test), PrivacyLedger())):
-        raise UsageError(_SHARED.format(names=", ".join(f"'{name}'" for name in owners)))
+    if test is not None:
+        _check_rows_may_leave(test)
     refuse_set_without_promise(demo_set)
+
+
+def _check_rows_may_leave(test: Dataset) -> None:
+    if owners := owners_of(fingerprint(test), PrivacyLedger()):
+        raise UsageError(_SHARED.format(names=", ".join(f"'{name}'" for name in owners)))
 
 
 # In the shape of another tool.
 
 
-def export(text: str, to: str, out: str | Path) -> tuple[Path, ...]:
+def export(
+    text: str,
+    to: str,
+    out: str | Path,
+    *,
+    test: Dataset | None = None,
+    licence: str | None = None,
+    language: str | None = None,
+) -> tuple[Path, ...]:
     """Write a demo set in the shape of another tool; gives the files that it wrote.
 
     Args:
         text: of the set's file.
         to: a format's name; see `mechanisms.exports.export_format.format_names`.
         out: a file; for a format of several files a folder, or a .zip.
+        test: labelled texts that leave with the set, as tests of its prompt.
+        licence, language: of the texts, as the Hugging Face hub calls them.
 
     Raises:
-        UsageError: the text is no demo set, the format has no place for it, or a file cannot be written.
+        UsageError: the text is no demo set, the format has no place for it or for what is added, private rows would
+            leave, or a file cannot be written.
         AccountingError: the set's certificate does not hold; nothing is written.
     """
-    released, path = Released.read(text), Path(out)
+    added = Added(None if test is None else test.records, licence, language)
+    released, path = Released.read(text, added), Path(out)
+    if test is not None:
+        _check_rows_may_leave(test)
     files = format_named(to).write(released)
     if problems := verify(released.demo_set).problems:
         raise AccountingError(f"The certificate is refused, so nothing is written. {problems[0]}")

@@ -32,7 +32,7 @@ from mechanisms.demos.demo_set import DEMONSTRATIONS, DIRECTIONS, PUBLIC_ONLY, T
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import BOTH, Scorecard
 from mechanisms.evaluation.reader import RemoteReader, check_labels, readers_in_words, same_reader
-from mechanisms.exports.export_format import Released, format_named, format_names
+from mechanisms.exports.export_format import Added, Released, format_named, format_names
 from mechanisms.files import text_of
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models import default_name
@@ -293,16 +293,27 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", required=True, metavar="PATH", help="a file; a format of several files makes a folder, or a .zip"
     )
+    tests = parser.add_argument_group("tests of the prompt", "for promptfoo; they leave with the set")
+    tests.add_argument("--test", metavar="FILE", help="labelled texts that took no part")
+    add_rows(tests)
+    card = parser.add_argument_group("what the card of a Hugging Face data set says, and the set does not know")
+    card.add_argument("--licence", metavar="ID", help="of the texts, such as cc-by-4.0 (default: none is stated)")
+    card.add_argument("--language", metavar="CODE", help="of the texts, such as en (default: none is stated)")
     add_json(parser)
     parser.set_defaults(run=_export)
 
 
 def _export(options: argparse.Namespace) -> None:
     released = Released.read(text_of(options.demos))
-    chosen = format_named(options.format)
-    check_apart(options.out, but=(options.demos,))
-    written = [str(path) for path in api.export(released.text, chosen.name, options.out)]
-    for said in filter(None, (chosen.caution(released.demo_set), chosen.reading(released.demo_set))):
+    made, chosen = released.demo_set, format_named(options.format)
+    check_apart(options.out, but=(options.demos, options.test))
+    test = loaded(options, options.test, made.labels, name="test file") if options.test else None
+    card = {"licence": options.licence, "language": options.language}
+    written = [str(path) for path in api.export(released.text, chosen.name, options.out, test=test, **card)]
+    if test is not None:
+        api.mark_test_file(test)  # the set will be tried on these rows, and they may become private ones later
+    added = Added(None if test is None else test.records, **card)
+    for said in filter(None, (chosen.caution(made), chosen.reading(made), chosen.advice(made, added))):
         progress(said)
     show(options, {"format": chosen.name, "files": written, "digest": released.digest})
 

@@ -204,7 +204,7 @@ def _files(released: Released) -> str:
         guarantee=guarantee(held.claim, held.by_user) if held.private else _NOTHING,
         label=label_of_facts(made),
         facts=list(_of_task(made)),
-        limits=list(_limits(held)),
+        limits=list(limits(held)),
         digest=released.digest,
         version=__version__,
     )
@@ -230,7 +230,8 @@ def _of_task(made: DemoSet) -> Iterator[Fact]:
         yield Fact("Choice", chosen, "none: the model does best without any" if not made.demonstrations else "")
 
 
-def _limits(held: Certificate) -> Iterator[str]:
+def limits(held: Certificate) -> Iterator[str]:
+    """What a set does not promise, in sentences."""
     if held.private:
         yield _USERS if held.by_user else _ROWS
     yield from _ANYWHERE

@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 from mechanisms.accounting import cost_in_words
@@ -15,34 +15,51 @@ from mechanisms.demos.signature import digest
 from mechanisms.discovery import defined, pick
 from mechanisms.errors import UsageError, printable
 from mechanisms.inference.prompts import one_line
-from mechanisms.records import Demonstration, unit_in_words
+from mechanisms.records import Demonstration, Record, unit_in_words
 
 Files = Mapping[str, str]
 """File names with the files' texts."""
 
 
+@dataclass(frozen=True, repr=False)
+class Added:
+    """What an owner adds to an export; None: nothing is said.
+
+    Attributes:
+        tests: labelled texts to try the set on, which leave with it.
+        licence: of the exported texts, an identifier of the Hugging Face hub, such as cc-by-4.0.
+        language: of the texts, a code such as en.
+    """
+
+    tests: Sequence[Record] | None = None
+    licence: str | None = None
+    language: str | None = None
+
+
 @dataclass(frozen=True)
 class Released:
-    """A demo-set file, the only source of an export.
+    """A demo-set file, the only source of an export but for what its owner adds.
 
     Attributes:
         text: the file's text.
         demo_set: the parsed set.
         digest: the file's digest.
+        added: what the owner adds.
     """
 
     text: str
     demo_set: DemoSet
     digest: str
+    added: Added = Added()
 
     @classmethod
-    def read(cls, text: str) -> Released:
+    def read(cls, text: str, added: Added = Added()) -> Released:
         """Read a demo-set file.
 
         Raises:
             UsageError: not a demo set.
         """
-        return cls(text, loads(text), digest(text))
+        return cls(text, loads(text), digest(text), added)
 
 
 @dataclass(frozen=True)
@@ -59,6 +76,8 @@ class ExportFormat:
         correction: the place of the measured correction; None: the format has none; empty: no model reads the format.
         keeps_disclosures: whether it states that a set is not private, or marked for disclosures.
         without_demonstrations: whether it can hold a set without demonstrations.
+        takes: what an owner may add, by the names of `Added`.
+        advice: one sentence on what the tool wants beside, or leaves out; None if there is nothing to say.
         misfit: one sentence with a further reason against a set; None if there is none.
     """
 
@@ -71,6 +90,8 @@ class ExportFormat:
     correction: str | None = None
     keeps_disclosures: bool = True
     without_demonstrations: bool = False
+    takes: tuple[str, ...] = ()
+    advice: Callable[[DemoSet, Added], str | None] = lambda demo_set, added: None
     misfit: Callable[[DemoSet], str | None] = lambda demo_set: None
 
     def refusal(self, demo_set: DemoSet) -> str | None:
@@ -78,7 +99,7 @@ class ExportFormat:
         if not (demo_set.demonstrations or self.without_demonstrations):
             return (
                 f"This set has no demonstrations, so there is nothing to write as {self.title}: choose the "
-                "certificate, the plain prompt, DSPy or LangChain."
+                "certificate, the messages, the plain prompt or DSPy."
             )
         if not (demo_set.certificate.private or self.keeps_disclosures):
             return (
@@ -112,8 +133,11 @@ class ExportFormat:
         """The files of a set.
 
         Raises:
-            UsageError: the set does not fit the format; the message says why.
+            UsageError: the set, or what is added, does not fit the format; the message says why.
         """
+        for each in fields(Added):
+            if getattr(released.added, each.name) is not None and each.name not in self.takes:
+                raise UsageError(f"{self.title} has no place for {each.name}: leave that out.")
         if (problem := self.refusal(released.demo_set)) is not None:
             raise UsageError(problem)
         made = self.files(released)

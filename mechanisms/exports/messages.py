@@ -1,0 +1,25 @@
+"""The set as a chat's messages in one JSON array, which most tools for prompts and every chat server take."""
+
+from __future__ import annotations
+
+import json
+
+from mechanisms.exports.chat import template
+from mechanisms.exports.export_format import ExportFormat, Released
+
+
+def _files(released: Released) -> str:
+    return json.dumps(template(released.demo_set), indent=2, ensure_ascii=False) + "\n"
+
+
+FORMAT = ExportFormat(
+    name="messages",
+    title="Messages of a chat (JSON)",
+    purpose="For any chat model, and for promptfoo, MLflow and LangChain: instruction, demonstrations as turns, and "
+    "{{text}} for your own text.",
+    file_name="messages.json",
+    media_type="application/json",
+    files=_files,
+    keeps_disclosures=False,
+    without_demonstrations=True,
+)

@@ -1,0 +1,43 @@
+"""A Modelfile of Ollama: the instruction as its system, the demonstrations as earlier turns.
+
+A value between three quotes ends at the first line that ends with three quotes, and nothing escapes them. Ollama drops
+characters that are not printable before it looks, so that quotes with such characters between them count as a run.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mechanisms.exports.chat import conversation
+from mechanisms.exports.export_format import ExportFormat, Released, in_a_line
+
+_RUN = re.compile(r'("[^\w!-~]*"[^\w!-~]*)"')
+
+
+def quoted(text: str) -> str:
+    """A text as one value, whatever it holds: every third quote of a run becomes a single one."""
+    return '"""' + _RUN.sub(r"\1'", text) + '"""'
+
+
+def _files(released: Released) -> str:
+    first, *turns = conversation(released.demo_set, released.demo_set.demonstrations)
+    lines = [
+        f"# {in_a_line(released)}",
+        "# Put the name of your model behind FROM, then: ollama create NAME --file Modelfile",
+        "FROM your-model",
+        "PARAMETER temperature 0",
+        f"SYSTEM {quoted(first['content'])}",
+        *(f"MESSAGE {each['role']} {quoted(each['content'])}" for each in turns),
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+FORMAT = ExportFormat(
+    name="modelfile",
+    title="Ollama Modelfile",
+    purpose="For Ollama: a model of yours that knows the instruction and the demonstrations.",
+    file_name="Modelfile",
+    media_type="text/plain",
+    files=_files,
+    without_demonstrations=True,
+)

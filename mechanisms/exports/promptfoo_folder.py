@@ -1,0 +1,72 @@
+"""A folder of promptfoo: the set as its prompt, and the owner's own labelled texts as its tests.
+
+promptfoo reads variables and expected values as Nunjucks templates, and loads a value that begins with `file://` or
+`package:`, code included. Labels with such marks are refused, and rows of the test file that have them are left out, so
+that no text is run.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import yaml
+
+from mechanisms.demos.demo_set import DemoSet
+from mechanisms.exports.chat import inert, template
+from mechanisms.exports.export_format import Added, ExportFormat, Files, Released, in_a_line, json_lines, provenance
+
+PROMPT, TESTS, CONFIG = "messages.json", "tests.jsonl", "promptfooconfig.yaml"
+
+
+def _runs(text: str) -> bool:
+    return inert(text) != text or text.startswith("package:")
+
+
+def _misfit(made: DemoSet) -> str | None:
+    if any(map(_runs, made.labels)):
+        return "promptfoo would run a label of this set, as a template or a file: choose another format."
+    return None
+
+
+def _advice(_: DemoSet, added: Added) -> str | None:
+    if added.tests is None:
+        return "It has no tests: `export --test FILE` writes those of a labelled file of yours, which took no part."
+    left = sum(_runs(each.text) for each in added.tests)
+    return f"{left} of {len(added.tests)} test rows are left out: promptfoo would run their text." if left else None
+
+
+def _files(released: Released) -> Files:
+    made, tests = released.demo_set, released.added.tests
+    # Dumped and read again, so that every string in it is inert, names of fields among them.
+    known = json.loads(inert(json.dumps(provenance(released), ensure_ascii=False)))
+    config: dict[str, Any] = {
+        "description": inert(in_a_line(released)),
+        "prompts": [f"file://{PROMPT}"],
+        "providers": [{"id": "openai:chat:YOUR-MODEL", "config": {"temperature": 0}}],
+        "defaultTest": {"options": {"transform": "output.trim()"}, "metadata": {"dpicl": known}},
+    }
+    files = {PROMPT: json.dumps(template(made), indent=2, ensure_ascii=False) + "\n"}
+    if tests is not None:
+        files[TESTS] = json_lines(
+            {"vars": {"text": each.text}, "assert": [{"type": "equals", "value": each.label}]}
+            for each in tests
+            if not _runs(each.text)
+        )
+        config["tests"] = f"file://{TESTS}"
+    return files | {CONFIG: yaml.safe_dump(config, sort_keys=False)}
+
+
+FORMAT = ExportFormat(
+    name="promptfoo",
+    title="promptfoo (folder)",
+    purpose="For promptfoo: the set as a prompt, tests from a labelled file of yours, and the configuration.",
+    file_name="promptfoo.zip",
+    media_type="application/zip",
+    files=_files,
+    correction="metadata.dpicl.prior",
+    without_demonstrations=True,
+    takes=("tests",),
+    advice=_advice,
+    misfit=_misfit,
+)
