@@ -15,7 +15,8 @@ from mechanisms.demos.demo_set import FORMAT, DemoSet, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import UsageError
 from mechanisms.exports.certificate_page import label_of_facts
-from mechanisms.exports.export_format import Released, format_named, format_names, on_lines, packed
+from mechanisms.exports.chat import conversation, response_format
+from mechanisms.exports.export_format import Added, Released, format_named, format_names, on_lines, packed
 from mechanisms.inference.prompts import QueryWords
 from mechanisms.runs.plan import guarantee
 
@@ -64,8 +65,9 @@ def explained(shape: str, made: DemoSet | None) -> list[Tree]:
         return [el("p.muted", _PURPOSE)]
     chosen = format_named(shape)
     problem = made and (chosen.refusal(made) or chosen.caution(made))
-    reading = [el("p.muted", said)] if made and (said := chosen.reading(made)) else []
-    return [el("p.muted", chosen.purpose), *reading, *notice(problem or "", "warn")]
+    remarks = (chosen.reading(made), chosen.advice(made, Added())) if made else ()
+    said = (el("p.muted", each) for each in (chosen.purpose, *remarks) if each)
+    return [*said, *notice(problem or "", "warn")]
 
 
 def saved(shape: str, made: DemoSet) -> File:
@@ -76,16 +78,17 @@ def saved(shape: str, made: DemoSet) -> File:
     return File(chosen.file_name, chosen.media_type, packed(chosen.write(Released.read(text))))
 
 
-# Use it: the set as a prompt, and as six lines of Python for each of two libraries, or without a language model.
+# Use it: the set as messages and as a prompt, and as six lines of Python for each of three libraries.
 
-_PROMPT = format_named("prompt")
-_CLIENT = """from openai import OpenAI
-prompt, text = {prompt!r}, {text!r}
-client = OpenAI(base_url="http://127.0.0.1:8000/v1", api_key="YOUR KEY")
-messages = [{{"role": "user", "content": prompt + text + {cue!r}}}]
-answer = client.chat.completions.create(model="YOUR MODEL", messages=messages, temperature=0, max_tokens={tokens})
-print(answer.choices[0].message.content)
+_MESSAGES, _PROMPT = format_named("messages"), format_named("prompt")
+_CLIENT = """import {imports}
+messages, text = {messages!r}, {text!r}
+client = openai.OpenAI({address})
+asked = {{"model": "YOUR MODEL", "messages": [*messages, {{"role": "user", "content": text}}]}}
+answer = client.chat.completions.create(**asked, {form})
+print({read})
 """
+_SAID = "answer.choices[0].message.content"
 _PIPELINE = """from transformers import pipeline
 prompt, text = {prompt!r}, {text!r}
 generate = pipeline("text-generation", model="YOUR MODEL")
@@ -104,21 +107,42 @@ _SPARE_TOKENS = 8
 """Tokens of an answer beside one for each byte of the longest label."""
 
 
-def used(made: DemoSet) -> tuple[str, str, str]:
-    """The prompt, and the code for an OpenAI-compatible client and for transformers; texts in it are literals.
+def used(made: DemoSet) -> tuple[str, ...]:
+    """The messages, code that sends them to vLLM and to OpenAI, the prompt, and code that gives it to transformers.
+
+    Texts in code are literals.
 
     Raises:
         UsageError: the set has no place in a prompt.
     """
-    [prompt] = _PROMPT.write(Released.read(to_text(signed(made)))).values()
-    words = QueryWords(made.prompt, on_lines(made))
-    filled = {
-        "prompt": f"{words.shown}{words.field} ",
-        "text": f"[your {made.template.text.lower()}]",
-        "cue": f"\n{words.cue}",
-        "tokens": _SPARE_TOKENS + max(len(label.encode("utf-8", "replace")) for label in made.labels),
-    }
-    return prompt, _CLIENT.format(**filled), _PIPELINE.format(**filled)
+    released = Released.read(to_text(signed(made)))
+    [messages], [prompt] = (each.write(released).values() for each in (_MESSAGES, _PROMPT))
+    words, text = QueryWords(made.prompt, on_lines(made)), f"[your {made.template.text.lower()}]"
+    said = conversation(made, made.demonstrations)
+    choice = {"structured_outputs": {"choice": list(made.labels)}}
+    vllm = _CLIENT.format(
+        imports="openai",
+        messages=said,
+        text=text,
+        address='base_url="http://127.0.0.1:8000/v1", api_key="YOUR KEY"',
+        form=f"temperature=0, extra_body={choice!r}",
+        read=_SAID,
+    )
+    of_openai = _CLIENT.format(
+        imports="json, openai",
+        messages=said,
+        text=text,
+        address='api_key="YOUR KEY"',
+        form=f"response_format={response_format(made)!r}",
+        read=f'json.loads({_SAID})["label"]',
+    )
+    pipeline = _PIPELINE.format(
+        prompt=f"{words.shown}{words.field} ",
+        text=text,
+        cue=f"\n{words.cue}",
+        tokens=_SPARE_TOKENS + max(len(label.encode("utf-8", "replace")) for label in made.labels),
+    )
+    return messages, vllm, of_openai, prompt, pipeline
 
 
 def by_directions(made: DemoSet) -> str:
@@ -131,8 +155,10 @@ def by_directions(made: DemoSet) -> str:
 
 _USE = "Copied by a click, with this set in it. Put in your own text, model, address and key."
 _USES = (
+    ("Messages, for any chat model: put your text in for {{text}}", "use-messages"),
+    ("Python, a vLLM server, which answers with a label", "use-vllm"),
+    ("Python, OpenAI, and other servers that take a response_format", "use-openai"),
     ("The prompt", "use-prompt"),
-    ("Python, an OpenAI-compatible client", "use-openai"),
     ("Python, transformers", "use-transformers"),
 )
 _BY_DIRECTIONS = "Python, by directions"
@@ -189,13 +215,13 @@ class ExportStep:
 
     def _show(self, request: gr.Request) -> Updates:
         made = self._marked(request)
-        codes, said = ("", "", ""), list[Tree]()
+        codes, said = ("",) * len(_USES), list[Tree]()
         directions = by_directions(made) if made else ""
-        if made is not None and (problem := _PROMPT.refusal(made)) is not None:
+        if made is not None and (problem := _MESSAGES.refusal(made)) is not None:
             said = notice(problem, "warn")
         elif made is not None:
-            codes, reading = used(made), _PROMPT.reading(made)
-            said = [*notice(_PROMPT.caution(made) or "", "warn"), *([el("p.muted", reading)] if reading else [])]
+            codes, reading = used(made), _MESSAGES.reading(made)
+            said = [*notice(_MESSAGES.caution(made) or "", "warn"), *([el("p.muted", reading)] if reading else [])]
         return {
             self.certificate: certificate(made) if made else [],
             self.notice: [],

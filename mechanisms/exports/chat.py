@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.inference.prompts import one_line
@@ -19,11 +20,11 @@ BLANK = "{{text}}"
 Message = dict[str, str]
 """`role` and `content`."""
 
-_MARK = re.compile(r"\{(?=[{%#])|file:(?=//)", re.IGNORECASE)
+_MARK = re.compile(r"\{(?=[{%#])|#(?=\})|file:(?=//)", re.IGNORECASE)
 
 
 def inert(text: str) -> str:
-    """A text that no tool runs or loads: a space breaks every `{{`, `{%`, `{#` and `file://`.
+    """A text that no tool runs or loads: a space breaks every `{{`, `{%`, `{#`, `#}` and `file://`.
 
     No template language has an escape that all the other tools take back, so that a model reads the space too.
     """
@@ -49,3 +50,10 @@ def template(made: DemoSet) -> list[Message]:
     """The whole set with its texts inert, and the blank as the last turn."""
     fixed = [each | {"content": inert(each["content"])} for each in conversation(made, made.demonstrations)]
     return [*fixed, {"role": "user", "content": BLANK}]
+
+
+def response_format(made: DemoSet) -> dict[str, Any]:
+    """What asks a server for one label: a JSON object of a schema that has no other answers."""
+    answer = {"type": "string", "enum": list(made.labels)}
+    schema = {"type": "object", "properties": {"label": answer}, "required": ["label"], "additionalProperties": False}
+    return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mechanisms.demos.demo_set import to_text
-from mechanisms.exports.chat import template
+from mechanisms.exports.chat import response_format, template
 from mechanisms.exports.export_format import ExportFormat, Released, provenance
 
 
@@ -14,7 +14,7 @@ def _files(released: Released) -> str:
             "name": "dpicl-demonstrations",
             "type": "chat",
             "prompt": template(made),
-            "config": {"answers": list(made.labels), "dpicl": provenance(released)},
+            "config": {"response_format": response_format(made), "dpicl": provenance(released)},
             "labels": [],  # which version is in production is not for a file to say
             "tags": ["synthetic", *(["differential-privacy"] if made.certificate.private else [])],
         }
