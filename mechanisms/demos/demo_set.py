@@ -419,7 +419,7 @@ class DemoSet:
         return to_text(self.to_json())
 
 
-def to_text(document: Json) -> str:
+def to_text(document: Json | list[Any]) -> str:
     """A document as a file's text."""
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 

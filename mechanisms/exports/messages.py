@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
+from mechanisms.demos.demo_set import to_text
 from mechanisms.exports.chat import template
 from mechanisms.exports.export_format import ExportFormat, Released
 
 
 def _files(released: Released) -> str:
-    return json.dumps(template(released.demo_set), indent=2, ensure_ascii=False) + "\n"
+    return to_text(template(released.demo_set))
 
 
 FORMAT = ExportFormat(

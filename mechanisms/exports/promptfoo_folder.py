@@ -8,13 +8,16 @@ that no text is run.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import yaml
 
-from mechanisms.demos.demo_set import DemoSet
+from mechanisms.demos.demo_set import DemoSet, to_text
+from mechanisms.errors import UsageError
 from mechanisms.exports.chat import inert, template
 from mechanisms.exports.export_format import Added, ExportFormat, Files, Released, in_a_line, json_lines, provenance
+from mechanisms.records import Record
 
 PROMPT, TESTS, CONFIG = "messages.json", "tests.jsonl", "promptfooconfig.yaml"
 
@@ -29,11 +32,17 @@ def _misfit(made: DemoSet) -> str | None:
     return None
 
 
-def _advice(_: DemoSet, added: Added) -> str | None:
+def _of_labels(made: DemoSet, tests: Sequence[Record]) -> list[Record]:
+    """The rows that take part: whoever loads a file counts those with other labels."""
+    return [each for each in tests if each.label in made.labels]
+
+
+def _advice(made: DemoSet, added: Added) -> str | None:
     if added.tests is None:
         return "It has no tests: `export --test FILE` writes those of a labelled file of yours, which took no part."
-    left = sum(_runs(each.text) for each in added.tests)
-    return f"{left} of {len(added.tests)} test rows are left out: promptfoo would run their text." if left else None
+    rows = _of_labels(made, added.tests)
+    left = sum(_runs(each.text) for each in rows)
+    return f"{left} of {len(rows)} test rows are left out: promptfoo would run their text." if left else None
 
 
 def _files(released: Released) -> Files:
@@ -46,12 +55,13 @@ def _files(released: Released) -> Files:
         "providers": [{"id": "openai:chat:YOUR-MODEL", "config": {"temperature": 0}}],
         "defaultTest": {"options": {"transform": "output.trim()"}, "metadata": {"dpicl": known}},
     }
-    files = {PROMPT: json.dumps(template(made), indent=2, ensure_ascii=False) + "\n"}
+    files = {PROMPT: to_text(template(made))}
     if tests is not None:
+        rows = [each for each in _of_labels(made, tests) if not _runs(each.text)]
+        if not rows:
+            raise UsageError("No row of the test file can be a test: give rows with the set's labels.")
         files[TESTS] = json_lines(
-            {"vars": {"text": each.text}, "assert": [{"type": "equals", "value": each.label}]}
-            for each in tests
-            if not _runs(each.text)
+            {"vars": {"text": each.text}, "assert": [{"type": "equals", "value": each.label}]} for each in rows
         )
         config["tests"] = f"file://{TESTS}"
     return files | {CONFIG: yaml.safe_dump(config, sort_keys=False)}

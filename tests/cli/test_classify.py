@@ -174,6 +174,31 @@ def test_several_files_are_a_folder_or_an_archive(demos: Path, tmp_path: Path, c
         }
 
 
+def test_tests_of_promptfoo_come_from_a_test_file_and_rows_left_out_are_counted(demos: Path, tmp_path: Path, capsys):
+    rows, folder = tmp_path / "rows.csv", tmp_path / "promptfoo"
+    lines = [f"a match number {i},Sport" for i in range(30)]
+    rows.write_text("\n".join(["words,topic", *lines, "rain,Weather", "{{ 1 }},News"]) + "\n", encoding="utf-8")
+    given = f"--test {rows} --text-column words --label-column topic"
+    code, _, err = run(capsys, f"export {demos} --format promptfoo --out {folder} {given}")
+    assert code == 0
+    written = (folder / "tests.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(each)["vars"]["text"] for each in written] == [f"a match number {i}" for i in range(30)]
+    assert "1 of 31 test rows are left out" in err
+    assert "1 of 32 rows" in err
+    code, _, err = run(capsys, f"export {demos} --format promptfoo --out {folder}")
+    assert "no tests" in err
+    check_refusal(capsys, f"export {demos} --format csv --out {tmp_path / 'x'} {given}", 2, "no place for tests")
+
+
+def test_a_card_has_the_licence_and_the_language_that_its_owner_says(demos: Path, tmp_path: Path, capsys):
+    said = "--licence cc-by-4.0 --language en"
+    code, *_ = run(capsys, f"export {demos} --format hugging-face --out {tmp_path / 'set'} {said}")
+    assert code == 0
+    card = (tmp_path / "set/README.md").read_text(encoding="utf-8")
+    assert "license: cc-by-4.0" in card
+    assert "- en\n" in card
+
+
 @pytest.mark.parametrize(
     ("change", "line", "code", "message"),
     [

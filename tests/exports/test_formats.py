@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
+import re
 import zipfile
 from dataclasses import replace
 
+import jinja2
 import pytest
 import yaml
 
-from mechanisms.demos.demo_set import ArmScore, Score, loads
+from mechanisms.demos.demo_set import ArmScore, DemoSet, Score, loads
 from mechanisms.errors import UsageError
-from mechanisms.exports.export_format import format_named, format_names, packed
+from mechanisms.exports.certificate_page import limits
+from mechanisms.exports.chat import inert, response_format
+from mechanisms.exports.export_format import Added, Released, format_named, format_names, packed
 from mechanisms.files import safe
 from mechanisms.inference.prompts import one_line
-from tests.exports.sets import HOSTILE, KINDS, SEEN, about, labelled, marked, not_private, pairs_of, released
+from mechanisms.records import Demonstration, Record
+from mechanisms.rounding import rounded_up
+from tests.exports.sets import HOSTILE, KINDS, SEEN, about, labelled, marked, not_private, pairs_of, released, worded
 
-REFUSED = {
-    ("openai", "none"), ("csv", "none"), ("promptfoo", "none"), ("hugging-face", "none"),
-    ("promptfoo", "labelled"), ("promptfoo", "worded"), ("promptfoo", "single"), ("promptfoo", "about"),
-}  # fmt: skip
+REFUSED = {("openai", "none"), ("csv", "none"), ("hugging-face", "none")}
+TRAPS = (
+    "{{ 7 * 7 }}", "say {{text}} or {{{text}}}", "{% for x in y %} %} }}", "{# x #} #}", "file:///etc/hostname",
+    '"""\n\x1b"""\nFROM other', 'a "quote\u200b"\u2028" \n"" "',
+)  # fmt: skip
+ROWS = (Record("A goal.", "Sport"), Record("{{ 7 * 7 }}", "News"), Record("package:x:y", "News"))
 
 
 def text(name: str, kind: str) -> str:
@@ -97,20 +106,145 @@ def test_a_set_of_one_label_is_no_set_to_classify():
     assert "text-classification" in cards["labelled"]
 
 
-def test_tests_of_promptfoo_have_the_documented_shape():
-    made = released(labelled("one", "two\u2028"))
-    [written] = format_named("promptfoo").write(made).values()
-    for line, each in zip(written.splitlines(), made.demo_set.demonstrations, strict=True):
-        test = json.loads(line)
-        assert test["vars"] == {"text": each.text}
-        assert test["assert"] == [{"type": "equals", "value": each.label}]
-        assert set(test) == {"vars", "assert", "metadata"}
+# Prompts that other tools fill.
+
+
+def messages(made: DemoSet) -> list[dict[str, str]]:
+    [written] = format_named("messages").write(released(made)).values()
+    return json.loads(written)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_messages_are_the_instruction_the_demonstrations_in_turn_and_a_blank(kind):
+    made = KINDS[kind].demo_set
+    first, *shown, last = messages(made)
+    assert first["role"] == "system"
+    assert first["content"].startswith(inert(made.prompt.instruction))
+    assert [each["role"] for each in shown] == ["user", "assistant"] * len(made.demonstrations)
+    assert [each["content"] for each in shown] == [inert(each) for pair in pairs_of(kind) for each in pair]
+    assert last == {"role": "user", "content": "{{text}}"}
+    named = [one_line(each) in first["content"].splitlines()[-1] for each in made.labels]
+    assert all(named) == (len(made.labels) > 1)
+
+
+def test_a_plain_text_is_left_as_it_is():
+    for each in ("a {brace} } and }} here", "a file: see below", "C# {x} # }", "100%}"):
+        assert inert(each) == each
+
+
+def test_jinja_fills_the_blank_alone_whatever_the_texts_hold():
+    engine = jinja2.Environment(keep_trailing_newline=True, newline_sequence="\n")
+    made = worded(labelled(*TRAPS, *(each for each in HOSTILE if "\r" not in each)))
+    filled = [engine.from_string(each["content"]).render(text="<my> {{text}}") for each in messages(made)]
+    assert filled == [*(each["content"] for each in messages(made)[:-1]), "<my> {{text}}"]
+
+
+@pytest.mark.parametrize("name", ["messages", "langfuse", "promptfoo"])
+def test_a_set_has_one_place_to_fill(name):
+    written = "".join(format_named(name).write(released(labelled(*TRAPS))).values())
+    assert written.count("{{") == 1
+    assert "file:///" not in written
+
+
+def test_no_name_in_the_configuration_of_promptfoo_is_run():
+    made = replace(labelled("one"), model_id="{{ env.HOME }}", prior={"{{text}}": 0.5, "Sport": 0.0})
+    assert "{{" not in format_named("promptfoo").write(released(made))["promptfooconfig.yaml"]
+
+
+def test_langfuse_gets_the_messages_and_the_promise():
+    made = labelled("one", "two")
+    [written] = format_named("langfuse").write(released(made)).values()
+    body = json.loads(written)
+    assert set(body) == {"name", "type", "prompt", "config", "labels", "tags"}
+    assert (body["type"], body["prompt"], body["labels"]) == ("chat", messages(made), [])
+    assert body["config"]["response_format"] == response_format(made)
+    assert body["config"]["dpicl"]["epsilon"] == made.certificate.claim.epsilon
+
+
+def read_modelfile(text: str) -> list[tuple[str, str]]:
+    """Commands and values, by the rules of Ollama's parser: what is not printable is dropped, a line end closes a value
+    that does not begin with quotes, and one that begins with three where it ends with three others."""
+    commands, name, value = list[tuple[str, str]](), "", ""
+    for line in text.replace("\r", "\n").split("\n"):
+        seen = "".join(each for each in line if each.isprintable() or each == "\t")
+        if not name:
+            if not seen.strip() or seen.startswith("#"):
+                continue
+            name, _, value = seen.partition(" ")
+            if name == "MESSAGE":
+                role, _, value = value.partition(" ")
+                name = f"{name} {role}"
+        else:
+            value += f"\n{seen}"
+        whole = value.strip()
+        if not whole.startswith('"'):
+            commands.append((name, whole))
+            name = ""
+        elif len(whole) >= 6 and whole.startswith('"""') and whole.endswith('"""'):
+            commands.append((name, whole[3:-3]))
+            name = ""
+    assert not name, "a value is not closed"
+    return commands
+
+
+@pytest.mark.parametrize("texts", [HOSTILE, TRAPS, ('ends with a quote"', '"""', '""', '"', '"""\nFROM x\n"""', "")])
+def test_a_modelfile_holds_every_turn_and_no_other_command(texts):
+    made = labelled(*texts)
+    [written] = format_named("modelfile").write(released(made)).values()
+    commands = read_modelfile(written)
+    assert [name for name, _ in commands[:3]] == ["FROM", "PARAMETER", "SYSTEM"]
+    assert [name for name, _ in commands[3:]] == ["MESSAGE user", "MESSAGE assistant"] * len(texts)
+    said = [value for name, value in commands if name == "MESSAGE user"]
+    assert len(said) == len(texts)
+    for text, read in zip(texts, said, strict=True):
+        shown = "".join(each for each in text.replace("\r", "\n") if each.isprintable() or each in "\n\t")
+        assert read.replace('"', "'") == shown.replace('"', "'")
+        assert read == shown or re.search(r'"[^\w!-~]*"[^\w!-~]*"', text)  # quotes alone change, in runs alone
+
+
+def test_promptfoo_asks_about_the_owner_s_rows_and_never_about_the_demonstrations():
+    chosen, made = format_named("promptfoo"), labelled(*TRAPS)
+    without = chosen.write(released(made))
+    assert set(without) == {"messages.json", "promptfooconfig.yaml"}
+    assert "tests" not in yaml.safe_load(without["promptfooconfig.yaml"])
+    assert "no tests" in chosen.advice(made, Added())
+    tried = Added(tests=ROWS)
+    files = chosen.write(Released.read(made.dumps(), tried))
+    [test] = [json.loads(line) for line in files["tests.jsonl"].splitlines()]
+    assert test == {"vars": {"text": "A goal."}, "assert": [{"type": "equals", "value": "Sport"}]}
+    assert "2 of 3 test rows are left out" in chosen.advice(made, tried)
+    assert chosen.advice(made, Added(tests=ROWS[:1])) is None
+    config = yaml.safe_load(files["promptfooconfig.yaml"])
+    assert config["prompts"] == ["file://messages.json"]
+    assert config["tests"] == "file://tests.jsonl"
+    assert json.loads(files["messages.json"]) == messages(made)
 
 
 @pytest.mark.parametrize("trap", ["{{ 7 * 7 }}", "{% for x in y %}", "{# x #}", "file:///tmp/x.js", "package:x:y"])
-def test_what_promptfoo_would_run_is_refused(trap):
+def test_a_label_that_promptfoo_would_run_is_refused(trap):
+    made = labelled("one", "two")
+    named = replace(made, labels=(trap, "Sport"), demonstrations=(Demonstration("one", trap),))
     with pytest.raises(UsageError, match="would run"):
-        format_named("promptfoo").write(released(labelled("fine", f"a {trap}")))
+        format_named("promptfoo").write(released(named))
+
+
+@pytest.mark.parametrize("name", format_names())
+def test_what_an_owner_adds_is_written_or_refused(name):
+    chosen, made = format_named(name), labelled("one", "two")
+    for added in (Added(tests=ROWS), Added(licence="cc-by-4.0"), Added(language="en")):
+        [said] = (each for each in vars(added) if getattr(added, each) is not None)
+        given = Released.read(made.dumps(), added)
+        if said in chosen.takes:
+            assert chosen.write(given) != chosen.write(released(made))
+        else:
+            with pytest.raises(UsageError, match=f"no place for {said}"):
+                chosen.write(given)
+
+
+def test_fewer_examples_than_fine_tuning_wants_are_said():
+    advice = format_named("openai").advice
+    assert "at least 10 examples, and this set has 9" in advice(labelled(*"abcdefghi"), Added())
+    assert advice(labelled(*"abcdefghij"), Added()) is None
 
 
 @pytest.mark.parametrize("kind", ["labelled", "single", "worded", "none", "about"])
@@ -125,14 +259,14 @@ def test_a_plain_prompt_is_the_one_that_this_app_asks_with(kind):
     assert prompt.count(f"\n{template.text}: ") == len(pairs_of(kind)) + 1
 
 
-@pytest.mark.parametrize("name", ["openai", "prompt", "dspy", "langchain"])
+@pytest.mark.parametrize("name", ["openai", "prompt", "dspy", "messages", "langfuse", "modelfile", "promptfoo"])
 def test_a_prompt_says_the_words_of_a_label_where_a_set_has_them(name):
     made = labelled("one", "two")
     told = about(made, "goal", "match", "ball")
     said, silent = ("".join(format_named(name).write(released(each)).values()) for each in (told, made))
     assert "News: texts about goal, match, ball" in said
     assert "Sport: texts about" not in said
-    assert "about" not in silent
+    assert "texts about" not in silent
 
 
 def test_directions_belong_to_the_labels_in_their_order_however_a_file_orders_them():
@@ -200,3 +334,42 @@ def test_a_card_is_valid_and_holds_hostile_names_as_code():
     with zipfile.ZipFile(io.BytesIO(packed(files))) as archive:
         assert archive.namelist() == list(files)
         assert archive.testzip() is None
+
+
+def test_a_card_states_the_promise_and_no_licence_that_nobody_chose():
+    made = labelled("one", "two")
+    for added in (Added(), Added(licence="cc-by-4.0", language="en")):
+        files = format_named("hugging-face").write(Released.read(made.dumps(), added))
+        header, body = files["README.md"].split("---\n", 2)[1:]
+        card, croissant = yaml.safe_load(header), json.loads(files["croissant.json"])
+        assert (card.get("license"), card.get("language")) == (added.licence, added.language and [added.language])
+        assert (croissant.get("license"), croissant.get("inLanguage")) == (added.licence, added.language)
+        assert ("No licence is stated" in body) == (added.licence is None)
+        assert card["size_categories"] == ["n<1K"]
+        assert card["pretty_name"].startswith("Synthetic ")
+        claim = made.certificate.claim
+        assert f"epsilon {rounded_up(claim.epsilon, 4)}, delta 1e-05, for one row" in body
+
+
+@pytest.mark.parametrize("wrong", ["", "my own terms", "x: y", "a\nb", "<b>"])
+def test_a_licence_is_an_identifier(wrong):
+    with pytest.raises(UsageError, match="as the hub names them"):
+        format_named("hugging-face").write(Released.read(labelled("one").dumps(), Added(licence=wrong)))
+
+
+@pytest.mark.parametrize("kind", ["labelled", "single", "staged", "worded", "about"])
+def test_croissant_describes_the_rows_beside_it(kind):
+    files = format_named("hugging-face").write(KINDS[kind])
+    about, rows = json.loads(files["croissant.json"]), [json.loads(line) for line in files["data.jsonl"].splitlines()]
+    [file], [records] = about["distribution"], about["recordSet"]
+    assert file["sha256"] == hashlib.sha256(files[file["contentUrl"]].encode()).hexdigest()
+    assert all([each["name"] for each in records["field"]] == [*row] for row in rows)
+    assert "probability of any released result" in about["rai:personalSensitiveInformation"][0]
+    assert all(each in about["rai:dataLimitations"] for each in limits(KINDS[kind].demo_set.certificate))
+
+
+def test_rows_of_the_hub_have_the_words_of_their_label():
+    made = about(labelled("one", "two"), "goal", "match")
+    files = format_named("hugging-face").write(released(made))
+    assert [json.loads(line)["label_words"] for line in files["data.jsonl"].splitlines()] == ["goal, match", ""]
+    assert "under `directions`" in files["README.md"]

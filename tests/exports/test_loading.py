@@ -1,6 +1,6 @@
 """Every format is read by the library that it is for, in an environment of its own (`make formats`).
 
-promptfoo is no Python: test_formats.py holds its tests against the documented shape.
+promptfoo and Ollama are no Python: test_formats.py reads what is for them by their documented rules.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from mechanisms.exports.chat import conversation, inert
 from mechanisms.exports.export_format import format_named
-from mechanisms.inference.prompts import one_line
 from tests.conftest import ROOT
 from tests.exports.sets import KINDS, pairs_of
 
@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
         not (ROOT / ".venv-formats/ready").exists(),
-        reason="exports were not loaded by datasets, dspy, langchain-core and openai: `make formats` sets them up",
+        reason="exports were not loaded by the libraries that they are for: `make formats` sets them up",
     ),
 ]
 WRITTEN = ("labelled", "single", "staged", "worded")
@@ -48,11 +48,36 @@ for path in paths:
     print(json.dumps([[demo[name] for name in names] for demo in program.demos]))
 """
 LANGCHAIN = """
-from langchain_core.prompts import load_prompt
+from langchain_core.prompts import ChatPromptTemplate
 for path in paths:
-    prompt = load_prompt(path)
-    assert prompt.metadata["dpicl"]["private"] is True
-    print(json.dumps(prompt.format(**{prompt.input_variables[0]: "{my} text"})))
+    said = json.load(open(path, encoding="utf-8"))
+    filled = ChatPromptTemplate.from_messages(said, template_format="jinja2").format_messages(text="{{my}} <text>")
+    print(json.dumps([each.content for each in filled]))
+"""
+MLFLOW = """
+from mlflow.entities.model_registry import PromptVersion
+for path in paths:
+    prompt = PromptVersion("p", 1, json.load(open(path, encoding="utf-8")))
+    assert prompt.variables == {"text"}
+    print(json.dumps([each["content"] for each in prompt.format(text="{{my}} <text>")]))
+"""
+LANGFUSE = """
+from langfuse.api import CreateChatPromptRequest, Prompt_Chat
+from langfuse.model import ChatPromptClient
+for path in paths:
+    body = json.load(open(path, encoding="utf-8"))
+    assert CreateChatPromptRequest.model_validate(body).name == body["name"]
+    prompt = ChatPromptClient(Prompt_Chat.model_validate(body | {"version": 1}))
+    assert prompt.variables == ["text"]
+    print(json.dumps([each["content"] for each in prompt.compile(text="{{my}} <text>")]))
+"""
+CROISSANT = """
+import mlcroissant
+for path in paths:
+    read = mlcroissant.Dataset(path + "/croissant.json")
+    assert not read.metadata.issues.errors
+    rows = read.records("demonstrations")
+    print(json.dumps([[cell.decode() for cell in row.values()] for row in rows]))
 """
 DATASETS = """
 import datasets
@@ -95,22 +120,32 @@ def test_dspy(tmp_path: Path):
     ]
 
 
-def test_langchain(tmp_path: Path):
-    kinds = (*WRITTEN, "none")
-    for kind, prompt in zip(kinds, loaded(LANGCHAIN, files(tmp_path, "langchain", kinds)), strict=True):
-        template = KINDS[kind].demo_set.template
-        text, label = template.text, template.label
-        shown = [f"{text}: {one_line(one)}\n{label}: {one_line(other)}" for one, other in pairs_of(kind)]
-        assert prompt == "\n\n".join([template.instruction, *shown, f"{text}: {{my}} text\n{label}:"])
+FILLED = {"langchain": (LANGCHAIN, "messages"), "mlflow": (MLFLOW, "messages"), "langfuse": (LANGFUSE, "langfuse")}
 
 
-def test_datasets(tmp_path: Path):
-    folders = []
-    for kind in WRITTEN:
+@pytest.mark.parametrize("tool", FILLED)
+def test_a_tool_fills_the_blank_of_the_messages_and_nothing_else(tool: str, tmp_path: Path):
+    script, name = FILLED[tool]
+    kinds = (*WRITTEN, "none", "about")
+    for kind, read in zip(kinds, loaded(script, files(tmp_path, name, kinds)), strict=True):
+        said = [
+            inert(each["content"]) for each in conversation(KINDS[kind].demo_set, KINDS[kind].demo_set.demonstrations)
+        ]
+        # Jinja writes every line end as one.
+        assert [line_ends(each) for each in read] == [*map(line_ends, said), "{{my}} <text>"]
+
+
+def line_ends(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def test_datasets_and_croissant(tmp_path: Path):
+    folders, kinds = [], (*WRITTEN, "about")
+    for kind in kinds:
         folders.append(tmp_path / kind)
         folders[-1].mkdir()
         for name, written in format_named("hugging-face").write(KINDS[kind]).items():
             (folders[-1] / name).write_bytes(written.encode())
-    for kind, rows in zip(WRITTEN, loaded(DATASETS, folders), strict=True):
-        made = KINDS[kind].demo_set.demonstrations
-        assert rows == [[each.text, each.label] for each in made]
+    for script in (DATASETS, CROISSANT):
+        for kind, rows in zip(kinds, loaded(script, folders), strict=True):
+            assert [tuple(row[:2]) for row in rows] == pairs_of(kind)

@@ -13,8 +13,12 @@ import pytest
 from numpy.typing import NDArray
 
 from dpicl_ui.export import DEMO_SET, ExportStep, by_directions, saved, used
+from mechanisms.demos.demo_set import to_text
 from mechanisms.demos.directions import Directions
+from mechanisms.demos.signature import signed
 from mechanisms.errors import UsageError
+from mechanisms.exports.chat import conversation
+from mechanisms.exports.export_format import Released, format_named
 from mechanisms.inference.prompts import QueryWords
 from mechanisms.records import Dataset, Demonstration, Record
 from tests.toy_embedder import ToyEmbedder
@@ -28,17 +32,17 @@ SET = demo_set(*(Demonstration(f"{TRICKY} {label}", label) for label in LABELS))
 EXPECTED = QueryWords(SET.template, SET.demonstrations).whole(QUERY)
 
 
-def asked(code: str, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def asked(code: str, monkeypatch: pytest.MonkeyPatch, answer: str = "News") -> list[Any]:
     """What the code asks either library for, with a text of its own in place of the blank."""
     told: list[Any] = []
 
     def create(**request: Any) -> Any:
-        told.append(request["messages"][0]["content"])
-        return SimpleNamespace(choices=[SimpleNamespace(message=SimpleNamespace(content="News"))])
+        told.append(request)
+        return SimpleNamespace(choices=[SimpleNamespace(message=SimpleNamespace(content=answer))])
 
     def generate(prompt: str, **_: Any) -> Any:
         told.append(prompt)
-        return [{"generated_text": "News"}]
+        return [{"generated_text": answer}]
 
     client = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=create)))
     monkeypatch.setitem(sys.modules, "openai", SimpleNamespace(OpenAI=lambda **_: client))
@@ -47,16 +51,44 @@ def asked(code: str, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return told
 
 
-@pytest.mark.parametrize("which", [1, 2], ids=["an OpenAI-compatible client", "transformers"])
-def test_six_lines_ask_what_the_app_would(which: int, monkeypatch: pytest.MonkeyPatch, capsys):
-    code = used(SET)[which]
+def test_six_lines_ask_what_the_app_would(monkeypatch: pytest.MonkeyPatch, capsys):
+    *_, code = used(SET)
     assert len(code.splitlines()) == 6
     assert asked(code, monkeypatch) == [EXPECTED]
     assert capsys.readouterr().out == "News\n"
 
 
+@pytest.mark.parametrize(
+    ("which", "answer", "answers"),
+    [
+        (1, "News", lambda request: request["extra_body"]["structured_outputs"]["choice"]),
+        (
+            2,
+            '{"label": "News"}',
+            lambda request: request["response_format"]["json_schema"]["schema"]["properties"]["label"]["enum"],
+        ),
+    ],
+    ids=["vLLM", "OpenAI"],
+)
+def test_six_lines_send_the_messages_and_allow_labels_alone(
+    which: int, answer: str, answers: Any, monkeypatch: pytest.MonkeyPatch, capsys
+):
+    code = used(SET)[which]
+    assert len(code.splitlines()) == 6
+    [request] = asked(code, monkeypatch, answer)
+    assert capsys.readouterr().out == "News\n"
+    assert answers(request) == [*SET.labels]
+    query = {"role": "user", "content": QUERY}
+    assert request["messages"] == [*conversation(SET, SET.demonstrations), query]
+
+
+def test_messages_stand_first_as_they_are_exported():
+    [messages] = format_named("messages").write(Released.read(to_text(signed(SET)))).values()
+    assert used(SET)[0] == messages
+
+
 def test_the_prompt_is_the_same_with_a_blank():
-    prompt, *_ = used(SET)
+    *_, prompt, _ = used(SET)
     assert prompt.replace("[your text]", QUERY).rstrip("\n") == EXPECTED
 
 
@@ -103,10 +135,10 @@ def test_directions_are_offered_where_a_set_has_them(tmp_path: Path):
 
 
 def test_the_prompt_says_the_words_of_a_label():
-    prompt, *codes = used(DIRECTED)
+    *codes, prompt, _ = used(DIRECTED)
     assert f"{TRICKY}: texts about wind, rain, storm" in prompt
     assert all("texts about wind, rain, storm" in code for code in codes)
-    assert not any("about" in code for code in used(SET))
+    assert not any("texts about" in code for code in used(SET))
 
 
 def test_a_set_that_promises_nothing_is_not_offered_for_copying():
