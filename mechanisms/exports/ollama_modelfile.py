@@ -23,7 +23,7 @@ def _files(released: Released) -> str:
     first, *turns = conversation(released.demo_set, released.demo_set.demonstrations)
     lines = [
         f"# {in_a_line(released)}",
-        "# Put the name of your model behind FROM, then: ollama create NAME --file Modelfile",
+        "# Put the name of your model behind FROM, then: ollama create NAME -f Modelfile",
         "FROM your-model",
         "PARAMETER temperature 0",
         f"SYSTEM {quoted(first['content'])}",
