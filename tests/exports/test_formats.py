@@ -143,7 +143,7 @@ def test_jinja_fills_the_blank_alone_whatever_the_texts_hold():
 def test_a_set_has_one_place_to_fill(name):
     written = "".join(format_named(name).write(released(labelled(*TRAPS))).values())
     assert written.count("{{") == 1
-    assert "file:///" not in written
+    assert not re.search(r"\{[%#]|#}|file:///", written)  # Nunjucks refuses a stray end of a comment
 
 
 def test_no_name_in_the_configuration_of_promptfoo_is_run():
