@@ -160,6 +160,9 @@ def test_a_set_is_evaluated_scored_and_exported(data, tmp_path):
     with pytest.raises(AccountingError, match="refused"):
         api.export(json.dumps(forged), "certificate", tmp_path / "forged.html")
     assert not (tmp_path / "forged.html").exists()
+    with pytest.raises(UsageError, match="private rows never leave"):
+        api.export(out.read_text(encoding="utf-8"), "promptfoo", tmp_path / "promptfoo", test=data)
+    assert not (tmp_path / "promptfoo").exists()
 
 
 def test_answers_are_paid_for_by_a_reservation(data, monkeypatch):
