@@ -117,11 +117,11 @@ class Asked:
         return f"{persona}Write {wanted}{f' to {self.reader}' if self.reader else ''}, {LENGTH}."
 
     def shown(self, hint: Hint = NO_HINT) -> tuple[tuple[str, str], ...]:
-        """What the model sees before the sentence: exemplars of the kind of text, each behind the sentence for it, which
-        has words of the exemplar where the sentence has some of the label.
+        """What the model sees before the sentence: exemplars of the kind of text, each behind the sentence for it.
 
-        None where the words name no kind that is known, or the sentence is the owner's own. A small model learns from
-        them how such texts sound, and who speaks in them (research/docs/texts.md).
+        Where the sentence has words of the label, theirs have words of the exemplar. Nothing is shown where the kind is
+        not known, or the sentence is the owner's own. A small model learns from exemplars how such texts sound, and who
+        speaks in them (research/docs/texts.md).
         """
         known = () if self.sentence else exemplars_of(self.kind)
         fitting = [each for each in known if bool(each.reader) == self.addressed] or known
