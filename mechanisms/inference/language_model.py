@@ -57,16 +57,18 @@ class Turn(NamedTuple):
 
     Attributes:
         before: in front of what is said first.
-        after: between that and what is said to it.
-        again: between that and what is said first in a further turn; empty where the template takes one turn.
+        after: between that and what is said to it; no thought stays open in it.
+        shown: the same in front of an answer of an earlier turn; empty where the template takes one turn.
+        again: between such an answer and what is said first in the next turn; empty where it takes one turn.
     """
 
     before: list[int]
     after: list[int]
+    shown: list[int]
     again: list[int]
 
 
-NO_TURN = Turn([], [], [])
+NO_TURN = Turn([], [], [], [])
 """Of a model without a chat template."""
 
 

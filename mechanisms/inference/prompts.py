@@ -59,12 +59,14 @@ class WritingPrompt:
         hint: Hint = NO_HINT,
     ) -> None:
         self._model, self._cap = model, max_record_tokens
-        before, after, again = model.writing_turn
+        before, after, shown, again = model.writing_turn
         self._chats = bool(after)
         self.cue = list(after) if after else model.encode(f"\n\n{asked.kind.capitalize()}:")
-        self.shown, between = list(before), again if after else model.encode("\n\n")
-        for sentence, text in asked.shown(hint) if between else ():
-            self.shown += [*model.encode(sentence), *self.cue, *self.opening(text), *between]
+        if not after:
+            shown, again = self.cue, model.encode("\n\n")
+        self.shown = list(before)
+        for sentence, text in asked.shown(hint) if again else ():
+            self.shown += [*model.encode(sentence), *shown, *self.opening(text), *again]
         self.sentence = model.encode(asked.of(label, hint))
         self.prefix = [*self.shown, *self.sentence]
         self._lead = model.encode(_EXAMPLE)

@@ -26,7 +26,7 @@ class Chat(ToyModel):
 
     def __init__(self) -> None:
         super().__init__()
-        self.writing_turn = Turn(self.encode("<user>"), self.encode("<model>"), self.encode("<end><user>"))
+        self.writing_turn = Turn(*map(self.encode, ("<user>", "<model>", "<said>", "<end><user>")))
 
 
 class OneTurn(Chat):
@@ -34,7 +34,7 @@ class OneTurn(Chat):
 
     def __init__(self) -> None:
         super().__init__()
-        self.writing_turn = self.writing_turn._replace(again=[])
+        self.writing_turn = self.writing_turn._replace(shown=[], again=[])
 
 
 MODELS = [ToyModel(), Chat(), OneTurn()]
@@ -84,7 +84,7 @@ def test_a_chat_model_answers_with_the_text():
     assert text_of(answers.prefix) == f"<user>{PLAIN.of('pain')}"
     assert text_of(answers.cue) == "<model>"
     letter = WritingPrompt(Chat(), ADDRESSED, "pain", 8, 1)
-    shown = "".join(f"{sentence}<model>{text}<end><user>" for sentence, text in SHOWN)
+    shown = "".join(f"{sentence}<said>{text}<end><user>" for sentence, text in SHOWN)
     assert text_of(letter.prefix) == f"<user>{shown}{ADDRESSED.of('pain')}"
     alone = WritingPrompt(OneTurn(), ADDRESSED, "pain", 8, 1)
     assert text_of(alone.prefix) == f"<user>{ADDRESSED.of('pain')}"
@@ -117,7 +117,7 @@ SORT = PromptTemplate("Classify.", "T", "L")
 @given(query=st.text(max_size=80), cap=CAPS, chat=st.booleans())
 def test_a_querys_row_is_no_longer_than_is_public_and_its_own(query, cap, chat):
     model = ToyModel()
-    model.turn = Turn(model.encode("<user>"), model.encode("<model>"), []) if chat else NO_TURN
+    model.turn = Turn(model.encode("<user>"), model.encode("<model>"), [], []) if chat else NO_TURN
     prompt = QueryPrompt(model, SORT, [Demonstration("one", "a")], cap)
     row = prompt.row(query)
     assert len(row) <= prompt.length

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +14,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from mechanisms.errors import UsageError
+from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference.engine.device import CPU, device_of, titled
 from mechanisms.inference.engine.forward import ATTENTION, FEW, Branches, Chunk, ForwardPass, GrowingCache
 from mechanisms.inference.engine.memory import (
@@ -118,6 +120,15 @@ _PREFIXES_KEPT = 8
 _WRITER = "You write short texts the way people write them."
 """In the place of what a template says by itself, by which a model soon writes of itself and of helping."""
 _UNKNOWN_CONTEXT = 2**31
+_OPEN_THOUGHT = re.compile(r"<(think|thinking|thought|reasoning)>(?!.*</\1>)\s*", re.DOTALL)
+
+
+def _without_thought(asked: str) -> str:
+    """The end of a prompt in which a thought that the template opened is closed, empty: what is written is an answer.
+
+    Else the first tokens, which rows pay for, would be the model's thoughts.
+    """
+    return _OPEN_THOUGHT.sub(r"<\1>\n\n</\1>\n\n", asked)
 
 
 class TransformersModel:
@@ -135,8 +146,13 @@ class TransformersModel:
         self.context: int = getattr(text_config, "max_position_embeddings", None) or _UNKNOWN_CONTEXT
         self.stop_tokens = self._stop_tokens()
         has_template = bool(tokenizer.chat_template)
-        self.turn = self._turn() if chat and has_template else NO_TURN
-        self.writing_turn = self._writing_turn() if has_template else NO_TURN
+        try:
+            self.turn = self._turn() if chat and has_template else NO_TURN
+            self.writing_turn = self._writing_turn() if has_template else NO_TURN
+        except (jinja2.TemplateError, ValueError) as error:
+            raise ModelUnavailable(
+                "The model's chat template does not show what is said: use a model with another one."
+            ) from error
         self.forward = ForwardPass(model)
         self.slots = Slots(self.forward)
         self.room = DeviceRoom.of(model)
@@ -159,22 +175,21 @@ class TransformersModel:
 
     def _turn(self, *system: dict[str, str]) -> Turn:
         before, after = self._around(["user"], system, asks=True)
-        return Turn(self._special(before), self._special(after), self._again(after, system))
-
-    def _again(self, after: str, system: Sequence[dict[str, str]]) -> list[int]:
-        try:
-            _, between, again, _ = self._around(["user", "assistant", "user"], system)
-        except (jinja2.TemplateError, ValueError):  # a template that takes no further turn
-            return []
-        # A template that lets a model think first would show an earlier answer as an open thought.
-        return self._special(again) if between.strip() == after.strip() else []
+        shown = again = ""
+        with suppress(jinja2.TemplateError, ValueError):  # a template that takes no further turn
+            _, shown, again, _ = self._around(["user", "assistant", "user"], system)
+        return Turn(*map(self._special, (before, _without_thought(after), shown, again)))
 
     def _around(self, roles: Sequence[str], system: Sequence[dict[str, str]] = (), asks: bool = False) -> list[str]:
         """What the template puts before, between and behind what the roles say; a ValueError where it leaves some of
         that out."""
         marks = [f"<<{i}>>" for i in range(len(roles))]
         messages = [*system, *({"role": role, "content": mark} for role, mark in zip(roles, marks, strict=True))]
-        whole, parts = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=asks), []
+        # Templates of models that may think know the last argument; others leave it aside.
+        whole: str = self.tokenizer.apply_chat_template(
+            messages, tokenize=False, add_generation_prompt=asks, enable_thinking=False
+        )
+        parts = []
         for mark in marks:
             part, found, whole = whole.partition(mark)
             if not found:

@@ -181,25 +181,83 @@ def test_a_template_that_takes_no_further_turn_shows_no_exemplars(embedded_model
             return tokenizer.apply_chat_template(messages, **kwargs)
 
     one = TransformersModel("one", "0", embedded_model.model, OneTurn(tokenizer))
-    assert one.writing_turn == embedded_model.writing_turn._replace(again=[]) != embedded_model.writing_turn
+    assert one.writing_turn == embedded_model.writing_turn._replace(shown=[], again=[]) != embedded_model.writing_turn
     asked = Asked("message", "a patient", "a clinic")
     assert tokenizer.decode(WritingPrompt(one, asked, "pain").prefix).endswith(asked.of("pain"))
     assert asked.shown()[0][1] not in tokenizer.decode(WritingPrompt(one, asked, "pain").prefix)
 
 
-def test_a_template_that_opens_a_thought_shows_no_exemplars_inside_of_one(embedded_model):
-    tokenizer = embedded_model.tokenizer
+# Small templates of the kinds that models of today have.
 
-    class Thinking(OtherTemplate):
-        def apply_chat_template(self, messages, add_generation_prompt=False, **kwargs):
-            whole = tokenizer.apply_chat_template(messages, add_generation_prompt=add_generation_prompt, **kwargs)
-            return whole + "<think>\n" if add_generation_prompt else whole
+OPENS = """
+{%- for message in messages %}
+{%- set said = message.content.split('</think>')[-1] if message.role == 'assistant' else message.content %}
+{{- '<|im_start|>' + message.role + '\n' + said + '<|im_end|>\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|im_start|>assistant\n<think>\n' }}{% endif %}"""
+"""Every answer begins with a thought."""
+SWITCHED = OPENS.replace(
+    "<|im_start|>assistant\n<think>\n' }}",
+    "<|im_start|>assistant\n' }}"
+    "{%- if enable_thinking is defined and enable_thinking is false %}{{- '<think>\n\n</think>\n\n' }}{% endif %}",
+)
+"""It thinks unless that is off, and shows earlier answers without thoughts."""
+MODES = """
+{%- if enable_thinking is not defined %}{% set enable_thinking = true %}{% endif %}
+{{- '<|im_start|>system\nReasoning Mode: ' + ('/think' if enable_thinking else '/no_think') + '\n' }}
+{%- if messages[0].role == 'system' %}{{- messages[0].content }}{% endif %}
+{{- '<|im_end|>\n' }}
+{%- set thought = '' if enable_thinking else '<think>\n\n</think>\n' %}
+{%- for message in messages if message.role != 'system' %}
+{{- '<|im_start|>' + message.role + '\n' + (thought if message.role == 'assistant' else '') + message.content }}
+{{- '<|im_end|>\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|im_start|>assistant\n' + thought }}{% endif %}"""
+"""The system says whether it thinks, and earlier answers have empty thoughts."""
 
-    thinking = TransformersModel("thinking", "0", embedded_model.model, Thinking(tokenizer))
-    assert thinking.writing_turn.again == []
-    assert tokenizer.decode(thinking.writing_turn.after).endswith("<think>\n")
-    prompt = WritingPrompt(thinking, Asked("news item"), "sport")
-    assert prompt.prefix == [*thinking.writing_turn.before, *thinking.encode(Asked("news item").of("sport"))]
+
+def templated(embedded_model, template) -> TransformersModel:
+    tokenizer = copy.deepcopy(embedded_model.tokenizer)
+    tokenizer.chat_template = template
+    return TransformersModel("templated", "0", embedded_model.model, tokenizer)
+
+
+@pytest.mark.parametrize("template", [OPENS, SWITCHED, MODES], ids=["opens", "switched", "modes"])
+def test_a_model_that_may_think_is_asked_for_an_answer(embedded_model, template):
+    """Writing, and classifying: its prompt ends behind a thought that is closed and empty."""
+    model, asked = templated(embedded_model, template), Asked("message", "a patient", "a clinic")
+    prompt = WritingPrompt(model, asked, "pain", 16, 1)
+    query = QueryPrompt(model, PromptTemplate("Classify.", "Message", "Topic"), (), 16)
+    for cue in (prompt.cue, query.row("one")):
+        end = model.tokenizer.decode(cue).removesuffix("Topic:")
+        assert "".join(end.rpartition("<think>")[1:]).split() == ["<think>", "</think>"]
+    assert "/think" not in model.tokenizer.decode(prompt.prefix).replace("</think>", "")
+
+
+@pytest.mark.parametrize("template", [SWITCHED, MODES], ids=["switched", "modes"])
+def test_its_prompts_are_the_templates_own_with_thinking_off(embedded_model, template):
+    model, asked = templated(embedded_model, template), Asked("message", "a patient", "a clinic")
+    turns = [{"role": "system", "content": "You write short texts the way people write them."}]
+    for sentence, text in asked.shown():
+        turns += [{"role": "user", "content": sentence}, {"role": "assistant", "content": text}]
+    turns.append({"role": "user", "content": asked.of("pain")})
+    own = model.tokenizer.apply_chat_template(turns, add_generation_prompt=True, enable_thinking=False)["input_ids"]
+    prompt = WritingPrompt(model, asked, "pain", 16, 1)
+    assert [*prompt.prefix, *prompt.cue] == own
+    assert asked.shown()[0][1] in model.tokenizer.decode(prompt.prefix)
+
+
+def test_a_template_that_opens_a_thought_shows_earlier_answers_without_one(embedded_model):
+    model, asked = templated(embedded_model, OPENS), Asked("message", "a patient", "a clinic")
+    shown = model.tokenizer.decode(WritingPrompt(model, asked, "pain").prefix)
+    assert asked.shown()[0][1] in shown
+    assert "think" not in shown
+
+
+def test_a_template_that_does_not_show_what_is_said_is_refused(embedded_model):
+    for silent in ("{{ 'Hello' }}", "{{ raise_exception('never') }}"):
+        with pytest.raises(ModelUnavailable, match="chat template"):
+            templated(embedded_model, silent)
 
 
 def test_drafts_are_asked_for_as_of_a_writer_and_not_of_an_assistant(embedded_model):
@@ -215,7 +273,7 @@ def test_drafts_are_asked_for_as_of_a_writer_and_not_of_an_assistant(embedded_mo
             return tokenizer.apply_chat_template(messages, **kwargs)
 
     strict = TransformersModel("strict", "0", embedded_model.model, Strict(tokenizer))
-    assert strict.writing_turn == strict.turn != ([], [])
+    assert strict.writing_turn == strict.turn != NO_TURN
 
 
 def test_stop_tokens_end_a_line_or_the_text(embedded_model):
