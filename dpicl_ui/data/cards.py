@@ -12,10 +12,21 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.state import GO_ON, LOST, Columns, DataState
-from dpicl_ui.frame.handlers import MODEL, PRIVATE, guarded
+from dpicl_ui.frame.handlers import MODEL, PRIVATE, guarded, on
 from dpicl_ui.frame.inputs import PrivateCheckboxGroup, PrivateDropdown, control, drop, pairs_in_lines, taken, whole
 from dpicl_ui.frame.services import Services, Session, State
-from dpicl_ui.frame.tree import MANY_LABELS, Tree, count_row, el, notice, panel, private_tag, spinner
+from dpicl_ui.frame.tree import (
+    MANY_LABELS,
+    Tree,
+    count_row,
+    duration,
+    el,
+    in_millions,
+    notice,
+    panel,
+    private_tag,
+    spinner,
+)
 from mechanisms.asking import Asked, in_words
 from mechanisms.data.columns import MOST_LABELS, ColumnMapping, Inspection
 from mechanisms.data.headers import TEXTS, suggested_names
@@ -23,7 +34,7 @@ from mechanisms.data.label_names import alike
 from mechanisms.data.sources import EXAMPLES, PACKED, RawFile, format_in, formats_in_words, read_table
 from mechanisms.data.table import BACKSLASH, DOUBLED, USUAL, Reading, ReadingAsked, Table
 from mechanisms.data.text_lines import ENCODINGS
-from mechanisms.errors import DataError, UsageError
+from mechanisms.errors import DataError, StudioError, UsageError
 from mechanisms.noise import SecureRandomness
 from mechanisms.runs.drafts import DRAFT_TOKENS, FEWEST, Drafts, preview_drafts
 from mechanisms.runs.spec import RunSpec
@@ -529,6 +540,11 @@ _PREVIEWED = 6
 _HEAD = "Do your texts sound like this? Nothing of them was read."
 _HELP = "The model writes two drafts a label from the words beside them. Change the words until they fit."
 _MORE = "These are {shown} of {all} labels."
+_FROM = "These drafts come from a model of {} parameters. "
+_BETTER = "A larger one writes better: {}, {} parameters, {} of memory, {} for a run here. "
+_NO_BETTER = "A larger one writes better, but none of the list fits here and takes about five minutes for a run. "
+_OWN = "Another one, or a GGUF file: step 2."
+_FETCHED = "It is fetched once, its digest is checked, and the drafts are written anew."
 _NONE = "(nothing of use: other words may help)"
 _WAITING = "Waiting for the model …"
 _QUIET = 0.6
@@ -566,6 +582,9 @@ class DraftPreview:
         self._app = app
         panel(el("h3", _HEAD), el("p.muted", _HELP))
         self.drafts = panel(elem_id="draft-preview")
+        self.offer = panel(elem_id="better-writer")
+        self.better = gr.Button("Write with it", size="sm", visible=False, elem_id="write-better")
+        self._offers = [self.offer, self.better]
 
     def follow(self, labels: PrivateCheckboxGroup, *changes: gr.events.Dependency) -> None:
         """Write drafts after these, and when somebody comes back to the step; who leaves it ends them."""
@@ -573,7 +592,10 @@ class DraftPreview:
         events: list[Any] = [bar.focus, *(each.then for each in changes)]
         for changed in events:
             quiet = changed(self._settle, labels, self.drafts, queue=False, **newest)
-            quiet.then(guarded(self.drafts)(self._write), None, self.drafts, **MODEL, **newest)
+            written = quiet.then(guarded(self.drafts)(self._write), None, self.drafts, **MODEL, **newest)
+            on(written.then, self._offer, None, self._offers, self.offer)
+        changed = on(self.better.click, self._change, None, self._offers, self.offer, **MODEL)
+        changed.then(guarded(self.drafts)(self._write), None, self.drafts, **MODEL, **PRIVATE)
         bar.blur(self._leave, None, None, queue=False, **PRIVATE)
 
     def cleared(self, session: Session) -> dict[Any, Any]:
@@ -581,6 +603,37 @@ class DraftPreview:
         state = session.of(Preview)
         state.wanted = state.shown = None
         return {self.drafts: []}
+
+    def _offer(self) -> dict[Any, Any]:
+        """Whose drafts these are, and the model that would write better ones."""
+        offer = self._app.loader.offer()
+        if offer is None:
+            return {self.offer: [], self.better: gr.Button(visible=False)}
+        told = _FROM.format(in_millions(offer.present))
+        if better := offer.better:
+            size, memory = in_millions(better.parameters), f"{offer.memory / 1e9:.1f} GB"
+            told += _BETTER.format(better.description, size, memory, duration(offer.seconds))
+            told += "" if better.available else _FETCHED + " "
+        else:
+            told += _NO_BETTER
+        return {self.offer: [el("p.muted", told + _OWN)], self.better: gr.Button(visible=better is not None)}
+
+    def _change(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
+        """Load the model that is offered; drafts that are shown are written anew behind that."""
+        loader, refused = self._app.loader, ""
+        offer = loader.offer()
+        if offer is None or offer.better is None:
+            raise UsageError("No better writer is offered here any more: choose a model in step 2.")
+        try:
+            for told in loader.changed(offer.better.name):
+                yield {self.offer: told, self.better: gr.Button(visible=False)}
+            refused = loader.refusal or loader.problem or ""
+        except StudioError as error:
+            refused = str(error)
+        if not refused:
+            self._app.session(request).of(Preview).shown = None
+        shown = self._offer()
+        yield shown | {self.offer: [*notice(refused), *shown[self.offer]]}
 
     def _settle(self, labels: list[str], request: gr.Request) -> Any:
         """Wait until the words stand still. A preview of other words ends, and so does a wait with older labels."""

@@ -8,13 +8,14 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dpicl_ui.frame.tree import Tree, el, notice, spinner
 from mechanisms.errors import ModelUnavailable, StudioError, UsageError
-from mechanisms.inference.models import available_models, device_here
+from mechanisms.inference.models import ModelListing, available_models, device_here
 
 if TYPE_CHECKING:
     from mechanisms.inference import Embedder, LanguageModel
@@ -26,6 +27,10 @@ AT_START = "at start"
 """What the model that the server started with is called in a list: its own name may be a path."""
 _GLANCE = 0.4
 """Seconds between two looks at how far loading is."""
+_USUAL_RUN = 130_000, 22_500
+"""Positions read and tokens written by a run of the bundled examples as step 2 proposes it."""
+_PATIENCE = 330.0
+"""Seconds of such a run that are still about five minutes."""
 _CHAT = "It is asked through its chat template."
 _PLAIN = "It is asked in plain text, as a base model is."
 
@@ -34,11 +39,22 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Loaded:
-    """A model, how fast it is here, and the bytes that its weights take."""
+    """A model, how fast it is here, the bytes that its weights take, and how many they are (0: not known)."""
 
     model: LanguageModel
     speed: Speed
     memory: int
+    parameters: int
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A better writer than the present model, in parameters, with the bytes and the seconds of a run that it takes."""
+
+    present: int
+    better: ModelListing | None
+    memory: int = 0
+    seconds: float = 0.0
 
 
 class ModelLoader:
@@ -105,11 +121,12 @@ class ModelLoader:
             return
         from mechanisms.inference.engine.memory import release_freed_memory
 
-        speed, memory, alive = self._loaded.speed, self._loaded.memory, weakref.ref(self._loaded.model)
+        speed, memory, parameters = self._loaded.speed, self._loaded.memory, self._loaded.parameters
+        alive = weakref.ref(self._loaded.model)
         self._loaded = None
         gc.collect()
         if (model := alive()) is not None:
-            self._loaded = Loaded(model, speed, memory)
+            self._loaded = Loaded(model, speed, memory, parameters)
             raise UsageError("The model is still in use: wait until its work has ended.")
         release_freed_memory()
 
@@ -141,7 +158,8 @@ class ModelLoader:
             compute_in_one_thread()
             model = load_model(name, tell=self._tell)
             self.stage = "measuring its speed"
-            self._loaded = Loaded(model, measure(model), needs(name).memory or 0)
+            known = needs(name)
+            self._loaded = Loaded(model, measure(model), known.memory or 0, known.parameters or 0)
         except StudioError as error:
             return str(error)
         except Exception as error:  # whatever a broken installation raises, the page must say it
@@ -188,13 +206,45 @@ class ModelLoader:
         told = [" is loaded. ", _CHAT if chat else _PLAIN, f" It computes on {device_here()}."]
         return [el("p", el("strong", self.title), *told), *notice(back)]
 
+    def offer(self) -> Offer | None:
+        """The largest listed model that fits here and takes about five minutes for a usual run; None where the present
+        one is not known, or is locked."""
+        loaded = self._loaded
+        if loaded is None or not loaded.parameters or self.locked:
+            return None
+        from mechanisms.inference.models.catalogue import better_writer, needs
+        from mechanisms.runs.stage import Work
+
+        # By size alone. The embedding model stays the same.
+        of_size = loaded.speed.seconds(Work(*_USUAL_RUN)) / loaded.parameters
+        better = better_writer(loaded.parameters, _PATIENCE / of_size, loaded.memory)
+        if better is None:
+            return Offer(loaded.parameters, None)
+        return Offer(loaded.parameters, better, needs(better.name).memory or 0, of_size * better.parameters)
+
     def changed(self, name: str) -> Iterator[list[Tree]]:
-        """Load another model (`choose`), and tell how far that is until it has ended."""
+        """Fetch another model, load it (`choose`), and tell how far that is until it has ended.
+
+        Raises:
+            UsageError, ModelUnavailable: as `choose`; what cannot be fetched leaves the present model where it is.
+        """
+        if name and name != AT_START and not self.locked:
+            yield from self._fetched(name)
         self.choose(name)
         while not self.settled:
             yield self.there()
             time.sleep(_GLANCE)
         yield self.there()
+
+    def _fetched(self, name: str) -> Iterator[list[Tree]]:
+        from mechanisms.inference.models.catalogue import fetched
+
+        stages, freed = [""], self._loaded.memory if self._loaded else 0
+        with ThreadPoolExecutor(1) as pool:
+            fetching = pool.submit(fetched, name, stages.append, freed)
+            while wait([fetching], _GLANCE).not_done:
+                yield spinner(f"{Path(name).name}: {stages[-1]} …")
+            fetching.result()
 
     def wait(self) -> None:
         self._done.wait()

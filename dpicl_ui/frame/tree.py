@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -163,3 +164,20 @@ def budget(
             *(tree for warning in warnings for tree in notice(warning, "warn")),
         )
     ]
+
+
+def in_millions(parameters: int) -> str:
+    return f"{parameters / 1e6:.0f}M" if parameters < 1e9 else f"{parameters / 1e9:.1f}B"
+
+
+def duration(seconds: float) -> str:
+    """A rough duration in words; minutes, halves while they are few, are rounded up: the browser and other work take
+    time from the model."""
+    if seconds < 50:
+        return f"about {max(5, 5 * round(seconds / 5))} seconds"
+    if seconds < 75:
+        return "about a minute"
+    if seconds >= 5400:
+        return f"about {seconds / 3600:.1f} hours"
+    minutes = math.ceil(seconds / 30) / 2 if seconds <= 300 else math.ceil(seconds / 60)
+    return f"about {minutes:g} minutes"

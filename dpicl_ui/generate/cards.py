@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from dpicl_ui.frame.tree import Tree, el, notice
+from dpicl_ui.frame.tree import Tree, duration, el, notice
 from dpicl_ui.generate.charts import reading
-from dpicl_ui.privacy.cards import duration, exactly
+from dpicl_ui.privacy.cards import exactly
 from mechanisms.demos.demo_set import (
     DEMONSTRATIONS,
     DIRECTIONS,

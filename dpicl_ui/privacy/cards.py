@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import softmax
 
 from dpicl_ui.frame.services import Session, State
-from dpicl_ui.frame.tree import Tree, el, fact, notice
+from dpicl_ui.frame.tree import Tree, duration, el, fact, notice
 from dpicl_ui.privacy.state import Planned
 from mechanisms.accounting import PrivacyTarget, best_guess_in_percent
 from mechanisms.asking import Asked
@@ -25,19 +25,6 @@ from mechanisms.runs.spec import OPENINGS, SCORE, VOTE, WRITE, fewest_for_roles
 from mechanisms.tallies import Weighing
 
 # Durations in words, foreseen and measured.
-
-
-def duration(seconds: float) -> str:
-    """A rough duration in words; minutes, halves while they are few, are rounded up: the browser and other work take
-    time from the model."""
-    if seconds < 50:
-        return f"about {max(5, 5 * round(seconds / 5))} seconds"
-    if seconds < 75:
-        return "about a minute"
-    if seconds >= 5400:
-        return f"about {seconds / 3600:.1f} hours"
-    minutes = math.ceil(seconds / 30) / 2 if seconds <= 300 else math.ceil(seconds / 60)
-    return f"about {minutes:g} minutes"
 
 
 def exactly(seconds: float) -> str:

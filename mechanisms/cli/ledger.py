@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from mechanisms import api
@@ -83,7 +84,8 @@ def _models(options: argparse.Namespace) -> None:
         model = _prepared(options.model)
         api.prepare_words(lambda share: progress(f"placing common words: {share:.0%}"))
         if options.verb == "use":
-            choose_default(options.model)
+            path = Path(options.model).expanduser()
+            choose_default(str(path.resolve()) if path.exists() else options.model)
         known = published_as(model.sha256)
         about = {"published": known} if known else {}
         show(options, {"name": model.name, "sha256": model.sha256, **about, "device": device_here()})
@@ -102,8 +104,6 @@ def _models(options: argparse.Namespace) -> None:
 
 def _prepared(name: str) -> LanguageModel:
     """Load a model, and print how far it is, each stage or tenth of a fetch once."""
-    from mechanisms.inference.models import catalogue
-
     told = ""
 
     def tell(stage: str) -> None:
@@ -113,7 +113,7 @@ def _prepared(name: str) -> LanguageModel:
             told = now
             progress(f"{name}: {stage}")
 
-    return catalogue.load_model(name, tell=tell)
+    return api.load_model(name, tell)
 
 
 COMMANDS = {"ledger": _add_ledger, "models": _add_models}

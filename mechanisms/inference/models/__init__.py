@@ -11,7 +11,7 @@ import importlib.metadata
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -207,13 +207,19 @@ def choose_default(name: str) -> None:
 
 @dataclass(frozen=True)
 class ModelListing:
-    """A model that `--model` can name; `available` if its weights are on this machine."""
+    """A model that `--model` can name.
+
+    Attributes:
+        available: its weights are on this machine.
+        offered: it may be proposed as a better writer: it writes of everything, under a licence that asks nothing.
+    """
 
     name: str
     description: str
     parameters: int
     available: bool
     licence: str = ""
+    offered: bool = False
 
     @property
     def times(self) -> float:
@@ -232,7 +238,8 @@ def available_models() -> list[ModelListing]:
     for each in _WRITERS:
         cached = try_to_load_from_cache(each.name, each.file or "config.json")
         fetched = isinstance(cached, str) and (bool(each.file) or has_weights(Path(cached).parent))
-        every.append(ModelListing(each.name, str(each), each.parameters, fetched, each.licence))
+        offered = each.licence == _APACHE and not each.file
+        every.append(ModelListing(each.name, str(each), each.parameters, fetched, each.licence, offered))
     return sorted(every, key=lambda each: not each.available)
 
 
@@ -296,8 +303,8 @@ LOCAL, RAY = "local", "ray"
 ENGINES = (LOCAL, RAY)
 
 
-def load_model(name: str | None = None) -> LanguageModel:
-    """Load a model; `catalogue.load_model` also tells how far it is.
+def load_model(name: str | None = None, tell: Callable[[str], object] = lambda stage: None) -> LanguageModel:
+    """Load a model, and fetch it before where that is needed; `tell` is told how far that is.
 
     Raises:
         ModelUnavailable: it is not there, does not fit in memory, or lets one row of a batch touch another.
@@ -305,7 +312,7 @@ def load_model(name: str | None = None) -> LanguageModel:
     """
     from mechanisms.inference.models import catalogue
 
-    return catalogue.load_model(name)
+    return catalogue.load_model(name, tell=tell)
 
 
 @functools.cache

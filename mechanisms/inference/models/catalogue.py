@@ -46,6 +46,7 @@ from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.language_model import LanguageModel
 from mechanisms.inference.models import (
     EMBEDDED,
+    ModelListing,
     available_models,
     conversion_of,
     converted_before,
@@ -258,6 +259,44 @@ FETCHING, CONVERTING, READING, TESTING = "fetching it", "converting it once", "r
 """What `load_model` tells of its progress."""
 
 
+def fetched(name: str, tell: Callable[[str], object] = lambda stage: None, freed: int = 0) -> ModelNeeds:
+    """What a model needs, once its files are on this machine.
+
+    Raises:
+        ModelUnavailable: it cannot be fetched, does not fit even with `freed` bytes more, or is of a kind that is
+            refused, which its configuration tells before its weights are fetched.
+    """
+    known = refuse_too_large(name, freed)
+    if known.on_disk:
+        return known
+    hub_logging.set_verbosity_error()  # without a network it would tell of every try
+    tell(FETCHING)
+    fetch(
+        str(located(name)[1]),
+        file_of(name),
+        lambda share: tell(f"{FETCHING}, {share:.0%}"),
+        lambda folder: refuse_by_config(_config(name, folder)),
+    )
+    return refuse_too_large(name, freed)
+
+
+def better_writer(than: int, most: float, freed: int = 0) -> ModelListing | None:
+    """The largest listed model that fits here and is taken without a further word to anybody; None where none is.
+
+    Args:
+        than: parameters that it has to have more of.
+        most: parameters that it may have.
+        freed: bytes that will be free besides.
+    """
+    room = sum(free_memory()) + freed
+    fitting = (
+        each
+        for each in available_models()
+        if than < each.parameters <= most and each.offered and (needs(each.name).memory or 0) <= room
+    )
+    return max(fitting, key=lambda each: each.parameters, default=None)
+
+
 @computing
 def load_model(
     name: str | None = None, threads: int | None = None, tell: Callable[[str], object] = lambda stage: None
@@ -275,20 +314,10 @@ def load_model(
         UsageError: the environment's number of threads is none.
     """
     logging.disable_progress_bar()
-    hub_logging.set_verbosity_error()  # without a network it would tell of every try
     name = name or default_name()
-    known = refuse_too_large(name)
+    known = fetched(name, tell)
     if threads is not None:
         threads_here().fix(threads)
-    if not known.on_disk:
-        tell(FETCHING)
-        fetch(
-            str(located(name)[1]),
-            file_of(name),
-            lambda share: tell(f"{FETCHING}, {share:.0%}"),
-            lambda folder: refuse_by_config(_config(name, folder)),
-        )
-        known = refuse_too_large(name)
     label, source = located(name)
     gguf = source if isinstance(source, Path) and source.is_file() else None
     if gguf is not None:

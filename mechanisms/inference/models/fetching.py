@@ -14,7 +14,7 @@ from huggingface_hub.errors import (
     HFValidationError,
     RepositoryNotFoundError,
 )
-from huggingface_hub.utils import tqdm
+from huggingface_hub.utils.tqdm import tqdm
 
 from mechanisms.errors import ModelUnavailable
 from mechanisms.inference.models import file_digest, no_model

@@ -17,6 +17,7 @@ from dpicl_ui.data.cards import STAYS, DraftPreview, Preview, Waiting, declared,
 from dpicl_ui.data.state import Columns, Confirmed, DataState
 from dpicl_ui.export import DEMO_SET, ExportStep
 from dpicl_ui.frame.handlers import guarded
+from dpicl_ui.frame.model_loader import Offer
 from dpicl_ui.frame.services import CuratorLedger, Session, Sessions
 from dpicl_ui.privacy import state as privacy_state
 from dpicl_ui.privacy.cards import outcome
@@ -30,7 +31,8 @@ from mechanisms.data.sources import EXAMPLES, read_table
 from mechanisms.data.table import Table
 from mechanisms.demos.demo_set import loads
 from mechanisms.demos.signature import Signature, check_signature, digest
-from mechanisms.errors import DataError, SeveralErrors, UsageError
+from mechanisms.errors import DataError, ModelUnavailable, SeveralErrors, UsageError
+from mechanisms.inference.models import ModelListing
 from mechanisms.records import Dataset, Demonstration, Record
 from mechanisms.runs.drafts import Drafts
 from mechanisms.runs.plan import DECLARED_COUNTS, plan_for, settings
@@ -677,3 +679,61 @@ def test_an_export_carries_what_became_known_since_the_run(ledger: PrivacyLedger
     assert digest(downloaded(saved[step.sink])) in page
     assert "no place for that mark" in text_of(step._explain("openai", TAB)[step.purpose])
     assert CLEAN_VALUES in text_of(saved[step.certificate])
+
+
+# The offer of a better writer.
+
+
+class OffersOne:
+    """A loader of a small model, which offers a larger one once."""
+
+    def __init__(self, refused: str = "") -> None:
+        self.refusal, self.problem = None, None
+        self.loaded: list[str] = []
+        self._refused = refused
+
+    def offer(self) -> Offer:
+        larger = ModelListing("some/larger", "larger, chat (Apache-2.0)", 600_000_000, False)
+        return Offer(135_000_000, None if self.loaded else larger, 1_200_000_000, 290.0)
+
+    def changed(self, name: str) -> Any:
+        yield [f"fetching {HOSTILE}"]
+        if self._refused:
+            raise ModelUnavailable(self._refused)
+        self.loaded.append(name)
+
+    model = ToyModel
+
+
+def test_a_better_writer_is_one_press_away_and_writes_the_drafts_anew(previews, asked_for):
+    loader = OffersOne()
+    lend(previews, loader=loader)
+    settle(previews, "x", "y")
+    written(previews)
+    before, offered = len(asked_for), previews._offer()
+    for said in ("135M parameters", "larger, chat (Apache-2.0)", "600M", "1.2 GB", "about 5 minutes", "step 2"):
+        assert said in text_of(offered[previews.offer])
+    assert offered[previews.better]["visible"]
+    *told, last = previews._change(TAB)
+    assert told
+    assert loader.loaded == ["some/larger"]
+    assert not last[previews.better]["visible"]
+    assert "none of the list" in text_of(last[previews.offer])
+    written(previews)
+    assert len(asked_for) == 2 * before
+
+
+def test_what_cannot_be_fetched_leaves_drafts_and_offer_where_they_are(previews, asked_for):
+    lend(previews, loader=OffersOne("Connect to the hub."))
+    settle(previews, "x", "y")
+    written(previews)
+    *_, last = previews._change(TAB)
+    assert "Connect to the hub." in text_of(last[previews.offer])
+    assert "writes better" in text_of(last[previews.offer])
+    assert last[previews.better]["visible"]
+    assert list(previews._write(TAB)) == []
+
+
+def test_without_a_model_nothing_is_offered(previews):
+    lend(previews, loader=SimpleNamespace(offer=lambda: None))
+    assert previews._offer()[previews.offer] == []

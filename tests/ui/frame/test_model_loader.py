@@ -15,7 +15,7 @@ from dpicl_ui.frame.model_loader import AT_START, EmbedderLoader, ModelLoader
 from dpicl_ui.privacy.step import ModelChoice
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference.engine.threads import computing
-from mechanisms.inference.models import EMBEDDED, available_models, catalogue
+from mechanisms.inference.models import EMBEDDED, ModelListing, available_models, catalogue
 from mechanisms.inference.models.catalogue import ModelNeeds, SentenceEmbedder, load_embedder, load_model
 from mechanisms.runs import stage as run_stage
 from mechanisms.runs.stage import Speed
@@ -120,6 +120,41 @@ def test_a_locked_model_stays(shelf, name):
     with pytest.raises(UsageError, match="locked"):
         loader.choose(name)
     assert shelf.asked == [OTHER]
+
+
+def test_the_largest_that_fits_and_takes_about_five_minutes_is_offered(shelf, monkeypatch):
+    """Among those that write of everything under a licence that asks nothing; fetched before the old one goes."""
+    sizes = {"same": 1000, "next": 2000, "fits": 4000, "files": 5000, "slow": 9000}
+    listed = [ModelListing(name, name, size, True, offered=name != "files") for name, size in sizes.items()]
+    monkeypatch.setattr(catalogue, "available_models", lambda: listed)
+    monkeypatch.setattr(catalogue, "free_memory", lambda: (10**9, 0))
+    memory = {name: ModelNeeds(size, on_disk=True) for name, size in sizes.items()} | {EMBEDDED: ModelNeeds(1000, True)}
+    monkeypatch.setattr(catalogue, "needs", lambda name: memory[name])
+    per_run = 130_000 * 5e-4 + 22_500 * 5e-4
+    monkeypatch.setattr(run_stage, "measure", lambda model: Speed(5e-4, 5e-4, 1e-3))
+    loader = begun()
+    offer = loader.offer()
+    assert (offer.present, offer.better.name, offer.memory) == (1000, "fits", memory["fits"].memory)
+    assert offer.seconds == pytest.approx(4 * per_run)
+    assert offer.seconds < 330 < 9 * per_run
+    monkeypatch.setattr(catalogue, "free_memory", lambda: (memory["next"].memory, 0))
+    assert catalogue.better_writer(1000, 10**6).name == "next"
+    monkeypatch.setattr(catalogue, "free_memory", lambda: (0, 0))
+    assert catalogue.better_writer(1000, 10**6) is None
+    assert begun(locked=True).offer() is None
+
+
+def test_what_cannot_be_fetched_leaves_the_present_model(shelf, monkeypatch):
+    loader = begun()
+
+    def offline(*args):
+        raise ModelUnavailable("Connect to the hub.")
+
+    monkeypatch.setattr(catalogue, "fetched", offline)
+    with pytest.raises(ModelUnavailable, match="Connect"):
+        [*loader.changed(OTHER)]
+    assert loader.title == f"toy {EMBEDDED}"
+    assert shelf.asked == [EMBEDDED]
 
 
 class ComputingEmbedder(ToyEmbedder):
