@@ -254,7 +254,8 @@ def _score(options: argparse.Namespace) -> None:
     for name, arm in found.score.arms.items():
         if arm.wide:
             progress(f"{name}: {TOO_FEW} to say much; raise --share or --epsilon")
-    show(options, _of_score(found, options.share, scored, dataset))
+    read = {**({"written_with": scored.writer} if scored.writer else {}), "read_by": model.name}
+    show(options, read | _of_score(found, options.share, scored, dataset))
 
 
 def _of_score(found: ScoreFound, share: float, scored: ScoredSet, dataset: Dataset) -> dict[str, Any]:

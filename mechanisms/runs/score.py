@@ -75,6 +75,7 @@ class ScoredSet:
         prior: what is added to each label's log-probability under the demonstrations; None where not measured.
         zero_shot: the same without demonstrations.
         public_only: the public-only set that the run compared it with, with its correction; None where there was none.
+        writer: the model that wrote it; empty where nobody says.
         model_sha256: of the model that the corrections were measured with.
         spare: the share of the units, at the scorers' end, that no stage read which made the set.
         event: what the run that made it did, and before it a measurement of sizes; None where nobody says.
@@ -93,6 +94,7 @@ class ScoredSet:
     prior: Mapping[str, float] | None = None
     zero_shot: Mapping[str, float] | None = None
     public_only: PublicSet | None = None
+    writer: str = ""
     model_sha256: str | None = None
     spare: float = 0.0
     event: Composed | None = None
@@ -151,6 +153,7 @@ def of_demo_set(demo_set: DemoSet, signed_here: bool = False) -> ScoredSet:
         prior=demo_set.prior,
         zero_shot=baselines.zero_shot if baselines else None,
         public_only=baselines.public_only if baselines else None,
+        writer=demo_set.model_id,
         model_sha256=demo_set.model_sha256,
         spare=max(0.0, 1 - read) if by_roles and demo_set.stages else 0.0,
         event=demo_set.certificate.event,

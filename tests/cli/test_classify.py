@@ -251,6 +251,8 @@ def test_a_set_by_hand_is_scored_and_charged(capsys, line):
     assert (found["private"], found["unit"], found["share"]) == (True, "record", 0.5)
     assert found["epsilon"] == pytest.approx(4, abs=0.01)  # the larger of two disjoint parts
     assert list(found["event"]["lists"]) == ["score", "prototypes"]
+    assert found["read_by"] == Reading().name
+    assert "written_with" not in found, "nobody says"
     code, out, _ = run(capsys, "ledger show rows --json")
     assert json.loads(out)["data_sets"][0]["epsilon"] == pytest.approx(4, abs=0.01)
     assert "secret" not in out + err

@@ -713,11 +713,11 @@ def test_a_better_writer_is_one_press_away_and_writes_the_drafts_anew(previews, 
     before, offered = len(asked_for), previews._offer()
     for said in ("135M parameters", "larger, chat (Apache-2.0)", "600M", "1.2 GB", "about 5 minutes", "step 2"):
         assert said in text_of(offered[previews.offer])
-    assert offered[previews.better]["visible"]
+    assert offered[previews.better].visible
     *told, last = previews._change(TAB)
     assert told
     assert loader.loaded == ["some/larger"]
-    assert not last[previews.better]["visible"]
+    assert not last[previews.better].visible
     assert "none of the list" in text_of(last[previews.offer])
     written(previews)
     assert len(asked_for) == 2 * before
@@ -730,7 +730,7 @@ def test_what_cannot_be_fetched_leaves_drafts_and_offer_where_they_are(previews,
     *_, last = previews._change(TAB)
     assert "Connect to the hub." in text_of(last[previews.offer])
     assert "writes better" in text_of(last[previews.offer])
-    assert last[previews.better]["visible"]
+    assert last[previews.better].visible
     assert list(previews._write(TAB)) == []
 
 
