@@ -91,7 +91,6 @@ def converted(gguf: Path) -> Path:
 
 def _read_gguf(gguf: Path) -> tuple[Any, Any]:
     try:
-        refuse_by_config(AutoConfig.from_pretrained(gguf.parent, gguf_file=gguf.name, trust_remote_code=False))
         model = AutoModelForCausalLM.from_pretrained(
             gguf.parent,
             gguf_file=gguf.name,
@@ -99,6 +98,7 @@ def _read_gguf(gguf: Path) -> tuple[Any, Any]:
             dtype=torch.bfloat16,
             trust_remote_code=False,
         )
+        refuse_by_config(model.config)  # to read the file's header alone takes as long as this
         model.config.quantization_config = None
         return model, AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name, trust_remote_code=False)
     except (OSError, ValueError, KeyError, IndexError, struct.error) as error:
