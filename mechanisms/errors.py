@@ -47,6 +47,12 @@ class SeveralErrors(DataError):
         super().__init__(" ".join(self.lines))
 
 
+def refusal(lines: Iterable[str]) -> UsageError:
+    """One error for all that is wrong, a line each."""
+    found = list(lines)
+    return UsageError(found[0]) if len(found) == 1 else SeveralErrors(found)
+
+
 class TooLong(UsageError):
     """A run does not fit into a run file; what it made is whole all the same."""
 

@@ -1,4 +1,4 @@
-"""Figures for people: few digits, rounded towards the worse, so that a bound stays a bound."""
+"""Figures for people: few digits, rounded towards the worse, so that a bound stays a bound; and durations."""
 
 from __future__ import annotations
 
@@ -33,6 +33,29 @@ def percent_up(share: float, decimals: int = 0) -> str:
 def percent_down(share: float, decimals: int = 0) -> str:
     """A share in percent with so many decimals, rounded down."""
     return _percent(100 * share, decimals, ROUND_FLOOR)
+
+
+def duration(seconds: float) -> str:
+    """A rough duration in words; minutes, halves while they are few, are rounded up: the browser and other work take
+    time from the model."""
+    if seconds < 50:
+        return f"about {max(5, 5 * round(seconds / 5))} seconds"
+    if seconds < 75:
+        return "about a minute"
+    if seconds >= 5400:
+        return f"about {seconds / 3600:.1f} hours"
+    minutes = math.ceil(seconds / 30) / 2 if seconds <= 300 else math.ceil(seconds / 60)
+    return f"about {minutes:g} minutes"
+
+
+def exactly(seconds: float) -> str:
+    whole = max(1, round(seconds))
+    if whole < 120:
+        return "1 second" if whole == 1 else f"{whole} seconds"
+    if whole >= 3600:
+        return f"{whole / 3600:.1f} hours"
+    rest = f" {exactly(whole % 60)}" if whole % 60 else ""
+    return f"{whole // 60} minutes{rest}"
 
 
 def _percent(percent: float, decimals: int, rounding: str) -> str:

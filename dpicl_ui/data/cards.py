@@ -19,7 +19,6 @@ from dpicl_ui.frame.tree import (
     MANY_LABELS,
     Tree,
     count_row,
-    duration,
     el,
     in_millions,
     notice,
@@ -36,6 +35,7 @@ from mechanisms.data.table import BACKSLASH, DOUBLED, USUAL, Reading, ReadingAsk
 from mechanisms.data.text_lines import ENCODINGS
 from mechanisms.errors import DataError, StudioError, UsageError
 from mechanisms.noise import SecureRandomness
+from mechanisms.rounding import duration
 from mechanisms.runs.drafts import DRAFT_TOKENS, FEWEST, Drafts, preview_drafts
 from mechanisms.runs.spec import RunSpec
 from mechanisms.runs.text import FOREIGN, Gate

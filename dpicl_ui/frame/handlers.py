@@ -52,7 +52,7 @@ def guarded(where: gr.HTML, after: After | None = None) -> Callable[[Callable[..
                     yield from handler(*arguments)
                 except Exception as error:
                     # In one update: a click between two would be dropped, since the handler has not ended.
-                    yield {where: _told(error), **idle()}
+                    yield {where: in_lines(error), **idle()}
                 else:
                     # Gradio empties the components of a generator that ends without having yielded.
                     yield {where: gr.skip(), **idle()}
@@ -64,7 +64,7 @@ def guarded(where: gr.HTML, after: After | None = None) -> Callable[[Callable[..
             try:
                 return handler(*arguments)
             except Exception as error:
-                return {where: _told(error)}
+                return {where: in_lines(error)}
 
         return call
 
@@ -85,7 +85,8 @@ def on(
     return made
 
 
-def _told(error: Exception) -> list[Tree]:
+def in_lines(error: Exception) -> list[Tree]:
+    """An error as the page shows it: a line for each thing that is missing."""
     return missing(error.lines) if isinstance(error, SeveralErrors) else notice(in_one_line(error))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -85,7 +84,6 @@ def spinner(words: str) -> list[Tree]:
 # Pieces of cards that several steps show: marks, facts, progress, and the ledger.
 
 _KNOWN = "More is known of this data set than what is counted here: {marks}. Every later certificate says so."
-_TOO_MUCH = "This run needs more than what is left of the cap, so the ledger may refuse it."
 
 
 MANY_LABELS = 12
@@ -159,7 +157,6 @@ def budget(
             ),
             el("p.muted", f"Epsilon: {runs}, for {unit_in_words(snapshot.unit)}, by {snapshot.bound}."),
             *([] if repeats is None else [el("p.muted", runs_left(repeats))]),
-            *notice(_TOO_MUCH if planned and planned > snapshot.remaining else "", "warn"),
             *notice(_KNOWN.format(marks="; ".join(snapshot.disclosures)) if snapshot.disclosures else "", "warn"),
             *(tree for warning in warnings for tree in notice(warning, "warn")),
         )
@@ -168,16 +165,3 @@ def budget(
 
 def in_millions(parameters: int) -> str:
     return f"{parameters / 1e6:.0f}M" if parameters < 1e9 else f"{parameters / 1e9:.1f}B"
-
-
-def duration(seconds: float) -> str:
-    """A rough duration in words; minutes, halves while they are few, are rounded up: the browser and other work take
-    time from the model."""
-    if seconds < 50:
-        return f"about {max(5, 5 * round(seconds / 5))} seconds"
-    if seconds < 75:
-        return "about a minute"
-    if seconds >= 5400:
-        return f"about {seconds / 3600:.1f} hours"
-    minutes = math.ceil(seconds / 30) / 2 if seconds <= 300 else math.ceil(seconds / 60)
-    return f"about {minutes:g} minutes"

@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from dpicl_ui.frame.tree import Tree, duration, el, notice
+from dpicl_ui.frame.tree import Tree, el, notice
 from dpicl_ui.generate.charts import reading
-from dpicl_ui.privacy.cards import exactly
 from mechanisms.demos.demo_set import (
     DEMONSTRATIONS,
     DIRECTIONS,
@@ -24,7 +23,7 @@ from mechanisms.demos.demo_set import (
 from mechanisms.evaluation.evaluate import verdict_of_score
 from mechanisms.exports.certificate_page import balanced_in_words
 from mechanisms.records import Demonstration
-from mechanisms.rounding import rounded_up
+from mechanisms.rounding import duration, exactly, rounded_up
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WORDS
 from mechanisms.runs.stage import Speed

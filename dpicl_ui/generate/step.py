@@ -113,7 +113,7 @@ class GenerateStep:
         self.cut_off.follow(*self.ended)
         for each in self.ended:
             each.then(self._said_again, None, [self.start, self.test, self.export, self.replay.save], **PRIVATE)
-            each.then(self._show_budget, None, privacy.budget, **PRIVATE)
+            privacy.look(each.then(self._show_budget, None, privacy.budget, **PRIVATE).then)
         self.stop.click(self._stop, None, self.stop, queue=False, **PRIVATE)
         on(self.replay.save.click, self._save, None, [self.replay.sink, self.notice], self.notice)
         self._loaded = outputs

@@ -1,9 +1,9 @@
-"""The cards of step 2: durations, what epsilon means, the stages, the guarantee, the noise and the time."""
+"""The cards of step 2: what epsilon means, the stages, the guarantee, the noise, the time, and what to look at."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,31 +11,20 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
+from dpicl_ui.frame.handlers import in_lines
 from dpicl_ui.frame.services import Session, State
-from dpicl_ui.frame.tree import Tree, duration, el, fact, notice
+from dpicl_ui.frame.tree import Tree, el, fact
 from dpicl_ui.privacy.state import Planned
 from mechanisms.accounting import PrivacyTarget, best_guess_in_percent
 from mechanisms.asking import Asked
 from mechanisms.discovery import parameters
 from mechanisms.errors import StudioError
 from mechanisms.inference import LanguageModel, Tokens, WritingPrompt
-from mechanisms.rounding import rounded_down, rounded_up
+from mechanisms.rounding import duration, rounded_down, rounded_up
+from mechanisms.runs.checks import Finding, Level
 from mechanisms.runs.plan import Plan, guarantee
 from mechanisms.runs.spec import OPENINGS, SCORE, VOTE, WRITE, fewest_for_roles
 from mechanisms.tallies import Weighing
-
-# Durations in words, foreseen and measured.
-
-
-def exactly(seconds: float) -> str:
-    whole = max(1, round(seconds))
-    if whole < 120:
-        return "1 second" if whole == 1 else f"{whole} seconds"
-    if whole >= 3600:
-        return f"{whole / 3600:.1f} hours"
-    rest = f" {exactly(whole % 60)}" if whole % 60 else ""
-    return f"{whole // 60} minutes{rest}"
-
 
 # The stages in words: who is asked for what, and what share they have.
 
@@ -143,7 +132,6 @@ def outcome(planned: Planned) -> list[Tree]:
             "div.outcome",
             el("div.card-head", el("h3", "What this run promises"), el("span.tag.public", "Part of the certificate")),
             el("p.guarantee", guarantee(claim, plan.by_user)),
-            *(tree for warning in plan.warnings() for tree in notice(warning, "warn")),
             el("dl.facts", fact("Time on this machine", time)),
             el("details", el("summary", "In numbers"), el("dl.facts", *_noise(plan), accountants, *_of_sizes(plan))),
         )
@@ -182,8 +170,25 @@ def _of_sizes(plan: Plan) -> list[Tree]:
     return [fact("Label sizes as measured", sizes, remark)]
 
 
-def refused(reason: str) -> list[Tree]:
-    return [el("div.outcome", el("div.card-head", el("h3", "No run with these settings")), *notice(reason))]
+def refused(error: StudioError) -> list[Tree]:
+    return [el("div.outcome", el("div.card-head", el("h3", "No run with these settings")), *in_lines(error))]
+
+
+# What speaks against a run: one list, which is empty for most.
+
+_WOULD_FAIL = "This run would fail:"
+_SAYS_LITTLE = "Before you spend on it:"
+
+
+def to_consider(found: Iterable[Finding]) -> list[Tree]:
+    """The findings that stop the run, and those that make it say little; nothing where there are none."""
+    shown: list[Tree] = []
+    every = list(found)
+    for level, kind, title in ((Level.ERROR, "bad", _WOULD_FAIL), (Level.WARNING, "warn", _SAYS_LITTLE)):
+        if lines := [el("li", each.message) for each in every if each.level is level]:
+            role = "alert" if level is Level.ERROR else "status"
+            shown.append(el(f"div.notice.{kind}", el("p", title), el("ul.missing", *lines), role=role))
+    return shown
 
 
 # How noisy a run would be, in a picture from public distributions alone: openings, and one token behind the likeliest.

@@ -14,13 +14,23 @@ from dpicl_ui.frame.inputs import File, control, described, download, epsilon_sl
 from dpicl_ui.frame.model_loader import AT_START
 from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Tree, Updates, budget, drawn, el, notice, panel, spinner
-from dpicl_ui.privacy.cards import CALIBRATING, Expectation, odds, outcome, picture, refused, stages_in_words
-from dpicl_ui.privacy.state import PrivacyState
+from dpicl_ui.privacy.cards import (
+    CALIBRATING,
+    Expectation,
+    odds,
+    outcome,
+    picture,
+    refused,
+    stages_in_words,
+    to_consider,
+)
+from dpicl_ui.privacy.state import Planned, PrivacyState
 from mechanisms.accounting import Cap, PrivacyTarget
 from mechanisms.data.headers import field_name
 from mechanisms.discovery import Parameter, parameters
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.inference.models import available_models
+from mechanisms.runs.checks import Findings, check_plan, check_with_model
 from mechanisms.runs.plan import Plan, settings
 from mechanisms.runs.spec import FLAGGED, Group, Recipe, RunSpec, Split
 from mechanisms.sampling import Scheme
@@ -261,6 +271,7 @@ class PrivacyStep:
             with gr.Row(elem_classes="split"):
                 with gr.Column(scale=6, min_width=300, elem_classes="card public"):
                     self.outcome = panel(*CALIBRATING, elem_id="outcome")
+                    self.checks = panel(elem_id="checks")
                     self.start = gr.Button("Go on to generate", variant="primary", elem_id="accept-privacy")
                 with gr.Column(scale=5, min_width=300, elem_classes="card"):
                     self.budget = panel(elem_id="budget")
@@ -295,8 +306,9 @@ class PrivacyStep:
         self._calibrated(closed.then, **last)
         if not self._app.loader.locked:
             self.expected(self.models.loaded.then(self.timed, None, self.outcome, **PRIVATE).then)
+            self.look(self.models.loaded.then)
         cap = [self.cap_epsilon, self.cap_delta]
-        on(self.set_cap.click, self._set_cap, cap, [self.cap_notice, self.budget], self.cap_notice)
+        self.look(on(self.set_cap.click, self._set_cap, cap, [self.cap_notice, self.budget], self.cap_notice).then)
         on(self.save.click, self._save, None, [self.sink, self.saved], self.saved)
         self._accepted(self.start.click)
 
@@ -308,8 +320,14 @@ class PrivacyStep:
 
     def _calibrated(self, event: Any, **more: Any) -> gr.events.Dependency:
         app, expert = self._app, self.expert
-        shown = [self.outcome, self.budget, self.stages, self.noise, app.bar.html, *expert.inputs]
-        return on(event, self._recalculate, {*self.form}, shown, self.outcome, **ACCOUNTING, **more)
+        shown = [self.outcome, self.checks, self.budget, self.stages, self.noise, app.bar.html, *expert.inputs]
+        calibrated = on(event, self._recalculate, {*self.form}, shown, self.outcome, **ACCOUNTING, **more)
+        self.look(calibrated.then)
+        return calibrated
+
+    def look(self, event: Any) -> None:
+        """Look again at what speaks against the run, behind an event, as soon as the model is free."""
+        on(event, self._look, None, self.checks, self.checks, **MODEL)
 
     def follow(self, confirmed: gr.events.Dependency, go_on: bool = False) -> None:
         """Show the settings of a data set that was confirmed, calibrate them and, with `go_on`, move on to step 3."""
@@ -367,7 +385,7 @@ class PrivacyStep:
 
     def _recalculate(self, values: Mapping[Any, Any], request: gr.Request) -> Iterator[Updates]:
         session = self._app.session(request)
-        yield {self.outcome: CALIBRATING}
+        yield {self.outcome: CALIBRATING, self.checks: []}
         state = session.of(PrivacyState)
         if session.of(DataState).confirmed is None:
             return
@@ -378,17 +396,34 @@ class PrivacyStep:
         except StudioError as error:
             if spec is None:
                 state.forget()
-            yield {self.outcome: refused(str(error)), self.stages: [], self.noise: None, **self._spent(request)}
+            yield {self.outcome: refused(error), self.stages: [], self.noise: None, **self._spent(request)}
             return
         if planned is None:  # overtaken: what overtook it says more
             return
         yield {
             self.outcome: outcome(planned),
+            self.checks: to_consider(self._found(planned, request)),
             self.stages: stages_in_words(planned.plan),
             self.noise: self._picture(session),
             **self.expert.left_open(planned.plan),
             **self._spent(request),
         }
+
+    def _found(self, planned: Planned, request: gr.Request) -> Findings:
+        """What speaks against a run, as far as that is known without a model."""
+        return check_plan(planned.plan, planned.confirmed.dataset, self._app.ledger(request))
+
+    def _look(self, request: gr.Request) -> Updates:
+        """All that speaks against the run, for which it waits for the models."""
+        planned = self._app.session(request).of(PrivacyState).planned
+        if planned is None:
+            return {self.checks: []}
+        found, plan = self._found(planned, request), planned.plan
+        model = found.of("model", self._app.loader.model)
+        embedder = found.of("model", self._app.embedder.embedder) if plan.embeds else None
+        if model is not None and (embedder is not None or not plan.embeds):
+            found.add(check_with_model(plan, planned.confirmed.dataset, model, embedder))
+        return {self.checks: to_consider(found)}
 
     def _spent(self, request: gr.Request) -> Updates:
         return {self.budget: budget_of(self._app, request), **self._app.steps(self._app.session(request))}

@@ -229,6 +229,15 @@ class PrivacyLedger:
                 f"{unit_in_words(unit)} cannot be added. Keep the unit; use another name only for other people's data."
             )
 
+    def check(self, data: Fingerprint, event: Composed, claimed: Claim) -> None:
+        """Refuse a run as `begin` would; nothing is reserved.
+
+        Raises:
+            BudgetRefused: see `begin`.
+        """
+        with self.transaction() as database:
+            self._room(database, data, event, claimed)
+
     def forecast(self, name: str, unit: str, event: Composed, claimed: Claim) -> Usage:
         """What a data set would have spent with one run more, and whether its cap allows it; nothing is reserved.
 

@@ -301,8 +301,8 @@ def show(options: argparse.Namespace, document: Mapping[str, Any]) -> None:
         print(f"{key.replace('_', ' '):{width}}  {words}")
 
 
-def show_json(document: Mapping[str, Any]) -> None:
-    """Print a result as one JSON object, see `show`."""
+def show_json(document: Mapping[str, Any] | Sequence[Any]) -> None:
+    """Print a result as one line of JSON, see `show`."""
     print(_escaped(json.dumps(document, ensure_ascii=False, allow_nan=False)))
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from contextlib import closing, nullcontext
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, nullcontext, suppress
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
@@ -29,17 +29,31 @@ from mechanisms.cli.options import (
     show_json,
     spec_of,
 )
-from mechanisms.data.sizes import MeasuredSizes, measure_sizes
+from mechanisms.data.sizes import MeasuredSizes, check_epsilon, measure_sizes
 from mechanisms.data.sources import formats_in_words
 from mechanisms.demos.demo_set import DemoSet, to_text
 from mechanisms.demos.signature import signed
-from mechanisms.errors import TooLong, UsageError, printable
+from mechanisms.errors import StudioError, TooLong, UsageError, printable
 from mechanisms.files import atomic_write, check_writable
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models import ENGINES, LOCAL, load_embedder, opened
 from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset
 from mechanisms.rounding import rounded_up
+from mechanisms.runs.checks import (
+    Finding,
+    Findings,
+    Level,
+    as_measured,
+    check_disk,
+    check_plan,
+    check_with_model,
+    of_budget,
+    of_drafts,
+    of_plan,
+    of_time,
+    warning,
+)
 from mechanisms.runs.events import (
     CuratorEvent,
     DemoCompleted,
@@ -55,6 +69,7 @@ from mechanisms.runs.events import (
 from mechanisms.runs.plan import Plan, plan_for, solved_flag
 from mechanisms.runs.run_file import RunJournal
 from mechanisms.runs.spec import Recipe, RunSpec, Split
+from mechanisms.runs.stage import measure, measure_embedder
 from mechanisms.runs.text import FOREIGN, Gate
 
 _SLACK = 1e-6
@@ -66,6 +81,11 @@ _NO_SIZES = (
     "Say how large each label is: --sizes counted declares the file's counts public (those of users with "
     "--unit-column), --sizes A=n,B=n declares others, --count-epsilon E measures them with noise."
 )
+_CHECK = (
+    "charge nothing and write no set: list every reason why the run would fail (error) or say little (warning), and what "
+    "it takes (note); exit code 0 where it could run, 2 where not. What is counted in private rows is for their owner alone"
+)
+_UNCHECKED = "What depends on {}, which cannot be used yet, was not checked: correct that, then check again."
 _OTHER_OPTIONS = "The run that was cut off had other settings: give the same options."
 
 
@@ -80,6 +100,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     files = parser.add_mutually_exclusive_group()
     files.add_argument("--journal", metavar="RUN", help="write the run down as it goes, so that it can be resumed")
     files.add_argument("--resume", metavar="RUN", help="go on with a run that was cut off, given the same options")
+    parser.add_argument("--check", action="store_true", help=_CHECK)
     add_config(parser)
     add_settings(parser, usual=dict.fromkeys(("text_field", "label_field"), FROM_THE_COLUMN))
     add_json(parser)
@@ -87,9 +108,12 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _synthesize(options: argparse.Namespace) -> None:
-    text_field, label_field = field_names(options)
-    spec = spec_of(options, text_field=text_field, label_field=label_field)
-    _check(options, spec)
+    if options.check:
+        _tell(options, _findings(options))
+        return
+    spec = _spec(options)
+    for _, attempt in _demands(options, spec):
+        attempt()
     ledger = PrivacyLedger()
     journal = _journal_of(options, ledger)
     dataset = _dataset(options, spec)
@@ -141,17 +165,45 @@ def _keep(
             progress(str(error))
 
 
-def _check(options: argparse.Namespace, spec: RunSpec) -> None:
-    check_noise(spec)
-    if not spec.public and options.csv is None:
-        raise UsageError("Give the FILE of private rows: only --mechanism public needs none.")
+def _spec(options: argparse.Namespace) -> RunSpec:
+    text_field, label_field = field_names(options)
+    return spec_of(options, text_field=text_field, label_field=label_field)
+
+
+def _demands(options: argparse.Namespace, spec: RunSpec | None) -> Iterator[tuple[str, Callable[[], None]]]:
+    """What the options have to meet before the file is read: the name of each check, and what refuses them.
+
+    Without a spec, which was refused, those are left out that are about it.
+    """
+    if spec is not None:
+        yield "noise", partial(check_noise, spec)
+        yield "sizes", partial(_check_sizes, spec)
+    if spec is None or not spec.public:
+        yield "file", partial(_check_file, options)
+    yield "seed", partial(_check_seed, options)
+    if options.out:
+        yield "out", partial(check_writable, options.out)
+    if journal := options.journal or options.resume:
+        yield "journal", partial(check_writable, journal)
+    places = (options.out, options.journal or options.resume)
+    yield "files", partial(check_apart, *places, but=(options.csv, options.config))
+
+
+def _check_sizes(spec: RunSpec) -> None:
     if not spec.public and spec.sizes is None and spec.count_epsilon is None:
         raise UsageError(_NO_SIZES)
+
+
+def _check_file(options: argparse.Namespace) -> None:
+    if options.csv is None:
+        raise UsageError("Give the FILE of private rows: only --mechanism public needs none.")
+
+
+def _check_seed(options: argparse.Namespace) -> None:
     if options.test_seed is not None and options.test_seed < 0:
         raise UsageError("--test-seed must not be negative.")
-    if options.out:
-        check_writable(options.out)
-    check_apart(options.out, options.journal or options.resume, but=(options.csv, options.config))
+    if options.test_seed is not None and (options.journal or options.resume):
+        raise UsageError("A run with a test seed is not private: leave out --journal and --resume.")
 
 
 def _dataset(options: argparse.Namespace, spec: RunSpec) -> Dataset:
@@ -190,9 +242,112 @@ def _ready(asked: Plan, journal: RunJournal | None) -> Plan:
         drafts = "" if spec.recipe is Recipe.TOKENS else f"; {spec.drafts} drafts a label"
         weighed = f"all {spec.weighing} count the same where they fit and score"
         progress(f"shares of {shared}: {shares}{drafts}; {weighed}")
-    for warning in () if resumed else plan.warnings():
-        progress(warning)
+    for finding in () if resumed else of_plan(plan):
+        progress(finding.message)
     return plan
+
+
+# `--check`: every reason against a run, in the order in which the run would meet them.
+
+
+def _findings(options: argparse.Namespace) -> Findings:
+    """What speaks against a run; nothing is charged, and nothing is measured that costs."""
+    found = Findings()
+    if options.resume:
+        found.of("settings", _refuse_resumed)
+    spec = found.of("settings", partial(_spec, options))
+    for check, attempt in _demands(options, spec):
+        found.of(check, attempt)
+    for place in filter(None, (options.out, options.journal)):
+        found.of("disk", partial(check_disk, Path(place)))
+    ledger = found.of("ledger", PrivacyLedger)
+    if ledger is not None and options.journal:
+        found.of("journal", partial(_journal_of, options, ledger))
+    dataset = _dataset_found(options, spec, found)
+    with ExitStack() as used:
+        model = found.of("model", lambda: used.enter_context(opened(options.model, options.engine)))
+        asked = None
+        if spec is not None and dataset is not None and ledger is not None:
+            if not spec.public:
+                found.add(warning("ledger", each) for each in ledger.rows.recognise(fingerprint(dataset)))
+            if asked := found.of("plan", partial(_asked, spec, dataset)):
+                _planned_found(asked, dataset, ledger, model, found)
+        needed = {
+            "the settings": spec,
+            "the file": dataset,
+            "the ledger": ledger,
+            "the model": model,
+            "the plan": asked,
+        }
+        if unusable := next((name for name, value in needed.items() if value is None), None):
+            found.add([Finding("not checked", Level.NOTE, _UNCHECKED.format(unusable))])
+    return found
+
+
+def _refuse_resumed() -> None:
+    raise UsageError("A run that was cut off is checked when it goes on: leave out --check, or --resume.")
+
+
+def _dataset_found(options: argparse.Namespace, spec: RunSpec | None, found: Findings) -> Dataset | None:
+    """The file's rows, also where many are left out, which is found."""
+    if found.of("labels", partial(labels_of, options)) is None:
+        return None
+    if spec is not None and spec.public:
+        return _dataset(options, spec)
+    if options.csv is None:
+        return None
+
+    def read(allow: bool) -> Dataset:
+        told: list[str] = []
+        dataset = loaded_private(options, labels_of(options), tell=told.append, allow_left_out=allow)
+        refused = [each.message for each in found]  # what is said of rows that are left out stands in a refusal already
+        found.add(warning("file", each) for each in told if not any(one.startswith(each) for one in refused))
+        return dataset
+
+    dataset = found.of("file", partial(read, options.allow_left_out))
+    with suppress(StudioError):  # found
+        return dataset or read(True)
+    return None
+
+
+def _asked(spec: RunSpec, dataset: Dataset) -> Plan:
+    """The plan, on sizes of the file where they are to be measured, or nobody says how large labels are."""
+    if spec.public or spec.sizes is not None:
+        return plan_for(spec, dataset)
+    if spec.count_epsilon is None:
+        return plan_for(spec.with_(sizes="counted"), dataset)
+    check_epsilon(spec.count_epsilon)
+    return plan_for(spec, dataset, as_measured(dataset, spec.count_epsilon, spec.delta))
+
+
+def _planned_found(
+    asked: Plan, dataset: Dataset, ledger: PrivacyLedger, model: LanguageModel | None, found: Findings
+) -> None:
+    """What speaks against a plan, with its noise and, where there is a model, what that says of it."""
+    plan = found.of("plan", asked.calibrated)
+    if plan is not None:
+        found.add(check_plan(plan, dataset, ledger, to_measure=plan.measured is not None))
+        found.add(of_budget(plan, dataset, ledger))
+    embedder = found.of("model", load_embedder) if asked.embeds else None
+    if model is None or (asked.embeds and embedder is None):
+        return
+    found.add(check_with_model(plan or asked, dataset, model, embedder))
+    found.add(found.of("drafts", lambda: [*of_drafts(asked, model, embedder)]) or ())
+    if told := found.of("model", partial(measure, model)):
+        speed = replace(told, text=measure_embedder(embedder)) if embedder else told
+        found.add(of_time(plan or asked, speed))
+
+
+def _tell(options: argparse.Namespace, found: Findings) -> None:
+    """Print what was found; a UsageError where the run would fail."""
+    if options.json:
+        show_json([asdict(each) for each in found])
+    else:
+        print("\n".join(printable(each.line) for each in found) or "Nothing speaks against this run.")
+    progress("Nothing was charged. What is counted in the file's rows here is private: for their owner alone.")
+    if found.errors:
+        reasons = "1 error" if found.errors == 1 else f"{found.errors} errors"
+        raise UsageError(f"The run would fail: correct the {reasons} of the list.")
 
 
 # What is said of a run as it goes: public values and releases only.
@@ -228,13 +383,9 @@ def lines_of(event: CuratorEvent, name: str) -> Iterator[str]:
 
 def _journal_of(options: argparse.Namespace, ledger: PrivacyLedger) -> RunJournal | None:
     """The journal that the options ask for."""
-    path = options.journal or options.resume
-    if path is None:
-        return None
-    if options.test_seed is not None:
-        raise UsageError("A run with a test seed is not private: leave out --journal and --resume.")
-    check_writable(path)
-    return RunJournal.read(Path(path), ledger) if options.resume else RunJournal.new(Path(path))
+    if options.resume:
+        return RunJournal.read(Path(options.resume), ledger)
+    return RunJournal.new(Path(options.journal)) if options.journal else None
 
 
 def _resumed(journal: RunJournal, asked: Plan) -> Plan:

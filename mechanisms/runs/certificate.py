@@ -178,7 +178,8 @@ def _spec(values: Mapping[str, Any], alone: bool) -> RunSpec:
         first = error.errors()[0]
         name, *deeper = [str(part) for part in first["loc"][:2]] or [""]
         place = "/".join([_place(name, alone) if name else WHERE, *deeper])
-        raise UsageError(f"{place}: {str(first['msg']).removeprefix('Value error, ')}") from None
+        said, *_ = str(first["msg"]).removeprefix("Value error, ").splitlines()
+        raise UsageError(f"{place}: {said}") from None
 
 
 def _value(stated: Mapping[str, Any], name: str, where: str = WHERE) -> Any:

@@ -356,14 +356,17 @@ class Plan:
     def guarantee(self) -> str:
         return guarantee(self.claim(), self.by_user)
 
-    def warnings(self) -> Iterator[str]:
-        """What the curator should know before anything is spent, one line each."""
+    def warnings(self) -> Iterator[tuple[str, str]]:
+        """What the curator should know before anything is spent: what it is about, and one line."""
         if self.spec.delta > 1 / sum(self.sizes.values()):
-            yield "Delta is larger than 1 / n: it allows one row to be published outright. Choose a smaller one."
+            yield (
+                "delta",
+                "Delta is larger than 1 / n: it allows one row to be published outright. Choose a smaller one.",
+            )
         if self.spec.epsilon >= 5:
-            yield f"Epsilon {self.spec.epsilon:g} is a weak guarantee: 5 and more is for tests."
+            yield "epsilon", f"Epsilon {self.spec.epsilon:g} is a weak guarantee: 5 and more is for tests."
         if len(self.labels) > MOST_CORRECTED_LABELS:
-            yield _MANY_LABELS.format(len(self.labels))
+            yield "labels", _MANY_LABELS.format(len(self.labels))
         needed = math.ceil(FEWEST_FOR_WORDS / self.spec.epsilon)
         if (
             VOTE in self.stages
@@ -372,11 +375,12 @@ class Plan:
             and self.sizes[self.smallest] < needed
         ):
             yield (
+                WORDS,
                 "Rows do not say what their labels are about: the texts follow the labels' names. With "
-                f"{needed:,} {'users' if self.by_user else 'rows'} of each label, or a larger epsilon, they would."
+                f"{needed:,} {'users' if self.by_user else 'rows'} of each label, or a larger epsilon, they would.",
             )
-        for stage in self.stages.values():
-            yield from stage.warnings()
+        for name, stage in self.stages.items():
+            yield from ((name, warning) for warning in stage.warnings())
 
 
 def plan_for(spec: RunSpec, dataset: Dataset, measured: MeasuredSizes | None = None) -> Plan:

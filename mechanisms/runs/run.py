@@ -21,7 +21,7 @@ import numpy as np
 from mechanisms.accounting import EarlierRun, Fingerprint, LedgerRun, PrivacyLedger, ResumablePlan, fingerprint
 from mechanisms.data.sizes import CLEAN_VALUES, NO_NOISE, SEEDED
 from mechanisms.demos.demo_set import DemoSet
-from mechanisms.errors import DataError, StudioError, UsageError
+from mechanisms.errors import DataError, SeveralErrors, StudioError, UsageError
 from mechanisms.files import derived_key, keyed_digest
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Floats, Randomness, SecureRandomness
@@ -294,10 +294,14 @@ def check_fit(dataset: Dataset, plan: Plan) -> None:
         raise UsageError("The run was planned for another file: calibrate it for this one first.")
     if plan.measured is not None:
         return  # a measured size that is too small is part of delta, and must not show
-    for label, size in dataset.counted_sizes().items():
-        if size > plan.sizes[label]:
-            units = f"{person(dataset.unit)}s labelled '{label}'"
-            raise DataError(f"The file has more {units} than declared: correct its size.")
+    who = f"{person(dataset.unit)}s"
+    larger = [
+        f"The file has more {who} labelled '{label}' than declared: correct its size."
+        for label, size in dataset.counted_sizes().items()
+        if size > plan.sizes[label]
+    ]
+    if larger:
+        raise DataError(larger[0]) if len(larger) == 1 else SeveralErrors(larger)
 
 
 def earlier_runs(data: Fingerprint, ledger: PrivacyLedger, but: str = "") -> list[EarlierRun]:

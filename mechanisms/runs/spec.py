@@ -9,7 +9,7 @@ state.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from types import NoneType
@@ -21,7 +21,7 @@ from pydantic.fields import FieldInfo
 from mechanisms.asking import MOST_EXEMPLARS, Asked
 from mechanisms.data.label_names import read_pairs
 from mechanisms.discovery import parameters
-from mechanisms.errors import UsageError
+from mechanisms.errors import UsageError, refusal
 from mechanisms.records import PromptTemplate, default_template
 from mechanisms.runs.stages import stage_names, stages_by_place
 from mechanisms.sampling import SamplingPlan, Scheme
@@ -211,11 +211,12 @@ class RunSpec(BaseModel):
 
     @classmethod
     def of(cls, **values: Any) -> Self:
-        """A spec of some values; a UsageError names the first that is unknown, of the wrong kind or out of range."""
+        """A spec of some values; a UsageError names all that are unknown, of the wrong kind or out of range, or else
+        all that do not go together."""
         try:
             return cls.model_validate(values)
         except ValidationError as error:
-            raise UsageError(_in_words(error)) from None
+            raise refusal(_in_words(error)) from None
 
     def with_(self, **values: Any) -> Self:
         """The same with other values, checked as `of` does."""
@@ -223,43 +224,54 @@ class RunSpec(BaseModel):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        if found := [*self._of_sizes(), *self._of_mechanism(), *self._of_stages(), *self._of_words()]:
+            raise ValueError("\n".join(found))
+        return self
+
+    def _of_sizes(self) -> Iterator[str]:
         if self.sizes is not None and self.count_epsilon is not None:
-            raise ValueError("Label sizes are declared or measured, not both.")
+            yield "Label sizes are declared or measured, not both."
         if self.count_epsilon is not None and self.count_epsilon >= self.epsilon:
-            raise ValueError("Counting may not cost all of epsilon: the demonstrations need the rest.")
+            yield "Counting may not cost all of epsilon: the demonstrations need the rest."
         if self.per_subset is not None and self.subsets is not None and self.per_subset * self.subsets > 100_000:
-            raise ValueError("A sample of more than 100000 rows is not supported: lower M or N.")
+            yield "A sample of more than 100000 rows is not supported: lower M or N."
+
+    def _of_mechanism(self) -> Iterator[str]:
+        known = self.mechanism in mechanism_names() and self.transform in transform_names()
         if self.mechanism not in mechanism_names():
-            raise ValueError(f"There is no mechanism '{self.mechanism}': choose one of {', '.join(mechanism_names())}.")
+            yield f"There is no mechanism '{self.mechanism}': choose one of {', '.join(mechanism_names())}."
         if self.transform not in transform_names():
-            raise ValueError(f"There is no transform '{self.transform}': choose one of {', '.join(transform_names())}.")
-        self._check_stages()
-        # These raise for what is out of range, with words of their own.
-        self.asked, self.made_mechanism, self.made_transform, PromptTemplate("", self.text_field, self.label_field)
-        if self.transform != "none" and not mechanism_class(self.mechanism).takes_transform:
-            raise ValueError(
+            yield f"There is no transform '{self.transform}': choose one of {', '.join(transform_names())}."
+        if known and self.transform != "none" and not mechanism_class(self.mechanism).takes_transform:
+            yield (
                 f"'{self.mechanism}' works on logits: the transform '{self.transform}' needs a mechanism on "
                 "probabilities, such as gaussian."
             )
-        return self
+        if known:
+            yield from _refused(lambda: self.made_mechanism)
+            yield from _refused(lambda: self.made_transform)
 
-    def _check_stages(self) -> None:
+    def _of_stages(self) -> Iterator[str]:
         shares = self.shares
         if shares is None:
             return
         if unknown := sorted(set(shares) - set(stage_names())):
-            raise ValueError(f"There is no stage '{unknown[0]}': the stages are {', '.join(stage_names())}.")
+            yield f"There is no stage '{unknown[0]}': the stages are {', '.join(stage_names())}."
         if not all(0 < share <= 1 for share in shares.values()):
-            raise ValueError("Every stage's share must lie in (0, 1]: leave out a stage that gets none.")
+            yield "Every stage's share must lie in (0, 1]: leave out a stage that gets none."
         if sum(shares.values()) > 1 + 1e-9:
-            raise ValueError("The stages' shares add up to more than 1.")
+            yield "The stages' shares add up to more than 1."
         if self.recipe is not None:
             if missing := sorted(SOURCES[self.recipe] - set(shares)):
-                raise ValueError(f"The recipe '{self.recipe}' needs a share for the stage '{missing[0]}'.")
+                yield f"The recipe '{self.recipe}' needs a share for the stage '{missing[0]}'."
             if foreign := sorted({WRITE, VOTE} & set(shares) - SOURCES[self.recipe]):
-                raise ValueError(f"The recipe '{self.recipe}' has no stage '{foreign[0]}'.")
+                yield f"The recipe '{self.recipe}' has no stage '{foreign[0]}'."
         if not self.score and SCORE in shares:
-            raise ValueError("Without a private score the stage 'score' has no share: leave it out of the shares too.")
+            yield "Without a private score the stage 'score' has no share: leave it out of the shares too."
+
+    def _of_words(self) -> Iterator[str]:
+        yield from _refused(lambda: self.asked)
+        yield from _refused(lambda: PromptTemplate("", self.text_field, self.label_field))
 
     @property
     def asked(self) -> Asked:
@@ -431,19 +443,31 @@ FLAGGED = [each for each in SETTINGS.values() if each.name != PARAMETERS]
 """Settings that have a flag of their own, in their order."""
 
 
-def _in_words(error: ValidationError) -> str:
-    """The first thing that is wrong, as one line that names the setting."""
+def _refused(made: Callable[[], object]) -> Iterator[str]:
+    """Why something cannot be made, in its own words."""
+    try:
+        made()
+    except UsageError as error:
+        yield str(error)
+
+
+def _in_words(error: ValidationError) -> list[str]:
+    """What is wrong, a line for each setting, which it names."""
     errors = error.errors()
-    # Of a setting that may be one of two kinds each kind has an error: the longest place is of the kind that was meant.
-    first = max((each for each in errors if each["loc"][:1] == errors[0]["loc"][:1]), key=lambda each: len(each["loc"]))
-    message = str(first["msg"]).removeprefix("Value error, ")
-    place = ".".join(str(part) for part in first["loc"] if str(part) in RunSpec.model_fields)
-    if first["type"] == "extra_forbidden":
-        return f"A run has no setting '{first['loc'][0]}'."
-    if not place or first["type"] == "value_error":
-        return message
-    setting = SETTINGS[place.split(".")[0]]
-    return f"{setting.field.title} ({setting.flag}): {message[:1].lower()}{message[1:]}."
+    lines: list[str] = []
+    for place in dict.fromkeys(each["loc"][:1] for each in errors):
+        # Of a setting that may be one of two kinds each kind has an error: the longest place is of the kind that was
+        # meant.
+        found = max((each for each in errors if each["loc"][:1] == place), key=lambda each: len(each["loc"]))
+        message = str(found["msg"]).removeprefix("Value error, ")
+        setting = SETTINGS.get(str(place[0])) if place else None
+        if found["type"] == "extra_forbidden":
+            lines.append(f"A run has no setting '{found['loc'][0]}'.")
+        elif setting is None or found["type"] == "value_error":
+            lines += message.splitlines()
+        else:
+            lines.append(f"{setting.field.title} ({setting.flag}): {message[:1].lower()}{message[1:]}.")
+    return lines
 
 
 MOST_WRITTEN_LABELS = 12

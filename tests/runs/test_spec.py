@@ -280,7 +280,7 @@ def test_a_stage_is_told_by_its_dearest_list(split, by_user, sizes):
 
 
 def test_few_rows_are_warned_of_and_many_are_not():
-    few = [*plan_of(size=30).warnings()]
+    few = [each for _, each in plan_of(size=30).warnings()]
     assert any("winners may be chance" in each for each in few)
     assert any("correction may be chance" in each for each in few)
     assert any("wider than 20 points" in each for each in few)
@@ -289,14 +289,14 @@ def test_few_rows_are_warned_of_and_many_are_not():
 
 def test_tokens_that_few_rows_decide_are_warned_of():
     noisy, quiet = (plan_of("both", parameters={"noise-multiplier": noise}).warnings() for noise in (100.0, 1.0))
-    assert any("decide few tokens" in each for each in noisy)
-    assert not any("decide few tokens" in each for each in quiet)
+    assert any("decide few tokens" in each for _, each in noisy)
+    assert not any("decide few tokens" in each for _, each in quiet)
 
 
 @pytest.mark.parametrize(("labels", "said"), [(MOST_CORRECTED_LABELS, False), (MOST_CORRECTED_LABELS + 1, True)])
 def test_many_labels_are_told_of_prototypes_before_the_run(labels, said):
     plan = plan_of(sizes={f"label {i}": 100 for i in range(labels)})
-    assert any("Class prototypes" in each for each in plan.warnings()) is said
+    assert any("Class prototypes" in each for _, each in plan.warnings()) is said
 
 
 def test_the_margin_is_about_what_the_score_gives():

@@ -353,7 +353,7 @@ def run_all_stages(page: Page, seen: Journey) -> None:
     for name, value in FEW.items():
         fill(page, name, value)
     planned(page)
-    seen.shown["stages"], seen.shown["outcome"] = page.inner_text("#stages"), page.inner_text("#outcome")
+    seen.shown["stages"], seen.shown["checks"] = page.inner_text("#stages"), page.inner_text("#checks")
     step(page, 3)
     page.click("#generate")
     page.wait_for_selector("#run-notice .notice", timeout=3 * SLOW)
@@ -468,7 +468,7 @@ def test_an_encoding_is_proposed_and_labels_that_look_alike_are_one_after_a_clic
 def test_every_stage_says_what_it_asks_and_leaves_its_picture(journey: Journey):
     for word in ("token by token", "vote", "measure", "say how often"):
         assert word in journey.shown["stages"]
-    assert "Rows do not say what their labels are about" in journey.shown["outcome"]
+    assert "Rows do not say what their labels are about" in journey.shown["checks"]
     assert all(label in journey.shown["votes"] for label in ("card", "loan"))
     assert "own rows" in journey.shown["score"]
     made = loads((journey.folder / "second.json").read_text(encoding="utf-8"))

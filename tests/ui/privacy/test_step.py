@@ -26,6 +26,7 @@ from dpicl_ui.privacy.cards import (
     picture,
     roughly,
     stages_in_words,
+    to_consider,
 )
 from dpicl_ui.privacy.state import Planned, PrivacyState, gate
 from dpicl_ui.privacy.step import (
@@ -39,6 +40,7 @@ from dpicl_ui.privacy.step import (
 )
 from mechanisms import api
 from mechanisms.accounting import PrivacyTarget, best_guess
+from mechanisms.accounting.filter import Cap
 from mechanisms.asking import Asked
 from mechanisms.data.columns import ColumnMapping
 from mechanisms.data.sources import read_table
@@ -47,12 +49,14 @@ from mechanisms.errors import UsageError
 from mechanisms.inference import WritingPrompt
 from mechanisms.records import Dataset, Record
 from mechanisms.rounding import rounded_up
+from mechanisms.runs.checks import Finding, Level
 from mechanisms.runs.plan import Plan, plan_for, suggested_delta
 from mechanisms.runs.spec import OPENINGS, SCORE, VOTE, WRITE, Recipe, RunSpec, Split
 from mechanisms.runs.stage import Speed
 from mechanisms.sampling import Scheme
 from mechanisms.steps import mechanism_names
 from tests.baselines.toys import SpeakingModel
+from tests.toy_embedder import ToyEmbedder
 from tests.ui.data.tab import TAB
 from tests.ui.tabs import confirm, downloaded, in_page, lend, owned, text_of
 
@@ -274,10 +278,49 @@ def test_a_calibration_that_comes_late_does_not_bring_back_older_settings(step: 
     step._touched(values(step, epsilon=0.5), TAB)
     step._touched(values(step, epsilon=2.5), TAB)
     late = [*step._recalculate(values(step, epsilon=0.5), TAB)]
-    assert [{*each} for each in late] == [{step.outcome}]
+    assert [{*each} for each in late] == [{step.outcome, step.checks}]
     assert session.of(PrivacyState).planned is None
     recalculated(step, epsilon=2.5)
     assert session.of(PrivacyState).plan.spec.epsilon == 2.5
+
+
+def test_what_speaks_against_a_run_stands_once_before_its_button(step: PrivacyStep, session):
+    """What the plan and the ledger tell at once, what the model tells when it is there, nothing of it in the outcome."""
+    last = recalculated(step)
+    warnings = [warning for _, warning in session.of(PrivacyState).plan.warnings()]
+    assert warnings
+    assert all(text_of(last[step.checks]).count(warning) == 1 for warning in warnings)
+    assert not any(warning in text_of(last[step.outcome]) for warning in warnings)
+    assert "would fail" not in text_of(last[step.checks])
+
+    class Short(SpeakingModel):
+        def check(self, prefix, rows, length, room):
+            raise UsageError("The prompt does not fit.")
+
+    loader = type("Loader", (), {"model": lambda self: Short(), "speed": None})()
+    lend(step, loader=loader, embedder=type("One", (), {"embedder": lambda self: ToyEmbedder()})())
+    told = text_of(step._look(TAB)[step.checks])
+    assert told.startswith("This run would fail: The prompt does not fit.")
+    assert all(told.count(warning) == 1 for warning in warnings)
+
+    step._app.ledger(TAB).set_cap("d", DATASET.unit, Cap(0.5, 1e-3))
+    assert "The ledger of 'd' allows epsilon 0.5" in text_of(recalculated(step)[step.checks])
+    assert step._app.ledger(TAB).history("d") == []
+
+
+def test_there_is_no_card_where_nothing_is_to_be_said():
+    note = Finding("time", Level.NOTE, "It takes a minute.")
+    assert to_consider([]) == to_consider([note]) == []
+    shown = text_of(
+        to_consider([note, Finding("rows", Level.WARNING, HOSTILE), Finding("a", Level.ERROR, "Too much.")])
+    )
+    assert shown == f"This run would fail: Too much. Before you spend on it: {HOSTILE}"
+
+
+def test_all_that_is_wrong_with_the_settings_is_told_at_once(step: PrivacyStep, session):
+    shown = text_of(recalculated(step, tokens="0", delta="2")[step.outcome])
+    assert "Tokens (T)" in shown
+    assert "Delta" in shown
 
 
 def test_other_data_have_settings_of_their_own_and_the_same_data_keep_them(step: PrivacyStep, session):
@@ -467,7 +510,6 @@ def test_the_outcome_tells_the_promise_the_noise_and_the_time():
     assert f"± {made.plan.stages[VOTE].tally.deviation:.1g}"[:4] in words
     assert f"{round(100 * made.plan.stages[SCORE].margin + 0.5)} points" in words
     assert clarity(made.plan.signal_to_noise) in words
-    assert all(warning in words for warning in made.plan.warnings())
     assert "known when the model is loaded" in words
     assert "about 5 seconds" in text_of(outcome(replace(made, speed=Speed(0, 0, 0))))
 

@@ -1,0 +1,271 @@
+"""Why a run would fail, or say little: found before anything is spent, each with what to do.
+
+A check charges nothing, and releases nothing to a set. What is counted in private rows is for their owner's own screen:
+no file holds a finding. What refuses a run here is what refuses it when it begins.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TypeVar
+
+from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.data.sizes import FAILURE_SHARE, MeasuredSizes
+from mechanisms.errors import SeveralErrors, StudioError, UsageError
+from mechanisms.inference import Embedder, LanguageModel
+from mechanisms.inference.prompts import first_tokens
+from mechanisms.noise import SecureRandomness
+from mechanisms.records import Dataset, person
+from mechanisms.rounding import duration, rounded_down, rounded_up
+from mechanisms.runs.plan import Plan
+from mechanisms.runs.run import check_fit, divide
+from mechanisms.runs.spec import CALIBRATE, SCORE, SETTINGS, WORDS, WRITE
+from mechanisms.runs.stage import RunState, Speed
+from mechanisms.runs.text import FOREIGN, Gate
+
+T = TypeVar("T")
+
+
+class Level(StrEnum):
+    """How much a finding matters."""
+
+    ERROR = "error"
+    """The run would fail."""
+    WARNING = "warning"
+    """It would say little, or less than it seems to."""
+    NOTE = "note"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check has found: what it is about, how much it matters, and one line that says what to do."""
+
+    check: str
+    level: Level
+    message: str
+
+    @property
+    def line(self) -> str:
+        return f"{self.level}: {self.check}: {self.message}"
+
+
+def warning(check: str, message: str) -> Finding:
+    """A finding that stops nothing."""
+    return Finding(check, Level.WARNING, message)
+
+
+class Findings:
+    """What several checks find, each message once: they go on after a refusal."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, Finding] = {}
+
+    def add(self, found: Iterable[Finding]) -> None:
+        """Take the findings of a check."""
+        for each in found:
+            self._found.setdefault(each.message, each)
+
+    def of(self, check: str, attempt: Callable[[], T]) -> T | None:
+        """What an attempt gives; None where it is refused, which is then found as an error."""
+        try:
+            return attempt()
+        except StudioError as error:
+            lines = error.lines if isinstance(error, SeveralErrors) else [str(error)]
+            self.add(Finding(check, Level.ERROR, line) for line in lines)
+            return None
+
+    @property
+    def errors(self) -> int:
+        """How many of them would stop the run."""
+        return sum(each.level is Level.ERROR for each in self._found.values())
+
+    def __iter__(self) -> Iterator[Finding]:
+        """Errors first, then warnings, then notes; each kind in the order of the checks."""
+        return iter(sorted(self._found.values(), key=lambda each: [*Level].index(each.level)))
+
+
+def check_plan(plan: Plan, dataset: Dataset, ledger: PrivacyLedger, to_measure: bool = False) -> Findings:
+    """What speaks against a calibrated plan for a data set, as far as that is known without a model; private.
+
+    Args:
+        to_measure: the run still has to pay for the sizes that the plan is made of.
+    """
+    found = Findings()
+    found.of("rows", lambda: check_fit(dataset, plan))
+    found.add(of_rows(plan, dataset))
+    found.add(of_plan(plan))
+    found.of("budget", lambda: check_budget(plan, dataset, ledger, to_measure))
+    found.of("disk", lambda: check_disk(ledger.folder))
+    return found
+
+
+def check_with_model(plan: Plan, dataset: Dataset, model: LanguageModel, embedder: Embedder | None) -> Findings:
+    """What speaks against a plan, once a model is there that would write; private. No row is computed."""
+    found = Findings()
+    state = RunState(plan, divide(dataset, plan), model, embedder, SecureRandomness(), False, False)
+    for stage in plan.stages.values():
+        found.of("memory", lambda stage=stage: stage.begin(state))  # type: ignore[misc]
+    found.add(of_long_texts(plan, dataset, model))
+    found.add(of_language(plan, dataset, model))
+    return found
+
+
+# What the public plan tells.
+
+
+def of_plan(plan: Plan) -> Iterator[Finding]:
+    """Where its noise, or how little there is of what it reads, leaves little to say."""
+    return (warning(check, message) for check, message in plan.warnings())
+
+
+def of_time(plan: Plan, speed: Speed) -> Iterator[Finding]:
+    """How long the run would take on this machine; hours are warned of."""
+    seconds = speed.seconds(plan.work)
+    told = f"The run takes {duration(seconds)} on this machine"
+    if seconds < _LONG:
+        yield Finding("time", Level.NOTE, f"{told}.")
+    else:
+        yield warning(
+            "time",
+            f"{told}: with fewer {_setting('subsets')}, {_setting('shots')} or {_setting('draft_tokens')}, or a "
+            "smaller model, it takes less. A journal lets it be resumed.",
+        )
+
+
+_LONG = 3600.0
+"""Seconds."""
+
+
+def _setting(name: str) -> str:
+    """A setting as the command line and the app know it."""
+    each = SETTINGS[name]
+    return f"'{each.field.title}' ({each.flag})"
+
+
+# What the ledger and the disk allow.
+
+
+def check_budget(plan: Plan, dataset: Dataset, ledger: PrivacyLedger, to_measure: bool = False) -> None:
+    """Refuse a run that the data set's cap does not allow; a BudgetRefused as from `run`."""
+    if not plan.reads_rows or plan.not_private:
+        return
+    data = fingerprint(dataset)
+    if to_measure:
+        ledger.check(data, plan.certified_event(), plan.claim())
+    else:
+        ledger.check(data, plan.event, plan.release_claim())
+
+
+def of_budget(plan: Plan, dataset: Dataset, ledger: PrivacyLedger) -> Iterator[Finding]:
+    """What is left for the data set, and what the run would take of it."""
+    if plan.reads_rows and not plan.not_private:
+        left = ledger.snapshot(dataset.name, dataset.unit)
+        cost = rounded_up(plan.claim().epsilon, 3)
+        told = f"The run takes epsilon {cost} of {rounded_down(left.remaining, 3)} that are left for '{left.name}'"
+        yield Finding("budget", Level.NOTE, f"{told} (cap {left.cap.epsilon:g}).")
+
+
+_LEAST_DISK = 2**25
+"""Bytes: a ledger with the digests of a million rows, a journal and a set are smaller."""
+
+
+def check_disk(place: Path) -> None:
+    """Refuse a folder, or the place of a file that will be made, on a disk that is nearly full."""
+    there = next(each for each in (place, *place.absolute().parents) if each.exists())
+    free = shutil.disk_usage(there).free
+    if free < _LEAST_DISK:
+        raise UsageError(f"Only {free / 1e6:.0f} MB are free where '{place}' lies: make room there.")
+
+
+# What the private rows tell: for their owner alone.
+
+_LOOKED_AT, _READ = 2000, 200
+"""Texts of which the length, and the language, is looked at."""
+
+
+def as_measured(dataset: Dataset, epsilon: float, delta: float) -> MeasuredSizes:
+    """The true sizes in the place of those that a run would measure, for a check alone: private, and never stored."""
+    sizes = {label: max(1, size) for label, size in dataset.counted_sizes().items()}
+    return MeasuredSizes(sizes, epsilon, FAILURE_SHARE * delta, fingerprint(dataset).content)
+
+
+def of_rows(plan: Plan, dataset: Dataset) -> Iterator[Finding]:
+    """Labels that no row of the file has, or far fewer than declared."""
+    if not plan.reads_rows or dataset.labels != plan.labels:
+        return
+    who = f"{person(dataset.unit)}s"
+    for label, counted in dataset.counted_sizes().items():
+        declared = plan.sizes[label]
+        if not counted:
+            yield warning(
+                "rows",
+                f"No row has the label '{label}', and noise alone would choose its texts: check how the file spells "
+                "it, or leave it out.",
+            )
+        elif 2 * counted < declared and plan.measured is None:
+            yield warning(
+                "rows",
+                f"Of {declared:,} {who} that are declared for '{label}' the file has {counted:,}: so few join that the "
+                "noise weighs more than the plan says. Declare a smaller size.",
+            )
+
+
+def of_long_texts(plan: Plan, dataset: Dataset, model: LanguageModel) -> Iterator[Finding]:
+    """How many texts the public cap cuts, of those that the language model reads."""
+    if not plan.reads_rows or {WRITE, CALIBRATE, SCORE}.isdisjoint(plan.stages):
+        return
+    cap, texts = plan.spec.max_record_tokens, _some(dataset, _LOOKED_AT)
+    cut = sum(len(first_tokens(model, text, cap + 1)) > cap for text in texts)
+    if cut:
+        told = (
+            f"About {max(1, round(100 * cut / len(texts)))}% of the texts are longer than {cap} tokens, and cut there"
+        )
+        help_text = f"a larger {_setting('max_record_tokens')} reads more of them, and takes longer"
+        level = Level.WARNING if 2 * cut > len(texts) else Level.NOTE
+        yield Finding("tokens", level, f"{told}: {help_text}.")
+
+
+def of_language(plan: Plan, dataset: Dataset, model: LanguageModel) -> Iterator[Finding]:
+    """Whether rows seem to be of a language that the model, the program's sentence or the public words do not speak."""
+    texts = _some(dataset, _READ) if plan.reads_rows else []
+    if not texts or not Gate(model, texts).foreign:
+        return
+    yield warning("language", FOREIGN)
+    if not plan.spec.sentence:
+        told = "The program's own sentence asks in English, and the rows seem to be of another language"
+        yield warning("language", f"{told}: say yours as {_setting('sentence')}.")
+    if WORDS in plan.stages:
+        yield warning(
+            "words",
+            "The public words are English, and the rows seem not to be: few will say what a label is about. Give the "
+            f"labels good names, and leave the stage '{WORDS}' out of the {_setting('shares')}.",
+        )
+
+
+def _some(dataset: Dataset, most: int) -> Sequence[str]:
+    """Texts of all labels, spread over the file."""
+    rows = dataset.members
+    return [row.text for unit in rows[:: max(1, -(-len(rows) // most))] for row in unit]
+
+
+# What the model writes from public text alone.
+
+
+def of_drafts(plan: Plan, model: LanguageModel, embedder: Embedder | None) -> Iterator[Finding]:
+    """Whether the model writes the drafts that a run in stages needs; a few samples of the first label's.
+
+    Raises:
+        UsageError: none is of use.
+        ModelUnavailable: the model's numbers are not finite.
+    """
+    if plan.stages.keys() <= {WRITE}:
+        return
+    state = RunState(plan, {}, model, embedder, SecureRandomness(), False, False)
+    for _ in state.try_the_model():
+        pass
+    if state.gate.foreign:
+        yield warning("language", FOREIGN)
