@@ -53,6 +53,7 @@ def build(ledgers: Ledgers, loader: ModelLoader) -> gr.Blocks:
         status = _head(ledgers, loader)
         app = Services(Sessions(), ledgers, loader, EmbedderLoader(loader), StepBar(PLACES))
         with app.bar.panel(1):
+            left = panel(elem_id="left-runs")
             welcome, data = Welcome(app), DataStep(app)
         example = welcome.wire(data)
         privacy = PrivacyStep(app)
@@ -66,6 +67,7 @@ def build(ledgers: Ledgers, loader: ModelLoader) -> gr.Blocks:
         privacy.follow(data.confirmed)
         privacy.follow(example, go_on=True)
         generate.cut_off.follow(data.confirmed, example)
+        generate.cut_off.announce(left, page.load, data.confirmed, example, *generate.ended)
         for ended in generate.ended:
             test.follow(ended)
             export.follow(ended)

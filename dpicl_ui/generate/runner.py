@@ -16,7 +16,7 @@ from dpicl_ui.data.state import Confirmed, DataState
 from dpicl_ui.frame.handlers import PRIVATE, on
 from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
 from dpicl_ui.frame.services import Services, Session
-from dpicl_ui.frame.tree import Updates, drawn, el, notice, panel, spinner
+from dpicl_ui.frame.tree import Tree, Updates, drawn, el, notice, panel, spinner
 from dpicl_ui.generate.replay import own_recording, replayed
 from dpicl_ui.generate.state import GenerateState, Made, Run
 from dpicl_ui.privacy.state import PrivacyState
@@ -88,7 +88,7 @@ class Unfinished:
             UsageError: the folder cannot be written.
             StudioError: the ledger cannot be used; the journal stays.
         """
-        self._ledger.forget(path.stem.rpartition("-")[2])
+        self._ledger.forget(_key(path))
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
@@ -97,6 +97,15 @@ class Unfinished:
     def of(self, data: Fingerprint) -> Iterator[Path]:
         """The journals of unfinished runs on exactly these data."""
         return self._folder.glob(f"{_whose(data)}-{_what(data)}-*")
+
+    def all(self) -> dict[str, str]:
+        """The ledger's key of every unfinished run, with the name of its data set."""
+        found = {key: self._ledger.name_of(key) for key in map(_key, sorted(self._folder.glob("*.jsonl")))}
+        return {key: name for key, name in found.items() if name}
+
+
+def _key(journal: Path) -> str:
+    return journal.stem.rpartition("-")[2]
 
 
 def _whose(data: Fingerprint) -> str:
@@ -228,6 +237,14 @@ _AT_WORK = "A run on these data is still under way in another tab, or in one tha
 _LEFT = "The run was discarded and can no longer be resumed. What it was charged stays charged."
 
 
+_LEFT_RUN = (
+    "{} What it was charged stays charged. To go on with it choose its file again, under the same name: step 3 then "
+    "offers to resume it, for no more than was planned."
+)
+_STOPPING = "A run on '{}' is at work in another tab, or stops just now, since its page was closed or loaded anew."
+_CUT_OFF = "A run on '{}' was cut off."
+
+
 class CutOffCard:
     """Components, and all handlers except the one that resumes the run, which is the step's."""
 
@@ -251,6 +268,22 @@ class CutOffCard:
     def follow(self, *events: gr.events.Dependency) -> None:
         for each in events:
             each.then(self.shown, None, self.outputs, **PRIVATE)
+
+    def announce(self, where: gr.HTML, loaded: Any, *events: gr.events.Dependency) -> None:
+        """Tell a page that is loaded, again or for the first time, which runs were left, until their data are there."""
+        for each in (loaded, *(each.then for each in events)):
+            each(self.left, None, where, **PRIVATE)
+
+    def left(self, request: gr.Request) -> list[Tree]:
+        """The unfinished runs on data that are not there."""
+        place, confirmed = self.place(request), self._app.session(request).of(DataState).confirmed
+        here = confirmed.dataset.name if confirmed else None
+        told: list[Tree] = []
+        for key, name in place.all().items() if place else ():
+            if name != here:
+                front = _STOPPING if key in self._runner.at_work else _CUT_OFF
+                told += notice(_LEFT_RUN.format(front.format(name)), "info")
+        return told
 
     def journal(self, request: gr.Request) -> tuple[RunJournal, Unfinished]:
         """The interrupted run, and where its journal is.

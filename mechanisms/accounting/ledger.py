@@ -267,6 +267,13 @@ class PrivacyLedger:
         with self.transaction() as database:
             return _document(database, key)
 
+    def name_of(self, key: str) -> str:
+        """The data set of a resumable run; "" without such a run."""
+        query = "SELECT name FROM runs JOIN resumable ON run = id WHERE resumable.key = ?"
+        with self.transaction() as database:
+            found = database.execute(query, (key,)).fetchone()
+        return str(found[0]) if found else ""
+
     def newest(self, key: str) -> str:
         """The lines of the part that a run marked last; "" without one, or without such a run."""
         query = "SELECT told FROM released JOIN resumable USING (run) WHERE key = ? AND told <> ''"

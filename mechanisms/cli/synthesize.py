@@ -52,7 +52,7 @@ from mechanisms.runs.checks import (
     of_drafts,
     of_plan,
     of_time,
-    warning,
+    warned,
 )
 from mechanisms.runs.events import (
     CuratorEvent,
@@ -82,8 +82,9 @@ _NO_SIZES = (
     "--unit-column), --sizes A=n,B=n declares others, --count-epsilon E measures them with noise."
 )
 _CHECK = (
-    "charge nothing and write no set: list every reason why the run would fail (error) or say little (warning), and what "
-    "it takes (note); exit code 0 where it could run, 2 where not. What is counted in private rows is for their owner alone"
+    "charge nothing and write no set: list every reason why the run would fail (error) or say little (warning), and "
+    "what it takes (note); exit code 0 where it could run, 2 where not. What is counted in private rows is for their "
+    "owner alone"
 )
 _UNCHECKED = "What depends on {}, which cannot be used yet, was not checked: correct that, then check again."
 _OTHER_OPTIONS = "The run that was cut off had other settings: give the same options."
@@ -269,7 +270,7 @@ def _findings(options: argparse.Namespace) -> Findings:
         asked = None
         if spec is not None and dataset is not None and ledger is not None:
             if not spec.public:
-                found.add(warning("ledger", each) for each in ledger.rows.recognise(fingerprint(dataset)))
+                found.add(warned("ledger", each) for each in ledger.rows.recognise(fingerprint(dataset)))
             if asked := found.of("plan", partial(_asked, spec, dataset)):
                 _planned_found(asked, dataset, ledger, model, found)
         needed = {
@@ -301,7 +302,7 @@ def _dataset_found(options: argparse.Namespace, spec: RunSpec | None, found: Fin
         told: list[str] = []
         dataset = loaded_private(options, labels_of(options), tell=told.append, allow_left_out=allow)
         refused = [each.message for each in found]  # what is said of rows that are left out stands in a refusal already
-        found.add(warning("file", each) for each in told if not any(one.startswith(each) for one in refused))
+        found.add(warned("file", each) for each in told if not any(one.startswith(each) for one in refused))
         return dataset
 
     dataset = found.of("file", partial(read, options.allow_left_out))

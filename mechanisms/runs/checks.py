@@ -53,7 +53,7 @@ class Finding:
         return f"{self.level}: {self.check}: {self.message}"
 
 
-def warning(check: str, message: str) -> Finding:
+def warned(check: str, message: str) -> Finding:
     """A finding that stops nothing."""
     return Finding(check, Level.WARNING, message)
 
@@ -119,7 +119,7 @@ def check_with_model(plan: Plan, dataset: Dataset, model: LanguageModel, embedde
 
 def of_plan(plan: Plan) -> Iterator[Finding]:
     """Where its noise, or how little there is of what it reads, leaves little to say."""
-    return (warning(check, message) for check, message in plan.warnings())
+    return (warned(check, message) for check, message in plan.warnings())
 
 
 def of_time(plan: Plan, speed: Speed) -> Iterator[Finding]:
@@ -129,7 +129,7 @@ def of_time(plan: Plan, speed: Speed) -> Iterator[Finding]:
     if seconds < _LONG:
         yield Finding("time", Level.NOTE, f"{told}.")
     else:
-        yield warning(
+        yield warned(
             "time",
             f"{told}: with fewer {_setting('subsets')}, {_setting('shots')} or {_setting('draft_tokens')}, or a "
             "smaller model, it takes less. A journal lets it be resumed.",
@@ -201,13 +201,13 @@ def of_rows(plan: Plan, dataset: Dataset) -> Iterator[Finding]:
     for label, counted in dataset.counted_sizes().items():
         declared = plan.sizes[label]
         if not counted:
-            yield warning(
+            yield warned(
                 "rows",
                 f"No row has the label '{label}', and noise alone would choose its texts: check how the file spells "
                 "it, or leave it out.",
             )
         elif 2 * counted < declared and plan.measured is None:
-            yield warning(
+            yield warned(
                 "rows",
                 f"Of {declared:,} {who} that are declared for '{label}' the file has {counted:,}: so few join that the "
                 "noise weighs more than the plan says. Declare a smaller size.",
@@ -234,12 +234,12 @@ def of_language(plan: Plan, dataset: Dataset, model: LanguageModel) -> Iterator[
     texts = _some(dataset, _READ) if plan.reads_rows else []
     if not texts or not Gate(model, texts).foreign:
         return
-    yield warning("language", FOREIGN)
+    yield warned("language", FOREIGN)
     if not plan.spec.sentence:
         told = "The program's own sentence asks in English, and the rows seem to be of another language"
-        yield warning("language", f"{told}: say yours as {_setting('sentence')}.")
+        yield warned("language", f"{told}: say yours as {_setting('sentence')}.")
     if WORDS in plan.stages:
-        yield warning(
+        yield warned(
             "words",
             "The public words are English, and the rows seem not to be: few will say what a label is about. Give the "
             f"labels good names, and leave the stage '{WORDS}' out of the {_setting('shares')}.",
@@ -268,4 +268,4 @@ def of_drafts(plan: Plan, model: LanguageModel, embedder: Embedder | None) -> It
     for _ in state.try_the_model():
         pass
     if state.gate.foreign:
-        yield warning("language", FOREIGN)
+        yield warned("language", FOREIGN)

@@ -159,6 +159,33 @@ def test_a_run_whose_tab_was_closed_goes_on_where_it_was_and_costs_what_one_run_
     assert app.spent() == pytest.approx(once.spent())
 
 
+def test_a_page_that_is_loaded_says_which_runs_were_left_until_their_data_are_there():
+    app = App()
+    empty = SimpleNamespace(username=None, session_hash="loaded anew")
+    assert app.step.cut_off.left(empty) == []
+    tab = app.tab()
+    running = app.generate(tab)
+    until(app, tab, running, whole)
+    assert "at work in another tab, or stops just now" in text_of(app.step.cut_off.left(empty))
+    running.close()
+    app.sessions.drop(tab)
+    assert text_of(app.step.cut_off.left(empty)).startswith(
+        f"A run on '{DATASET.name}' was cut off. What it was charged"
+    )
+    later = App(folder=app.ledger.folder)  # a server that was started anew
+    assert "was cut off" in text_of(later.step.cut_off.left(empty))
+    again = later.tab("again")
+    assert later.step.cut_off.left(again) == []
+    assert "was cut off" in later.card(again)
+    list(later.go_on(again))
+    assert later.step.cut_off.left(empty) == []
+
+
+def test_strangers_are_told_of_no_run():
+    app = App(ledgers=TabLedgers())
+    assert app.step.cut_off.left(SimpleNamespace(username=None, session_hash="one")) == []
+
+
 def test_after_a_server_has_died_what_was_being_written_is_finished_from_public_text(monkeypatch: pytest.MonkeyPatch):
     app = App()
     tab = app.tab()

@@ -285,7 +285,7 @@ def test_a_calibration_that_comes_late_does_not_bring_back_older_settings(step: 
 
 
 def test_what_speaks_against_a_run_stands_once_before_its_button(step: PrivacyStep, session):
-    """What the plan and the ledger tell at once, what the model tells when it is there, nothing of it in the outcome."""
+    """What plan and ledger tell at once, what the model tells when it is there; nothing of it in the outcome."""
     last = recalculated(step)
     warnings = [warning for _, warning in session.of(PrivacyState).plan.warnings()]
     assert warnings

@@ -191,6 +191,8 @@ def reload_in_the_middle(browser: Browser, port: int, visited: Visit, sessions: 
         console = [*visited.journey.console]
         before = set(sessions._open)
         page.reload()
+        page.wait_for_selector("#left-runs .notice", timeout=SLOW)
+        visited.said["left"] = page.inner_text("#left-runs")
         [journal] = (visited.folder / "home" / "journals").iterdir()
         visited.said["journal"] = journal.read_text(encoding="utf-8")
         ledger = PrivacyLedger(visited.folder / "home")
@@ -204,6 +206,7 @@ def reload_in_the_middle(browser: Browser, port: int, visited: Visit, sessions: 
         model.free.set()
         visited.journey.console[:] = console  # a page that is left says that its connections end
         choose(page, visited, "third")
+        page.wait_for_selector("#left-runs .notice", state="detached", timeout=SLOW)
         page.wait_for_selector("#cut-off-words p", timeout=SLOW)
         visited.said["cut off"] = page.inner_text("#cut-off-words")
         press(page, "#go-on", "#run-notice .notice")
@@ -360,10 +363,12 @@ def test_a_closed_tab_is_forgotten(visit: Visit):
 
 
 def test_a_run_that_a_reload_cut_off_goes_on_and_costs_what_one_run_costs(visit: Visit):
+    assert "A run on 'third'" in visit.said["left"]
+    assert "choose its file again" in visit.said["left"]
     assert "1 of 2 demonstrations was whole" in visit.said["cut off"]
     assert visit.said["gone on"].startswith("Done.")
     assert "2 of 2" in visit.said["its texts"]
-    assert CANARY not in visit.said["journal"] + visit.said["cut off"]
+    assert CANARY not in visit.said["journal"] + visit.said["cut off"] + visit.said["left"]
     assert visit.journals == []
     ledger = PrivacyLedger(visit.folder / "home")
     once, again = (ledger.account(name, "record") for name in ("first", "third"))
