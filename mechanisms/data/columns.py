@@ -17,8 +17,13 @@ import pandas as pd
 
 from mechanisms.data.headers import guess_columns, guess_person, is_nested, looks_like_ids
 from mechanisms.data.label_names import HOW_LABELS_ARE_SAID, LabelNames, folded, names_of, spellings
+<<<<<<< HEAD
 from mechanisms.data.table import TEXT, Table, plain_name
 from mechanisms.errors import DataError
+=======
+from mechanisms.data.table import TEXT, Table
+from mechanisms.errors import DataError, SeveralErrors
+>>>>>>> 5e012696 (All columns that a file lacks are named at once; a factor of ten is not written 1e+01)
 from mechanisms.records import Columns, Dataset
 
 _MOST_SHOWN = 5
@@ -116,6 +121,7 @@ def _column(table: Table, name: str) -> pd.Series:
     return cells
 
 
+<<<<<<< HEAD
 def _fields_of(table: Table, name: str) -> list[str]:
     """The fields of a nested column, or the fields of any that have its name, as far as most rows have them.
 
@@ -123,6 +129,14 @@ def _fields_of(table: Table, name: str) -> list[str]:
     """
     alike = [each for each in table.columns if each.startswith(f"{name}.") or each.endswith(f".{name}")]
     return [each for each in alike if 2 * int((table.frame[each] != "").sum()) > len(table.frame)]
+=======
+def _missing(table: Table, names: Sequence[str]) -> Iterator[DataError]:
+    for name in names:
+        try:
+            _column(table, name)
+        except DataError as error:
+            yield error
+>>>>>>> 5e012696 (All columns that a file lacks are named at once; a factor of ten is not written 1e+01)
 
 
 def _mapped(table: Table, mapping: ColumnMapping, labels: Sequence[str] = ()) -> pd.DataFrame:
@@ -136,7 +150,9 @@ def _mapped(table: Table, mapping: ColumnMapping, labels: Sequence[str] = ()) ->
         raise DataError(
             "Name the label column: every row needs a label here. A column of ids, or of nested values, is none."
         )
-    names = mapping.columns
+    names, missing = mapping.columns, [*_missing(table, mapping.columns)]
+    if missing:
+        raise missing[0] if len(missing) == 1 else SeveralErrors(map(str, missing))
     cells = {name: _column(table, name) for name in names}
     if len(cells) != len(names):
         raise DataError("Choose different columns for text, label and user id.")

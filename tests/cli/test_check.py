@@ -15,11 +15,15 @@ from mechanisms.data.sizes import measure_sizes
 from mechanisms.inference.engine import memory
 from mechanisms.records import RECORD
 from tests.cli.command import run
+from tests.toy_embedder import ToyEmbedder
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_model", "any_text_passes")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_model", "toy_embedder", "any_text_passes")]
 
-QUICK = "--delta 1e-4 --recipe tokens --shots 1 --subsets 4 --tokens 4 --candidates 10 --max-record-tokens 40"
-USUAL = f"{QUICK} --epsilon 2 --labels News,Sport --sizes counted"
+QUICK = "--delta 1e-5 --recipe vote --shares vote=1 --drafts 4 --draft-tokens 12 --shots 1"
+WORDS = "--delta 1e-5 --recipe vote --shares words=.5,vote=.5 --drafts 4 --draft-tokens 12 --shots 1"
+WRITTEN = "--delta 1e-4 --recipe tokens --shots 1 --subsets 4 --tokens 4 --candidates 10 --max-record-tokens 40"
+TWO = "--epsilon 2 --labels News,Sport --sizes counted"
+USUAL, WRITES = f"{QUICK} {TWO}", f"{WRITTEN} {TWO}"
 SPANISH = "El ayuntamiento aprobó ayer el presupuesto extraordinario para rehabilitar viviendas deshabitadas"
 
 
@@ -27,6 +31,11 @@ def file_of(path: Path, texts: list[str], labels: tuple[str, ...] = ("News", "Sp
     rows = "".join(f'"{text} {i}",{labels[i % len(labels)]}\n' for i, text in enumerate(texts))
     path.write_text(f"text,label\n{rows}", encoding="utf-8")
     return path
+
+
+@pytest.fixture
+def toy_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mechanisms.cli.synthesize.load_embedder", ToyEmbedder)
 
 
 @pytest.fixture
@@ -67,35 +76,24 @@ BAD = {
     "far fewer rows than declared": (f"{QUICK} --epsilon 2 --labels News,Sport --sizes News=4000,Sport=40", "has 40"),
     "a label is misspelt": (f"{QUICK} --epsilon 2 --labels News,sports --sizes counted", "--allow-left-out"),
     "no such column": (f"{USUAL} --label-column topic", "no column 'topic'"),
-    "a weak signal": (f"{USUAL} --epsilon 0.01", "decide few tokens"),
+    "a weak signal": (f"{WRITES} --epsilon 0.1", "decide few tokens"),
     "delta is too large": (f"{USUAL} --delta 0.5", "1 / n"),
     "epsilon is out of range": (f"{USUAL} --epsilon -1", "greater than 0"),
-    "noise that is calibrated": (f"{USUAL} --noise-multiplier 3", "leave out --noise-multiplier"),
-    "no such model": (f"{USUAL} --model nowhere", "'nowhere' is not available"),
-    "a prompt that is too long": (f"{USUAL} --tokens 20000", "model's context"),
+    "noise that is calibrated": (f"{WRITES} --noise-multiplier 3", "leave out --noise-multiplier"),
+    "no such model": (f"{USUAL} --model /no/model.gguf", "'/no/model.gguf' is not available"),
+    "a prompt that is too long": (f"{WRITES} --tokens 20000", "model's context"),
     "a set that cannot be written": (f"{USUAL} --out /no/folder/demos.json", "choose another place"),
     "a seed that is none": (f"{USUAL} --test-seed -1", "negative"),
-    "words that clear no noise": (
-        "--delta 1e-4 --epsilon 0.5 --labels News,Sport --sizes counted --recipe vote --shares words=.5,vote=.5 "
-        "--drafts 4 --draft-tokens 12 --shots 1",
-        "few words will clear the noise",
-    ),
+    "words that clear no noise": (f"{WORDS} {TWO} --epsilon 0.5", "few words will clear the noise"),
+    "votes that are chance": (f"{USUAL} --epsilon 0.1", "may be chance"),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
-@pytest.mark.usefixtures("toy_embedder_of_check")
 def test_each_bad_plan_is_listed(capsys, rows, name):
     options, told = BAD[name]
     _, found = checked(capsys, rows, options)
     assert told in lines(found)
-
-
-@pytest.fixture
-def toy_embedder_of_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tests.toy_embedder import ToyEmbedder
-
-    monkeypatch.setattr("mechanisms.cli.synthesize.load_embedder", ToyEmbedder)
 
 
 def test_several_at_once_are_all_listed(capsys, rows, tmp_path, monkeypatch):
@@ -112,11 +110,11 @@ def test_several_at_once_are_all_listed(capsys, rows, tmp_path, monkeypatch):
     assert "no/run" in told
     assert "the settings" in lines(found, "note")
 
-    options = f"{USUAL} --delta 0.5 --noise-multiplier 3 --max-record-tokens 2 --tokens 20000"
+    options = f"{WRITES} --delta 0.5 --noise-multiplier 3 --max-record-tokens 2 --tokens 20000"
     monkeypatch.setattr(shutil, "disk_usage", lambda place: namedtuple("Usage", "free")(10**6))
     _, found = checked(capsys, rows, options)
-    assert {"noise", "memory", "disk"} == {each["check"] for each in found if each["level"] == "error"}
-    assert {"delta", "tokens", "write"} <= {each["check"] for each in found if each["level"] == "warning"}
+    assert {"noise", "memory", "disk", "budget"} == {each["check"] for each in found if each["level"] == "error"}
+    assert {"delta", "tokens"} <= {each["check"] for each in found if each["level"] == "warning"}
 
 
 def test_the_cap_and_the_unit_of_the_ledger_are_asked(capsys, rows):
@@ -137,7 +135,7 @@ def test_the_cap_and_the_unit_of_the_ledger_are_asked(capsys, rows):
 
 def test_a_check_agrees_with_the_run_that_follows_it(capsys, rows, tmp_path):
     """A plan that is refused in the run has the same line in the list, and one that is not has none."""
-    for options in (f"{USUAL} --tokens 20000", f"{USUAL} --epsilon 11", USUAL):
+    for options in (f"{WRITES} --tokens 20000", f"{USUAL} --epsilon 11", USUAL):
         code, found = checked(capsys, rows, options)
         ran, _, err = run(capsys, f"synthesize {rows} {options} --out {tmp_path}/demos.json")
         assert (code == 0) is (ran == 0)
@@ -157,14 +155,14 @@ def test_rows_of_another_language_are_told(capsys, tmp_path):
 def test_long_texts_are_told_as_a_share_and_never_quoted(capsys, tmp_path):
     secret = "Zanzibar quagga lost a card in the old harbour"
     long = file_of(tmp_path / "long.csv", [f"{secret} " * 8] * 80)
-    _, found = checked(capsys, long, USUAL)
+    _, found = checked(capsys, long, WRITES)
     assert "100% of the texts are longer than 40 tokens" in lines(found, "warning")
     assert not any(word in json.dumps(found) for word in secret.split() if len(word) > 4)
 
 
 def test_too_little_memory_is_an_error_before_the_run(capsys, rows, monkeypatch):
     monkeypatch.setattr(memory, "total_memory", lambda: 10**6)
-    _, found = checked(capsys, rows, USUAL)
+    _, found = checked(capsys, rows, WRITES)
     assert "GiB, and" in lines(found, "error")
 
 

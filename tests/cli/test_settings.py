@@ -67,7 +67,8 @@ def from_command_line(text: str, file: Path) -> tuple[Plan, Dataset]:
     config.write_text(text, encoding="utf-8")
     options = parser().parse_args(["synthesize", str(file), "--config", str(config)])
     spec = spec_of(options)
-    command._check(options, spec)
+    for _, attempt in command._demands(options, spec):
+        attempt()
     dataset = command._dataset(options, spec)
     return plan_for(spec, dataset), dataset
 

@@ -145,7 +145,7 @@ class Words(PlannedStage):
             times = CLEARS * noise / _STRONG
             yield (
                 f"About {counted:.2g} {who} say what '{label}' is about, and few words will clear the noise. About "
-                f"{times:.1g} times as many {who}, or as large an epsilon, would let them."
+                f"{float(f'{times:.1g}'):g} times as many {who}, or as large an epsilon, would let them."
             )
 
     def task(self) -> str:

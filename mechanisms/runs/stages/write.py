@@ -105,7 +105,7 @@ class Write(PlannedStage):
         label = plan.smallest
         smallest, expected = plan.sizes[label], plan.sampling.expected_sample
         who = "users" if plan.by_user else "rows"
-        if expected > plan.role(self.name) * smallest:
+        if plan.mechanism.uses_private_rows and expected > plan.role(self.name) * smallest:
             yield (
                 f"'{label}' has {smallest} {who}, fewer than the {expected} of a sample (M): all of them join each "
                 "time. With a smaller M less noise is added."
