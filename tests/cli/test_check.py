@@ -98,12 +98,14 @@ def test_each_bad_plan_is_listed(capsys, rows, name):
 
 def test_several_at_once_are_all_listed(capsys, rows, tmp_path, monkeypatch):
     """In the settings, the file, the model, the places, and what follows from them."""
-    options = f"{QUICK} --epsilon -1 --subsets 0 --labels News,Sport --label-column topic --model nowhere"
+    options = f"{QUICK} --epsilon -1 --subsets 0 --labels News,Sport --model nowhere"
+    options += " --text-column message --label-column topic"
     code, found = checked(capsys, rows, f"{options} --out {tmp_path}/no/set.json --journal {tmp_path}/no/run")
     told = lines(found, "error")
     assert code == 2
     assert "Epsilon (epsilon)" in told
     assert "Rows per token (M) (subsets)" in told
+    assert "no column 'message'" in told
     assert "no column 'topic'" in told
     assert "'nowhere'" in told
     assert "no/set.json" in told
