@@ -17,13 +17,8 @@ import pandas as pd
 
 from mechanisms.data.headers import guess_columns, guess_person, is_nested, looks_like_ids
 from mechanisms.data.label_names import HOW_LABELS_ARE_SAID, LabelNames, folded, names_of, spellings
-<<<<<<< HEAD
 from mechanisms.data.table import TEXT, Table, plain_name
-from mechanisms.errors import DataError
-=======
-from mechanisms.data.table import TEXT, Table
 from mechanisms.errors import DataError, SeveralErrors
->>>>>>> 5e012696 (All columns that a file lacks are named at once; a factor of ten is not written 1e+01)
 from mechanisms.records import Columns, Dataset
 
 _MOST_SHOWN = 5
@@ -121,7 +116,6 @@ def _column(table: Table, name: str) -> pd.Series:
     return cells
 
 
-<<<<<<< HEAD
 def _fields_of(table: Table, name: str) -> list[str]:
     """The fields of a nested column, or the fields of any that have its name, as far as most rows have them.
 
@@ -129,14 +123,14 @@ def _fields_of(table: Table, name: str) -> list[str]:
     """
     alike = [each for each in table.columns if each.startswith(f"{name}.") or each.endswith(f".{name}")]
     return [each for each in alike if 2 * int((table.frame[each] != "").sum()) > len(table.frame)]
-=======
+
+
 def _missing(table: Table, names: Sequence[str]) -> Iterator[DataError]:
     for name in names:
         try:
             _column(table, name)
         except DataError as error:
             yield error
->>>>>>> 5e012696 (All columns that a file lacks are named at once; a factor of ten is not written 1e+01)
 
 
 def _mapped(table: Table, mapping: ColumnMapping, labels: Sequence[str] = ()) -> pd.DataFrame:
