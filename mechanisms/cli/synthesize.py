@@ -176,11 +176,11 @@ def _demands(options: argparse.Namespace, spec: RunSpec | None) -> Iterator[tupl
 
     Without a spec, which was refused, those are left out that are about it.
     """
+    if spec is None or not spec.public:
+        yield "file", partial(_check_file, options)
     if spec is not None:
         yield "noise", partial(check_noise, spec)
         yield "sizes", partial(_check_sizes, spec)
-    if spec is None or not spec.public:
-        yield "file", partial(_check_file, options)
     yield "seed", partial(_check_seed, options)
     if options.out:
         yield "out", partial(check_writable, options.out)

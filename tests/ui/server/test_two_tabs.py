@@ -107,7 +107,7 @@ def visit(tmp_path_factory: pytest.TempPathFactory) -> Visit:
 @contextmanager
 def served(folder: Path, model: WordModel) -> Iterator[int]:
     loader = ModelLoader("none")
-    loader._loaded = Loaded(model, Speed(1.0, 1.0, 1.0), 0)
+    loader._loaded = Loaded(model, Speed(1.0, 1.0, 1.0), 0, 0)
     loader._done.set()
     page = build(CuratorLedger(PrivacyLedger(folder / "home")), loader)
     port = free_port()
