@@ -153,11 +153,14 @@ def by_directions(made: DemoSet) -> str:
     return _DIRECTIONS.format(file=_FILE_NAME, embedder=made.directions.embedder, text=blank)
 
 
-_USE = "Copied by a click, with this set in it. Put in your own text, model, address and key."
+_USE = (
+    "Copied by a click, with this set in it. Put in your own text (in the last of the messages), model, address and "
+    "key. The servers are asked to answer with a label and nothing else."
+)
 _USES = (
-    ("Messages, for any chat model: put your text in for {{text}}", "use-messages"),
-    ("Python, a vLLM server, which answers with a label", "use-vllm"),
-    ("Python, OpenAI, and other servers that take a response_format", "use-openai"),
+    ("Messages of a chat", "use-messages"),
+    ("Python, a vLLM server", "use-vllm"),
+    ("Python, OpenAI", "use-openai"),
     ("The prompt", "use-prompt"),
     ("Python, transformers", "use-transformers"),
 )

@@ -40,6 +40,7 @@ CANARY = "canary 5f0c8e1b7d2a4c66"
 LOST = "My invoice is lost."
 WIDER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 KEPT = "kept"
+USES = ("messages", "vllm", "openai", "prompt", "transformers")
 
 
 class Paused(WordModel):
@@ -261,7 +262,7 @@ def reload_and_replace(page: Page, seen: Visit, another: Any) -> None:
     step(page, 5)
     page.wait_for_selector("#certificate .guarantee, #certificate dl, #certificate p")
     seen.said["certificate"] = page.inner_text("#certificate")
-    for name in ("prompt", "openai", "transformers"):
+    for name in USES:
         page.click(f"#use-{name} button")
         page.wait_for_function(
             "shown => navigator.clipboard.readText().then((copied) => copied === shown)",
@@ -397,9 +398,9 @@ def test_a_reload_shows_the_run_and_its_set_again_and_neither_data_nor_rows(visi
 
 def test_the_prompt_and_the_code_are_copied_with_the_set_in_them(visit: Visit):
     first = visit.said["done: texts"].split("\n")[1]
-    assert "from openai import OpenAI" in visit.said["copied openai"]
+    assert all("openai.OpenAI(" in visit.said[f"copied {name}"] for name in ("vllm", "openai"))
     assert "from transformers import pipeline" in visit.said["copied transformers"]
-    assert all(first in visit.said[f"copied {name}"] for name in ("prompt", "openai", "transformers"))
+    assert all(first in visit.said[f"copied {name}"] for name in USES)
 
 
 def test_the_budget_opens_at_the_side_of_a_step(visit: Visit):
