@@ -320,7 +320,7 @@ def words_card(view: RunView) -> list[Tree]:
     furthest = max((each.clears for _, words in shown for each in words), default=0.0) + _DEVIATION
     return [
         _head("What each label is about"),
-        el("p", f"Public words that fit a label's {view.unit}s more than the other labels'."),
+        el("p", "Public words that fit the texts of a label better than those of any other label."),
         el("div.noisy-groups", *(_words(label, words, furthest) for label, words in shown)),
         *_more(len(told.words)),
         el("p.muted", _OF_WORDS),
