@@ -13,7 +13,7 @@ from scipy.special import softmax
 
 from dpicl_ui.frame.handlers import in_lines
 from dpicl_ui.frame.services import Session, State
-from dpicl_ui.frame.tree import Tree, el, fact
+from dpicl_ui.frame.tree import Tree, el, fact, private_tag
 from dpicl_ui.privacy.state import Planned
 from mechanisms.accounting import PrivacyTarget, best_guess_in_percent
 from mechanisms.asking import Asked
@@ -181,14 +181,17 @@ _SAYS_LITTLE = "Before you spend on it:"
 
 
 def to_consider(found: Iterable[Finding]) -> list[Tree]:
-    """The findings that stop the run, and those that make it say little; nothing where there are none."""
+    """The findings that stop the run, and those that make it say little; nothing where there are none.
+
+    Some tell what is counted in private rows.
+    """
     shown: list[Tree] = []
     every = list(found)
     for level, kind, title in ((Level.ERROR, "bad", _WOULD_FAIL), (Level.WARNING, "warn", _SAYS_LITTLE)):
         if lines := [el("li", each.message) for each in every if each.level is level]:
             role = "alert" if level is Level.ERROR else "status"
             shown.append(el(f"div.notice.{kind}", el("p", title), el("ul.missing", *lines), role=role))
-    return shown
+    return [*shown, private_tag()] if shown else []
 
 
 # How noisy a run would be, in a picture from public distributions alone: openings, and one token behind the likeliest.

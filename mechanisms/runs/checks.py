@@ -209,8 +209,9 @@ def of_rows(plan: Plan, dataset: Dataset) -> Iterator[Finding]:
         elif 2 * counted < declared and plan.measured is None:
             yield warned(
                 "rows",
-                f"Of {declared:,} {who} that are declared for '{label}' the file has {counted:,}: so few join that the "
-                "noise weighs more than the plan says. Declare a smaller size.",
+                f"The file has fewer than half of the {declared:,} {who} that are declared for '{label}': so few join "
+                "that the noise weighs more than the plan says. Declare sizes as the file counts them, or let them be "
+                "measured with noise.",
             )
 
 

@@ -73,7 +73,10 @@ BAD = {
     "no row has a label": (f"{QUICK} --epsilon 2 --labels News,Sport,Ghost --sizes News=40,Sport=40,Ghost=40", "Ghost"),
     "a counted label has no row": (f"{QUICK} --epsilon 2 --labels News,Sport,Ghost --sizes counted", "Ghost"),
     "more rows than declared": (f"{QUICK} --epsilon 2 --labels News,Sport --sizes News=9,Sport=40", "'News' than decl"),
-    "far fewer rows than declared": (f"{QUICK} --epsilon 2 --labels News,Sport --sizes News=4000,Sport=40", "has 40"),
+    "far fewer rows than declared": (
+        f"{QUICK} --epsilon 2 --labels News,Sport --sizes News=4000,Sport=40",
+        "half of the 4,000",
+    ),
     "a label is misspelt": (f"{QUICK} --epsilon 2 --labels News,sports --sizes counted", "--allow-left-out"),
     "no such column": (f"{USUAL} --label-column topic", "no column 'topic'"),
     "a weak signal": (f"{WRITES} --epsilon 0.1", "decide few tokens"),

@@ -48,7 +48,12 @@ def test_a_defect_is_no_finding():
 
 @pytest.mark.parametrize(
     ("sizes", "told"),
-    [({"a": 30, "b": 30}, ""), ({"a": 50, "b": 30}, ""), ({"a": 61, "b": 30}, "Of 61 rows"), ({"a": 30, "b": 9}, "")],
+    [
+        ({"a": 30, "b": 30}, ""),
+        ({"a": 50, "b": 30}, ""),
+        ({"a": 61, "b": 30}, "The file has fewer than half of the 61 rows"),
+        ({"a": 30, "b": 9}, ""),
+    ],
 )
 def test_far_fewer_rows_than_declared_are_told(sizes, told):
     found = "".join(each.message for each in checks.of_rows(plan(sizes=sizes), DATASET))

@@ -143,9 +143,10 @@ class Words(PlannedStage):
         if CLEARS * noise > _STRONG:
             counted = self.counted[self.plan.labels.index(label)]
             times = CLEARS * noise / _STRONG
+            more = f"{times:.0f} times as many {who}, or as large an epsilon," if times >= 1.5 else "Some more"
             yield (
-                f"About {counted:.2g} {who} say what '{label}' is about, and few words will clear the noise. About "
-                f"{float(f'{times:.1g}'):g} times as many {who}, or as large an epsilon, would let them."
+                f"About {math.ceil(counted):,} {who} say what '{label}' is about, and few words will clear the noise. "
+                f"{more} would let them."
             )
 
     def task(self) -> str:
