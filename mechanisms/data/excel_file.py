@@ -10,7 +10,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import Decimal, InvalidOperation
 from typing import IO, Any
 from xml.parsers import expat
 
@@ -19,7 +19,7 @@ from openpyxl.utils.cell import column_index_from_string, range_boundaries
 
 from mechanisms.data.headers import BEGINNING, check_no_title, headed
 from mechanisms.data.sources import FileFormat, RawFile
-from mechanisms.data.table import MAX_COLUMNS, NoRows, Reading, ReadingAsked, Table, cell_text, plain_name
+from mechanisms.data.table import EXACT, MAX_COLUMNS, NoRows, Reading, ReadingAsked, Table, cell_text, plain_name
 from mechanisms.errors import DataError
 
 MAX_UNPACKED = 128 * 2**20
@@ -332,17 +332,25 @@ _GROUPED = 1000
 
 
 def _shown(value: float, number_format: str) -> str | None:
-    """A number as its format shows it; None where the format is of another kind, or depends on the country."""
+    """A number as its format shows it; None where that is of another kind, depends on the country or rounds digits."""
     if number_format in _AS_IT_IS:
         return cell_text(value)
     if not (found := _DIGITS.fullmatch(number_format)):
         return None
     before, grouped, whole, decimals, percent, behind = found.groups("")
+    if not abs(value) < EXACT:
+        return None
     number = Decimal(repr(value)) * (100 if percent else 1)
     if grouped and abs(number) >= _GROUPED:
         return None
     places = len(decimals)
-    digits = str(abs(number).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP))
+    try:
+        rounded = abs(number).quantize(Decimal(1).scaleb(-places))
+    except InvalidOperation:  # more digits than decimals hold
+        return None
+    if rounded != abs(number):
+        return None
+    digits = str(rounded)
     least = len(whole) + (places + 1 if places else 0)
     return f"{'-' if number < 0 else ''}{before}{digits.zfill(least)}{percent}{behind}"
 

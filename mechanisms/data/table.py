@@ -30,7 +30,7 @@ UNPACKED = f"The file holds more than {MAX_BYTES // 2**20} MB or {MAX_CELLS:,} c
 TOO_MANY_ROWS = f"The file has more than {MAX_ROWS:,} rows: split it, or take a sample."
 TOO_MANY_COLUMNS = f"The file has more than {MAX_COLUMNS:,} columns: remove those that are not needed."
 NO_ROWS = "The file has a header line but no rows: add at least one row."
-_EXACT = 2.0**53
+EXACT = 2.0**53
 """Whole floats up to here are exact."""
 FLAGS = {
     "header": "--header", "encoding": "--encoding", "separator": "--separator", "escape": "--escape",
@@ -176,7 +176,7 @@ def cell_text(value: Any) -> str:
         case bool():
             return "true" if value else "false"
         case float():
-            whole = value.is_integer() and abs(value) < _EXACT
+            whole = value.is_integer() and abs(value) < EXACT
             return "" if math.isnan(value) else str(int(value)) if whole else repr(value)
         case bytes():
             return value.decode("utf-8", "replace")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from decimal import Decimal
 from typing import Any
 
 import openpyxl
@@ -136,7 +137,7 @@ def test_a_sheet_of_formulas_alone_says_so():
         (1, "General", "1"),
         (1, "@", "1"),
         (1, "0.00", "1.00"),
-        (2.5, "0", "3"),
+        (2.5, "0.00", "2.50"),
         (0.25, "0%", "25%"),
         (3, '"Class "0', "Class 3"),
         (30, "#,##0", "30"),
@@ -156,3 +157,26 @@ def test_a_form_that_is_not_known_is_told_where_it_is_the_label_s(kind):
     assert any("in a form of its own" in line and ": 1." in line for line in inspect(table, MAPPING).problems)
     turned = inspect(table, ColumnMapping("label", "text")).problems
     assert not any("form of its own" in line for line in turned)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.integers(-(10**20), 10**20), st.just(0.4)),
+    st.sampled_from(["0", "0.00", "0%", "000", f"0.{'0' * 30}", '"Class "0']),
+)
+def test_any_number_is_read_and_no_format_rounds_one(value, kind):
+    """What a format does not show whole is read plainly, and counted."""
+    plain = read(workbook([("text", "label"), ("x", value)]), "xlsx")
+    table = read(workbook([("text", "label"), ("x", value)], formats={"B2": kind}), "xlsx")
+    [told], [was] = labels(table), labels(plain)
+    if table.shown_otherwise["label"]:
+        assert told == was
+    else:
+        number = Decimal(told.removeprefix("-").removeprefix("Class ").rstrip("%")) / (100 if "%" in told else 1)
+        assert number == abs(Decimal(was))
+
+
+@pytest.mark.parametrize(("values", "kind"), [((0.4, 0.6), "0"), ((1e30, 1.5), "0.00"), ((1e300, 0.125), "0%")])
+def test_numbers_that_differ_stay_labels_that_differ(values, kind):
+    table = read(workbook([("label",), *((each,) for each in values)], formats={"A2": kind, "A3": kind}), "xlsx")
+    assert len({*labels(table)}) == 2
