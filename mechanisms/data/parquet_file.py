@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +16,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mechanisms.data.sources import FileFormat, RawFile
-from mechanisms.data.table import MAX_BYTES, MAX_CELLS, UNPACKED, Table, cell_text, column_names, plain_name, table_of
+from mechanisms.data.table import (
+    MAX_BYTES,
+    MAX_CELLS,
+    MAX_COLUMNS,
+    UNPACKED,
+    Table,
+    cell_text,
+    column_names,
+    plain_name,
+    table_of,
+)  # fmt: skip
 from mechanisms.errors import DataError
 
 _BATCH_ROWS = 4096
@@ -47,16 +58,22 @@ _TEXT = (
 _MOST_SHOWN = 5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Column:
     """A column of plain values: at the top, or a field of nested ones, whose name is dotted."""
 
     path: tuple[str, ...]
     field: Any
+    alone: bool = True
+    """Whether no name of the path is a neighbour's too, so that it leads to this field."""
 
     @property
     def name(self) -> str:
         return ".".join(self.path)
+
+    @property
+    def is_plain(self) -> bool:
+        return _holds(self.field, (*_SCALAR, *_TEXT))
 
     def of(self, batch: Any) -> Any:
         """Its values; a nested one without a value has fields without one."""
@@ -69,7 +86,8 @@ class _Column:
 def read_parquet(raw: RawFile) -> Table:
     """The columns of plain values, each cell as text by `cell_text`; a value that Python cannot represent is empty.
 
-    The fields of nested values are columns with dotted names; of a column and a field of one name the column is read.
+    The fields of nested values are columns with dotted names, as far as the limits leave room for them; of a column and
+    a field of one name the column is read, and of two fields the first.
     The names of classes that the hub's library writes into a file are its labels' names.
 
     Raises:
@@ -78,10 +96,14 @@ def read_parquet(raw: RawFile) -> Table:
     """
     try:
         schema, metadata = _described(raw)
-        found = [each for field in schema for each in _columns((), field)]
-        plain = [each for each in found if _holds(each.field, (*_SCALAR, *_TEXT))]
-        top = {plain_name(each.name) for each in plain if len(each.path) == 1}
-        kept = [each for each in plain if len(each.path) == 1 or plain_name(each.name) not in top]
+        found = [*_columns([*schema])]
+        plain = [each for each in found if each.is_plain]
+        own = [each for each in plain if len(each.path) == 1]
+        by_name = {plain_name(each.name): each for each in (*(each for each in plain[::-1] if each.alone), *own)}
+        named = [each for each in plain if len(each.path) > 1 and by_name.get(plain_name(each.name)) is each]
+        room = max(0, min(MAX_COLUMNS, MAX_CELLS // max(1, metadata.num_rows)) - len(own))
+        taken, unique = {*own, *named[:room]}, {*own, *named}
+        kept = [each for each in plain if each in taken]
         groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
         if sum(each.total_byte_size for each in groups) > MAX_BYTES or metadata.num_rows * len(kept) > MAX_CELLS:
             raise DataError(UNPACKED)
@@ -89,8 +111,9 @@ def read_parquet(raw: RawFile) -> Table:
         remarks = [
             f"Columns left out, since they {why}: {_listed(left_out)}."
             for why, left_out in (
-                ("hold lists or other values that are no cells", [each for each in found if each not in plain]),
-                ("are nested, with the name of another column", [each for each in plain if each not in kept]),
+                ("hold lists or other values that are no cells", [each for each in found if not each.is_plain]),
+                ("are nested, with the name of another column", [each for each in plain if each not in unique]),
+                ("are nested, and the file has too many columns", named[room:]),
             )
             if left_out
         ]
@@ -109,14 +132,15 @@ def _described(raw: RawFile) -> tuple[Any, Any]:
             return file.schema_arrow, file.metadata
 
 
-def _columns(above: tuple[str, ...], field: Any) -> Iterator[_Column]:
-    """A field of the schema, or the ones that it holds."""
-    path = (*above, field.name)
-    if pa.types.is_struct(field.type):
-        for inner in field.type:
-            yield from _columns(path, inner)
-    else:
-        yield _Column(path, field)
+def _columns(fields: Sequence[Any], above: tuple[str, ...] = (), alone: bool = True) -> Iterator[_Column]:
+    """The fields of the schema, or of a nested one, and in place of nested ones those that they hold."""
+    counts = Counter(field.name for field in fields)
+    for field in fields:
+        path, by_itself = (*above, field.name), alone and counts[field.name] == 1
+        if pa.types.is_struct(field.type):
+            yield from _columns([*field.type], path, by_itself)
+        else:
+            yield _Column(path, field, by_itself)
 
 
 def _listed(columns: Sequence[_Column]) -> str:

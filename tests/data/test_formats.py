@@ -212,6 +212,25 @@ def test_a_column_with_a_dot_is_read_before_a_nested_field_of_its_name_and_that_
         inspect(missing, ColumnMapping("text", "label"))
 
 
+@pytest.mark.parametrize(
+    ("beside", "read_too", "left_out"),
+    [
+        (pa.array([{f"f{i}": "x" for i in range(1500)}] * 2), 998, 502),
+        (pa.array([{"a b": "x", "a  b": "y", "c": "z"}] * 2), 2, 1),
+        (pa.StructArray.from_arrays([pa.array(["x", "y"])] * 3, names=["a", "a", "c"]), 1, 2),
+        (pa.array([{"a.b": "x", "a": {"b": "y"}}] * 2), 1, 1),
+        (pa.array([{}] * 2, pa.struct([("a", pa.struct([("b", pa.string())]))])), 1, 0),
+    ],
+    ids=["many fields", "names alike but for spaces", "the same name", "the same dotted name", "no values"],
+)
+def test_nested_fields_take_no_plain_column_from_a_parquet_file(beside, read_too, left_out):
+    columns = {"extra": beside, "text": ["x", "y"], "label": ["a", "b"]}
+    table = read(as_parquet(columns), "parquet")
+    assert table.frame[["text", "label"]].to_dict("list") == {name: columns[name] for name in ("text", "label")}
+    assert len(table.columns) == 2 + read_too
+    assert [remark.partition(": ")[2].split()[0] for remark in table.remarks] == [str(left_out)] * bool(left_out)
+
+
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "xlsx", "parquet", "jsonl", "json"])
 def test_white_space_in_a_column_s_name_is_one_space_wherever_it_is_named(suffix):
     odd = {"message.text\nbody": ["x", "y"], " label\t (final)": ["a", "b"]}
