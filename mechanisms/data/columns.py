@@ -15,13 +15,12 @@ from enum import StrEnum
 import numpy as np
 import pandas as pd
 
-from mechanisms.data.headers import guess_columns, guess_person, is_nested, looks_like_ids
+from mechanisms.data.headers import guess_columns, guess_person, is_nested, looks_like_ids, quoted
 from mechanisms.data.label_names import HOW_LABELS_ARE_SAID, LabelNames, folded, names_of, spellings
 from mechanisms.data.table import TEXT, Table, plain_name
 from mechanisms.errors import DataError, SeveralErrors
 from mechanisms.records import Columns, Dataset
 
-_MOST_SHOWN = 5
 _TEXT, _LABEL = "text", "label"
 """The usual names of the two columns."""
 MOST_LABELS = 150
@@ -107,8 +106,7 @@ def understood(table: Table, mapping: ColumnMapping, labels: Collection[str]) ->
 
 def _column(table: Table, name: str) -> pd.Series:
     if (cells := table.column(name)) is None:
-        fields = ", ".join(f"'{each}'" for each in _fields_of(table, name)[:_MOST_SHOWN])
-        if fields:
+        if fields := _fields_of(table, name):
             raise DataError(f"The file's column '{name}' is nested, or a field of one: name {fields} in place of it.")
         numbered = table.reading.header is False
         called = "columns are called 1, 2, ..." if numbered else "check the name against its first line."
@@ -116,13 +114,15 @@ def _column(table: Table, name: str) -> pd.Series:
     return cells
 
 
-def _fields_of(table: Table, name: str) -> list[str]:
-    """The fields of a nested column, or the fields of any that have its name, as far as most rows have them.
+def _fields_of(table: Table, name: str) -> str:
+    """The fields of a nested column, or the fields of any that have its name, as an error says what to name.
 
-    An error quotes no other name: a column's may be a private cell, and a field's that of a single row.
+    It quotes usual names that most of several rows have, and else counts: a column's name may be a private cell, and a
+    field's that of a single row.
     """
     alike = [each for each in table.columns if each.startswith(f"{name}.") or each.endswith(f".{name}")]
-    return [each for each in alike if 2 * int((table.frame[each] != "").sum()) > len(table.frame)]
+    shared = [each for each in alike if 2 * int((table.frame[each] != "").sum()) > len(table.frame) > 1]
+    return quoted(shared) or (f"one of its {len(alike)} fields" if len(alike) > 1 else "its field" if alike else "")
 
 
 def _missing(table: Table, names: Sequence[str]) -> Iterator[DataError]:
@@ -272,7 +272,7 @@ class Breakdown:
         for name in (mapping.text, mapping.label):
             if is_nested(_column(table, name)):
                 said = f"'{name}' holds nested values, objects or lists, which are neither texts nor labels"
-                fields = ", ".join(f"'{each}'" for each in _fields_of(table, name)[:_MOST_SHOWN])
+                fields = _fields_of(table, name)
                 yield f"{said}: name {fields} in place of it." if fields else f"{said}: flatten them."
         parent, _, place = mapping.label.rpartition(".")
         further = table.column(f"{parent}.{int(place) + 1}") if place.isdecimal() else None

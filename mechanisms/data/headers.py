@@ -97,6 +97,8 @@ _COLUMN_WORDS = frozenset(
     {*_LABEL_WORDS, *_TEXT_WORDS, *_ID_WORDS, *_PEOPLE, *_OTHER_WORDS, *(_HANDLES - {"", "e"})}
     | {word for words in (TEXTS, LABELS) for name, more in words.items() for word in (name.lower(), *more)}
 )
+_PUBLIC = re.compile(r"0|[A-Za-z _-]+")
+_MOST_SHOWN = 5
 _SEEN = 1000
 """The first rows, from which a column's kind is guessed."""
 _SHORT = 3
@@ -279,3 +281,16 @@ def _is_long(cell: str) -> bool:
 def _is_a_name(cell: str) -> bool:
     """Whether a cell has no other words than columns are often called by."""
     return bool(words := column_words(cell)) and _COLUMN_WORDS.issuperset(words)
+
+
+def quoted(names: Iterable[str]) -> str:
+    """The first of some names as an error may quote them, those of usual words alone: any other may be private.
+
+    Each part of a dotted name has usual words, or is the first place of a list.
+    """
+
+    def is_usual(part: str) -> bool:
+        return _PUBLIC.fullmatch(part) is not None and (part == "0" or _is_a_name(part))
+
+    usual = [name for name in names if all(map(is_usual, name.split(".")))]
+    return ", ".join(f"'{name}'" for name in usual[:_MOST_SHOWN])

@@ -17,6 +17,7 @@ from typing import Any
 
 import pandas as pd
 
+from mechanisms.data.headers import quoted
 from mechanisms.data.sources import FileFormat, RawFile
 from mechanisms.data.table import (
     MAX_CELLS,
@@ -41,7 +42,6 @@ _DEEPEST = 8
 """The most names in a dotted one that is offered; what lies deeper is a nested cell."""
 _NOT_READ = ""
 """Stands in an object for names that are none, or that another one of the object is but for white space."""
-_MOST_SHOWN = 5
 _SPACE = re.compile(r"\s*")
 Row = Mapping[str, Any]
 _plain = lru_cache(2**16)(plain_name)
@@ -226,15 +226,16 @@ def _behind_space(text: str, at: int) -> int:
 def _rows_within(document: dict[str, Any], reading: Reading) -> tuple[Sequence[Any], list[str]]:
     """The rows of an object: the list that is said, or its only list of objects; or the object itself."""
     lists = dict(_lists(document))
-    named = ", ".join(f"'{name}'" for name in [*lists][:_MOST_SHOWN])
+    counted = f"{len(lists)} lists of objects{f', such as {named}' if (named := quoted(lists)) else ''}"
     if reading.rows is not None:
         found = _value(document, plain_name(reading.rows))
         if not isinstance(found, list):
-            raise DataError(f"The file's JSON object has no list '{reading.rows}'{f': name {named}' if named else ''}.")
+            others = f": it has {counted}" if lists else ""
+            raise DataError(f"The file's JSON object has no list '{reading.rows}'{others}.")
         return found, []
     if len(lists) > 1:
         raise ReadingAsked(
-            f"The file is one JSON object with several lists of objects: {named}.",
+            f"The file is one JSON object with {counted}.",
             "Give --rows NAME for the list that holds the rows (in Python rows='NAME').",
             replace(reading, rows=max(lists, key=lambda name: len(lists[name]))),
             (*lists,),

@@ -209,8 +209,30 @@ def test_a_second_label_in_a_list_is_told():
 
 
 def test_a_name_of_one_row_is_quoted_in_no_error():
-    rows = [{"text": {"en": f"text {i}"}, "label": "a"} for i in range(6)]
-    table = lines(*rows, {"text": {"Zanzibar": "x"}, "label": "b"})
-    with pytest.raises(DataError, match=r"name 'text\.en' in place of it") as refused:
-        inspect(table, ColumnMapping("en", "label"))
+    rows = [{"text": {"body": f"text {i}"}, "label": "a"} for i in range(6)]
+    table = lines(*rows, {"text": {"Zanzibar": "x", "message": "y"}, "label": "b"})
+    with pytest.raises(DataError, match=r"name 'text\.body' in place of it") as refused:
+        inspect(table, ColumnMapping("body", "label"))
     assert "Zanzibar" not in str(refused.value)
+    assert "message" not in str(refused.value)
+
+
+PEOPLE = ["anna0@x.org", "user 5551234", "5551234", "text_日本", "Anna"]
+
+
+@pytest.mark.parametrize("person", PEOPLE)
+def test_a_name_that_is_a_person_s_is_quoted_in_no_error(person):
+    """Objects whose names are people: as the lists of a document, and as fields of one row or of each."""
+    document = json.dumps({"text": {person: [{"x": 1}], "body": [{"x": 1}]}, "more": {person: [{"x": 1}] * 2}})
+    with pytest.raises(ReadingAsked, match=r"with 3 lists of objects, such as 'text\.body'\.") as asked:
+        read(document, "json")
+    with pytest.raises(DataError, match="no list 'other': it has 3 lists of objects") as refused:
+        read(document, "json", rows="other")
+    told = [str(asked.value), str(refused.value)]
+    assert f"more.{person}" in asked.value.parts
+    for count in (1, 3):
+        table = read(json.dumps([{"text": {person: "x"}, "label": "a"}] * count), "json")
+        [line, *_] = inspect(table, ColumnMapping("text", "label")).problems
+        assert line.endswith("name its field in place of it.")
+        told.append(line)
+    assert not any(person in line for line in told)
