@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import Any
 
 import pandas as pd
 
@@ -149,9 +150,24 @@ def is_nested(cells: pd.Series) -> bool:
     return 2 * nested > len(filled)
 
 
+def is_a_row(fields: Mapping[str, Any], labels: Collection[str] = ()) -> bool:
+    """Whether an object has a text and a label of its own: by their names, or as one of the known labels."""
+    texts = {name for name, value in fields.items() if isinstance(value, str) and _is_named_text(name)}
+    plain = {name: str(value) for name, value in fields.items() if type(value) in (str, int, float)}
+    return bool(texts) and any(
+        value in labels or not {*_LABEL_WORDS}.isdisjoint(column_words(name))
+        for name, value in plain.items()
+        if name not in texts
+    )
+
+
 def _is_id(name: str, cells: pd.Series) -> bool:
     filled = cells[cells.str.strip() != ""]
     return _is_named_id(name) or looks_like_ids(filled.nunique(), len(filled))
+
+
+def _is_named_text(name: str) -> bool:
+    return not {*_TEXT_WORDS}.isdisjoint(column_words(name)[-1:])
 
 
 def _is_named_id(name: str) -> bool:

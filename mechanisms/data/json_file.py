@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from mechanisms.data.headers import quoted
+from mechanisms.data.headers import is_a_row, quoted
 from mechanisms.data.sources import FileFormat, RawFile
 from mechanisms.data.table import (
     MAX_CELLS,
@@ -224,7 +224,10 @@ def _behind_space(text: str, at: int) -> int:
 
 
 def _rows_within(document: dict[str, Any], reading: Reading) -> tuple[Sequence[Any], list[str]]:
-    """The rows of an object: the list that is said, or its only list of objects; or the object itself."""
+    """The rows of an object: the list that is said, or its only list of objects; or the object itself.
+
+    An object with a text and a label of its own is a row, whatever lists it has.
+    """
     lists = dict(_lists(document))
     counted = f"{len(lists)} lists of objects{f', such as {named}' if (named := quoted(lists)) else ''}"
     if reading.rows is not None:
@@ -233,6 +236,14 @@ def _rows_within(document: dict[str, Any], reading: Reading) -> tuple[Sequence[A
             others = f": it has {counted}" if lists else ""
             raise DataError(f"The file's JSON object has no list '{reading.rows}'{others}.")
         return found, []
+    if _is_by_column(document):
+        raise DataError(
+            'The file\'s JSON object holds columns, not rows: save it with orient="records" (pandas), as a list of one '
+            "object for each row."
+        )
+    if lists and is_a_row(document, reading.labels):
+        told = "The file is one JSON object with a text and a label of its own, and is read as a single row"
+        return [document], [f"{told}: --rows NAME names a list that holds the rows."]
     if len(lists) > 1:
         raise ReadingAsked(
             f"The file is one JSON object with {counted}.",
@@ -247,6 +258,14 @@ def _rows_within(document: dict[str, Any], reading: Reading) -> tuple[Sequence[A
         told = "The file is one JSON object without a list of objects, and is read as a single row"
         return [document], [f"{told}: save its rows as a list, or one a line."]
     return [document], []
+
+
+def _is_by_column(document: Mapping[str, Any]) -> bool:
+    """Whether the values of an object are two columns or more: alike in their places, one at least of plain cells."""
+    columns = [_fields(value) for value in document.values()]
+    if len(columns) < 2 or not columns[0] or any(each.keys() != columns[0].keys() for each in columns):
+        return False
+    return any(not any(isinstance(cell, dict | list) for cell in each.values()) for each in columns)
 
 
 def _lists(document: Mapping[str, Any], before: str = "", depth: int = 1) -> Iterator[tuple[str, list[Any]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pandas as pd
 import pytest
 
 from mechanisms.data import json_file
@@ -173,9 +174,41 @@ def test_the_list_inside_an_object_holds_the_rows_and_of_several_one_is_asked_fo
 
 
 def test_an_object_without_a_list_of_objects_is_never_one_row_in_silence():
-    by_column = {"text": {"0": "x", "1": "y"}, "label": {"0": "a", "1": "b"}}
-    assert any("read as a single row" in remark for remark in read(json.dumps(by_column), "json").remarks)
+    nested = {"text": {"en": "x"}, "label": "a"}
+    assert any("read as a single row" in remark for remark in read(json.dumps(nested), "json").remarks)
     assert read('{"text": "x", "label": "a"}', "json").remarks == ()
+
+
+@pytest.mark.parametrize("orient", ["columns", "index", "list"])
+@pytest.mark.parametrize("more", [{}, {"spans": [[{"x": 1}], None, []]}, {"score": [1.5, None, 2]}])
+def test_columns_in_place_of_rows_are_refused(orient, more):
+    frame = pd.DataFrame({"text": ["x", "y", "z"], "label": ["a", "b", "a"], **more})
+    raw = json.dumps(frame.to_dict("list")) if orient == "list" else frame.to_json(orient=orient)
+    with pytest.raises(DataError, match='holds columns.*orient="records"'):
+        read(raw, "json")
+    assert list(read(frame.to_json(orient="records"), "json").frame["text"]) == ["x", "y", "z"]
+
+
+@pytest.mark.parametrize(
+    "row", [{"text": "hi there", "label": "A"}, {"Body": "hi", "class": 1}, {"text": "x", "y": "A"}]
+)
+@pytest.mark.parametrize("lists", [1, 2])
+def test_a_file_of_one_line_is_its_row_whatever_lists_the_row_has(row, lists):
+    row = {
+        **row,
+        **{f"spans{i}": [{"text": "hi", "label": "B"}, {"text": "there", "label": "B"}] for i in range(lists)},
+    }
+    line = json.dumps(row)
+    alone = read(line, "jsonl", labels=("A", "B"))
+    assert alone.frame.equals(read(f"{line}\n{line}", "jsonl").frame.head(1))
+    assert any("read as a single row" in remark for remark in alone.remarks)
+    assert list(read(line, "jsonl", rows="spans0").frame["text"]) == ["hi", "there"]
+
+
+@pytest.mark.parametrize("about", [{"version": 1}, {"message": "ok", "code": 200}, {"category": "news", "n": 2}])
+def test_what_is_said_about_a_list_makes_no_row(about):
+    table = read(json.dumps({**about, "data": ROWS}), "json", labels=("a", "b"))
+    assert usable(table) == usable(lines(*ROWS))
 
 
 # Nested fields have dotted names.
