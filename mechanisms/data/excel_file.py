@@ -41,6 +41,8 @@ _HEADER_ROWS = 1000
 
 
 _MAX_MERGED = 2**16
+_MOST_LOOKED_AT = 1000
+"""Of more merged ranges each is asked about: looking at every row for each would take long."""
 _MOST_SHOWN = 5
 
 
@@ -255,7 +257,8 @@ class _Rows:
         self._sheet, self._first, self._names, self._seen = sheet, first, names, seen
         self._columns = {place + 1 for place, name in enumerate(names or ()) if name.strip()}
         here = [each for each in map(_Merged.at, seen.merged) if each.last_row >= first and self._holds(each)]
-        self._tall = [each for each in here if each.row >= first and each.last_row > each.row]
+        tall = [each for each in here if each.row >= first and each.last_row > each.row]
+        self._tall = self._beside_values(tall) if 0 < len(tall) <= _MOST_LOOKED_AT else tall
         self._flat = [each for each in here if each.last_row == each.row]
         if self._tall and reading.fill_merged is None:
             raise ReadingAsked(
@@ -268,6 +271,29 @@ class _Rows:
 
     def _holds(self, merged: _Merged) -> bool:
         return self._names is None or any(merged.column <= each <= merged.last_column for each in self._columns)
+
+    def _beside_values(self, tall: Sequence[_Merged]) -> list[_Merged]:
+        """The ranges that have a further row with a value in another column: what they mean for it is the question."""
+        width = MAX_COLUMNS + 1 if self._names is None else len(self._names)
+        cells = self._sheet.iter_rows(
+            min_row=self._first,
+            max_row=min(_MAX_ROWS, max(each.last_row for each in tall)),
+            max_col=width,
+            values_only=True,
+        )
+        below: dict[int, list[_Merged]] = {}
+        for each in tall:
+            below.setdefault(each.row + 1, []).append(each)
+        found, open_ones = [], list[_Merged]()
+        for number, row in enumerate(cells, start=self._first):
+            open_ones = [each for each in open_ones if each.last_row >= number] + below.get(number, [])
+            if not open_ones:
+                continue
+            columns = [place + 1 for place in _filled(row) if self._names is None or place + 1 in self._columns]
+            beside = {each for each in open_ones if any(not each.column <= it <= each.last_column for it in columns)}
+            found += [each for each in open_ones if each in beside]
+            open_ones = [each for each in open_ones if each not in beside]
+        return found
 
     def __iter__(self) -> Iterator[list[str]]:
         width = MAX_COLUMNS + 1 if self._names is None else len(self._names)

@@ -82,6 +82,26 @@ def test_what_is_merged_elsewhere_is_no_question():
     assert remark.endswith("the first alone has the value: A10:B10.")
 
 
+@pytest.mark.parametrize(
+    ("below", "merged"),
+    [
+        ([("checked by", None), (None, None)], "A10:B11"),
+        ([("checked by", "x"), (None, None), (None, None)], "A10:A12"),
+        ([], "A10:A14"),
+        ([], "A9:A12"),
+    ],
+    ids=["a footer", "a row with none below", "empty rows", "the last row and empty ones"],
+)
+def test_a_merge_without_a_row_that_it_could_mean_anything_for_is_no_question(below, merged):
+    raw = workbook([*ROWS, *below], merged)
+    table = read(raw, "xlsx")
+    assert table.frame.head(8).equals(read(workbook(ROWS), "xlsx").frame)
+    assert table.frame.equals(read(raw, "xlsx", fill_merged=True).frame)
+    with pytest.raises(ReadingAsked, match=r"span rows: A2:A3\.") as asked:
+        read(workbook([*ROWS, *below], "A2:A3", merged), "xlsx")
+    assert merged not in asked.value.question
+
+
 def test_without_a_header_merged_cells_are_filled_too():
     raw = workbook(ROWS[1:], "A1:A4")
     assert list(read(raw, "xlsx", header=False, fill_merged=True).frame["1"]) == ["a"] * 4 + ["b"] * 4
