@@ -1,4 +1,4 @@
-"""Fetching a model from the hub: how far it is, what goes on where a connection broke off, and digests."""
+"""Fetching a model from the hub: how far it is, a connection that breaks off, and digests."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from huggingface_hub.errors import (
     EntryNotFoundError,
     GatedRepoError,
     HFValidationError,
+    LocalEntryNotFoundError,
     RepositoryNotFoundError,
 )
 from huggingface_hub.utils.tqdm import tqdm
@@ -31,8 +32,8 @@ def fetch(
 ) -> None:
     """Fetch a model into the hub's cache: its configuration first, and weights as safetensors alone.
 
-    A connection that breaks off is taken up where it broke off, and a file that is there is not fetched again. Each
-    file of weights has to have the SHA-256 that the hub states.
+    A connection that breaks off is taken up a few times where it broke off, as long as the call goes on; a file that is
+    whole is not fetched again. Each file of weights has to have the SHA-256 that the hub states.
 
     Args:
         name: the hub id.
@@ -50,12 +51,18 @@ def fetch(
             f"The licence of '{name}' has to be accepted on the hub first, and HF_TOKEN has to hold a key of yours."
         ) from error
     except (RepositoryNotFoundError, HFValidationError, EntryNotFoundError) as error:
-        raise no_model(name) from error
+        if not isinstance(error, LocalEntryNotFoundError):  # which says that the hub could not be reached
+            raise no_model(name) from error
+        raise _not_reached(name) from error
     except (HTTPError, OSError) as error:
-        raise ModelUnavailable(
-            f"The model '{name}' is not on this machine, and fetching it failed: connect to the hub and try again, or "
-            "give a folder or a GGUF file."
-        ) from error
+        raise _not_reached(name) from error
+
+
+def _not_reached(name: str) -> ModelUnavailable:
+    return ModelUnavailable(
+        f"The model '{name}' is not on this machine, and fetching it failed: connect to the hub and try again, or give "
+        "a folder or a GGUF file."
+    )
 
 
 def _fetch(name: str, file: str, tell: Callable[[float], object], check: Callable[[Path], object]) -> None:
