@@ -125,14 +125,6 @@ def _fields_of(table: Table, name: str) -> str:
     return quoted(shared) or (f"one of its {len(alike)} fields" if len(alike) > 1 else "its field" if alike else "")
 
 
-def _missing(table: Table, names: Sequence[str]) -> Iterator[DataError]:
-    for name in names:
-        try:
-            _column(table, name)
-        except DataError as error:
-            yield error
-
-
 def _mapped(table: Table, mapping: ColumnMapping, labels: Sequence[str] = ()) -> pd.DataFrame:
     """The columns text, label and unit, with labels as they are read; unit is None without users.
 
@@ -144,10 +136,15 @@ def _mapped(table: Table, mapping: ColumnMapping, labels: Sequence[str] = ()) ->
         raise DataError(
             "Name the label column: every row needs a label here. A column of ids, or of nested values, is none."
         )
-    names, missing = mapping.columns, [*_missing(table, mapping.columns)]
+    cells: dict[str, pd.Series] = {}
+    missing: list[DataError] = []
+    for name in (names := mapping.columns):
+        try:
+            cells[name] = _column(table, name)
+        except DataError as error:
+            missing.append(error)
     if missing:
         raise missing[0] if len(missing) == 1 else SeveralErrors(map(str, missing))
-    cells = {name: _column(table, name) for name in names}
     if len(cells) != len(names):
         raise DataError("Choose different columns for text, label and user id.")
     frame = pd.DataFrame({"text": cells[mapping.text], "label": cells[mapping.label].str.strip()})

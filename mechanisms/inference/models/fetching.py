@@ -50,10 +50,10 @@ def fetch(
         raise ModelUnavailable(
             f"The licence of '{name}' has to be accepted on the hub first, and HF_TOKEN has to hold a key of yours."
         ) from error
-    except (RepositoryNotFoundError, HFValidationError, EntryNotFoundError) as error:
-        if not isinstance(error, LocalEntryNotFoundError):  # which says that the hub could not be reached
-            raise no_model(name) from error
+    except LocalEntryNotFoundError as error:  # the hub could not be reached
         raise _not_reached(name) from error
+    except (RepositoryNotFoundError, HFValidationError, EntryNotFoundError) as error:
+        raise no_model(name) from error
     except (HTTPError, OSError) as error:
         raise _not_reached(name) from error
 
