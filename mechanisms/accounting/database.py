@@ -1,4 +1,4 @@
-"""The ledger's file: one SQLite database of mode 0600, brought up to date when it is opened, safe to share."""
+"""The ledger's file: one SQLite database of mode 0600, safe to share."""
 
 from __future__ import annotations
 
@@ -13,69 +13,60 @@ from mechanisms.errors import StudioError, UsageError
 
 _DIGITS = 20
 
-_VERSIONS: tuple[tuple[str, ...], ...] = (
-    (
-        "CREATE TABLE IF NOT EXISTS caps (name TEXT, unit TEXT, epsilon REAL, delta REAL, since TEXT)",
-        "CREATE TABLE IF NOT EXISTS shown (name TEXT PRIMARY KEY)",
-        "CREATE TABLE IF NOT EXISTS contents (name TEXT, digest TEXT, PRIMARY KEY (name, digest))",
-        "CREATE TABLE IF NOT EXISTS runs (id INTEGER PRIMARY KEY, name TEXT, unit TEXT, started TEXT, mechanism TEXT, "
-        "epsilon REAL, delta REAL, event TEXT, status TEXT)",
-        "CREATE TABLE IF NOT EXISTS charges (run INTEGER, list TEXT, event TEXT)",
-        "CREATE TABLE IF NOT EXISTS reservations (run INTEGER PRIMARY KEY, digest TEXT, terms TEXT, queries INTEGER, "
-        "asked INTEGER)",
-        "CREATE TABLE IF NOT EXISTS paid (run INTEGER, unit TEXT, answers INTEGER, PRIMARY KEY (run, unit)) "
-        "WITHOUT ROWID",
-    ),
-    (
-        "ALTER TABLE contents ADD COLUMN rows BLOB NOT NULL DEFAULT x''",
-        "CREATE TABLE marks (name TEXT, reason TEXT, content TEXT, since TEXT, rows BLOB NOT NULL, "
-        "PRIMARY KEY (name, reason, content))",
-        "INSERT INTO marks SELECT name, 'clean values were on a screen', '', '', x'' FROM shown",
-        "DROP TABLE shown",
-    ),
-    ("CREATE TABLE writes (count INTEGER)", "INSERT INTO writes VALUES (0)"),
-    (
-        "CREATE TABLE resumable (run INTEGER PRIMARY KEY, key TEXT UNIQUE, content TEXT, holder TEXT)",
-        "CREATE TABLE released (run INTEGER, part TEXT, told TEXT, PRIMARY KEY (run, part)) WITHOUT ROWID",
-        "ALTER TABLE charges ADD COLUMN part TEXT NOT NULL DEFAULT ''",
-        "CREATE UNIQUE INDEX charged_once ON charges (run, list, part) WHERE part <> ''",
-    ),
-    # Older versions stored here which data sets shared rows with a test file, and showed it with a name's marks.
-    ("DELETE FROM marks WHERE name <> '' AND content IN (SELECT content FROM marks WHERE name = '')",),
-    (
-        "ALTER TABLE resumable ADD COLUMN plan TEXT NOT NULL DEFAULT ''",
-        "ALTER TABLE resumable ADD COLUMN fixed TEXT NOT NULL DEFAULT ''",
-        "ALTER TABLE runs ADD COLUMN content TEXT NOT NULL DEFAULT ''",
-        "ALTER TABLE runs ADD COLUMN key TEXT NOT NULL DEFAULT ''",
-    ),
+_VERSION = 6
+_TABLES = (
+    "CREATE TABLE caps (name TEXT, unit TEXT, epsilon REAL, delta REAL, since TEXT)",
+    "CREATE TABLE contents (name TEXT, digest TEXT, rows BLOB NOT NULL, PRIMARY KEY (name, digest))",
+    "CREATE TABLE marks (name TEXT, reason TEXT, content TEXT, since TEXT, rows BLOB NOT NULL, "
+    "PRIMARY KEY (name, reason, content))",
+    "CREATE TABLE runs (id INTEGER PRIMARY KEY, name TEXT, unit TEXT, started TEXT, mechanism TEXT, epsilon REAL, "
+    "delta REAL, event TEXT, status TEXT, content TEXT NOT NULL, key TEXT NOT NULL)",
+    "CREATE TABLE charges (run INTEGER, list TEXT, event TEXT, part TEXT NOT NULL DEFAULT '')",
+    "CREATE UNIQUE INDEX charged_once ON charges (run, list, part) WHERE part <> ''",
+    "CREATE TABLE resumable (run INTEGER PRIMARY KEY, key TEXT UNIQUE, content TEXT, holder TEXT, plan TEXT NOT NULL, "
+    "fixed TEXT NOT NULL)",
+    "CREATE TABLE released (run INTEGER, part TEXT, told TEXT, PRIMARY KEY (run, part)) WITHOUT ROWID",
+    "CREATE TABLE reservations (run INTEGER PRIMARY KEY, digest TEXT, terms TEXT, queries INTEGER, asked INTEGER)",
+    "CREATE TABLE paid (run INTEGER, unit TEXT, answers INTEGER, PRIMARY KEY (run, unit)) WITHOUT ROWID",
+    "CREATE TABLE writes (count INTEGER)",
+    "INSERT INTO writes VALUES (0)",
 )
-"""The changes of each version of the file."""
 
 
 class Database:
     """The file at `path`, made on first use with its folder (mode 0700).
 
     Raises:
-        UsageError: it cannot be written, or is of a newer version of this program.
+        UsageError: it cannot be written, or is of another version of this program.
         StudioError: it is damaged, or an older copy of the one that was used here before.
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._path, self._count_path = path, path.with_suffix(".count")
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
         except OSError as error:
             raise UsageError(f"The ledger '{self._path}' cannot be written: check the folder's permissions.") from error
         with self._locked() as database:
-            [version] = database.execute("PRAGMA user_version").fetchone()
-            if version > len(_VERSIONS):
-                raise UsageError(f"The ledger '{self._path}' is of a newer version of this program: update it.")
-            for statement in (each for added in _VERSIONS[version:] for each in added):
-                database.execute(statement)
-            database.execute(f"PRAGMA user_version = {len(_VERSIONS)}")
+            self._make_or_check(database)
         with self.transaction():  # says at once that it is an older copy
             pass
+
+    def _make_or_check(self, database: sqlite3.Connection) -> None:
+        """Make the tables of a new file; refuse a file of any other version, which may hold what was spent."""
+        [version] = database.execute("PRAGMA user_version").fetchone()
+        if version > _VERSION:
+            raise UsageError(f"The ledger '{self._path}' is of a newer version of this program: update it.")
+        if version == 0 and database.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
+            for statement in _TABLES:
+                database.execute(statement)
+            database.execute(f"PRAGMA user_version = {_VERSION}")
+        elif version < _VERSION:
+            raise UsageError(
+                f"The ledger '{self._path}' is of an older version of this program, which this one does not read: move "
+                f"it and '{self._count_path.name}' away, and count everything that it may have held as spent."
+            )
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -99,7 +90,7 @@ class Database:
         A crash therefore never makes it too large, and makes it too small by one write at most. This detects
         accidents: nobody who puts back both files, or removes the second one, is detected.
         """
-        path = self._path.with_suffix(".count")
+        path = self._count_path
         try:
             file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
             try:

@@ -262,7 +262,7 @@ class PrivacyLedger:
         """The document of a resumable run's plan.
 
         Raises:
-            UsageError: the ledger has no such run, or an older version reserved it without a document.
+            UsageError: the ledger has no such run.
         """
         with self.transaction() as database:
             return _document(database, key)
@@ -319,11 +319,11 @@ class PrivacyLedger:
                 "SELECT name, mechanism, event, content, key FROM runs "
                 "WHERE id NOT IN (SELECT run FROM resumable WHERE key = ?) ORDER BY id"
             )
-            same_key = ("", _key_in_use())  # older versions stored none
+            same_key = _key_in_use()
             return [
                 EarlierRun(mechanism, from_json(json.loads(event)), content == data.content)
                 for name, mechanism, event, content, key in database.execute(query, (but,))
-                if name in names or key not in same_key
+                if name in names or key != same_key
             ]
 
 
@@ -331,11 +331,6 @@ def _document(database: sqlite3.Connection, key: str) -> str:
     found = database.execute("SELECT plan FROM resumable WHERE key = ?", (key,)).fetchone()
     if found is None:
         raise UsageError("This ledger has no such run: resume it where it was begun, and by the same account.")
-    if not found[0]:
-        raise UsageError(
-            "An older version of this program began this run, and its ledger does not hold the run's settings: it "
-            "cannot be resumed. What it was charged stays charged; begin a new run."
-        )
     return str(found[0])
 
 

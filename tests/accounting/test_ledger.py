@@ -24,10 +24,10 @@ from mechanisms.accounting import (
     reserve,
     text_digests,
 )
-from mechanisms.accounting.database import _VERSIONS
+from mechanisms.accounting.database import _VERSION
 from mechanisms.accounting.filter import Spend, usage
 from mechanisms.accounting.rdp import largest_rho
-from mechanisms.errors import BudgetRefused, UsageError
+from mechanisms.errors import BudgetRefused, StudioError, UsageError
 from mechanisms.privacy_events import ZCDP, Approximate, Composed, Gaussian, Poisson, Pure, Repeat
 from mechanisms.records import RECORD
 
@@ -167,19 +167,34 @@ def test_what_became_known_is_remembered_by_name_and_by_rows():
     assert ledger.rows.disclosures(Fingerprint("another name", "record", "d3", others)) == ("scored",)
 
 
-def test_a_ledger_of_the_first_version_goes_on(data_folder):
-    data_folder.mkdir(parents=True)
-    with sqlite3.connect(data_folder / "ledger.sqlite") as old:
-        for statement in _VERSIONS[0]:
-            old.execute(statement)
-        old.execute("INSERT INTO shown VALUES ('clinic')")
-        old.execute("INSERT INTO contents VALUES ('clinic', 'd1')")
-        old.execute("INSERT INTO caps VALUES ('clinic', 'record', 3.0, 1e-4, '')")
-    ledger = PrivacyLedger()
-    assert ledger.snapshot("clinic", "record").cap.epsilon == 3.0
-    assert ledger.rows.disclosures(Fingerprint("clinic", "record", "d1")) == ("clean values were on a screen",)
-    assert ledger.rows.recognise(Fingerprint("clinic", "record", "d1")) == []
-    begin(ledger).finish()
+@pytest.mark.parametrize("version", [0, 1, _VERSION - 1])
+def test_an_older_ledger_is_refused_and_never_taken_for_an_empty_one(version, data_folder):
+    begin(PrivacyLedger()).finish()
+    path, count = data_folder / "ledger.sqlite", data_folder / "ledger.count"
+    with sqlite3.connect(path) as database:
+        database.execute(f"PRAGMA user_version = {version}")
+    for _ in range(2):
+        with pytest.raises(UsageError, match="older version of this program, which this one does not read") as refused:
+            PrivacyLedger()
+        assert str(refused.value).isprintable()
+        assert all(each.name in str(refused.value) for each in (path, count))
+    with sqlite3.connect(path) as database:
+        assert database.execute("SELECT name FROM runs").fetchall() == [("clinic",)]
+        assert database.execute("PRAGMA user_version").fetchone() == (version,)
+    path.rename(data_folder / "moved")
+    with pytest.raises(StudioError, match="older than the one"):  # moved without its count: it held something
+        PrivacyLedger()
+    path.unlink()
+    count.rename(data_folder / "moved too")
+    assert PrivacyLedger().names() == []
+
+
+def test_a_file_of_another_program_is_no_empty_ledger(data_folder):
+    data_folder.mkdir()
+    with sqlite3.connect(data_folder / "ledger.sqlite") as database:
+        database.execute("CREATE TABLE anything (value TEXT)")
+    with pytest.raises(UsageError, match="does not read"):
+        PrivacyLedger()
 
 
 def test_a_ledger_of_a_later_version_is_left_alone(data_folder):
