@@ -49,11 +49,6 @@ _READ_WITH_PRIOR = (
     "Where none was measured, empty queries stand in for it."
 )
 _CALIBRATED = "A calibrated answer is divided by the model's answer to an empty query (Zhao et al. 2021)."
-_NONE_CHOSEN = (
-    "Version 0.2 of this program compared sets of demonstrations with the instruction alone, on private rows and under "
-    "noise, and kept the instruction alone."
-)
-_STILL_CARRIED = "The set still carries the measured correction, with which the model's answers are read."
 _COMMONEST = ("The largest label", "named every time, whatever the text says")
 _NO_BETTER = (
     "The set finds no more labels than naming the largest label every time does: look at the balanced figures, and at "
@@ -101,9 +96,6 @@ def subject(demo_set: DemoSet | None, loaded: bool) -> list[Tree]:
         el("h3", "Loaded from a file" if loaded else "Written in this session"),
         el("span.tag.public", f"epsilon {rounded_up(claim.epsilon, 4)}"),
     )
-    if demo_set.choice and not count:
-        words = (_NONE_CHOSEN, *([_STILL_CARRIED] if demo_set.prior else []))
-        return [head, el("p", el("strong", "A set without demonstrations.")), *(el("p.muted", each) for each in words)]
     many = f"{count} demonstration{'' if count == 1 else 's'} for {in_words(demo_set.labels)}"
     return [head, el("p.muted", many), listed(demo_set.demonstrations, folded=True)]
 

@@ -12,7 +12,7 @@ from dpicl_ui.generate.state import GenerateState, Run
 from mechanisms.accounting import fingerprint
 from mechanisms.data.columns import ColumnMapping, LeftOut, breakdown, to_dataset, understood
 from mechanisms.data.table import Table
-from mechanisms.demos.demo_set import ZERO_SHOT, DemoSet
+from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.signature import Signature, check_signature
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import PRIVATE, Accuracy, ClassPrototypes, PrototypesRequest, Scorecard, arms_of
@@ -44,8 +44,7 @@ class Scored:
     @property
     def complete(self) -> bool:
         """Whether the set's own figure, the last one, is there."""
-        own = PRIVATE if self.of.demonstrations else ZERO_SHOT
-        return any(card.name == own for card in self.cards)
+        return any(card.name == PRIVATE for card in self.cards)
 
 
 class TestState(State):
@@ -118,9 +117,9 @@ class TestState(State):
         Where another model reads `elsewhere`, there are public demonstrations only if the set's writer is here.
 
         Raises:
-            UsageError: nothing was written, and nothing was chosen either.
+            UsageError: nothing was written.
         """
-        if not demo_set.demonstrations and demo_set.choice is None:
+        if not demo_set.demonstrations:
             raise UsageError(NOTHING)
         public = None if elsewhere and not same_reader(demo_set, model) else self._public_of(demo_set, model)
         return arms_of(without_corrections(demo_set) if elsewhere else as_read_by(demo_set, model), public)

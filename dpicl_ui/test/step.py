@@ -134,7 +134,7 @@ class AnotherReader:
 
 
 def reads(demo_set: DemoSet, reader: RemoteReader, arms: tuple[Arm, ...]) -> list[Tree]:
-    complete = not demo_set.demonstrations or any(arm.name == PUBLIC_ONLY for arm in arms)
+    complete = any(arm.name == PUBLIC_ONLY for arm in arms)
     return notice(read_remotely_in_words(demo_set, reader) + ("" if complete else _NO_PUBLIC), "warn")
 
 

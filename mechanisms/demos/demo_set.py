@@ -28,9 +28,6 @@ from mechanisms.tallies import Score as ScoreTally
 
 FORMAT = "dpicl-demos/2"
 MEASURED_SIZES = "label sizes measured with noise"
-_FIRST_FORMAT = "dpicl-demos/1"
-LAST_READER = "0.2.0"
-"""The last version of the program that reads sets of the kinds that are no more."""
 _LARGEST_NUMBER = 2**53
 """JSON readers disagree on whole numbers beyond it (RFC 8259)."""
 
@@ -40,8 +37,6 @@ ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS = "zero-shot", "public-only", "demonstrat
 DIRECTIONS, PROTOTYPES = "directions", "prototypes"
 """The arms of a score; a file's score has no others."""
 
-_UNSTATED = 0.95
-"""The level of intervals in files that do not state it."""
 _HELD_OUT = "private"
 
 
@@ -111,14 +106,14 @@ class Score:
     Attributes:
         arms: by name.
         held_out: whether the rows took part in no choice.
-        level: of the intervals; None in older files, which do not state it.
+        level: of the intervals.
         gains: accuracy of the exported arm minus that of each other arm on the same rows, in [-1, 1].
         weighing: whether rows or labels count the same; by labels, accuracies are balanced.
     """
 
     arms: Mapping[str, ArmScore]
     held_out: bool
-    level: float | None = None
+    level: float = confidence.LEVEL
     gains: Mapping[str, ArmScore] = field(default_factory=dict)
     weighing: Weighing = Weighing.ROWS
 
@@ -143,7 +138,7 @@ class Score:
     @property
     def percent(self) -> str:
         """The level of the intervals in words."""
-        return confidence.percent(_UNSTATED if self.level is None else self.level)
+        return confidence.percent(self.level)
 
     def exported(self, without: bool) -> str:
         """Name of the exported arm; `without` demonstrations it is one of the baselines."""
@@ -158,7 +153,7 @@ class Score:
         return {
             "arms": arms,
             "rows": _HELD_OUT if self.held_out else "private, and they may have taken part in what was chosen",
-            **({} if self.level is None else {"level": self.level}),
+            "level": self.level,
             **({"gains": gains} if gains else {}),
             **({} if self.weighing is Weighing.ROWS else {"weighing": self.weighing.value}),
         }
@@ -170,7 +165,7 @@ class Score:
         read = document.get("gains", {}).items()
         gains = {name: ArmScore(each["value"], tuple(each["interval"])) for name, each in read}
         weighing = Weighing(document.get("weighing", Weighing.ROWS))
-        return cls(arms, document["rows"] == _HELD_OUT, document.get("level"), gains, weighing)
+        return cls(arms, document["rows"] == _HELD_OUT, document["level"], gains, weighing)
 
 
 def _in_file(estimate: Estimate) -> ArmScore:
@@ -226,7 +221,7 @@ class Baselines:
 
     @classmethod
     def from_json(cls, document: Json) -> Baselines:
-        """Read what fits the format's schema; a `choice` of files written before has the same two fields."""
+        """Read what fits the format's schema."""
         public = document.get("public_only")
         return cls(document.get("zero_shot_prior"), None if public is None else PublicSet.from_json(public))
 
@@ -311,7 +306,7 @@ class DemoSet:
     """Demonstrations with their task and certificate; no private text, length, index or seed.
 
     Attributes:
-        demonstrations: empty only in files of before, whose run had found that the model does best without any.
+        demonstrations: empty before the first is written.
         asked: how the model was asked to write; None in files of before.
         stages: of a run with several stages, in order.
         prior: the set's correction, added to each label's log-probability before normalisation.
@@ -321,7 +316,6 @@ class DemoSet:
         words: what the rows of each label are about, best first; empty where no word cleared its noise.
         directions: of each label, among embedded texts.
         arithmetic: how the model computed: device, number format, threads; empty where a file does not say.
-        choice: in files of before, how the set was chosen; kept as it stands.
     """
 
     demonstrations: tuple[Demonstration, ...]
@@ -340,7 +334,6 @@ class DemoSet:
     arithmetic: str = ""
     words: Mapping[str, tuple[str, ...]] | None = None
     directions: Directions | None = None
-    choice: Json | None = None
 
     @property
     def directions_read_better(self) -> bool:
@@ -398,8 +391,7 @@ class DemoSet:
             **({"stages": [each.to_json() for each in self.stages]} if self.stages else {}),
             **({"prior": dict(self.prior)} if self.prior is not None else {}),
             **({"score": self.score.to_json()} if self.score else {}),
-            **({"choice": self.choice} if self.choice else {}),
-            **({"baselines": self.baselines.to_json()} if self.baselines and not self.choice else {}),
+            **({"baselines": self.baselines.to_json()} if self.baselines else {}),
             **(
                 {"words": {label: list(words) for label, words in self.words.items()}} if self.words is not None else {}
             ),
@@ -463,11 +455,10 @@ def read_json(text: str) -> Any:
 def _checked(text: str) -> Json:
     """The parsed document, once it is valid against the schema."""
     document: Json = read_json(text)  # an object, once the schema has been checked
-    if isinstance(document, dict) and document.get("format") == _FIRST_FORMAT:
-        raise UsageError(
-            f"This is a {_FIRST_FORMAT} demo set: version 0.1.0 of DP-ICL Studio reads it, this one does not."
-        )
-    check_against(schema(), document, f"This is not a {FORMAT} demo set")
+    try:
+        check_against(schema(), document, f"This is not a {FORMAT} demo set")
+    except UsageError as error:
+        raise UsageError(f"{error} A set of an older version is not read: make it anew.") from error
     return document
 
 
@@ -515,20 +506,10 @@ def loads(text: str) -> DemoSet:
     """Read a demo set.
 
     Raises:
-        UsageError: not JSON, not valid (the message names the first error), or in a format that is no longer read.
+        UsageError: not JSON, not valid (the message names the first error), or of an older version.
     """
     document = _checked(text)
     task = document["task"]
-    for what, dropped in (
-        ("records of a schema", "schema" in task),
-        ("texts with answers", "output" in task["template"]),
-    ):
-        if dropped:
-            raise UsageError(
-                f"This is a demo set of {what}: version {LAST_READER} of DP-ICL Studio reads it, not this one."
-            )
-    choice = document.get("choice")
-    baselines = document.get("baselines", choice)
     return DemoSet(
         demonstrations=demonstrations_of(document),
         labels=tuple(task["labels"]),
@@ -542,9 +523,8 @@ def loads(text: str) -> DemoSet:
         stages=tuple(StageRecord.from_json(each) for each in document.get("stages", ())),
         prior=document.get("prior"),
         score=Score.from_json(document["score"]) if "score" in document else None,
-        baselines=Baselines.from_json(baselines) if baselines is not None else None,
+        baselines=Baselines.from_json(document["baselines"]) if "baselines" in document else None,
         refused=tuple(Refusal(each["label"], each["reason"]) for each in document.get("refused", ())),
         words={label: tuple(words) for label, words in document["words"].items()} if "words" in document else None,
         directions=Directions.from_json(document["directions"], task["labels"]) if "directions" in document else None,
-        choice=choice,
     )

@@ -225,9 +225,6 @@ def _template() -> jinja2.Template:
 def _of_task(made: DemoSet) -> Iterator[Fact]:
     yield Fact("Adjacency", "add or remove one unit", "")
     yield Fact("Labels", ", ".join(made.labels), made.prompt.instruction)
-    if made.choice is not None:  # a file of before
-        chosen = f"{made.choice['chosen']}, chosen among {made.choice['among']} by rows"
-        yield Fact("Choice", chosen, "none: the model does best without any" if not made.demonstrations else "")
 
 
 def limits(held: Certificate) -> Iterator[str]:

@@ -1,33 +1,22 @@
-"""A certificate, read back as the plan of the run that it states.
-
-Runs of version 0.2.0 could do more. Theirs are priced as they were, and no run is made of them: the stage "choose"
-released the better of several sets by report noisy max, which cost its epsilon; a vote had rounds, with an even share
-each; a run that wrote more than it kept stated both numbers.
-"""
+"""A certificate, read back as the plan of the run that it states."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mechanisms.data.columns import MOST_LABELS
 from mechanisms.data.sizes import SMALLEST_EPSILON, MeasuredSizes
-from mechanisms.demos.demo_set import LAST_READER, DemoSet
+from mechanisms.demos.demo_set import DemoSet
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
-from mechanisms.privacy_events import Approximate, PrivacyEvent, Pure
+from mechanisms.privacy_events import Approximate, Pure
 from mechanisms.runs.plan import NO_FILE, Plan
 from mechanisms.runs.spec import ALWAYS, SCORE, SETTINGS, WRITE, Group, RunSpec, certified
-from mechanisms.runs.stage import PlannedStage
-from mechanisms.runs.stages.calibrate import Calibrate
-from mechanisms.runs.stages.vote import Vote
 from mechanisms.steps import mechanism_class, mechanism_names, transform_class, transform_names
-from mechanisms.tallies import Votes
 
 MOST_DEMONSTRATIONS = 100_000
 """The most that a file may ask to account: each label can be a cost, and each demonstration a list, of its own."""
@@ -60,8 +49,6 @@ def plan_of(demo_set: DemoSet) -> Plan:
     A UsageError's message begins with the field of what is missing, of the wrong kind or out of range.
     """
     stated = demo_set.certificate.parameters
-    if "division" in stated or "kept_per_label" in stated:
-        return _older_plan(demo_set)
     if "recipe" not in stated:
         return _planned(demo_set, None, stated)
     return _planned(demo_set, stated, _within(stated, "written") if WRITE in _within(stated, "shares") else None)
@@ -71,9 +58,6 @@ def _planned(
     demo_set: DemoSet,
     stages: Mapping[str, Any] | None,
     written: Mapping[str, Any] | None,
-    kind: type[Plan] = Plan,
-    /,  # a kind of plan may have a field of the same name
-    **more: Any,
 ) -> Plan:
     """The plan of what is stated of the run (None where it only writes) and of the writing (None where it does not)."""
     certificate, asked = demo_set.certificate, demo_set.asked
@@ -109,7 +93,7 @@ def _planned(
         raise UsageError(f"{WHERE}/sizes: a size must be at least 1.")
     sizes = {label: spec.sizes[label] for label in demo_set.labels}
     with _naming(WHERE):
-        return kind(
+        return Plan(
             spec=spec.with_(
                 sizes=None,
                 instruction=demo_set.template.instruction,
@@ -122,7 +106,6 @@ def _planned(
             content=NO_FILE,
             measured=_measured(of_run, sizes),
             public_inputs=certificate.public_inputs,
-            **more,
         )
 
 
@@ -148,9 +131,6 @@ def _of_writing(written: Mapping[str, Any], alone: bool) -> dict[str, Any]:
     for name, names in (("mechanism", mechanism_names()), ("transform", transform_names())):
         if values[name] not in names:
             raise UsageError(f"{_place(name, alone)}: this version knows no such {name}.")
-    if values["scheme"] == DISJOINT:
-        place = _place("scheme", alone)
-        raise UsageError(f"{place}: disjoint samples: version {LAST_READER} of DP-ICL Studio checks this file.")
     unit_rows = _value(written, "unit_rows", where)
     own: dict[str, Any] = {}
     for config in (mechanism_class(values["mechanism"]), transform_class(values["transform"])):
@@ -218,87 +198,3 @@ def _naming(field: str) -> Iterator[None]:
         yield
     except UsageError as error:
         raise UsageError(f"{field}: {error}") from error
-
-
-CHOOSE, DISJOINT = "choose", "disjoint"
-_RENAMED = {"division": "split", "tokens": "draft_tokens"}
-_MOST_ROUNDS = 4
-_DROPPED = ("drafts", "rounds", "sets")
-
-
-@dataclass(frozen=True)
-class _Rounds(Vote):
-    @property
-    def events(self) -> tuple[PrivacyEvent, ...]:
-        assert isinstance(self.plan, OlderPlan)
-        rounds = int(self.plan.stated["rounds"])
-        return (Votes(self.plan.epsilon(self.name) / rounds, self.plan.by_user).event,) * rounds
-
-
-@dataclass(frozen=True)
-class _Choose(Calibrate):
-    """The choice of a set; all of it that is left is its price."""
-
-    name = CHOOSE
-    place = 40
-
-    @property
-    def events(self) -> tuple[PrivacyEvent, ...]:
-        return (Pure(self.plan.epsilon(self.name)),)
-
-
-@dataclass(frozen=True, kw_only=True)
-class OlderPlan(Plan):
-    """A plan with what is no more.
-
-    Attributes:
-        stated: the certificate's parameters.
-        choice: the share of the stage "choose"; None where there was none.
-    """
-
-    stated: Mapping[str, Any] = field(default_factory=dict)
-    choice: float | None = None
-
-    @cached_property
-    def stages(self) -> dict[str, PlannedStage]:
-        found = dict(super().stages)
-        if "vote" in found:
-            found["vote"] = _Rounds(self)
-        if self.choice is not None:
-            found[CHOOSE] = _Choose(self)
-        return dict(sorted(found.items(), key=lambda each: each[1].place))
-
-    @property
-    def shares(self) -> Mapping[str, float]:
-        return {**super().shares, **({} if self.choice is None else {CHOOSE: self.choice})}
-
-    def parameters(self) -> dict[str, Any]:
-        if "division" not in self.stated:
-            return super().parameters() | {"kept_per_label": self.stated["kept_per_label"]}
-        older = {new: old for old, new in _RENAMED.items()}
-        found = {older.get(name, name): value for name, value in super().parameters().items()}
-        return found | {"shares": dict(self.shares)} | {name: self.stated[name] for name in _DROPPED}
-
-
-def _older_plan(demo_set: DemoSet) -> Plan:
-    parameters = demo_set.certificate.parameters
-    stated = dict(parameters)
-    if "division" not in stated:
-        kept = stated.pop("kept_per_label")
-        if type(kept) is not int or not 1 <= kept <= stated.get("shots_per_label", 0):
-            raise UsageError(f"{WHERE}/kept_per_label: at most as many as were written must stand here.")
-        return _planned(demo_set, None, stated, OlderPlan, stated=parameters)
-    for name in _DROPPED:
-        if type(stated.get(name)) is not int or not 1 <= stated[name] <= 256:
-            raise UsageError(f"{WHERE}/{name}: a whole number must stand here.")
-    if stated["rounds"] > _MOST_ROUNDS:
-        raise UsageError(f"{WHERE}/rounds: at most {_MOST_ROUNDS} must stand here.")
-    shares = _within(stated, "shares")
-    choice = shares.get(CHOOSE)
-    if choice is not None and not (isinstance(choice, float | int) and 0 < choice <= 1):
-        raise UsageError(f"{WHERE}/shares/{CHOOSE}: a share must stand here.")
-    rest = {name: share for name, share in shares.items() if name != CHOOSE}
-    new = {_RENAMED.get(name, name): value for name, value in stated.items()}
-    new |= {"shares": rest, "weighing": stated.get("weighing", "rows"), "drafts": max(2, stated["drafts"])}
-    written = _within(stated, "written") if WRITE in shares else None
-    return _planned(demo_set, new, written, OlderPlan, stated=parameters, choice=choice)

@@ -62,7 +62,7 @@ from mechanisms.runs.stages import stages_by_place
 from mechanisms.runs.verification import verify
 from mechanisms.steps.mechanism import Norm
 
-FORMAT, _BEFORE = "dpicl-run/2", "dpicl-run/1"
+FORMAT = "dpicl-run/2"
 LARGEST = 32 * 2**20
 """Characters of a file."""
 MOST_LINES = 200_000
@@ -215,8 +215,7 @@ def _json(line: str) -> Any:
 def _document(line: str) -> Any:
     document = _json(line)
     stated = document.get("format") if isinstance(document, dict) else None
-    _require(stated != _BEFORE, f"it was written by version 0.2 of this program, which alone reads {_BEFORE}")
-    _require(stated == FORMAT, "its format is another one")
+    _require(stated == FORMAT, "its format is another one; a run of an older version is not read: make it anew")
     return document
 
 

@@ -139,7 +139,7 @@ def read_set(text: str) -> ScoredSet:
 def of_demo_set(demo_set: DemoSet, signed_here: bool = False) -> ScoredSet:
     """An export, read with the corrections that were measured for it; a UsageError where it has a single label."""
     parameters = demo_set.certificate.parameters
-    by_roles = Split.ROLES in (parameters.get("split"), parameters.get("division"))  # "division" until version 0.2.0
+    by_roles = parameters.get("split") == Split.ROLES
     read = sum(stage.role for stage in demo_set.stages if stage.name != SCORE)
     baselines = demo_set.baselines
     return ScoredSet(

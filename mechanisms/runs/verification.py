@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
-from mechanisms.accounting import AGREEMENT, PURE_SUM, Claim
+from mechanisms.accounting import Claim
 from mechanisms.data.sizes import WHETHER_MET, WHETHER_SHOWN
 from mechanisms.demos.demo_set import (
     DEMONSTRATIONS,
@@ -24,7 +24,7 @@ from mechanisms.demos.demo_set import (
 )
 from mechanisms.errors import StudioError
 from mechanisms.privacy_events import Approximate, Composed
-from mechanisms.runs.certificate import CHOOSE, WHERE, implied, plan_of
+from mechanisms.runs.certificate import WHERE, implied, plan_of
 from mechanisms.runs.plan import DECLARED_COUNTS, DECLARED_SIZES, DECLARED_USERS, LABEL_SET, Plan
 from mechanisms.runs.spec import CALIBRATE, SCORE, WORDS, WRITE
 
@@ -152,9 +152,8 @@ def _of_texts(demo_set: DemoSet, plan: Plan) -> Iterator[str]:
     written = Counter(each.label for each in demo_set.demonstrations)
     if not written.keys() <= set(demo_set.labels):
         yield "demonstrations: a label is not one of the task's."
-    stated = plan.parameters()
-    field = next((name for name in ("kept_per_label", "set_per_label") if name in stated), "shots_per_label")
-    if any(number > stated.get("kept_per_label", plan.spec.shots) for number in written.values()):
+    field = "set_per_label" if "set_per_label" in plan.parameters() else "shots_per_label"
+    if any(number > plan.spec.shots for number in written.values()):
         yield f"demonstrations: a label has more of them than {WHERE}/{field} allows."
 
 
@@ -172,42 +171,19 @@ def _of_stages(stated: tuple[StageRecord, ...], plan: Plan) -> Iterator[str]:
 
 def _of_claim(certificate: Certificate, found: Claim, plan: Plan) -> Iterator[str]:
     stated = certificate.claim
-    earlier = _of_earlier_accountants(stated, found)
-    # Both bounds are true, so that who claimed before the larger one was claimed may have claimed the smaller.
-    cost = min(found.epsilon, found.check) if earlier else found.epsilon
-    if cost > stated.epsilon * (1 + _SAME_EPSILON):
-        yield f"privacy/epsilon: {stated.epsilon:.6g} is stated, {cost:.6g} is what the event costs."
+    if found.epsilon > stated.epsilon * (1 + _SAME_EPSILON):
+        yield f"privacy/epsilon: {stated.epsilon:.6g} is stated, {found.epsilon:.6g} is what the event costs."
     check = "privacy/accountants/check"
-    if earlier:
-        slack = AGREEMENT * stated.epsilon + _EARLIER_ERROR
-        if not cost - slack <= stated.check <= stated.epsilon + slack:
-            yield f"{check}/epsilon: {stated.check:.6g} is stated, {cost:.6g} is what the event costs."
-    else:
-        if stated.accountant != found.accountant:
-            yield f"privacy/accountants/claimed/name: {found.accountant} is who accounts this event."
-        if stated.check_accountant != found.check_accountant:
-            yield f"{check}/name: {found.check_accountant} is who checks this event."
-        if not math.isclose(stated.check, found.check, rel_tol=_SAME_EPSILON):
-            yield f"{check}/epsilon: {stated.check:.6g} is stated, {found.check:.6g} is what it finds."
+    if stated.accountant != found.accountant:
+        yield f"privacy/accountants/claimed/name: {found.accountant} is who accounts this event."
+    if stated.check_accountant != found.check_accountant:
+        yield f"{check}/name: {found.check_accountant} is who checks this event."
+    if not math.isclose(stated.check, found.check, rel_tol=_SAME_EPSILON):
+        yield f"{check}/epsilon: {stated.check:.6g} is stated, {found.check:.6g} is what it finds."
     if certificate.private and plan.not_private:
         yield "privacy/private: nothing that this mechanism writes is private."
     if certificate.private and certificate.reason:
         yield "privacy/private: a reason why it is not private is given."
-
-
-# Two accountants accounted all but zCDP before there were others.
-_EARLIER = {("prv", "pld"), (PURE_SUM, "pld")}
-_EARLIER_ERROR = 2e-4
-
-
-def _of_earlier_accountants(stated: Claim, found: Claim) -> bool:
-    """Whether those who accounted the event in earlier versions are stated, and others account it now."""
-    now, before = found.accountants, stated.accountants
-    if now == before or len(now) != len(before):
-        return False
-    return all(
-        one == other or (other in _EARLIER and one not in _EARLIER) for one, other in zip(now, before, strict=True)
-    )
 
 
 def _of_findings(demo_set: DemoSet, plan: Plan) -> Iterator[str]:
@@ -216,7 +192,6 @@ def _of_findings(demo_set: DemoSet, plan: Plan) -> Iterator[str]:
         "words": (demo_set.words, WORDS),
         "directions": (demo_set.directions, WORDS),
         "prior": (demo_set.prior, CALIBRATE),
-        "choice": (demo_set.choice, CHOOSE),
         "score": (demo_set.score, SCORE),
     }
     for name, (value, stage) in found.items():

@@ -18,7 +18,7 @@ from mechanisms.records import Demonstration
 from mechanisms.runs.score import of_demo_set
 from tests.chat_server import Reply, query_of, serving
 from tests.cli.command import check_refusal, run
-from tests.exports.sets import labelled, none_chosen, single
+from tests.exports.sets import empty, labelled, single
 from tests.runs.running import Reading, Speaking
 from tests.toy_embedder import ToyEmbedder
 from tests.ui.generate.recording import demo_set
@@ -32,7 +32,6 @@ OPPOSITE = {"News": 100.0, "Sport": -100.0}
 PLAIN = demo_set(Demonstration("one", "News"), Demonstration("two", "Sport"))
 MEASURED = replace(PLAIN, prior=PRIOR, baselines=Baselines(OPPOSITE, None))
 NONE = replace(MEASURED, demonstrations=())
-"""As in files of before, whose run had found that the model does best without any."""
 
 
 class OtherModel(Speaking):
@@ -204,7 +203,7 @@ def test_a_card_has_the_licence_and_the_language_that_its_owner_says(demos: Path
     [
         (lambda text: "[]", "--format csv", 2, "not a dpicl-demos"),
         (lambda text: text.replace('"delta": 1e-05', '"delta": 1e-09'), "--format csv", 3, "refused"),
-        (lambda text: none_chosen().text, "--format csv", 2, "no demonstrations"),
+        (lambda text: empty().text, "--format csv", 2, "no demonstrations"),
         (lambda text: text, "--format excel", 2, "excel"),
     ],
 )

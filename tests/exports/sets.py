@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from functools import cache
 
@@ -12,7 +11,6 @@ from mechanisms.exports.export_format import Released
 from mechanisms.records import Demonstration
 from mechanisms.runs.spec import Recipe, Split
 from tests.certificates.recipes import FOUND, certified, planned
-from tests.certificates.test_older import FILES
 
 LABELS = ("News", "Sport")
 SEEN = "figures of attacks on rows of it, which have no noise"
@@ -90,9 +88,9 @@ def not_private(made: DemoSet) -> DemoSet:
 
 
 @cache
-def none_chosen() -> Released:
-    """Of version 0.2.0, whose run found that no demonstrations serve best, with its private score."""
-    return Released.read(json.dumps(FILES["vote roles"]))
+def empty() -> Released:
+    """Of a run in stages that was stopped with its score and without a demonstration."""
+    return released(replace(staged().demo_set, demonstrations=()))
 
 
 KINDS = {
@@ -100,7 +98,7 @@ KINDS = {
     "single": released(single(*HOSTILE)),
     "staged": staged(),
     "worded": released(worded(labelled(*HOSTILE))),
-    "none": none_chosen(),
+    "none": empty(),
     "about": released(about(labelled(*HOSTILE), *HOSTILE[-5:])),
 }
 

@@ -19,7 +19,6 @@ from tests.exports.sets import (
     about,
     labelled,
     marked,
-    none_chosen,
     not_private,
     released,
     staged,
@@ -169,7 +168,7 @@ def test_the_promise_is_the_certificates():
 
 
 def test_what_each_stage_read_and_what_the_set_is_worth():
-    made = none_chosen()
+    made = staged()
     small = replace(made.demo_set.stages[0], role=0.0025)
     shown = words(replace(made, demo_set=replace(made.demo_set, stages=(small, *made.demo_set.stages[1:]))))
     assert f"{small.name.capitalize()} 0.25% of the rows" in shown

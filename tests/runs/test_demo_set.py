@@ -32,7 +32,7 @@ def demo_set():
 OPTIONAL = {
     "stages": [{"name": "vote", "role": 0.25, "event": ONE}],
     "prior": {"red": 0.31, "blue": 0.69},
-    "score": {"arms": {"zero-shot": {"accuracy": 0.61, "interval": [0.57, 0.66]}}, "rows": "private"},
+    "score": {"arms": {"zero-shot": {"accuracy": 0.61, "interval": [0.57, 0.66]}}, "rows": "private", "level": 0.95},
     "baselines": {"zero_shot_prior": {"red": -0.5, "blue": 0.5}},
     "refused": [{"label": "red", "reason": "no words"}],
 }
@@ -69,10 +69,10 @@ def test_a_set_of_before_there_were_exemplars_was_shown_none(demo_set):
     assert loads(json.dumps(document)).asked == replace(demo_set.asked, exemplars=0)
 
 
-def test_a_file_of_version_1_is_refused_with_the_version_of_the_program_that_reads_it(demo_set):
-    document = demo_set.to_json() | {"format": "dpicl-demos/1"}
-    with pytest.raises(UsageError, match=r"\AThis is a dpicl-demos/1 demo set: version 0\.1\.0 .*\Z"):
-        loads(json.dumps(document))
+@pytest.mark.parametrize("older", [{"format": "dpicl-demos/1"}, {"privacy": {"division": "roles"}}], ids=str)
+def test_a_set_of_an_older_version_is_refused_in_one_line_that_says_what_to_do(demo_set, older):
+    with pytest.raises(UsageError, match=r"\AThis is not .* A set of an older version is not read: make it anew\.\Z"):
+        loads(json.dumps(demo_set.to_json() | older))
 
 
 def test_the_schema_knows_the_recipes_and_stages_that_there_are():

@@ -25,7 +25,6 @@ from tests.word_model import WordModel
 
 SET = demo_set(Demonstration("one", "News"))
 SCORE = Score({ZERO_SHOT: ArmScore(0.5, (0.45, 0.56)), "demonstrations": ArmScore(0.75, (0.71, 0.78))}, held_out=True)
-NONE = {"among": 4, "chosen": "none", "calibration": "prior"}
 
 
 def arms_of(shown: list[Tree]) -> list[str]:
