@@ -44,8 +44,7 @@ def pick(registered: Mapping[str, _Registered], name: str, kind: str, names: Ite
 class Parameter:
     """One public parameter: its name in code, its words for people, its range, its source, its default.
 
-    The default's type says what kind it is: float, int, or bool (which has no range to speak of). `before` is the value
-    that a certificate means which does not state the parameter, since it was written before there was one.
+    The default's type says what kind it is: float, int, or bool (which has no range to speak of).
     """
 
     name: str
@@ -55,12 +54,16 @@ class Parameter:
     high: float
     citation: str
     default: float | int | bool
-    before: float | int | bool | None = None
+
+    @property
+    def field(self) -> str:
+        """Its name in a certificate; in code a name that Python reserves ends in an underscore."""
+        return self.name.rstrip("_")
 
     @property
     def flag(self) -> str:
-        """Its name on the command line, without the dashes; a name that Python reserves ends in an underscore."""
-        return self.name.rstrip("_").replace("_", "-")
+        """Its name on the command line, without the dashes."""
+        return self.field.replace("_", "-")
 
     def typed(self, value: float | int | bool) -> float | int | bool:
         """A value as the parameter's own kind; one that has no such kind stays as it is, for `validate` to refuse."""
@@ -68,12 +71,10 @@ class Parameter:
         return made if made == value else value
 
 
-def parameter(
-    default: float, *, label: str, help: str, low: float, high: float, citation: str, before: float | None = None
-) -> Any:
+def parameter(default: float, *, label: str, help: str, low: float, high: float, citation: str) -> Any:
     """A dataclass field that carries its own description; see `Parameter`."""
     described = {"label": label, "help": help, "low": low, "high": high, "citation": citation, "default": default}
-    return field(default=default, metadata=described | {"before": before})
+    return field(default=default, metadata=described)
 
 
 def parameters(config: Any) -> Iterator[Parameter]:

@@ -194,10 +194,8 @@ def _noise(view: RunView) -> float | None:
 
 
 def _parameters(view: RunView) -> dict[str, Any]:
-    """The mechanism and parameters of the tokens; public, and in the certificate."""
-    parameters = view.demo_set.certificate.parameters if view.demo_set else {}
-    written: dict[str, Any] = parameters.get("written", parameters)
-    return written
+    """The parameters of the run; public, and in the certificate."""
+    return view.demo_set.certificate.parameters if view.demo_set else {}
 
 
 # Noisy values as bars, each with the noise to either side of it: openings, words and votes.

@@ -91,8 +91,7 @@ def _promise(made: DemoSet) -> Iterator[Fact]:
 def _read(made: DemoSet) -> Iterator[Fact]:
     held = made.certificate
     unit = person(held.unit)
-    written = held.parameters.get("written")
-    name = written.get("mechanism") if isinstance(written, dict) else None
+    name = held.parameters.get("mechanism") if made.stages else None
     title = _titles().get(held.mechanism, held.mechanism)
     yield Fact("Mechanism", title, f"token by token: {_titles()[name]}" if name in _titles() else "")
     if made.stages:

@@ -306,8 +306,7 @@ def asked_of(demo_set: DemoSet) -> Asked:
 
 def draft_tokens_of(demo_set: DemoSet) -> int:
     """The most tokens of a draft of the run that wrote a set."""
-    stated = demo_set.certificate.parameters.get("draft_tokens")  # of a run that only writes, a file may say anything
-    return stated if type(stated) is int and stated > 0 else DRAFT_TOKENS
+    return int(demo_set.certificate.parameters["draft_tokens"])
 
 
 def written_publicly(

@@ -40,11 +40,11 @@ from mechanisms.runs.spec import (
     VOTE,
     WORDS,
     WRITE,
-    Group,
     Recipe,
     RunSpec,
     Split,
     completed,
+    stated,
 )
 from mechanisms.runs.stage import PlannedStage, Work
 from mechanisms.runs.stages import stages_by_place
@@ -289,41 +289,27 @@ class Plan:
         return str(self.spec.scheme if self.alone else self.spec.split)
 
     def parameters(self) -> dict[str, Any]:
-        spec, writes, counted = self.spec, WRITE in self.stages, self.measured
-        shared = {
+        """What the certificate states of the run: its spec, and the sizes of labels with their measurement."""
+        writes, counted = WRITE in self.stages, self.measured
+        return {
+            **self.spec.model_dump(mode="json", include=set(stated(writes, self.by_user))),
+            **(self._of_writing() if writes else {}),
             "sizes": {label: self.sizes[label] for label in self.labels},
             **({"measured": {"epsilon": counted.epsilon, "failure": counted.failure}} if counted else {}),
-            **spec.certified(Group.TASK, Group.PRIVACY, Group.CAPS),
-            **({"max_unit_records": spec.max_unit_records} if self.by_user else {}),
-        }
-        if self.alone:
-            return self._of_writing() | shared
-        named = {"mechanism": spec.mechanism, "transform": spec.transform, "scheme": str(spec.scheme)}
-        return {
-            **spec.certified(Group.STAGES),
-            "target_epsilon": spec.epsilon,
-            "shots_per_label": spec.shots,
-            **shared,
-            **({"written": named | self._of_writing() | shared} if writes else {}),
         }
 
     def _of_writing(self) -> dict[str, Any]:
-        spec, sampling = self.spec, self.sampling
-        used = ((of, each) for of in (self.mechanism, self.transform) for each in parameters(of))
-        own = {each.flag.replace("-", "_"): getattr(of, each.name) for of, each in used}
-        sensitivity = self.mechanism.sensitivity(sampling.unit_rows)
-        rates = {label: sampling.rate(self.sizes[label]) for label in self.labels}
-        return own | {
+        """The parameters of mechanism and transform, and what follows for the sampling of each label."""
+        sensitivity = self.mechanism.sensitivity(self.sampling.unit_rows)
+        rates = {label: self.sampling.rate(self.sizes[label]) for label in self.labels}
+        return {
+            **{
+                each.field: getattr(of, each.name) for of in (self.mechanism, self.transform) for each in parameters(of)
+            },
             "sensitivity": sensitivity.bound,
             "sensitivity_norm": sensitivity.norm.value,
-            "unit_rows": spec.unit_rows,
-            "per_subset": spec.per_subset or 1,
-            **({"share": sampling.share} if sampling.share != 1 else {}),
             "rate": max(rates.values()),
             "rates": rates,
-            "shots_per_label": spec.written,
-            **({"set_per_label": spec.shots} if self.alone and spec.shots != spec.written else {}),
-            **spec.certified(Group.TOKENS),
         }
 
     def empty_set(

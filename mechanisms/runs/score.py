@@ -139,7 +139,7 @@ def read_set(text: str) -> ScoredSet:
 def of_demo_set(demo_set: DemoSet, signed_here: bool = False) -> ScoredSet:
     """An export, read with the corrections that were measured for it; a UsageError where it has a single label."""
     parameters = demo_set.certificate.parameters
-    by_roles = parameters.get("split") == Split.ROLES
+    by_roles = parameters["split"] == Split.ROLES
     read = sum(stage.role for stage in demo_set.stages if stage.name != SCORE)
     baselines = demo_set.baselines
     return ScoredSet(
@@ -157,7 +157,7 @@ def of_demo_set(demo_set: DemoSet, signed_here: bool = False) -> ScoredSet:
         model_sha256=demo_set.model_sha256,
         spare=max(0.0, 1 - read) if by_roles and demo_set.stages else 0.0,
         event=demo_set.certificate.event,
-        sizes=demo_set.public_sizes if parameters.get("weighing") == Weighing.LABELS else None,
+        sizes=demo_set.public_sizes if parameters["weighing"] == Weighing.LABELS else None,
         reason=demo_set.certificate.why_not_private,
         signed_here=signed_here,
     )

@@ -301,11 +301,6 @@ class RunSpec(BaseModel):
         own = (each for each in parameters(config) if each.flag in self.parameters)
         return {each.name: each.typed(self.parameters[each.flag]) for each in own}
 
-    def certified(self, *groups: Group) -> dict[str, Any]:
-        """What a certificate states among its parameters of some groups: JSON."""
-        stated = [name for name, before in certified(*groups) if getattr(self, name) != before]
-        return self.model_dump(mode="json", include=set(stated))
-
     @property
     def public(self) -> bool:
         """Whether all that is asked for is text by a mechanism that reads no row."""
@@ -413,34 +408,28 @@ class Setting:
         return dict(pairs)
 
 
-ALWAYS = object()
-"""Instead of what a certificate means that does not state a setting: there is none."""
-_STATED = {
-    "recipe", "split", "shares", "drafts", "draft_tokens", "weighing", "subsets", "tokens", "candidates",
-    "max_record_tokens",
-}  # fmt: skip
-"""Settings that every certificate states, whatever they are."""
-_ELSEWHERE = {
-    "epsilon", "delta", "sizes", "count_epsilon", "kind", "writer", "reader", "relation", "label_words", "sentence",
-    "exemplars", "instruction", "text_field", "label_field", "shots", "score", "mechanism", "transform", "parameters",
-    "written", "scheme", "per_subset", "max_unit_records",
-}  # fmt: skip
-"""Settings that a set states elsewhere, or in another form."""
-_BEFORE = {"min_tokens": 0, "candidate_top_p": 1.0}
-"""What they were before they could be chosen."""
-
-
-def certified(*groups: Group) -> Iterator[tuple[str, Any]]:
-    """The settings of some groups that a certificate states under their own names; each with its value where it is left
-    out, which is the default of one that is newer than certificates."""
-    for each in SETTINGS.values():
-        if each.group in groups and each.name not in _ELSEWHERE:
-            yield each.name, ALWAYS if each.name in _STATED else _BEFORE.get(each.name, each.field.default)
-
-
 SETTINGS = {name: Setting(name, field) for name, field in RunSpec.model_fields.items()}
 FLAGGED = [each for each in SETTINGS.values() if each.name != PARAMETERS]
 """Settings that have a flag of their own, in their order."""
+_ELSEWHERE = {"delta", "sizes", "count_epsilon", "score", PARAMETERS}
+"""Settings that a certificate states beside its parameters, or in another form."""
+
+
+def stated(writes: bool, by_user: bool) -> list[str]:
+    """The settings that a certificate states among its parameters, as they are; the task stands in the set itself.
+
+    Args:
+        writes: whether the run writes token by token.
+        by_user: whether the unit is all rows of a user.
+    """
+    left_out = _ELSEWHERE if by_user else _ELSEWHERE | {"max_unit_records"}
+    groups = {Group.PRIVACY, Group.STAGES, Group.CAPS, *((Group.TOKENS,) if writes else ())}
+    return [
+        each.name
+        for each in SETTINGS.values()
+        if each.name == "shots" or each.group in groups
+        if each.name not in left_out
+    ]
 
 
 def _refused(made: Callable[[], object]) -> Iterator[str]:

@@ -24,9 +24,9 @@ from mechanisms.demos.demo_set import (
 )
 from mechanisms.errors import StudioError
 from mechanisms.privacy_events import Approximate, Composed
-from mechanisms.runs.certificate import WHERE, implied, plan_of
+from mechanisms.runs.certificate import WHERE, plan_of
 from mechanisms.runs.plan import DECLARED_COUNTS, DECLARED_SIZES, DECLARED_USERS, LABEL_SET, Plan
-from mechanisms.runs.spec import CALIBRATE, SCORE, WORDS, WRITE
+from mechanisms.runs.spec import CALIBRATE, SCORE, WORDS
 
 # Machines differ in the last digits of Fourier transforms (epsilon), of binomial tails (failure probabilities), and in
 # the last bits of logarithms and powers (noise). Relative tolerances for that, and no other slack.
@@ -89,12 +89,7 @@ def _of_parameters(certificate: Certificate, plan: Plan) -> Iterator[str]:
     for name, value in names.items():
         if getattr(certificate, name) != value:
             yield f"privacy/{name}: '{value}' must stand here in the file of such a run."
-    stated, wanted = certificate.parameters, plan.parameters()
-    if WRITE in plan.stages:
-        written, found = (each if plan.alone else each["written"] for each in (stated, wanted))
-        for name in implied(written, plan.mechanism, plan.transform):
-            found.pop(name)
-    yield from _differences(WHERE, stated, wanted)
+    yield from _differences(WHERE, certificate.parameters, plan.parameters())
 
 
 def _differences(where: str, stated: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
@@ -152,9 +147,8 @@ def _of_texts(demo_set: DemoSet, plan: Plan) -> Iterator[str]:
     written = Counter(each.label for each in demo_set.demonstrations)
     if not written.keys() <= set(demo_set.labels):
         yield "demonstrations: a label is not one of the task's."
-    field = "set_per_label" if "set_per_label" in plan.parameters() else "shots_per_label"
     if any(number > plan.spec.shots for number in written.values()):
-        yield f"demonstrations: a label has more of them than {WHERE}/{field} allows."
+        yield f"demonstrations: a label has more of them than {WHERE}/shots allows."
 
 
 def _of_stages(stated: tuple[StageRecord, ...], plan: Plan) -> Iterator[str]:

@@ -35,7 +35,6 @@ class NoisyVector(TokenMechanism):
         low=0.0,
         high=2.0,
         citation="post-processing of the released vector",
-        before=0.0,
     )
     top_p: float = parameter(
         0.8,
@@ -44,7 +43,6 @@ class NoisyVector(TokenMechanism):
         low=0.05,
         high=1.0,
         citation="Holtzman et al. 2020",
-        before=1.0,
     )
     prior_deviation: float = parameter(
         0.1,
@@ -53,7 +51,6 @@ class NoisyVector(TokenMechanism):
         low=1e-3,
         high=AS_RELEASED,
         citation="posterior mean under a normal prior, tau measured on public sets (docs/mechanisms.md)",
-        before=AS_RELEASED,
     )
 
     def read(

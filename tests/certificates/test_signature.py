@@ -35,6 +35,8 @@ def changed(value: Any) -> Any:
             return not value
         case str():
             return value + " "
+        case None:
+            return 1
         case _:
             return value * (1 + 2**-50) if isinstance(value, float) and value else value + 1
 

@@ -20,9 +20,10 @@ from mechanisms.data.sizes import CLEAN_VALUES, WHETHER_MET, WHETHER_SHOWN
 from mechanisms.demos.demo_set import Score, loads
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.noise import SecureRandomness, SeededRandomness
+from mechanisms.runs.certificate import plan_of
 from mechanisms.runs.plan import DECLARED_USERS, Plan
 from mechanisms.runs.run import run
-from mechanisms.runs.spec import CALIBRATE, SCORE, Recipe, Split
+from mechanisms.runs.spec import CALIBRATE, SCORE, SETTINGS, Group, Recipe, Split
 from mechanisms.runs.verification import Verification, _of_gains, verify
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class, mechanism_names
@@ -89,14 +90,14 @@ def test_what_a_run_certifies_passes(name, scheme):
 
 
 @pytest.mark.parametrize("scheme", list(Scheme))
-def test_a_share_of_the_units_stands_only_where_roles_divide_them(scheme):
-    whole, document = asked("gaussian", scheme), json.loads(text_of("gaussian", scheme, False, False))
-    assert "share" not in whole.parameters()
-    document["privacy"]["parameters"]["share"] = 0.5
-    assert any("share" in problem for problem in found(document))
+def test_a_share_of_the_units_counts_only_where_roles_divide_them(scheme):
     part = planned(Recipe.TOKENS, Split.ROLES, shares={"write": 0.5}, scheme=scheme)
-    assert part.parameters()["written"]["share"] == 0.5
-    assert verify(loads(certified(part).dumps())).problems == ()
+    text = certified(part).dumps()
+    assert verify(loads(text)).problems == ()
+    for share in (0.4, 1.0):
+        document = edited(text, ("privacy", "parameters", "shares", "write"), lambda _, share=share: share)
+        assert any("privacy/event" in problem for problem in found(document))
+    assert found(edited(text, ("privacy", "parameters", "split"), lambda _: "epsilon"))
 
 
 @pytest.mark.parametrize("written", [1, 3])
@@ -107,7 +108,7 @@ def test_a_run_that_writes_less_or_more_than_its_set_passes(written, any_text_pa
     assert len(made.demonstrations) == 4
     assert verify(loads(made.dumps())).problems == ()
     assert verify(replace(made, demonstrations=(*made.demonstrations, *demonstrations(1, "red")))).problems == (
-        "demonstrations: a label has more of them than privacy/parameters/set_per_label allows.",
+        "demonstrations: a label has more of them than privacy/parameters/shots allows.",
     )
 
 
@@ -132,9 +133,11 @@ CASES = [
 ]
 FREE = {
     "top_p", "prior_deviation", "theta", "coverage", "lambda", "candidates", "candidate_top_p", "max_record_tokens",
-    "max_unit_records", "min_tokens",
+    "max_unit_records", "min_tokens", "drafts", "draft_tokens", "shots",
 }  # fmt: skip
 """Parameters that no cost depends on."""
+FREE_OF_A_TARGET = {("epsilon",), ("shares", "write")}
+"""What a run that only writes was calibrated for; its noise is stated."""
 
 
 def numbers(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], float]]:
@@ -157,7 +160,7 @@ def check_numbers(text: str, free: set[str]) -> None:
         ((part, *path), number)
         for part in ("parameters", "event")
         for path, number in numbers(privacy[part])
-        if not free & {path[0], path[-1]}
+        if not free & {path[0], path[-1]} and path not in FREE_OF_A_TARGET
     ]
     assert len(places) > 8
     for path, number in places:
@@ -189,11 +192,14 @@ EDITS: list[tuple[Any, tuple[Any, ...], Callable[[Any], Any], str]] = [
     (PLAIN, ("event", "lists"), lambda lists: lists | {"c": lists["a"]}, "privacy/event/lists/c: has no place"),
     (PLAIN, ("event", "per"), lambda _: "cell", "privacy/event/per"),
     (PLAIN, ("mechanism",), lambda _: "no-such", "privacy/mechanism"),
-    (PLAIN, ("mechanism",), lambda _: "non-private", "privacy/parameters/noise_multiplier"),
-    (PLAIN, ("mechanism",), lambda _: "noisy-max", "privacy/parameters/step_epsilon"),
-    (PLAIN, ("transform",), lambda _: "pta", "privacy/parameters/alpha"),
-    (PLAIN, ("scheme",), lambda _: "disjoint", "privacy/scheme"),
-    (PLAIN, ("scheme",), lambda _: "per-token", "privacy/event/lists/a"),
+    (PLAIN, ("transform",), lambda _: "pta", "privacy/transform"),
+    (PLAIN, ("scheme",), lambda _: "per-token", "privacy/scheme"),
+    (PLAIN, ("parameters", "mechanism"), lambda _: "no-such", "privacy/parameters/mechanism"),
+    (PLAIN, ("parameters", "mechanism"), lambda _: "non-private", "privacy/parameters/noise_multiplier"),
+    (PLAIN, ("parameters", "mechanism"), lambda _: "noisy-max", "privacy/parameters/step_epsilon"),
+    (PLAIN, ("parameters", "transform"), lambda _: "pta", "privacy/parameters/alpha"),
+    (PLAIN, ("parameters", "scheme"), lambda _: "disjoint", "privacy/parameters/scheme"),
+    (PLAIN, ("parameters", "scheme"), lambda _: "per-token", "privacy/event/lists/a"),
     (PLAIN, ("unit",), lambda _: "user:name", "privacy/parameters/max_unit_records"),
     (CASES[1], ("unit",), lambda _: "record", "privacy/parameters/max_unit_records"),
     (PLAIN, ("epsilon",), lambda _: 0.1, "privacy/accountants/claimed/epsilon"),
@@ -206,11 +212,12 @@ EDITS: list[tuple[Any, tuple[Any, ...], Callable[[Any], Any], str]] = [
     (MEASURED, ("parameters", "measured"), lambda m: m | {"more": 1}, "privacy/parameters/measured/more"),
     (PLAIN, ("parameters", "sizes"), lambda _: {"a": 45}, "privacy/parameters/sizes"),
     (PLAIN, ("parameters", "sizes", "a"), lambda _: 10**15, "privacy/parameters: A label's declared size"),
-    (PLAIN, ("parameters", "unit_rows"), lambda _: False, "privacy/parameters/sensitivity"),
+    (PLAIN, ("parameters", "per_subset"), lambda _: 1, "privacy/parameters/sensitivity"),
     (PLAIN, ("parameters", "sensitivity_norm"), lambda _: "l1", "privacy/parameters/sensitivity_norm"),
     (PLAIN, ("parameters", "noise_multiplier"), lambda _: "20", "privacy/parameters/noise_multiplier"),
     (PLAIN, ("parameters", "subsets"), lambda _: 10**9, "privacy/parameters/subsets"),
-    (PLAIN, ("parameters", "shots_per_label"), lambda _: 10**5, "privacy/parameters/shots_per_label"),
+    (PLAIN, ("parameters", "shots"), lambda _: 10**5, "privacy/parameters/shots"),
+    (PLAIN, ("parameters", "written"), lambda _: 10**5, "privacy/parameters/written"),
     (PLAIN, ("parameters",), lambda p: p | {"\x1b[2J" + "x" * 99: 1}, "privacy/parameters/?[2Jx"),
 ]  # fmt: skip
 
@@ -249,7 +256,7 @@ def test_more_demonstrations_than_were_paid_for_are_found():
     document["demonstrations"] = [{"text": "x", "label": "a"}] * 2
     assert found(document) == ()
     document["demonstrations"].append({"text": "x", "label": "a"})
-    assert "shots_per_label" in found(document)[0]
+    assert "parameters/shots allows" in found(document)[0]
     document["demonstrations"] = [{"text": "x", "label": "c"}]
     assert found(document)[0].startswith("demonstrations")
 
@@ -288,17 +295,19 @@ def test_a_file_of_ten_thousand_wrong_lists_gets_a_few_lines_and_no_accountant(m
     assert problems[-1].startswith("and 9982")
 
 
-@pytest.mark.parametrize("labels", [1001, 60])
-def test_more_than_can_be_checked_is_refused_before_anything_is_built(labels, monkeypatch):
+@pytest.mark.parametrize(
+    ("labels", "field"), [(1001, "privacy/parameters: At most 150 labels"), (60, "privacy/parameters/shots")]
+)
+def test_more_than_can_be_checked_is_refused_before_anything_is_built(labels, field, monkeypatch):
     document = json.loads(text_of(*MEASURED))
     monkeypatch.setattr(SamplingPlan, "compose", lambda *arguments: pytest.fail("it was built"))
     names = [f"l{i}" for i in range(labels)]
     document["task"]["labels"] = names
     document["privacy"]["parameters"].update(
-        sizes=dict.fromkeys(names, 50), rates=dict.fromkeys(names, 1.0), shots_per_label=1 if labels > 1000 else 10**5
+        sizes=dict.fromkeys(names, 50), rates=dict.fromkeys(names, 1.0), shots=1 if labels > 150 else 10**5
     )
     [problem] = found(document)
-    assert problem.startswith("privacy/parameters/shots_per_label")
+    assert problem.startswith(field)
 
 
 HOSTILE = [0, -1, 1, 3.0, 0.5, 5e-324, 1e308, 2**53, 10**9, 1e5, "", "x\n", [], {}, None, True]
@@ -334,6 +343,21 @@ ALL = list(product(Recipe, Split, (False, True), (False, True)))
 
 
 @pytest.mark.parametrize("case", ALL, ids=lambda case: "-".join(map(str, case)))
+def test_every_setting_of_a_run_comes_back_from_its_set(case):
+    """A setting that is new needs nothing but its field."""
+    plan, back = planned(*case), plan_of(loads(recipe_of(*case)))
+    unused = () if "write" in plan.stages else (Group.TOKENS,)
+    apart = {"sizes", "count_epsilon", "score", "parameters"}
+    settings = [each.name for each in SETTINGS.values() if each.group not in unused and each.name not in apart]
+    assert {name: getattr(back.spec, name) for name in settings} == {
+        name: getattr(plan.spec, name) for name in settings
+    }
+    assert (back.sizes, back.labels, back.unit) == (plan.sizes, plan.labels, plan.unit)
+    assert plan.spec.parameters.items() <= back.spec.parameters.items()
+    assert (back.spec.score, back.measured) == (SCORE in plan.stages, plan.measured)
+
+
+@pytest.mark.parametrize("case", ALL, ids=lambda case: "-".join(map(str, case)))
 def test_what_a_recipe_certifies_comes_back_and_passes(case):
     text = recipe_of(*case)
     read = loads(text)
@@ -352,11 +376,7 @@ RECIPES = [
     (Recipe.BOTH, Split.ROLES, False, True),
     (Recipe.BOTH, Split.EPSILON, False, False),
 ]
-OF_WRITING = {"temperature", "top_p", "prior_deviation", "candidates", "min_tokens", "max_record_tokens"}
-FREE_OF_RECIPES = {
-    (name,) for name in ("drafts", "draft_tokens", "shots_per_label", "max_record_tokens", "max_unit_records")
-}
-FREE_OF_RECIPES |= {("written", name) for name in (*OF_WRITING, "max_unit_records")}
+FREE_OF_RECIPES = {(name,) for name in FREE | {"temperature"}}
 """What no cost depends on: how many drafts there are, and limits on texts and sets."""
 
 
@@ -395,18 +415,19 @@ PRIVACY: list[tuple[Any, tuple[Any, ...], Callable[[Any], Any], str]] = [
     (0, ("parameters", "split"), lambda _: "epsilon", "privacy/scheme"),
     (0, ("parameters", "shares"), lambda shares: shares | {"vote": 0.9}, "privacy/parameters: The stages' shares"),
     (0, ("parameters", "shares"), lambda shares: {"vote": 0.2}, "privacy/event/lists/calibrate"),
-    (0, ("parameters", "target_epsilon"), lambda _: 1e-300, "privacy/parameters: A tally's epsilon"),
+    (0, ("parameters", "epsilon"), lambda _: 1e-300, "privacy/parameters: A tally's epsilon"),
     (0, ("parameters", "drafts"), lambda _: 10**6, "privacy/parameters/drafts"),
-    (0, ("parameters",), lambda p: p | {"written": {}}, "privacy/parameters/written"),
+    (0, ("parameters",), lambda p: p | {"written": 1}, "privacy/parameters/written: has no place"),
     (0, ("parameters",), lambda p: p | {"measured": {"epsilon": 0.2, "failure": 1e-8}}, "privacy/event/lists/vote a"),
     (1, ("parameters", "measured"), lambda m: m | {"epsilon": 5.0}, "privacy/parameters: Counting has used up"),
     (2, ("parameters", "written"), lambda _: None, "privacy/parameters/written"),
-    (2, ("parameters", "written", "mechanism"), lambda _: "mine", "privacy/parameters/written/mechanism"),
-    (2, ("parameters", "written", "scheme"), lambda _: "mine", "privacy/parameters/written/scheme"),
-    (2, ("parameters", "written", "scheme"), lambda _: "per-token", "privacy/event/lists/write"),
-    (2, ("parameters", "written", "share"), lambda _: 0.5, "privacy/parameters/written/share"),
-    (2, ("parameters", "written", "shots_per_label"), lambda _: 10**5, "privacy/parameters/shots_per_label"),
-    (2, ("parameters", "written"), lambda w: w | {"more": 1}, "privacy/parameters/written/more"),
+    (2, ("parameters", "mechanism"), lambda _: "mine", "privacy/parameters/mechanism"),
+    (2, ("parameters", "scheme"), lambda _: "mine", "privacy/parameters/scheme"),
+    (2, ("parameters", "scheme"), lambda _: "per-token", "privacy/event/lists/write"),
+    (2, ("parameters", "shares", "write"), lambda _: 0.5, "stages/write/role"),
+    (2, ("parameters", "shots"), lambda _: 10**5, "privacy/parameters/shots"),
+    (2, ("parameters", "written"), lambda _: 10**5, "privacy/parameters/written"),
+    (2, ("parameters",), lambda p: p | {"more": 1}, "privacy/parameters/more"),
 ]  # fmt: skip
 
 
@@ -492,15 +513,15 @@ def test_nothing_is_found_by_a_stage_that_nobody_paid_for(stage, name):
 @pytest.mark.parametrize("recipe", [Recipe.TOKENS, Recipe.BOTH])
 def test_nothing_is_private_that_is_written_without_noise(recipe, split):
     document = document_of(recipe, split)
-    written = document["privacy"]["parameters"]["written"]
+    written = document["privacy"]["parameters"]
     written["mechanism"] = "non-private"
-    assert any(problem.startswith("privacy/parameters/written/noise_multiplier") for problem in found(document))
+    assert any(problem.startswith("privacy/parameters/noise_multiplier") for problem in found(document))
     for name in ("noise_multiplier", "temperature", "top_p", "prior_deviation"):
         del written[name]
     assert any(problem.startswith("privacy/event/lists") for problem in found(document))
 
 
-@pytest.mark.parametrize("missing", ["split", "shares", "target_epsilon", "sizes", "drafts", "recipe"])
+@pytest.mark.parametrize("missing", ["split", "shares", "epsilon", "sizes", "drafts", "recipe"])
 def test_the_schema_wants_a_whole_recipe_or_a_whole_run(missing):
     document = document_of(*RECIPES[0])
     del document["privacy"]["parameters"][missing]
@@ -512,7 +533,7 @@ def test_hostile_values_get_one_line():
     text = recipe_of(*RECIPES[3])
     parameters = json.loads(text)["privacy"]["parameters"]
     paths = [("parameters", name) for name in parameters]
-    paths += [("parameters", part, name) for part in ("shares", "written", "measured") for name in parameters[part]]
+    paths += [("parameters", part, name) for part in ("shares", "measured") for name in parameters[part]]
     paths += [(name,) for name in ("delta", "mechanism", "transform", "scheme", "unit")]
     for path, value in product(paths, HOSTILE):
         for problem in found(edited(text, ("privacy", *path), lambda _, value=value: value)):

@@ -11,7 +11,7 @@ import pytest
 
 from mechanisms.demos.demo_set import FORMAT, loads, schema
 from mechanisms.errors import UsageError
-from mechanisms.runs.spec import Recipe, Split
+from mechanisms.runs.spec import Recipe, Split, stated
 from mechanisms.runs.stages import stage_names
 from tests.runs.running import told
 
@@ -76,10 +76,19 @@ def test_a_set_of_an_older_version_is_refused_in_one_line_that_says_what_to_do(d
 
 
 def test_the_schema_knows_the_recipes_and_stages_that_there_are():
-    recipe = schema()["$defs"]["recipe"]["properties"]
+    recipe = schema()["$defs"]["parameters"]["properties"]
     assert recipe["recipe"]["enum"] == list(Recipe)
     assert recipe["split"]["enum"] == list(Split)
     assert all(re.search(recipe["shares"]["propertyNames"]["pattern"], stage) for stage in stage_names())
+
+
+def test_the_schema_wants_the_settings_that_a_certificate_states():
+    known = schema()["$defs"]["parameters"]
+    always, writing = known["required"], known["then"]["required"]
+    assert set(always) == {*stated(False, False), "sizes"}
+    derived = {"sensitivity", "sensitivity_norm", "rate", "rates"}
+    assert set(writing) == {*stated(True, False)} - {*stated(False, False)} | derived
+    assert set(known["properties"]) == {*always, *writing, "measured", "max_unit_records"} - {"rate"}
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from mechanisms.errors import UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Composed
 from mechanisms.records import RECORD, Dataset, Record
-from mechanisms.runs import spec as spec_module
 from mechanisms.runs.plan import DECLARED_COUNTS, DECLARED_SIZES, Plan, plan_for
 from mechanisms.runs.spec import (
     CALIBRATE,
@@ -65,14 +64,6 @@ def sizes(labels: int, each: int) -> dict[str, int]:
 def test_every_setting_has_its_words_and_a_flag_of_its_own():
     assert all(each.field.title and each.field.description and each.group in Group for each in SETTINGS.values())
     assert len({each.flag for each in SETTINGS.values()}) == len(SETTINGS)
-
-
-def test_a_setting_that_is_newer_than_certificates_is_stated_where_it_is_not_its_default(monkeypatch):
-    """`candidates` as if it were new: it needs nothing but its field."""
-    monkeypatch.setattr(spec_module, "_STATED", spec_module._STATED - {"candidates"})
-    for candidates, stated in ((16, {}), (9, {"candidates": 9})):
-        spec = completed(SPEC.with_(candidates=candidates), sizes(2, 50))
-        assert {name: value for name, value in spec.certified(Group.TOKENS).items() if name == "candidates"} == stated
 
 
 @pytest.mark.parametrize(
