@@ -2,8 +2,6 @@
 
 from mechanisms.accounting.account import Account, BudgetSnapshot
 from mechanisms.accounting.claims import (
-    AGREEMENT,
-    PURE_SUM,
     Claim,
     PrivacyTarget,
     best_guess,
@@ -27,7 +25,7 @@ from mechanisms.accounting.ledger import (
 from mechanisms.accounting.normal_form import amplified
 
 __all__ = [
-    "AGREEMENT", "MOST_REPEATS", "PURE_SUM", "Account", "BudgetSnapshot", "Cap", "Claim", "EarlierRun", "Fingerprint",
+    "MOST_REPEATS", "Account", "BudgetSnapshot", "Cap", "Claim", "EarlierRun", "Fingerprint",
     "IndividualFilter", "LedgerRun", "PrivacyLedger", "PrivacyTarget", "Reservation", "ResumablePlan", "Usage",
     "amplified", "best_guess", "best_guess_in_percent", "calibrate_noise", "claim", "cost_in_words", "fingerprint",
     "new_key", "reserve", "rows_among", "share_any", "text_digests",

@@ -15,7 +15,7 @@ import jsonschema
 from mechanisms import __version__, confidence
 from mechanisms.accounting import Claim
 from mechanisms.asking import Asked
-from mechanisms.data.sizes import CLEAN_VALUES, WHETHER_SHOWN
+from mechanisms.data.sizes import WHETHER_SHOWN
 from mechanisms.demos.directions import Directions
 from mechanisms.errors import UsageError
 from mechanisms.files import bundled
@@ -307,7 +307,7 @@ class DemoSet:
 
     Attributes:
         demonstrations: empty before the first is written.
-        asked: how the model was asked to write; None in files of before.
+        asked: how the model was asked to write.
         stages: of a run with several stages, in order.
         prior: the set's correction, added to each label's log-probability before normalisation.
         score: private accuracy.
@@ -330,7 +330,7 @@ class DemoSet:
     score: Score | None = None
     baselines: Baselines | None = None
     refused: tuple[Refusal, ...] = ()
-    asked: Asked | None = None
+    asked: Asked = field(default_factory=Asked)
     arithmetic: str = ""
     words: Mapping[str, tuple[str, ...]] | None = None
     directions: Directions | None = None
@@ -385,7 +385,7 @@ class DemoSet:
             "task": {
                 "labels": list(self.labels),
                 **task_of(self.template),
-                **({"asked": self.asked.to_json()} if self.asked else {}),
+                "asked": self.asked.to_json(),
             },
             "privacy": self.certificate.to_json(),
             **({"stages": [each.to_json() for each in self.stages]} if self.stages else {}),
@@ -477,7 +477,7 @@ def _certificate(privacy: Json) -> Certificate:
     accountants = privacy["accountants"]
     if accountants["claimed"]["epsilon"] != privacy["epsilon"]:
         raise UsageError("This is not a demo set: privacy/accountants/claimed/epsilon is not privacy/epsilon.")
-    disclosures = privacy.get("shown", [CLEAN_VALUES] if privacy["curator_diagnostics_shown"] else [])
+    disclosures = privacy.get("shown", [])
     if bool(disclosures) != privacy["curator_diagnostics_shown"]:
         raise UsageError("This is not a demo set: privacy/curator_diagnostics_shown does not fit privacy/shown.")
     return Certificate(
@@ -514,7 +514,7 @@ def loads(text: str) -> DemoSet:
         demonstrations=demonstrations_of(document),
         labels=tuple(task["labels"]),
         template=template_of(task),
-        asked=Asked(**{"exemplars": 0} | task["asked"]) if "asked" in task else None,
+        asked=Asked(**task["asked"]),
         certificate=_certificate(document["privacy"]),
         model_id=document["model"]["id"],
         model_sha256=document["model"]["sha256"],

@@ -96,11 +96,10 @@ def _promise(made: DemoSet) -> str:
 
 def _header(released: Released) -> dict[str, object]:
     made, added = released.demo_set, released.added
-    called = made.asked.kind if made.asked else made.template.text.lower()
     size = next((name for fewer, name in _SIZES.items() if len(made.demonstrations) < fewer), _LARGEST)
     return {
         "configs": [{"config_name": "default", "data_files": [{"split": "train", "path": ROWS}]}],
-        "pretty_name": f"Synthetic {printable(called)}s",
+        "pretty_name": f"Synthetic {printable(made.asked.kind)}s",
         **({"license": added.licence} if added.licence else {}),
         **({"language": [added.language]} if added.language else {}),
         "task_categories": ["text-classification" if len(made.labels) > 1 else "text-generation"],

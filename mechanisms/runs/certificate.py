@@ -50,15 +50,15 @@ def plan_of(demo_set: DemoSet) -> Plan:
 
 
 def _spec(demo_set: DemoSet) -> RunSpec:
-    held, asked, certificate = demo_set.certificate.parameters, demo_set.asked, demo_set.certificate
+    certificate, asked = demo_set.certificate, demo_set.asked
+    held = certificate.parameters
     shares = _within(held, "shares")
     values = {name: _value(held, name) for name in stated(WRITE in shares, certificate.by_user)}
     values |= {"delta": certificate.claim.delta, "sizes": _within(held, "sizes"), "score": SCORE in shares}
     if WRITE in shares:
         values[PARAMETERS] = _own(held)
-    if asked is not None:
-        values |= {"kind": asked.kind, "writer": asked.writer, "reader": asked.reader, "relation": asked.relation}
-        values |= {"label_words": dict(asked.words), "sentence": asked.sentence, "exemplars": asked.exemplars}
+    values |= {"kind": asked.kind, "writer": asked.writer, "reader": asked.reader, "relation": asked.relation}
+    values |= {"label_words": dict(asked.words), "sentence": asked.sentence, "exemplars": asked.exemplars}
     try:
         return RunSpec.model_validate(values)
     except ValidationError as error:
@@ -67,7 +67,8 @@ def _spec(demo_set: DemoSet) -> RunSpec:
         if place[:1] == [PARAMETERS]:
             place = [place[1].replace("-", "_")]
         said, *_ = str(first["msg"]).removeprefix("Value error, ").splitlines()
-        raise UsageError(f"{'/'.join([WHERE, *place])}: {said}") from None
+        where = "privacy" if place[:1] == ["delta"] else WHERE
+        raise UsageError(f"{'/'.join([where, *place])}: {said}") from None
 
 
 def _own(held: Mapping[str, Any]) -> dict[str, Any]:

@@ -296,12 +296,7 @@ def public_demonstrations(demo_set: DemoSet, model: LanguageModel) -> tuple[Demo
     if demo_set.baselines and demo_set.baselines.public_only:
         return demo_set.baselines.public_only.demonstrations
     tokens = draft_tokens_of(demo_set)
-    return written_publicly(demo_set.demonstrations, demo_set.labels, asked_of(demo_set), model, tokens)
-
-
-def asked_of(demo_set: DemoSet) -> Asked:
-    """How the model was asked to write a set; of a file that does not say so, what its prompt calls a text."""
-    return demo_set.asked or Asked(kind=demo_set.template.text.lower(), exemplars=0)
+    return written_publicly(demo_set.demonstrations, demo_set.labels, demo_set.asked, model, tokens)
 
 
 def draft_tokens_of(demo_set: DemoSet) -> int:

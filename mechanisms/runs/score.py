@@ -53,15 +53,13 @@ from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Floats, Randomness, SecureRandomness
 from mechanisms.privacy_events import Composed, PrivacyEvent
 from mechanisms.records import Dataset, Demonstration, PromptTemplate, saying_words
-from mechanisms.runs.drafts import DRAFT_TOKENS, asked_of, draft_tokens_of, written_publicly
+from mechanisms.runs.drafts import DRAFT_TOKENS, draft_tokens_of, written_publicly
 from mechanisms.runs.judging import of_units, right
 from mechanisms.runs.plan import FILE_FORMAT, LABEL_SET
 from mechanisms.runs.run import TEST_SEED, divided, earlier_runs
 from mechanisms.runs.spec import SCORE, VOTE, RunSpec, Split
 from mechanisms.tallies import Prototypes, Weighing, weights
 from mechanisms.tallies import Score as ScoreTally
-
-_PARTS = ("demonstrations", "task")
 
 
 @dataclass(frozen=True)
@@ -130,7 +128,9 @@ def read_set(text: str) -> ScoredSet:
     if isinstance(document, dict) and "format" in document:
         return of_demo_set(loads(text), check_signature(text) is Signature.VALID)
     known = schema()["properties"]
-    wanted = {"type": "object", "required": list(_PARTS), "properties": {name: known[name] for name in _PARTS}}
+    task = known["task"] | {"required": ["labels", "instruction", "template"]}  # of a set by hand no model was asked
+    parts = {"demonstrations": known["demonstrations"], "task": task}
+    wanted = {"type": "object", "required": list(parts), "properties": parts}
     check_against(wanted, document, "This is no set of demonstrations")
     task = document["task"]
     return ScoredSet(demonstrations_of(document), tuple(task["labels"]), template_of(task))
@@ -148,7 +148,7 @@ def of_demo_set(demo_set: DemoSet, signed_here: bool = False) -> ScoredSet:
         demo_set.template,
         words=demo_set.words or {},
         directions=demo_set.directions,
-        asked=asked_of(demo_set),
+        asked=demo_set.asked,
         draft_tokens=draft_tokens_of(demo_set),
         prior=demo_set.prior,
         zero_shot=baselines.zero_shot if baselines else None,

@@ -203,6 +203,7 @@ EDITS: list[tuple[Any, tuple[Any, ...], Callable[[Any], Any], str]] = [
     (PLAIN, ("unit",), lambda _: "user:name", "privacy/parameters/max_unit_records"),
     (CASES[1], ("unit",), lambda _: "record", "privacy/parameters/max_unit_records"),
     (PLAIN, ("epsilon",), lambda _: 0.1, "privacy/accountants/claimed/epsilon"),
+    (PLAIN, ("delta",), lambda _: 0, "privacy/delta"),
     (PLAIN, ("accountants", "claimed", "name"), lambda _: "mine", "privacy/accountants/claimed/name"),
     (PLAIN, ("accountants", "check", "name"), lambda _: "mine", "privacy/accountants/check/name"),
     (PLAIN, ("accountants", "check", "epsilon"), lambda e: e * 0.9999, "privacy/accountants/check/epsilon"),

@@ -63,12 +63,6 @@ def test_what_stages_found_comes_back_where_it_fits_and_is_refused_elsewhere(dem
             loads(json.dumps(demo_set.to_json() | {name: unfit}))
 
 
-def test_a_set_of_before_there_were_exemplars_was_shown_none(demo_set):
-    document = demo_set.to_json()
-    assert document["task"]["asked"].pop("exemplars") == 6
-    assert loads(json.dumps(document)).asked == replace(demo_set.asked, exemplars=0)
-
-
 @pytest.mark.parametrize("older", [{"format": "dpicl-demos/1"}, {"privacy": {"division": "roles"}}], ids=str)
 def test_a_set_of_an_older_version_is_refused_in_one_line_that_says_what_to_do(demo_set, older):
     with pytest.raises(UsageError, match=r"\AThis is not .* A set of an older version is not read: make it anew\.\Z"):
