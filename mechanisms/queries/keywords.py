@@ -27,6 +27,7 @@ class Keywords(QueryMechanism):
     """
 
     name: ClassVar[str] = "keywords"
+    proof: ClassVar[str] = "docs/queries.md#keywords"
     open_answers: ClassVar[bool] = True
     may_fail: ClassVar[bool] = True
 

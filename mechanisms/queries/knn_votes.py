@@ -19,6 +19,7 @@ class KnnVotes(QueryMechanism):
     """Every shard casts one vote for a label; `h + N(0, noise^2)` is released whole, and its largest entry answers."""
 
     name: ClassVar[str] = "knn-votes"
+    proof: ClassVar[str] = "docs/queries.md#knn-votes"
 
     noise: float = parameter(
         4.0,

@@ -37,6 +37,8 @@ class QueryMechanism(Protocol):
     """
 
     name: ClassVar[str]
+    proof: ClassVar[str]
+    """`FILE#HEADING` of the proof that an answer costs a unit `rho` and `delta`."""
     open_answers: ClassVar[bool] = False
     """A shard answers with a set of words, not with one label of a public set."""
     may_fail: ClassVar[bool] = False

@@ -44,6 +44,7 @@ class AdaDPSyn(NoisyVector):
     name: ClassVar[str] = "adadpsyn"
     title: ClassVar[str] = "Adaptive radius (AdaDPSyn)"
     citation: ClassVar[str] = "Gao et al. 2025, algorithm 1"
+    proof: ClassVar[str] = "docs/mechanisms.md#adadpsyn-gao-et-al-2025-algorithms-1-4-5"
     takes_transform: ClassVar[bool] = True
     calibrated: ClassVar[str | None] = "sigma1"
 

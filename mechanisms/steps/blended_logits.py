@@ -24,6 +24,7 @@ class BlendedLogits(SoftmaxDraw):
     name: ClassVar[str] = "blended-logits"
     title: ClassVar[str] = "Blended logits"
     citation: ClassVar[str] = "Bhusal et al. 2026, algorithm 1"
+    proof: ClassVar[str] = "docs/mechanisms.md#blended-logits-bhusal-et-al-2026-algorithm-1"
     calibrated: ClassVar[str | None] = "temperature"
     logits_in_sum: ClassVar[int] = 2
 

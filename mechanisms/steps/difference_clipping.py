@@ -25,6 +25,7 @@ class DifferenceClipping(SoftmaxDraw):
     name: ClassVar[str] = "difference-clipping"
     title: ClassVar[str] = "Clipped differences from public logits"
     citation: ClassVar[str] = "Vinod et al. 2025 (InvisibleInk)"
+    proof: ClassVar[str] = "docs/mechanisms.md#difference-clipping-invisibleink-vinod-et-al-2025"
     calibrated: ClassVar[str | None] = "clip"
     is_noise: ClassVar[bool] = False
 

@@ -26,6 +26,7 @@ class GaussianMechanism(NoisyVector):
     name: ClassVar[str] = "gaussian"
     title: ClassVar[str] = "Gaussian noise on the sum of distributions"
     citation: ClassVar[str] = "Tang et al. 2024, algorithm 1"
+    proof: ClassVar[str] = "docs/mechanisms.md#gaussian-tang-et-al-2024-algorithm-1"
     takes_transform: ClassVar[bool] = True
     calibrated: ClassVar[str | None] = "noise_multiplier"
 

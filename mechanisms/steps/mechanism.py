@@ -55,6 +55,8 @@ class TokenMechanism(Protocol):
     name: ClassVar[str]
     title: ClassVar[str]
     citation: ClassVar[str]
+    proof: ClassVar[str]
+    """`FILE#HEADING` of the proof that `event` pays for all that a demonstration releases."""
     uses_private_rows: ClassVar[bool] = True
     """False for a baseline that never looks at the data: no rows are prompted and nothing is charged."""
     takes_transform: ClassVar[bool] = False

@@ -28,6 +28,7 @@ class NoisyMax(TokenMechanism):
     name: ClassVar[str] = "noisy-max"
     title: ClassVar[str] = "Report noisy max"
     citation: ClassVar[str] = "Tang et al. 2024, section 3.2; McKenna and Sheldon 2020 (permute-and-flip)"
+    proof: ClassVar[str] = "docs/mechanisms.md#noisy-max-tang-et-al-2024-section-32"
     takes_transform: ClassVar[bool] = True
     calibrated: ClassVar[str | None] = "step_epsilon"
     is_noise: ClassVar[bool] = False

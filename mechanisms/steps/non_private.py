@@ -21,6 +21,7 @@ class NonPrivate(TokenMechanism):
     name: ClassVar[str] = "non-private"
     title: ClassVar[str] = "No privacy (epsilon infinite)"
     citation: ClassVar[str] = "Tang et al. 2024, section 4 (epsilon = infinity)"
+    proof: ClassVar[str] = "docs/mechanisms.md#non-private-tang-et-al-2024-epsilon-infinity"
     takes_transform: ClassVar[bool] = True
     not_private: ClassVar[str | None] = "written from the private rows without noise: a yardstick, not for release"
 

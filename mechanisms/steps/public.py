@@ -21,6 +21,7 @@ class PublicText(TokenMechanism):
     name: ClassVar[str] = "public"
     title: ClassVar[str] = "Public text only (epsilon 0)"
     citation: ClassVar[str] = "Tang et al. 2024, section 4 (epsilon = 0)"
+    proof: ClassVar[str] = "docs/mechanisms.md#public-tang-et-al-2024-epsilon-0"
     uses_private_rows: ClassVar[bool] = False
 
     def event(self, steps: int, rate: float) -> PrivacyEvent:

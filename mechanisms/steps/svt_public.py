@@ -37,6 +37,7 @@ class SvtPublic(TokenMechanism):
     name: ClassVar[str] = "svt-public"
     title: ClassVar[str] = "Public text where the rows agree with it"
     citation: ClassVar[str] = "Amin et al. 2024, algorithm 1"
+    proof: ClassVar[str] = "docs/mechanisms.md#svt-public-amin-et-al-2024-algorithm-1"
     takes_transform: ClassVar[bool] = True
     calibrated: ClassVar[str | None] = "token_epsilon"
     is_noise: ClassVar[bool] = False

@@ -20,6 +20,8 @@ class Transform(Protocol):
     name: ClassVar[str]
     title: ClassVar[str]
     citation: ClassVar[str]
+    proof: ClassVar[str]
+    """`FILE#HEADING` of the proof that no mechanism's sensitivity changes behind it."""
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
@@ -43,6 +45,7 @@ class NoTransform(Transform):
     name: ClassVar[str] = "none"
     title: ClassVar[str] = "None"
     citation: ClassVar[str] = ""
+    proof: ClassVar[str] = "docs/mechanisms.md#what-every-step-has-in-common"
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,7 @@ class PlausibleTokenAmplification(Transform):
     name: ClassVar[str] = "pta"
     title: ClassVar[str] = "Plausible token amplification"
     citation: ClassVar[str] = "Yamasaki et al. 2025, equation 13"
+    proof: ClassVar[str] = "docs/mechanisms.md#transform-pta-yamasaki-et-al-2025-equation-13"
 
     alpha: float = parameter(
         2.0,

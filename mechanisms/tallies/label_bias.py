@@ -16,6 +16,7 @@ class LabelBias(Histogram):
     """
 
     name: ClassVar[str] = "prior"
+    proof: ClassVar[str] = "docs/tallies.md#prior"
 
     @property
     def steps(self) -> int:

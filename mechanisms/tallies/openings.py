@@ -20,6 +20,7 @@ class Openings(WholeVotes):
     """
 
     name: ClassVar[str] = "openings"
+    proof: ClassVar[str] = "docs/tallies.md#openings"
 
 
 class Beginnings:

@@ -21,6 +21,7 @@ class Prototypes(Tally):
     """A unit adds its embedding, of L2 norm at most 1, to its label's row; each entry gets N(0, noise_multiplier^2)."""
 
     name: ClassVar[str] = "prototypes"
+    proof: ClassVar[str] = "docs/tallies.md#prototypes"
 
     noise_multiplier: float
     labels: int

@@ -41,6 +41,7 @@ class Score(WholeVotes):
     """
 
     name: ClassVar[str] = "score"
+    proof: ClassVar[str] = "docs/tallies.md#score"
 
     weighted: bool = False
 

@@ -45,6 +45,8 @@ class Tally(Protocol):
     """
 
     name: ClassVar[str]
+    proof: ClassVar[str]
+    """`FILE#HEADING` of the proof that `event` pays for a release."""
 
     @property
     def event(self) -> PrivacyEvent:
