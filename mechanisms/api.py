@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, Unpack
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.answers import AnswerRequest, AnswerSession, ask_all, open_session
@@ -26,7 +26,7 @@ from mechanisms.data.columns import ColumnMapping, checked_dataset, completed
 from mechanisms.data.label_names import LabelNames
 from mechanisms.data.sizes import MeasuredSizes, disclosures_at_the_end, mark_scored, measure_sizes, owners_of
 from mechanisms.data.sources import name_of, read_table
-from mechanisms.data.table import Reading
+from mechanisms.data.table import FLAGS, Reading
 from mechanisms.demos.demo_set import DemoSet, loads, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import AccountingError, NotWritten, TooLong, UsageError
@@ -61,7 +61,7 @@ from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.run import run as run_events
 from mechanisms.runs.run_file import RunJournal
 from mechanisms.runs.score import USUAL_SHARE, ScoredSet, ScoreFound, of_demo_set, read_set, score_set
-from mechanisms.runs.spec import RunSpec
+from mechanisms.runs.spec import SETTINGS, RunSettings, RunSpec
 from mechanisms.runs.verification import Verification, verify
 
 __all__ = [
@@ -81,6 +81,19 @@ _SHARED = (
 )
 
 
+class HowRead(TypedDict, total=False):
+    """How a file is read, for editors and type checkers: `mechanisms.data.table.Reading` has meanings and defaults."""
+
+    header: bool | None
+    encoding: str | None
+    separator: str | None
+    escape: str | None
+    sheet: str | None
+    skip: int
+    fill_merged: bool | None
+    rows: str | None
+
+
 # From a private file to demonstrations.
 
 
@@ -97,7 +110,7 @@ def load(
     merge_labels: bool = False,
     allow_left_out: bool = False,
     tell: Callable[[str], None] | None = None,
-    **reading: Any,
+    **reading: Unpack[HowRead],
 ) -> Dataset:
     """A private file under its public label set; what is odd about the file, and which rows take no part, is a warning.
 
@@ -121,6 +134,8 @@ def load(
     """
     if isinstance(labels, str):
         raise UsageError("Give the labels as a list, one text each.")
+    if unknown := sorted(set(reading) - set(FLAGS)):
+        raise UsageError(f"A file has no setting '{unknown[0]}': choose among {', '.join(FLAGS)}.")
     table = read_table(path, Reading(**reading, labels=tuple(labels)))
     said = ColumnMapping(text or "", label or "", user, drop_duplicates, label_names, merge_labels)
     mapping = completed(table, said, labels, tell or _warn)
@@ -152,7 +167,7 @@ def measure(dataset: Dataset, epsilon: float, delta: float) -> MeasuredSizes:
     return measure_sizes(dataset, epsilon, delta, PrivacyLedger())
 
 
-def plan(dataset: Dataset, *, measured: MeasuredSizes | None = None, **settings: Any) -> Plan:
+def plan(dataset: Dataset, *, measured: MeasuredSizes | None = None, **settings: Unpack[RunSettings]) -> Plan:
     """A run for a data set, calibrated to cost at most its epsilon; what is left out is as in the app.
 
     Args:
@@ -309,7 +324,7 @@ def score(
     share: float = USUAL_SHARE,
     prototypes_epsilon: float | None = None,
     model: LanguageModel | None = None,
-    **settings: Any,
+    max_record_tokens: int = SETTINGS["max_record_tokens"].field.default,
 ) -> ScoreFound:
     """A private accuracy of a set beside zero-shot and public-only, charged before any row is read.
 
@@ -319,14 +334,14 @@ def score(
         epsilon: what the units that score pay.
         share: the part of the units that scores.
         prototypes_epsilon: what the other units pay for class means of embeddings; None leaves them out.
-        settings: `max_record_tokens` of `mechanisms.runs.spec.RunSpec`.
+        max_record_tokens: a longer text is cut there.
 
     Raises:
         BudgetRefused: the data set's cap does not allow it.
         UsageError: the set and the data set do not fit, or a value is out of range.
     """
     task = of_demo_set(scored) if isinstance(scored, DemoSet) else scored
-    spec = RunSpec.of(epsilon=epsilon, delta=delta, **settings)
+    spec = RunSpec.of(epsilon=epsilon, delta=delta, max_record_tokens=max_record_tokens)
     embedder = load_embedder() if prototypes_epsilon is not None or task.directions is not None else None
     used = model or default_model()
     return score_set(dataset, task, spec, used, PrivacyLedger(), share, prototypes_epsilon, embedder)
