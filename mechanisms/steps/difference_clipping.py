@@ -53,7 +53,7 @@ class DifferenceClipping(SoftmaxDraw):
         return 2 * self.clip
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:
-        """B times the new logits, but for a constant, in units of 1 / GRID."""
+        """B times the new logits plus a constant, in units of 1 / GRID."""
         public = distributions.public
         with np.errstate(over="ignore"):
             differences = np.clip(distributions.unit_logits() - public, -self.clip, self.clip)
