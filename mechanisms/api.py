@@ -1,7 +1,8 @@
-"""What programs call: from a private file to demonstrations, and from demonstrations to labels.
+"""The functions for Python programs: from a private file to demonstrations, and from demonstrations to labels.
 
-The command line calls it too, so both have one ledger, the same checks and the same defaults. Everything that takes a
-`Dataset` reads private rows; what it returns may be released.
+The command line calls the same functions, so that both have one ledger, the same checks and the same defaults. A
+function that takes a `Dataset` reads private rows. The sets of `write` and `resume` and the answers of a session may be
+released; other results are for the curator unless their docstring says more.
 
     from mechanisms import api
 
@@ -18,7 +19,7 @@ import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, Unpack
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.answers import AnswerRequest, AnswerSession, ask_all, open_session
@@ -26,7 +27,7 @@ from mechanisms.data.columns import ColumnMapping, checked_dataset, completed
 from mechanisms.data.label_names import LabelNames
 from mechanisms.data.sizes import MeasuredSizes, disclosures_at_the_end, mark_scored, measure_sizes, owners_of
 from mechanisms.data.sources import name_of, read_table
-from mechanisms.data.table import Reading
+from mechanisms.data.table import FLAGS, Reading
 from mechanisms.demos.demo_set import DemoSet, loads, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import AccountingError, NotWritten, TooLong, UsageError
@@ -61,7 +62,7 @@ from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.run import run as run_events
 from mechanisms.runs.run_file import RunJournal
 from mechanisms.runs.score import USUAL_SHARE, ScoredSet, ScoreFound, of_demo_set, read_set, score_set
-from mechanisms.runs.spec import RunSpec
+from mechanisms.runs.spec import SETTINGS, RunSettings, RunSpec
 from mechanisms.runs.verification import Verification, verify
 
 __all__ = [
@@ -72,13 +73,26 @@ __all__ = [
 ]  # fmt: skip
 
 Keep = Callable[[DemoSet, RunCompleted | None], None]
-"""Gets a set, and the end of its run; None for a run that was interrupted or failed after its first release."""
+"""Takes a set and the end of its run; the end is None if the run was interrupted, or failed after a release."""
 Reader = LanguageModel | RemoteReader
-"""What reads public demonstrations: a model of this machine, or one behind an address."""
+"""A model that reads demonstrations: on this machine, or behind an address."""
 _SHARED = (
     "The test file shares rows with {names}: private rows never leave this machine. Bring rows that took no part, or "
     "read the set with a model of this machine."
 )
+
+
+class HowRead(TypedDict, total=False):
+    """How a file is read, for editors and type checkers: `mechanisms.data.table.Reading` has meanings and defaults."""
+
+    header: bool | None
+    encoding: str | None
+    separator: str | None
+    escape: str | None
+    sheet: str | None
+    skip: int
+    fill_merged: bool | None
+    rows: str | None
 
 
 # From a private file to demonstrations.
@@ -97,30 +111,34 @@ def load(
     merge_labels: bool = False,
     allow_left_out: bool = False,
     tell: Callable[[str], None] | None = None,
-    **reading: Any,
+    **reading: Unpack[HowRead],
 ) -> Dataset:
-    """A private file under its public label set; what is odd about the file, and which rows take no part, is a warning.
+    """The rows of a private file whose labels are in the public label set; the data set is private.
+
+    Remarks on the file, and the numbers of rows that take no part, are Python warnings.
 
     Args:
-        text, label: names of columns; None is the one called so, or else the one that the app would propose, which is
-            said like what is odd.
-        user: the name of a column of users: all rows of a user are the privacy unit.
-        name: the data set's in the ledger; the file's name where it is left out.
-        label_names: pairs of a file's label and what it is called from here on.
-        merge_labels: labels are read as one that differ only in case, spaces, forms of characters, invisible ones, or
-            as 1 and 1.0 do.
-        allow_left_out: whether more than one row in twenty may be left out.
-        tell: gets what is odd, in place of the warnings; private, like the warnings.
-        reading: how the file is read, as far as its owner says so: `header`, `encoding`, `separator`, `escape`,
-            `sheet`, `skip`, `fill_merged` and `rows` of `mechanisms.data.table.Reading`.
+        labels: the public label set.
+        text, label: names of columns. None takes the column of that name, or else the one that the app would propose,
+            and a remark names it.
+        user: the name of a column of users; all rows of a user are then the privacy unit.
+        name: the data set's name in the ledger; None takes the file's name.
+        label_names: pairs of a label in the file and its name from here on.
+        merge_labels: True reads two labels as one if they differ only in case, spaces, forms of characters or invisible
+            characters, or as 1 and 1.0 do.
+        allow_left_out: True allows that more than one row in twenty is left out.
+        tell: takes each remark in place of the warning; remarks are private.
+        reading: how the file is read, with the fields and defaults of `mechanisms.data.table.Reading`.
 
     Raises:
-        UsageError: the labels are none.
-        DataError: the file cannot be read, lacks a column, or many of its rows would be left out.
-        ReadingAsked: the file can be read in more than one way: say which by `reading`.
+        UsageError: `labels` is a text or no label set, or a setting of `reading` is unknown.
+        DataError: the file cannot be read, it lacks a column, or too many of its rows would be left out.
+        ReadingAsked: the file can be read in several ways, of which `reading` has to name one.
     """
     if isinstance(labels, str):
         raise UsageError("Give the labels as a list, one text each.")
+    if unknown := sorted(set(reading) - set(FLAGS)):
+        raise UsageError(f"A file has no setting '{unknown[0]}': choose among {', '.join(FLAGS)}.")
     table = read_table(path, Reading(**reading, labels=tuple(labels)))
     said = ColumnMapping(text or "", label or "", user, drop_duplicates, label_names, merge_labels)
     mapping = completed(table, said, labels, tell or _warn)
@@ -129,39 +147,46 @@ def load(
 
 
 def recognise(dataset: Dataset) -> list[str]:
-    """What the ledger knows of a private file's rows, a sentence each: edited since, or used under another name."""
+    """Warnings, one sentence each, about rows that the ledger knows: edited since, or used under another name.
+
+    They are private.
+    """
     return PrivacyLedger().rows.recognise(fingerprint(dataset))
 
 
 def disclosures(dataset: Dataset) -> tuple[str, ...]:
-    """What of a private file's rows was ever shown without noise."""
+    """The reasons why rows of a data set count as known without noise, in words; private."""
     return PrivacyLedger().rows.disclosures(fingerprint(dataset))
 
 
 def measure(dataset: Dataset, epsilon: float, delta: float) -> MeasuredSizes:
-    """The label sizes with noise, for `plan(dataset, measured=...)`; charged to this installation's ledger at once.
+    """Noisy numbers of rows (or users) of each label, for `plan(dataset, measured=...)`.
+
+    The measurement is charged to this installation's ledger at once.
 
     Args:
-        epsilon: what the measurement costs; the run's epsilon includes it.
-        delta: the run's.
+        epsilon: the cost of the measurement, which the run's epsilon includes.
+        delta: of the run.
 
     Raises:
-        UsageError: epsilon is too small to count anything with.
-        BudgetRefused: the data set's cap does not allow it.
+        UsageError: epsilon is too small for any useful count.
+        BudgetRefused: the data set's cap does not allow the cost.
     """
     return measure_sizes(dataset, epsilon, delta, PrivacyLedger())
 
 
-def plan(dataset: Dataset, *, measured: MeasuredSizes | None = None, **settings: Any) -> Plan:
-    """A run for a data set, calibrated to cost at most its epsilon; what is left out is as in the app.
+def plan(dataset: Dataset, *, measured: MeasuredSizes | None = None, **settings: Unpack[RunSettings]) -> Plan:
+    """The plan of a run for a data set, with the least noise at which it costs at most its epsilon and delta.
+
+    Nothing is charged. A setting that is left out has the default of the app.
 
     Args:
-        measured: sizes from `measure`, in place of declared ones.
-        settings: fields of `mechanisms.runs.spec.RunSpec`: `sizes` ("counted" declares the data set's own counts
-            public, a mapping declares upper bounds), `epsilon`, `kind`, `writer`, `mechanism`, `tokens`, ...
+        measured: label sizes from `measure`, in place of declared ones.
+        settings: the settings of `mechanisms.runs.spec.RunSpec`. With `sizes`, "counted" declares the data set's own
+            counts public, and a mapping declares upper bounds.
 
     Raises:
-        UsageError: a value is out of range, or a field is unknown; or sizes are to be measured, and are not.
+        UsageError: a value is out of range, a setting is unknown, or sizes that `count_epsilon` measures are missing.
         AccountingError: no noise meets the target, or the accountants disagree.
     """
     spec = RunSpec.of(**settings)
@@ -181,17 +206,17 @@ def run(
     journal: RunJournal | None = None,
     embedder: Embedder | None = None,
 ) -> Generator[CuratorEvent, None, None]:
-    """The events of a run, whose set is kept however the run ends.
+    """The events of a run, for a program that follows it; some hold values for the curator's screen alone.
 
     Args:
-        plan: calibrated.
-        keep: is called once, if anything was released, before this generator ends; the set has the marks of what was
-            shown of its rows until then.
-        randomness, journal, embedder: see `mechanisms.runs.run.run`.
+        plan: calibrated, as `plan` returns it.
+        keep: takes the set once before this generator ends, if anything was released, however the run ends. The set
+            states which of its rows had become known without noise until then.
+        randomness, journal, embedder: as `mechanisms.runs.run.run` takes them.
 
     Raises:
         BudgetRefused: the data set's cap does not allow the run.
-        StudioError: the run is refused, or could not go on.
+        StudioError: the run is refused, or cannot go on.
     """
     events = run_events(plan, dataset, model, ledger, randomness, journal=journal, embedder=embedder)
     last: SetKept | RunCompleted | None = None
@@ -215,21 +240,21 @@ def write(
     *,
     journal: str | Path | None = None,
 ) -> DemoSet:
-    """Run a plan, and write its demonstrations into a file, with their certificate, signed.
+    """Run a plan, and write its demonstrations with their certificate into a signed file.
 
-    The run is charged to this installation's ledger before it reads a row, and stays charged if it fails. One in stages
-    that fails leaves in the file what it had released.
+    The run is charged to this installation's ledger before it reads a row, and stays charged if it fails. If a run in
+    stages fails, the file holds the demonstrations that were released before.
 
     Args:
-        planned: for this data set.
-        model: the embedded one where none is given.
-        journal: where the run is written down as it goes; `resume` goes on with it after a crash.
+        planned: a plan for this data set.
+        model: writes the demonstrations; None takes the embedded model.
+        journal: a file in which the run is recorded as it goes, so that `resume` can continue it after a crash.
 
     Raises:
         UsageError: the plan is for another data set, or a file cannot be written.
-        NotWritten: the file can no longer be written when the run has ended; `text` is what it was to hold.
+        NotWritten: the file cannot be written any more when the run has ended; the error's `text` holds its content.
         BudgetRefused: the data set's cap does not allow the run.
-        StudioError: the run could not go on, or there is no model.
+        StudioError: the run cannot go on, or there is no model.
     """
     check_writable(str(out))
     ledger = PrivacyLedger()
@@ -237,11 +262,15 @@ def write(
 
 
 def resume(journal: str | Path, dataset: Dataset, out: str | Path, model: LanguageModel | None = None) -> DemoSet:
-    """Go on with a run that was cut off, on the same data set: nothing is charged twice, and no noise is drawn again.
+    """Continue a run that was cut off, on the same data set: nothing is charged twice, and no noise is drawn twice.
+
+    Args:
+        journal: the file that `write` made.
+        out, model: as in `write`.
 
     Raises:
         UsageError: the journal is of another data set or another model, or its run has ended.
-        NotWritten, StudioError: see `write`.
+        NotWritten, StudioError: as in `write`.
     """
     check_writable(str(out))
     ledger = PrivacyLedger()
@@ -286,10 +315,10 @@ def _put(demo_set: DemoSet, out: Path) -> None:
 
 
 def prepare_words(tell: Callable[[float], object] = lambda share: None) -> None:
-    """Place the public words of the stage "words" by the embedding model, once a machine: later runs find them.
+    """Embed the public words of the stage "words", and keep the embeddings on this machine for later runs.
 
     Args:
-        tell: gets the share that is done, 0 to 1.
+        tell: takes the part that is done, from 0 to 1.
 
     Raises:
         ModelUnavailable: there is no embedding model.
@@ -309,34 +338,40 @@ def score(
     share: float = USUAL_SHARE,
     prototypes_epsilon: float | None = None,
     model: LanguageModel | None = None,
-    **settings: Any,
+    max_record_tokens: int = SETTINGS["max_record_tokens"].field.default,
 ) -> ScoreFound:
-    """A private accuracy of a set beside zero-shot and public-only, charged before any row is read.
+    """The private accuracy of a set, with those of the model alone and of public text.
+
+    The figures may be released if the result's `reason` is None; otherwise `reason` says why they are not private.
+
+    The cost is charged to this installation's ledger before any row is read.
 
     Args:
-        scored: `read_any` reads one that somebody wrote by hand.
-        dataset: private, with the set's labels.
-        epsilon: what the units that score pay.
-        share: the part of the units that scores.
-        prototypes_epsilon: what the other units pay for class means of embeddings; None leaves them out.
-        settings: `max_record_tokens` of `mechanisms.runs.spec.RunSpec`.
+        scored: a demo set, or a set that `read_any` has read.
+        dataset: private rows with the set's labels.
+        epsilon, delta: the cost for each unit that scores the set.
+        share: the part of the units that score the set, in (0, 1].
+        prototypes_epsilon: the cost for each other unit, whose embeddings make class means for comparison; None leaves
+            these out.
+        model: reads the rows; None takes the embedded model.
+        max_record_tokens: the most tokens of a row that are read.
 
     Raises:
-        BudgetRefused: the data set's cap does not allow it.
-        UsageError: the set and the data set do not fit, or a value is out of range.
+        BudgetRefused: the data set's cap does not allow the cost.
+        UsageError: the set does not fit the data set, or a value is out of range.
     """
     task = of_demo_set(scored) if isinstance(scored, DemoSet) else scored
-    spec = RunSpec.of(epsilon=epsilon, delta=delta, **settings)
+    spec = RunSpec.of(epsilon=epsilon, delta=delta, max_record_tokens=max_record_tokens)
     embedder = load_embedder() if prototypes_epsilon is not None or task.directions is not None else None
     used = model or default_model()
     return score_set(dataset, task, spec, used, PrivacyLedger(), share, prototypes_epsilon, embedder)
 
 
 def read_any(path: str | Path) -> ScoredSet:
-    """A set to score: a demo set, or JSON by hand with its `demonstrations` and its `task` alone.
+    """The set in a file, for `score`: a demo set, or JSON with `demonstrations` and `task` that was written by hand.
 
     Raises:
-        UsageError: it is neither, or its task has no labels to tell apart.
+        UsageError: the file is neither, or its task has fewer than two labels.
     """
     return read_set(text_of(str(path)))
 
@@ -350,11 +385,13 @@ def ask(
     mechanism: str = "knn-votes",
     model: LanguageModel | None = None,
 ) -> AnswerSession:
-    """A session of private answers, each found from the rows that are near its question: `ask(data, ...).ask(text)`.
+    """A session of private answers, `ask(data, ...).ask(text)`: each follows from the rows near its question.
 
     Args:
-        queries: answers that every row can pay for.
-        epsilon: what all answers together may cost a row; reserved in the ledger at once.
+        queries: the number of answers for which each unit can pay.
+        epsilon, delta: the cost of all answers together for a unit, which the ledger reserves at once.
+        mechanism: a name of `mechanisms.queries.query_mechanism_names`.
+        model: answers for each shard; None takes the embedded model.
 
     Raises:
         BudgetRefused: the data set's cap does not allow the reservation.
@@ -380,15 +417,17 @@ def ask_as(
     randomness: Randomness | None = None,
     anew: bool = False,
 ) -> AnswerSession:
-    """`ask` with every setting; `ask_all` puts all rows of a labelled file to the session, and scores the answers.
+    """A session of private answers like that of `ask`, with every setting.
+
+    `ask_all` asks the session all questions of a labelled file, and scores the answers.
 
     Args:
         request: calibrated.
-        randomness: the operating system's, unless this is a test.
-        anew: pay for a new reservation, although the data set has one for another file or other terms.
+        randomness: None takes the operating system's; any other source is for tests.
+        anew: True pays for a new reservation if the data set has one for another file or under other terms.
 
     Raises:
-        BudgetRefused, ReservedOtherwise, UsageError: see `ask`.
+        BudgetRefused, ReservedOtherwise, UsageError: as in `ask`.
     """
     reader = None if request.retrieval is Retrieval.LABELS_ONLY else model or default_model()
     return open_session(dataset, request, load_embedder(), reader, PrivacyLedger(), randomness, anew)
@@ -398,10 +437,10 @@ def ask_as(
 
 
 def read(path: str | Path) -> DemoSet:
-    """A demo set that was written before; `verify` checks what it claims.
+    """The demo set in a file; `verify` checks its certificate.
 
     Raises:
-        UsageError: it cannot be read, or is no demo set.
+        UsageError: the file cannot be read, or is no demo set.
     """
     return loads(text_of(str(path)))
 
@@ -409,14 +448,16 @@ def read(path: str | Path) -> DemoSet:
 def classify(
     demo_set: DemoSet, texts: Sequence[str], model: LanguageModel | None = None, *, by: By | str | None = None
 ) -> list[str]:
-    """The label of each text, by the model behind the demonstrations, by the set's directions, or by both together.
+    """The label of each text.
 
     Args:
-        model: the embedded one where none is given; not used where directions alone classify.
-        by: "model", "directions" or "both"; None is what the set's private score recommends, else the model.
+        texts: public texts, or texts that may be read without noise.
+        model: reads the demonstrations; None takes the embedded model. Directions alone need none.
+        by: "model", "directions" of the set, or "both" together; None takes the directions if the set's private score
+            found them better, else the model.
 
     Raises:
-        UsageError: the texts are none, the set has a single label, or no directions.
+        UsageError: `texts` is a single text, or the set has fewer than two labels or lacks the directions.
     """
     if isinstance(texts, str):
         raise UsageError("Give the texts as a list.")
@@ -426,13 +467,13 @@ def classify(
 def predictions(
     demo_set: DemoSet, texts: Sequence[str], model: LanguageModel | None = None, *, by: By | str | None = None
 ) -> list[Prediction]:
-    """For each text the probabilities of the labels, as they are found, calibrated, and corrected if measured.
+    """For each text the probabilities of the labels: raw, calibrated, and corrected if the set has a correction.
 
     Args:
-        model, by: see `classify`.
+        texts, model, by: as in `classify`.
 
     Raises:
-        UsageError: the set has a single label, or no directions.
+        UsageError: the set has fewer than two labels, or lacks the directions.
     """
     check_labels(demo_set.labels)
     chosen = read_by(demo_set, by)
@@ -451,10 +492,10 @@ def predictions(
 
 
 def read_by(demo_set: DemoSet, by: By | str | None) -> By:
-    """What classifies: what is asked for, else what the set's private score recommends, else the model.
+    """By what a set classifies: the argument `by` of `classify`, with None replaced by its meaning for this set.
 
     Raises:
-        UsageError: the set has no directions.
+        UsageError: the set lacks the directions.
     """
     if by is None:
         return By.DIRECTIONS if demo_set.directions_read_better else By.MODEL
@@ -468,9 +509,13 @@ def read_by(demo_set: DemoSet, by: By | str | None) -> By:
 
 
 def mark_test_file(test: Dataset) -> list[str]:
-    """Mark a whole file's rows, whose figures have no noise; the names of the private data sets that have some of them.
+    """Record in the ledger that the rows of a file were read without noise.
 
-    Later certificates of those data sets say that they were shown; figures of such rows are for their curator alone.
+    Later certificates of private data sets with some of these rows say so.
+
+    Returns:
+        The names of the private data sets that have some of these rows. If there are any, figures of the test file are
+        for their curator alone.
     """
     scored, ledger = fingerprint(test), PrivacyLedger()
     owners = owners_of(scored, ledger)
@@ -479,21 +524,21 @@ def mark_test_file(test: Dataset) -> list[str]:
 
 
 def about_to_send(reader: RemoteReader, demo_set: DemoSet, test: Dataset | None = None) -> list[str]:
-    """What leaves this machine with a set and a whole test file, in sentences to be read before anything does.
+    """Sentences that say which texts leave this machine if a model behind an address reads a set and a test file.
 
     Raises:
-        UsageError: private rows would leave: the file shares some, or the set promises nothing.
+        UsageError: private rows would leave: the file has rows of a private data set, or the set has no guarantee.
     """
     _check_may_leave(demo_set, test)
     return [reader.leaving, read_remotely_in_words(demo_set, reader)]
 
 
 def label_remotely(demo_set: DemoSet, text: str, reader: RemoteReader) -> str | None:
-    """The label that the answer of a model elsewhere names; None where it names none, or several.
+    """The label of a text that a model behind an address names; None if its answer names none or several.
 
     Raises:
-        UsageError: the set promises nothing.
-        ModelUnavailable: there is no answer.
+        UsageError: the set has no guarantee, so that it may not leave this machine.
+        ModelUnavailable: the model does not answer.
     """
     _, shown = _read_by(reader, demo_set)
     return reader.label(shown.prompt, shown.labels, Arm(PRIVATE, shown.demonstrations), text)
@@ -507,18 +552,20 @@ def evaluate(
     writer: LanguageModel | None = None,
     told: Callable[[int, int], object] = lambda done, of: None,
 ) -> dict[str, Scorecard]:
-    """Accuracies on labelled rows that may be read as they are: zero-shot, public-only, the set and, where it has
-    directions, these alone and both together, by these names.
+    """Accuracies on labelled rows without noise, by name: the model alone, public text, the set, and its directions.
 
-    Nothing is remembered of the rows here: where they may be somebody's, call `mark_test_file` first.
+    The ledger records nothing here: call `mark_test_file` first if the rows may be in a private data set.
 
     Args:
-        writer: writes the public-only set where a model elsewhere reads: see `writer_of`; None leaves that set out.
-        told: gets how many rows are done, and of how many.
+        test: rows that may be read without noise.
+        model: reads the rows; None takes the embedded model.
+        writer: writes the public-only set if a model behind an address reads (`writer_of` finds it); None leaves that
+            set out.
+        told: takes the number of rows that are done, and of all rows.
 
     Raises:
-        UsageError: no row has one of the set's labels, or the set has a single one; or private rows would leave.
-        ModelUnavailable: a model elsewhere does not answer.
+        UsageError: no row has a label of the set, the set has fewer than two labels, or private rows would leave.
+        ModelUnavailable: the model behind an address does not answer.
     """
     check_labels(demo_set.labels)
     reader, shown = _read_by(model, demo_set, test)
@@ -534,14 +581,14 @@ def evaluate(
 
 
 def writer_of(demo_set: DemoSet) -> LanguageModel | None:
-    """The model that wrote a set, where it is listed and on this machine."""
+    """The model that wrote a set; None if it is not in the list of models, or not on this machine."""
     name = listed_as(demo_set.model_id)
     model = load_model(name) if name else None
     return model if model is not None and same_reader(demo_set, model) else None
 
 
 def _read_by(model: Reader | None, demo_set: DemoSet, test: Dataset | None = None) -> tuple[QueryReader, DemoSet]:
-    """Who reads, and the set as that one may."""
+    """The reader of a set, and the set with the corrections that hold for that reader."""
     if isinstance(model, RemoteReader):
         _check_may_leave(demo_set, test)
         return model, without_corrections(demo_set)
@@ -576,18 +623,21 @@ def export(
     licence: str | None = None,
     language: str | None = None,
 ) -> tuple[Path, ...]:
-    """Write a demo set in the shape of another tool; gives the files that it wrote.
+    """Write a demo set in the format of another tool.
 
     Args:
-        text: of the set's file.
-        to: a format's name; see `mechanisms.exports.export_format.format_names`.
-        out: a file; for a format of several files a folder, or a .zip.
-        test: labelled texts that leave with the set, as tests of its prompt.
-        licence, language: of the texts, as the Hugging Face hub calls them.
+        text: the content of the set's file.
+        to: a name of `mechanisms.exports.export_format.format_names`.
+        out: a file; for a format of several files a folder, or a .zip file.
+        test: labelled texts that become tests of the prompt in the export.
+        licence, language: of the texts, in the identifiers of the Hugging Face hub.
+
+    Returns:
+        The paths of the files that were written.
 
     Raises:
-        UsageError: the text is no demo set, the format has no place for it or for what is added, private rows would
-            leave, or a file cannot be written.
+        UsageError: the text is no demo set, the format cannot hold the set or an addition, private rows would leave, or
+            a file cannot be written.
         AccountingError: the set's certificate does not hold; nothing is written.
     """
     added = Added(None if test is None else test.records, licence, language)

@@ -22,34 +22,56 @@ Integers = NDArray[np.int64]
 
 
 class Randomness(Protocol):
-    """A source of all randomness of a private run."""
+    """The source of all randomness of a run."""
 
     private: bool
-    """False when an observer could predict it: whatever is made with it must not be called private."""
+    """False if an observer could predict the draws; a release with such draws is not private."""
 
     def gaussian(self, values: Integers, scale: float) -> Integers:
-        """`values` (any length) plus discrete Gaussian noise of standard deviation `scale`, both on the integers."""
+        """Values plus discrete Gaussian noise, shape (n,) (Canonne, Kamath, Steinke 2020).
+
+        Args:
+            values: whole numbers, shape (n,).
+            scale: the standard deviation of the noise, in the unit of the values.
+        """
 
     def exponential_argmax(self, values: Integers, scale: float) -> int:
-        """Position of the largest of `values` (any length), each plus exponential noise of mean `scale`.
+        """The position of the largest value plus exponential noise; only the position may be released.
 
-        The same as permute-and-flip (McKenna and Sheldon 2020; Ding et al. 2021): only the position is private.
+        This is permute-and-flip (McKenna and Sheldon 2020; Ding et al. 2021).
+
+        Args:
+            values: whole numbers, shape (n,).
+            scale: the mean of the noise, in the unit of the values.
         """
 
     def gumbel_argmax(self, values: Integers, scale: float) -> int:
-        """Position drawn with probability proportional to exp(value / scale): the exponential mechanism."""
+        """A position drawn with a probability proportional to `exp(value / scale)`: the exponential mechanism.
+
+        Args:
+            values: whole numbers, shape (n,).
+            scale: the scale of the Gumbel noise, in the unit of the values.
+        """
 
     def laplace(self, values: Integers, scale: float) -> Integers:
-        """`values` (any length) plus discrete Laplace noise of scale `scale`, both on the integers."""
+        """Values plus discrete Laplace noise, shape (n,).
+
+        Args:
+            values: whole numbers, shape (n,).
+            scale: the scale of the noise, in the unit of the values.
+        """
 
     def uniform(self, count: int) -> Floats:
-        """`count` independent uniform draws from the open interval (0, 1)."""
+        """Independent uniform draws from the open interval (0, 1), shape (count,)."""
 
     def poisson_sample(self, population: int, rate: float) -> Integers:
-        """Positions, ascending, of the units that join: each of `population` independently with probability `rate`.
+        """Ascending positions of the units that join a sample, each unit independently with probability `rate`.
 
-        The gaps between joining units are geometric, so the cost is that of the sampled units alone. The 52 bits of a
-        draw change each probability by a relative 1e-15, and a gap beyond `36 / rate` has probability 2**-52.
+        The gaps between joining units are geometric, so that the time depends on the sampled units alone. The 52 bits
+        of a draw change each probability by a relative 1e-15, and a gap beyond `36 / rate` has probability 2**-52.
+
+        Args:
+            population: the number of units.
         """
         if rate >= 1:
             return np.arange(population, dtype=np.int64)
@@ -65,7 +87,7 @@ class Randomness(Protocol):
         return np.concatenate(positions)
 
     def permutation(self, size: int) -> Integers:
-        """A uniformly random permutation of 0 .. size-1."""
+        """A uniformly random permutation of 0 to `size - 1`, shape (size,)."""
 
 
 enable_features("contrib")
@@ -98,7 +120,11 @@ def _selection(scale: float, gumbel: bool) -> Callable[[list[int]], int]:
 
 
 class SecureRandomness(Randomness):
-    """The source of every private run, without seed or state: noise is exact, from OpenDP's own CSPRNG."""
+    """The source of every private run: it has no seed and no state.
+
+    OpenDP's samplers draw the noise exactly, from a cryptographically secure generator; other draws come from the
+    operating system's.
+    """
 
     private = True
 
@@ -115,7 +141,7 @@ class SecureRandomness(Randomness):
         return np.asarray(_laplace_measurement(scale)(values.tolist()), dtype=np.int64)
 
     def uniform(self, count: int) -> Floats:
-        """52 random bits a draw, centred in their cells so that 0 and 1 never occur."""
+        """Each draw is the centre of one of 2**52 equal cells, so that 0 and 1 never occur."""
         bits = np.frombuffer(os.urandom(8 * count), dtype=np.uint64) >> np.uint64(12)
         return (bits.astype(np.float64) + 0.5) * 2.0**-52
 
@@ -124,7 +150,7 @@ class SecureRandomness(Randomness):
 
 
 class SeededRandomness(Randomness):
-    """A seeded source. Runs, screens and exports made with it are marked "not private"."""
+    """A seeded source, for tests: runs, screens and exports that used it are marked as not private."""
 
     private = False
 
@@ -132,7 +158,7 @@ class SeededRandomness(Randomness):
         self._generator = np.random.default_rng(seed)
 
     def gaussian(self, values: Integers, scale: float) -> Integers:
-        """Rounded continuous noise, good enough for tests."""
+        """Values plus rounded continuous noise, which is good enough for tests."""
         return values + np.rint(self._generator.normal(0.0, scale, size=len(values))).astype(np.int64)
 
     def exponential_argmax(self, values: Integers, scale: float) -> int:
@@ -142,7 +168,7 @@ class SeededRandomness(Randomness):
         return int(np.argmax(values + self._generator.gumbel(0.0, scale, size=len(values))))
 
     def laplace(self, values: Integers, scale: float) -> Integers:
-        """Rounded continuous noise, good enough for tests."""
+        """Values plus rounded continuous noise, which is good enough for tests."""
         return values + np.rint(self._generator.laplace(0.0, scale, size=len(values))).astype(np.int64)
 
     def uniform(self, count: int) -> Floats:

@@ -1,4 +1,4 @@
-"""The sampling plan: who joins a step and what that costs, and the places of sampled units in a batch."""
+"""The sampling plan: which units join a step and what that costs, and the places of sampled units in a batch."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent, Repea
 
 
 def copy_numbers(contents: Iterable[Hashable]) -> list[int]:
-    """The number of earlier units with the same content, for each unit: equal rows need coins and payments of their
-    own.
+    """For each unit the number of earlier units with the same content, so that equal rows have different identities.
 
-    One row more or less adds or removes one pair (content, copy), whichever of the equal rows it is.
+    If a row is added or removed, one pair (content, copy number) is, whichever of the equal rows it is.
     """
     seen: Counter[Hashable] = Counter()
     copies = []
@@ -32,15 +31,18 @@ def copy_numbers(contents: Iterable[Hashable]) -> list[int]:
 
 
 _PLACES = 2**52
-"""As many as the numbers in [0, 1) that every float holds exactly."""
+"""Places in [0, 1): a float holds each multiple of 2**-52 exactly."""
 
 
 def role_place(key: bytes, identity: Sequence[str]) -> float:
-    """The place in [0, 1) that decides which part of a run a unit takes part in: pseudo-random, of the unit alone.
+    """The pseudo-random place in [0, 1) that decides in which part of a run a unit takes part.
 
-    Never by position: removing a row would shift everybody after it, and neighbouring data sets would differ
-    everywhere. The key is the installation's secret for roles, so that a role is the same in every run and under every
-    name; the identity is the user's id, or the record's text, its label and its copy number.
+    The place follows from the unit alone and not from its position: removing a row would otherwise shift all rows
+    behind it, and neighbouring data sets would differ everywhere.
+
+    Args:
+        key: the installation's secret for roles, so that a unit has the same role in every run and under every name.
+        identity: the user's id, or the record's text, label and copy number.
     """
     # With their lengths, so that no two sequences make one message, whatever the texts hold.
     message = "".join(f"{len(part)}:{part}" for part in ("role", *identity)).encode()
@@ -52,40 +54,44 @@ def role_place(key: bytes, identity: Sequence[str]) -> float:
 # Sampling and accounting are one object, so that the accountant sees the sampling that the code does.
 
 CAPACITY_SHARE = 1e-3
-"""The part of delta that pays for the event that more units join than the batch has rows."""
+"""The part of delta that pays for overflow: more units join than the batch has rows."""
 _LARGEST_SAMPLE = 100_000
-"""Keeps every sum on the lattice far inside 64 bits."""
+"""The most units of a sample, so that every sum on the lattice stays far within 64 bits."""
 _LARGEST_SIZE = 10**12
 
 EventOfSteps = Callable[[int, float], PrivacyEvent]
 """(steps, rate) -> the event of `steps` adaptive token steps on one Poisson sample of rate `rate`."""
 
 Compose = Callable[[EventOfSteps], Composed]
-"""A whole run's event, from the event of its mechanism."""
+"""Gives the event of a whole run from the event of its mechanism."""
 
 
 class Scheme(StrEnum):
-    """How often a new sample is drawn."""
+    """Whether a new sample is drawn for every token or for every demonstration."""
 
     PER_TOKEN = "per-token"
     PER_DEMONSTRATION = "per-demonstration"
 
 
 ADJACENCY = "add-or-remove"
-"""The neighbouring relation, of one unit; there is one for the whole project."""
+"""Neighbouring data sets differ by one unit, which is added or removed; this holds for the whole project."""
 
 
 @dataclass(frozen=True)
 class SamplingPlan:
-    """Public numbers that fix the sampling of a run.
+    """The public numbers that define the sampling of a run.
 
     Attributes:
-        scheme: a new sample for every token, or for every demonstration.
-        subsets: M. With unit rows the expected number of rows, otherwise their exact number.
-        per_subset: N, the expected number of units a row; 1 with unit rows.
-        unit_rows: each sampled unit is one row of the batch (add-or-remove changes one row's presence).
-        tokens, shots: T, token steps charged for a demonstration; demonstrations for each label.
-        share: the part of the units that may join at all, in (0, 1]: which, a secret digest has fixed for good.
+        scheme: whether a new sample is drawn for every token or for every demonstration.
+        subsets: M, the number of rows: the expected number with unit rows, otherwise the exact one.
+        per_subset: N, the expected number of units of a row; 1 with unit rows.
+        unit_rows: True if each sampled unit is a row of the batch, so that a neighbour has one row more or less.
+        tokens: T, the number of token steps that a demonstration is charged for.
+        shots: the number of demonstrations of each label.
+        share: the part of the units that may join at all, in (0, 1]; a secret digest of each unit decides for good.
+
+    Raises:
+        UsageError: a number is out of range, or the numbers do not go together.
     """
 
     scheme: Scheme = Scheme.PER_DEMONSTRATION
@@ -109,30 +115,40 @@ class SamplingPlan:
 
     @property
     def expected_sample(self) -> int:
-        """M N, the expected number of units that join."""
+        """M N, the expected number of units that join a sample."""
         return self.subsets * self.per_subset
 
     @property
     def draws_per_label(self) -> int:
-        """How many samples are drawn for one label in a run."""
+        """The number of samples that a run draws for one label."""
         return self.shots * (self.tokens if self.scheme is Scheme.PER_TOKEN else 1)
 
     def rate(self, size: int) -> float:
-        """The sampling rate of a label of declared size `n` units, for those that may join.
+        """The sampling rate q of the units of a label that may join: `M N / (share n)`, at most 1.
 
-        `q = M N / (share n)`, clipped at 1: never by how many may join in fact, which is private.
+        It follows from the declared size n, because the number of units that may join in fact is private.
+
+        Args:
+            size: n, the declared number of units of the label.
+
+        Raises:
+            UsageError: the size is out of range.
         """
         if not 1 <= size <= _LARGEST_SIZE:
             raise UsageError(f"A label's declared size must lie between 1 and {_LARGEST_SIZE}.")
         return min(1.0, self.expected_sample / (self.share * size))
 
     def capacity(self, size: int, delta: float) -> tuple[int, float]:
-        """Rows of the batch for a label of declared size `size`, and the probability of overflowing them in a run.
+        """The number of rows of the batch, and the probability that a run overflows them.
 
-        With subsets there are exactly M rows. With unit rows it is the smallest C whose overflow, over all draws of the
-        run, has probability at most `CAPACITY_SHARE * delta`; `P[Bin(n, q) >= C]` also covers the neighbour with one
-        unit more. With a share, n is an upper bound on the units that may join, and the probability that it fails is
-        counted too.
+        With subsets there are exactly M rows. With unit rows it is the smallest C whose overflow has a probability of
+        at most `CAPACITY_SHARE * delta` over all draws of the run; `P[Bin(n, q) >= C]` also covers the neighbour with
+        one unit more. With a share, n is an upper bound on the units that may join, and the probability that the bound
+        fails is added.
+
+        Args:
+            size: the declared number of units of the label.
+            delta: of the run's claim.
         """
         if not self.unit_rows:
             return self.subsets, 0.0
@@ -145,11 +161,11 @@ class SamplingPlan:
         return capacity, failure + self.draws_per_label * float(binom.sf(capacity - 1, members, rate))
 
     def _members(self, size: int, delta: float) -> tuple[int, float]:
-        """An upper bound on the units that may join, including the unit that neighbours differ by, and its failure
-        probability.
+        """An upper bound on the units that may join, and the probability that it fails.
 
-        Who may join is drawn once and is the same in every draw and every run, so it is bounded by itself. A quantile
-        of Bin(n, share q) would hold for draws that each have a new role, not for many draws from one large role.
+        The bound includes the unit by which neighbours differ. The units that may join are the same in every draw and
+        every run, and so their number is bounded by itself: a quantile of Bin(n, share q) would hold for draws that
+        each have a new role, and not for many draws from one large role.
         """
         if self.share == 1:
             return size, 0.0
@@ -158,17 +174,22 @@ class SamplingPlan:
         return min(size, most + 1), float(binom.sf(most, size, self.share))
 
     def overflow_allowed(self, rate: float, delta: float) -> tuple[PrivacyEvent, ...]:
-        """The failure event of a label of known rate and unknown size: the most that `capacity` may use."""
+        """The failure event of a label if its rate is known and its size is not: the most that `capacity` may use."""
         everybody = rate == 1.0 and self.share == 1
         return () if not self.unit_rows or everybody else (Approximate(CAPACITY_SHARE * delta),)
 
     def label_events(self, event: EventOfSteps, rate: float) -> tuple[PrivacyEvent, ...]:
-        """The events of one unit of a label, at sampling rate `rate`."""
+        """The events of one unit of a label over the whole run.
+
+        Args:
+            event: gives the event of the mechanism's steps on one sample.
+            rate: the sampling rate of the label.
+        """
         steps = 1 if self.scheme is Scheme.PER_TOKEN else self.tokens
         return (Repeat(self.draws_per_label, event(steps, rate)),)
 
     def demonstration_events(self, event: EventOfSteps, rate: float) -> tuple[PrivacyEvent, ...]:
-        """The events of one demonstration, charged before its first token."""
+        """The events of one demonstration, which are charged before its first token."""
         if self.scheme is Scheme.PER_TOKEN:
             return (Repeat(self.tokens, event(1, rate)),)
         return (event(self.tokens, rate),)
@@ -176,9 +197,13 @@ class SamplingPlan:
     def compose(
         self, event: EventOfSteps, sizes: Mapping[str, int], delta: float, labels_in_parallel: bool = True
     ) -> Composed:
-        """The whole run's event, from the declared number of units of each public label.
+        """The event of the whole run; a part of the claim's delta pays for overflow.
 
-        A part of the claim's delta pays for overflow. With a unit column labels compose in sequence, not in parallel.
+        Args:
+            event: gives the event of the mechanism's steps on one sample.
+            sizes: the declared number of units of each public label.
+            delta: of the run's claim.
+            labels_in_parallel: False with a user column, because a user may have rows of several labels.
         """
         lists = {}
         for label, size in sizes.items():
@@ -191,10 +216,10 @@ class SamplingPlan:
 
 
 def sensitivity(unit_rows: bool) -> float:
-    """L2 sensitivity of a sum of per-row distributions when a unit is added or removed.
+    """The L2 sensitivity of a sum of the rows' distributions, if a unit is added or removed.
 
-    With unit rows a unit brings or takes its own vector, of norm at most 1. With subsets it turns one row's
-    distribution into another's, and two distributions are at most sqrt(2) apart.
+    With unit rows a unit adds or removes its own vector, of norm at most 1. With subsets it turns one row's
+    distribution into another, and two distributions are at most sqrt(2) apart.
     """
     return 1.0 if unit_rows else math.sqrt(2.0)
 
@@ -206,8 +231,10 @@ def sensitivity(unit_rows: bool) -> float:
 class Seating:
     """The places of sampled units in the rows of the batch.
 
-    `rows[i]` holds the positions of the units in row i. `overflow` is true if more units joined than there are rows
-    (unit rows only); its probability is part of delta, and the caller then takes the public step.
+    Attributes:
+        rows: for each row the positions of its units.
+        overflow: True if more units joined than there are rows, which happens with unit rows only. Delta pays for its
+            probability; the caller then takes the public step.
     """
 
     rows: tuple[tuple[int, ...], ...]
@@ -215,7 +242,12 @@ class Seating:
 
 
 def seat_in_slots(sampled: Integers, capacity: int, randomness: Randomness) -> Seating:
-    """Unit rows: every sampled unit gets a row of its own, at a uniformly random place of `capacity`."""
+    """The seating with unit rows: each sampled unit has a row of its own, at a uniformly random place.
+
+    Args:
+        sampled: positions of the units that joined, shape (units,).
+        capacity: the number of rows.
+    """
     if len(sampled) > capacity:
         return Seating(rows=((),) * capacity, overflow=True)
     rows: list[tuple[int, ...]] = [()] * capacity
@@ -225,9 +257,13 @@ def seat_in_slots(sampled: Integers, capacity: int, randomness: Randomness) -> S
 
 
 def seat_in_subsets(sampled: Integers, subsets: int, randomness: Randomness) -> Seating:
-    """Subsets: every sampled unit goes to one of exactly `subsets` rows, independently and uniformly.
+    """The seating with subsets: each sampled unit is in one of the rows, drawn independently and uniformly.
 
-    The units of a row stand in a random order, so that what the row's public length cuts off is random too.
+    The units of a row are in a random order, so that the row's public length cuts off random ones.
+
+    Args:
+        sampled: positions of the units that joined, shape (units,).
+        subsets: the number of rows.
     """
     rows: list[list[int]] = [[] for _ in range(subsets)]
     choices = np.minimum((randomness.uniform(len(sampled)) * subsets).astype(np.int64), subsets - 1)

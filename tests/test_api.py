@@ -6,13 +6,14 @@ import json
 import re
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
 from mechanisms import api
 from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.data.columns import MOST_LABELS
+from mechanisms.data.table import Reading
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.signature import Signature, check_signature
 from mechanisms.errors import AccountingError, BudgetRefused, ModelUnavailable, UsageError
@@ -179,6 +180,23 @@ def test_one_text_in_place_of_a_list_is_refused(data, tmp_path):
     demos = write(data, tmp_path / "demos.json", sizes="counted")
     with pytest.raises(UsageError, match="texts as a list"):
         api.classify(demos, "one", MODEL)
+
+
+def test_settings_that_there_are_not_are_refused_in_a_line(data, tmp_path):
+    for call in (
+        lambda: api.load(tmp_path / "notes.csv", ["a", "b"], sheets="first"),
+        lambda: api.plan(data, sizes="counted", rounds=2),
+    ):
+        with pytest.raises(UsageError, match=r"no setting '(sheets|rounds)'") as refused:
+            call()
+        assert "\n" not in str(refused.value)
+
+
+def test_editors_are_told_how_a_file_may_be_read():
+    known = get_type_hints(Reading)
+    del known["labels"]  # an argument of its own
+    assert get_type_hints(api.HowRead) == known
+    assert api.HowRead.__required_keys__ == frozenset()
 
 
 def test_what_is_odd_about_a_file_is_told_to_whom_it_is_asked(tmp_path):

@@ -1,4 +1,4 @@
-"""What a data set has spent of its cap, run by run: as values, in words, and as a file."""
+"""The account of a data set: what its runs have spent of its cap, as values, in words and as a table."""
 
 from __future__ import annotations
 
@@ -27,9 +27,15 @@ from mechanisms.rounding import rounded_down, rounded_up
 
 @dataclass(frozen=True)
 class BudgetSnapshot:
-    """What a data set has spent of its cap: the smallest valid bound, and the number of runs.
+    """The budget of a data set.
 
-    `disclosures` are acts of the curator that cost no epsilon but show clean values under this name, whatever the rows.
+    Attributes:
+        name, unit: the data set's name in the ledger, and its privacy unit.
+        epsilon, delta: the smallest valid bound on what all runs have spent.
+        bound: the name of that bound.
+        cap: the most that all runs together may spend.
+        runs: the number of runs.
+        disclosures: acts of the curator that cost no epsilon and showed values without noise under this name.
     """
 
     name: str
@@ -43,19 +49,23 @@ class BudgetSnapshot:
 
     @property
     def remaining(self) -> float:
-        """Epsilon left under the cap."""
+        """The epsilon that is left under the cap; 0 if the runs have spent more."""
         return max(0.0, self.cap.epsilon - self.epsilon)
 
     def to_json(self) -> dict[str, Any]:
-        """JSON values; disclosures are called `marks` there."""
+        """The budget as JSON values, where `disclosures` have the name `marks`."""
         return {"marks" if name == "disclosures" else name: value for name, value in asdict(self).items()}
 
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """A run in the ledger: what it was planned to cost, whether it ended by itself, and what it counts.
+    """A run in the ledger.
 
-    `started` is in ISO 8601. A run that was cut off is never finished; `counted` is None if nothing was released.
+    Attributes:
+        started: the time in ISO 8601.
+        event, epsilon, delta: what the run was planned to release, and the claim for it.
+        finished: False for a run that goes on or was cut off.
+        counted: the cost that the ledger counts; None if the run released nothing.
     """
 
     started: str
@@ -81,7 +91,7 @@ _KINDS = {"label": "labels", "cell": "batches", "role": "roles"}
 
 
 def in_words(event: Composed) -> str:
-    """What a run releases, in words; lists with the same events are named together."""
+    """The releases of a run in words; event lists with equal events share one part of the sentence."""
     named: dict[tuple[PrivacyEvent, ...], list[str]] = {}
     for name, events in event:
         named.setdefault(events, []).append(name)
@@ -127,14 +137,14 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Line:
-    """A run, and what the ledger counts of all runs up to it under the current cap."""
+    """A run, with the budget that all runs up to it use of the current cap."""
 
     run: RecordedRun
     after: Usage
 
 
 def lines(account: Account) -> list[Line]:
-    """The runs of an account, oldest first."""
+    """The runs of an account, the oldest first, each with the budget used up to it."""
     cap = account.snapshot.cap
     known = iter(usages((run.counted for run in account.runs if run.counted is not None), cap))
     found, after = [], Usage(0.0, 0.0, "no run", True)
@@ -145,14 +155,14 @@ def lines(account: Account) -> list[Line]:
 
 
 def state(run: RecordedRun) -> str:
-    """Whether a run is finished, and what follows for its cost."""
+    """The state of a run in words, and what it means for its cost."""
     if run.counted is None:
         return "nothing was released: costs nothing"
     return "finished" if run.finished else "running or cut off: counts in full"
 
 
 def as_csv(account: Account) -> str:
-    """The account as a table with the columns `COLUMNS`; spreadsheets of any locale read no cell as a formula."""
+    """The account as a CSV table with the columns `COLUMNS`; no spreadsheet reads a cell of it as a formula."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL)
     writer.writerow(COLUMNS)

@@ -1,4 +1,4 @@
-"""The ledger's file: one SQLite database of mode 0600, safe to share."""
+"""The ledger's file: one SQLite database of mode 0600, which several processes may use at once."""
 
 from __future__ import annotations
 
@@ -31,14 +31,23 @@ _TABLES = (
     "CREATE TABLE writes (count INTEGER)",
     "INSERT INTO writes VALUES (0)",
 )
+<<<<<<< HEAD
+=======
+"""For each version of the file the statements that make it from the version before."""
+>>>>>>> h-api
 
 
 class Database:
-    """The file at `path`, made on first use with its folder (mode 0700).
+    """The ledger's file; it is made on first use, with its folder (mode 0700).
 
     Raises:
+<<<<<<< HEAD
         UsageError: it cannot be written, or is of another version of this program.
         StudioError: it is damaged, or an older copy of the one that was used here before.
+=======
+        UsageError: the file cannot be written, or a newer version of this program made it.
+        StudioError: the file is damaged, or an older copy of the file that was used here before.
+>>>>>>> h-api
     """
 
     def __init__(self, path: Path) -> None:
@@ -70,10 +79,12 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """The database, locked for writing. The block's writes are durable when it ends, and undone if it raises.
+        """The database, locked for writing.
+
+        The writes of the `with` block are on the disk when the block ends, and undone if it raises an exception.
 
         Raises:
-            StudioError: it cannot be used, or is an older copy of the one that was used here before.
+            StudioError: the file cannot be used, or is an older copy of the file that was used here before.
         """
         with self._locked() as database:
             [writes] = database.execute("SELECT count FROM writes").fetchone()

@@ -1,4 +1,4 @@
-"""One release: its delta in closed form, and the same as an integral, which checks it."""
+"""The exact accountant of a single release: delta in closed form, and an integral that checks it."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from mechanisms.accounting.normal_form import (
 
 NAME, CHECK = "exact", "integral"
 _ROUNDING = 1e-6
-"""Relative, of delta: more than what tails of distributions lose in floats."""
+"""A relative error of delta, larger than the error of the tails of distributions in floats."""
 
 
 def single(form: NormalForm) -> Primitive | None:
-    """The one release that costs what a list costs, if there is one.
+    """The single release that costs as much as a list of events; None if no such release is known.
 
-    Gaussians that all units join are one Gaussian (Dong, Roth, Su 2019); equal pure steps that all join are rounds of
-    one randomised response.
+    Gaussian releases that all units join equal one Gaussian release (Dong, Roth, Su 2019). Equal pure steps that all
+    units join equal the rounds of one randomised response.
     """
     gaussians = [(each, count) for each, count in form.primitives if isinstance(each, SampledGaussian)]
     if len(gaussians) == len(form.primitives) and all(each.rate == 1.0 for each, _ in gaussians):
@@ -48,7 +48,11 @@ def _release(form: NormalForm) -> Primitive:
 
 @functools.lru_cache(maxsize=512)
 def epsilon(form: NormalForm, delta: float) -> Bounds:
-    """Epsilon of a single release at `delta`, below and above what rounding can change."""
+    """Bounds on the epsilon of a single release at `delta`, which allow for rounding.
+
+    Raises:
+        ValueError: the form equals no single release.
+    """
     release = _release(form)
     lower, upper = (_solved(release, delta * (1 + each * _ROUNDING)) for each in (1, -1))
     return Bounds(lower * (1 - _ROUNDING**2), upper * (1 + _ROUNDING**2))
@@ -113,7 +117,11 @@ def _added(release: Primitive, epsilon: float) -> float:
 
 @functools.lru_cache(maxsize=512)
 def integral(form: NormalForm, delta: float) -> float:
-    """Epsilon of a single release at `delta`, from the distribution of its loss."""
+    """The epsilon of a single release at `delta`, from the distribution of its privacy loss.
+
+    Raises:
+        ValueError: the form equals no single release.
+    """
     release = _release(form)
     directions = (Direction.REMOVE,) if release.rate == 1.0 else tuple(Direction)
     return max(_integral(release, direction, delta) for direction in directions)

@@ -1,4 +1,4 @@
-"""How a cap holds over the runs of a ledger, chosen one after the other."""
+"""The privacy filter: whether a cap holds over runs that are chosen one after the other."""
 
 from __future__ import annotations
 
@@ -28,7 +28,12 @@ MOST_REPEATS = 100
 
 @dataclass(frozen=True)
 class Spend:
-    """What one run costs at most: its claim over all lists, and the events that each list was charged."""
+    """The cost of one run at most.
+
+    Attributes:
+        epsilon, delta: the claim over all event lists.
+        lists: for each event list the events that it was charged.
+    """
 
     epsilon: float
     delta: float
@@ -37,7 +42,13 @@ class Spend:
 
 @dataclass(frozen=True)
 class Usage:
-    """What a set of runs uses of a cap: the smallest valid bound on epsilon, its name, and whether the cap holds."""
+    """The budget that runs use of a cap.
+
+    Attributes:
+        epsilon, delta: the smallest valid bound.
+        bound: the name of that bound.
+        allowed: True if the cap holds.
+    """
 
     epsilon: float
     delta: float
@@ -82,22 +93,22 @@ class _Total:
 
 
 def usage(spends: Iterable[Spend], cap: Cap) -> Usage:
-    """Compose runs under a cap that was fixed before them.
+    """The budget that runs use of a cap that was fixed before them.
 
-    Lists compose in parallel within a run and add up over runs: whether two runs split the data alike depends on
-    whether their private files are equal, which must not show.
+    Event lists compose in parallel within a run, and the costs of runs add up: whether two runs divide the data alike
+    depends on whether their private files are equal, which must not become known.
     """
     return functools.reduce(_Total.plus, spends, _Total()).under(cap)
 
 
 def usages(spends: Iterable[Spend], cap: Cap) -> list[Usage]:
-    """`usage` of the runs up to each one, in their order."""
+    """For each run, in their order, the `usage` of all runs up to it."""
     totals = itertools.accumulate(spends, _Total.plus, initial=_Total())
     return [total.under(cap) for total in totals][1:]
 
 
 def repeats(spends: Iterable[Spend], planned: Spend, cap: Cap) -> int:
-    """How many runs like `planned` the cap allows after `spends`; at most `MOST_REPEATS`."""
+    """The number of runs with the cost `planned` that the cap allows after `spends`; at most `MOST_REPEATS`."""
     total, count = functools.reduce(_Total.plus, spends, _Total()), 0
     while count < MOST_REPEATS and (total := total.plus(planned)).under(cap).allowed:
         count += 1

@@ -1,7 +1,7 @@
-"""The rows that the ledger knows: keyed digests of data sets, and those whose clean values became known.
+"""The rows that the ledger knows, as keyed digests, and the rows whose values became known without noise.
 
-Digests are comparable on this installation and meaningless elsewhere. They are private and reach no export. By them
-rows are recognised in a file of another name, or in a part of the file.
+The digests can be compared on this installation alone. They are private, and no export has them. They recognise rows in
+a file of another name, and in a part of a file.
 """
 
 from __future__ import annotations
@@ -22,22 +22,21 @@ from mechanisms.files import keyed_digest, secret_key
 from mechanisms.records import Dataset
 
 Digests = NDArray[np.uint64]
-"""Keyed digests of 64 bits, sorted, each once: two of a million by a million are equal by chance once in 2e7 times."""
+"""Keyed digests of 64 bits, sorted, each once. Two sets of a million share one by chance once in 2e7 times."""
 
 _NO_LETTER = re.compile(r"[\W_]+")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Fingerprint:
-    """A data set as the ledger identifies it; private, except for its name and its unit.
+    """The digests by which the ledger identifies a data set; private, except for the name and the unit.
 
     Attributes:
         content: keyed digest of the whole content.
-        said: keyed digest of the same without labels, which a file may spell in other ways and name otherwise; "" where
-            it is not known.
-        rows: keyed digests of its texts, of cells that read like a text in the file's other columns, and of its users
-            where there is a user column. Two files with a digest in common share a row or a user, whatever their names
-            and parts.
+        said: keyed digest of the content without labels, which another file may spell or name differently; "" if it is
+            not known.
+        rows: keyed digests of the texts, of cells of other columns that read like a text, and of the users if there is
+            a user column. Two files with a common digest share a row or a user, whatever their names and parts.
     """
 
     name: str
@@ -51,9 +50,9 @@ _known: WeakKeyDictionary[Dataset, tuple[bytes, Fingerprint]] = WeakKeyDictionar
 
 
 def fingerprint(dataset: Dataset) -> Fingerprint:
-    """The fingerprint of a data set under the present key.
+    """The fingerprint of a data set under the installation's present key.
 
-    It is computed once for each data set and key: every run needs it, and a large file takes seconds.
+    It is computed once for each data set and key, because every run needs it and a large file takes seconds.
     """
     key = secret_key()
     if dataset not in _known or _known[dataset][0] != key:
@@ -74,7 +73,7 @@ def _said(dataset: Dataset) -> Iterator[str]:
 
 
 def rows_among(dataset: Dataset, known: Digests) -> list[bool]:
-    """For each row, whether its text, another cell that reads like a text, or its user is in `known`."""
+    """For each row, True if the digest of its text, of its user, or of another cell that reads like a text is known."""
     key = secret_key()
     found = []
     for i, record in enumerate(dataset.records):
@@ -86,7 +85,11 @@ def rows_among(dataset: Dataset, known: Digests) -> list[bool]:
 
 
 def text_digests(texts: Iterable[str], key: bytes | None = None) -> Digests:
-    """Keyed digests of texts. Only letters and digits count: not case, spaces or punctuation."""
+    """Keyed digests of the letters and digits of texts; case, spaces and punctuation make no difference.
+
+    Args:
+        key: None takes the installation's key.
+    """
     return _digests("text", filter(None, map(_letters, texts)), key or secret_key())
 
 
@@ -107,24 +110,25 @@ def _digests(kind: str, values: Iterable[str], key: bytes) -> Digests:
 
 
 def share_any(one: Digests, other: Digests) -> bool:
-    """Whether two files have a text or a user in common."""
+    """True if two sets of digests have one in common: the files share a text or a user."""
     return bool(np.isin(one, other, assume_unique=True).any())
 
 
 class KnownRows:
-    """The rows that the ledger knows. Its answers are private, for the curator's screen."""
+    """The rows that the ledger knows; all answers are private, and for the curator's screen alone."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def record(self, database: sqlite3.Connection, data: Fingerprint) -> None:
-        """Store a data set's rows, inside the transaction that reserves their run."""
+        """Store a data set's digests, in the transaction that reserves its run."""
         for digest, rows in ((data.said, b""), (data.content, data.rows.tobytes())):
             if digest:
                 database.execute("INSERT OR REPLACE INTO contents VALUES (?, ?, ?)", (data.name, digest, rows))
 
     def recognise(self, data: Fingerprint) -> list[str]:
-        """Warnings about a data set: other texts or users than in the runs of that name, or known by another name."""
+        """Warnings, one sentence each: the data set's texts or users differ from those of earlier runs under its name,
+        or its rows were used under another name."""
         with self._database.transaction() as database:
             query = "SELECT digest FROM contents WHERE name = ?"
             own = {digest for (digest,) in database.execute(query, (data.name,))} - {""}
@@ -146,15 +150,15 @@ class KnownRows:
             return names_that_share(database, rows)
 
     def shared(self, rows: Digests) -> Digests:
-        """Those of `rows` that are also in data sets of earlier runs; private."""
+        """The digests of `rows` that data sets of earlier runs have too; private."""
         with self._database.transaction() as database:
             known = [rows for _, rows in _contents(database)]
         return rows[np.isin(rows, np.concatenate([rows[:0], *known]))]
 
     def mark(self, data: Fingerprint, reason: str) -> None:
-        """Store that something of a data set became known without noise, under its name and for each of its rows.
+        """Record that values of a data set became known without noise, for its name and for each of its rows.
 
-        Later choices may then depend on it, and every later certificate says so.
+        Later choices may depend on these values, and every later certificate says so.
         """
         with self._database.transaction() as database:
             self.record(database, data)
@@ -162,9 +166,9 @@ class KnownRows:
             database.execute("INSERT OR IGNORE INTO marks VALUES (?, ?, ?, ?, ?)", values)
 
     def mark_rows(self, rows: Digests, reason: str) -> None:
-        """Store the same for rows of a file that is not a data set of this ledger.
+        """Record that rows became known without noise, if their file is no data set of this ledger.
 
-        No name is stored: whose rows these are is private, and what is stored under a name is shown in public.
+        No name is recorded: certificates show the marks of a name, and whose rows these are is private.
         """
         content = keyed_digest([rows.tobytes().hex()])
         with self._database.transaction() as database:
@@ -172,9 +176,9 @@ class KnownRows:
             database.execute("INSERT OR IGNORE INTO marks VALUES (?, ?, ?, ?, ?)", values)
 
     def disclosures(self, data: Fingerprint) -> tuple[str, ...]:
-        """Why clean values of a data set count as known; private.
+        """The reasons why values of a data set count as known without noise; private.
 
-        These are the marks of its name, of its rows, and of the files that were used under its name.
+        They are the marks of its name, of its rows, and of the files that were used under its name.
         """
         with self._database.transaction() as database:
             own = [data.rows, *(rows for name, rows in _contents(database) if name == data.name)]

@@ -29,7 +29,7 @@ from mechanisms.noise import Floats
 
 
 class Direction(Enum):
-    """Which of two neighbours the outcome is drawn from: the one with the unit, or the one without it."""
+    """The neighbour from which the outcome is drawn: `REMOVE` is the one with the unit, `ADD` the one without it."""
 
     REMOVE = "remove"
     ADD = "add"
@@ -40,9 +40,9 @@ class Masses:
     """A privacy loss as point masses.
 
     Attributes:
-        losses: log of the probability where the outcome is drawn from over that of the neighbour, shape (n,).
-        log_masses: logarithms of the masses, where the outcome is drawn from, shape (n,).
-        beyond: the probability of all that is left out, whose loss may be anything.
+        losses: the log of the outcome's probability over that under the other neighbour, shape (n,).
+        log_masses: the logs of the losses' probabilities, shape (n,).
+        beyond: the probability of the outcomes that are left out, whose losses are unbounded.
     """
 
     losses: Floats
@@ -50,9 +50,10 @@ class Masses:
     beyond: float = 0.0
 
     def hockey_stick(self, epsilons: Floats) -> Floats:
-        """Delta at each epsilon, exactly, for ascending losses; what is left out is not in it.
+        """The exact delta at each epsilon, shape of `epsilons`, without the part `beyond`; losses must ascend.
 
-        It is the sum of (upper - e^epsilon lower) over losses above epsilon.
+        It is the sum of (upper - e^epsilon lower) over the losses above epsilon, where upper and lower are the
+        probabilities of an outcome under the two neighbours.
         """
         above = np.searchsorted(self.losses, epsilons, side="right")
         upper = np.append(np.cumsum(np.exp(self.log_masses)[::-1])[::-1], 0.0)
@@ -60,11 +61,11 @@ class Masses:
         return np.asarray(np.clip(upper[above] - np.exp(epsilons) * lower[above], 0.0, 1.0), dtype=np.float64)
 
     def cumulant(self, tilt: float) -> float:
-        """Log of the mean of `e^(tilt loss)`: `tilt` times the Renyi divergence of order `tilt + 1`."""
+        """The log of the mean of `e^(tilt loss)`, which is `tilt` times the Renyi divergence of order `tilt + 1`."""
         return log_sum(self.log_masses + tilt * self.losses)
 
     def mean(self, tilt: float = 0.0) -> float:
-        """The mean where masses are weighted by `e^(tilt loss)`; it grows with the tilt."""
+        """The mean loss if masses are weighted by `e^(tilt loss)`; it grows with the tilt."""
         logs = self.log_masses + tilt * self.losses
         weights = np.exp(logs - logs.max())
         return float(weights @ self.losses / weights.sum())
@@ -76,7 +77,10 @@ _REACH = 20.0
 
 @functools.lru_cache(maxsize=1024)
 def dominating_pair(primitive: SampledPure, direction: Direction) -> Masses:
-    """The pair for one direction, over the numbers of truthful rounds that have a probability in floats; ascending."""
+    """The loss of the pair that dominates pure steps, in one direction; losses ascend.
+
+    Each loss belongs to a number of truthful rounds of randomised response whose probability is not 0 in floats.
+    """
     share, reach = 1 / (1 + math.exp(primitive.epsilon)), _REACH * math.sqrt(primitive.steps)
     least, most = (primitive.steps * each for each in (share, 1 - share))
     truthful = np.arange(max(0, math.floor(least - reach)), min(primitive.steps, math.ceil(most + reach)) + 1)
@@ -92,7 +96,10 @@ def dominating_pair(primitive: SampledPure, direction: Direction) -> Masses:
 
 
 def directions(primitive: Primitive) -> tuple[Direction, ...]:
-    """The directions that can cost most: unmixed pairs are symmetric, and of a Gaussian removing a unit dominates."""
+    """The directions of which one has the largest cost.
+
+    Without sampling both directions cost the same; for Gaussian releases removing a unit costs at least as much.
+    """
     alike = primitive.rate == 1.0 or isinstance(primitive, SampledGaussian)
     return (Direction.REMOVE,) if alike else (Direction.REMOVE, Direction.ADD)
 
@@ -100,14 +107,14 @@ def directions(primitive: Primitive) -> tuple[Direction, ...]:
 # Any of these losses as point masses: what an accountant of our own composes.
 
 _LARGE, _MOST_LOSS = 30.0, 3000.0
-"""A loss from which on e^-loss is no more than a correction, and one that promises nothing: it is left out."""
+"""From the first loss on e^-loss is no more than a correction; a loss above the second one is left out."""
 _RULE, FINE_RULE = np.polynomial.legendre.leggauss(3), np.polynomial.legendre.leggauss(16)
 _PIECE = 1 / 8
 """On pieces of this length the fine rule is exact to 1e-8 and better for exponents up to 200 times the loss."""
 
 
 def sampled(loss: Floats, rate: float) -> Floats:
-    """The loss of removing a unit, where without sampling it would be `loss`: `log(1 - q + q e^loss)`."""
+    """The loss of removing a unit on a sample, `log(1 - q + q e^loss)`, from the loss without sampling."""
     if rate == 1.0:
         return loss
     small, large = np.minimum(loss, _LARGE), np.maximum(loss, _LARGE)
@@ -115,7 +122,7 @@ def sampled(loss: Floats, rate: float) -> Floats:
 
 
 def unsampled(loss: Floats, rate: float) -> Floats:
-    """The inverse of `sampled`, minus infinity below its range."""
+    """The inverse of `sampled`; minus infinity for losses below its range."""
     if rate == 1.0:
         return loss
     small, large = np.minimum(loss, _LARGE), np.maximum(loss, _LARGE)
@@ -128,8 +135,11 @@ def masses(primitive: Primitive, direction: Direction, tail: float, step: float 
     """The loss of a primitive in one direction.
 
     Args:
-        tail: a few times this probability may be left out, beside losses that promise nothing.
-        step: no piece of a smooth loss crosses a multiple of this, so that a grid sees all of it.
+        tail: the probability that may be left out, a few times over, beside the losses above `_MOST_LOSS`.
+        step: the step of the grid on which the loss will be rounded: no piece of the integral crosses a multiple of it.
+
+    Raises:
+        TypeError: the primitive is a zCDP bound, which has no loss.
     """
     match primitive:
         case SampledGaussian():
@@ -193,10 +203,14 @@ def laplace_masses(
     rule: tuple[Floats, Floats] = _RULE,
     within: tuple[float, float] = (-math.inf, math.inf),
 ) -> Masses:
-    """The loss of a Laplace release: a smooth part, and an atom at each end.
+    """The loss of a Laplace release: a smooth part, and an atom at either end.
 
-    A unit moves the released value by at most 1, in units of the L1 sensitivity. Without sampling the loss spans
-    [-1/b, 1/b]; `within` cuts that range, and keeps the atoms inside it.
+    Without sampling the loss spans [-1/b, 1/b], where b is the scale over the L1 sensitivity.
+
+    Args:
+        step: as in `masses`.
+        rule: nodes and weights of Gauss's rule on [-1, 1].
+        within: the range of unsampled losses to keep, with the atoms inside it.
     """
     ends = np.array([-1.0, 1.0]) / release.scale
     low, high = np.clip(within, *ends)
@@ -210,14 +224,16 @@ def laplace_masses(
 
 @dataclass(frozen=True, eq=False)
 class Rounded:
-    """A loss on a grid, which can only raise delta: the two points beside it keep both its probabilities.
+    """A loss on a grid: the two points beside each loss keep its probabilities, which can only raise delta.
 
-    Connect the dots (Doroshenko et al. 2022). Masses are tilted: weighted by `e^(tilt loss)`, and scaled to sum to 1.
+    This is to connect the dots (Doroshenko et al. 2022). Masses are tilted: weighted by `e^(tilt loss)`, and scaled to
+    sum to 1.
 
     Attributes:
-        first: place of the first mass, in steps.
-        masses: shape (n,).
-        log_scale: log of what the weighted masses summed to.
+        step: the distance of grid points.
+        first: the place of the first mass, in steps.
+        masses: the tilted masses, shape (n,).
+        log_scale: the log of the sum of the weighted masses.
     """
 
     step: float
@@ -254,23 +270,23 @@ class Rounded:
 
 @dataclass(frozen=True, eq=False)
 class Total:
-    """The sum of the independent losses of a list's releases: each law, and how often it is added."""
+    """The sum of the independent losses of a list's releases: each loss with the number of times that it is added."""
 
     parts: tuple[tuple[Masses, int], ...]
 
     @classmethod
     def of(cls, form: NormalForm, direction: Direction, tail: float, step: float = math.inf) -> Total:
-        """The loss of all events; see `masses`."""
+        """The total loss of a list of events; the arguments are those of `masses`."""
         return cls(tuple((masses(primitive, direction, tail, step), count) for primitive, count in form.primitives))
 
     @property
     def beyond(self) -> float:
-        """A bound on the probability that some loss is left out."""
+        """A bound on the probability of an outcome whose loss is left out."""
         return sum(count * law.beyond for law, count in self.parts)
 
     @property
     def spread(self) -> float:
-        """The standard deviation, but for drift."""
+        """The root of the summed second moments: the standard deviation, if the means are small."""
         return math.sqrt(sum(count * float(np.exp(law.log_masses) @ law.losses**2) for law, count in self.parts))
 
     def cumulant(self, tilt: float) -> float:
@@ -281,6 +297,6 @@ class Total:
 
 
 def log_sum(logs: Floats) -> float:
-    """Logarithm of a sum of exponentials."""
+    """The log of the sum of `e^log` over all `logs`, shape (n,)."""
     largest = float(logs.max())
     return largest + math.log(float(np.exp(logs - largest).sum()))

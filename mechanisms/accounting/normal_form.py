@@ -1,4 +1,4 @@
-"""Events flattened into the few primitives that accountants support, and an accountant's answer."""
+"""The normal form of events: counts of the few primitives that accountants support."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from mechanisms.privacy_events import (
 
 @dataclass(frozen=True)
 class Bounds:
-    """Epsilon lies in [lower, upper]."""
+    """A lower and an upper bound on epsilon."""
 
     lower: float
     upper: float
 
 
 _LARGEST_PURE = 100.0
-"""Beyond it a pure step promises nothing, and its probabilities leave the range of floating point."""
+"""The largest epsilon of a pure step: a larger one has no use, and its probabilities leave the range of floats."""
 _NO_PAIR = (
     "Sampling is priced where the dominating pair of everything on the sample is known: one event, or a sequence of "
     "Gaussian or of pure events alone. Price steps with Laplace noise as pure ones, Pure(1 / scale, steps), or draw a "
@@ -42,7 +42,7 @@ _NO_PAIR = (
 
 @dataclass(frozen=True)
 class SampledGaussian:
-    """A Gaussian release on a Poisson sample of the given rate (1: everybody)."""
+    """A Gaussian release on a Poisson sample; at rate 1 every unit joins."""
 
     noise_multiplier: float
     rate: float
@@ -50,7 +50,7 @@ class SampledGaussian:
 
 @dataclass(frozen=True)
 class SampledLaplace:
-    """A Laplace release on a Poisson sample of the given rate (1: everybody)."""
+    """A Laplace release on a Poisson sample; at rate 1 every unit joins."""
 
     scale: float
     rate: float
@@ -58,7 +58,7 @@ class SampledLaplace:
 
 @dataclass(frozen=True)
 class SampledPure:
-    """`steps` adaptive epsilon-DP releases on one Poisson sample of the given rate."""
+    """`steps` adaptive releases on one Poisson sample, each epsilon-DP before sampling; at rate 1 every unit joins."""
 
     epsilon: float
     steps: int
@@ -67,7 +67,7 @@ class SampledPure:
 
 @dataclass(frozen=True)
 class Concentrated:
-    """A release of which only a zCDP bound is known; no sampling amplifies that."""
+    """A release of which only a zCDP bound is known, which sampling does not amplify."""
 
     rho: float
     rate: ClassVar[float] = 1.0
@@ -77,7 +77,8 @@ Primitive = SampledGaussian | SampledLaplace | SampledPure | Concentrated
 
 
 def dominates(one: Primitive, other: Primitive) -> bool:
-    """Whether `other` is the same kind of release with no less noise, and no more steps, on no larger a sample."""
+    """True if `other` is a release of the same kind with at least as much noise, at most as many steps and at most as
+    large a rate."""
     match one, other:
         case SampledGaussian(noise), SampledGaussian(other_noise):
             return noise <= other_noise and one.rate >= other.rate
@@ -92,7 +93,7 @@ def dominates(one: Primitive, other: Primitive) -> bool:
 
 
 def pure_epsilon(primitive: Primitive) -> float:
-    """Epsilon at delta 0; infinite where there is none."""
+    """The epsilon of a primitive at delta 0; infinity if the primitive has none."""
     match primitive:
         case SampledLaplace(scale, rate):
             return amplified(1 / scale, rate)
@@ -104,13 +105,17 @@ def pure_epsilon(primitive: Primitive) -> float:
 
 @dataclass(frozen=True)
 class NormalForm:
-    """A list of events as counts of primitives, and the failure probability that goes straight to delta."""
+    """A list of events as primitives with their counts.
+
+    Attributes:
+        failure: the probability of the events that only fail, which is added to delta.
+    """
 
     primitives: tuple[tuple[Primitive, int], ...]
     failure: float
 
     def dominates(self, other: NormalForm) -> bool:
-        """Whether `other` costs no more, judged by parameters alone: primitive by primitive."""
+        """True if each primitive of `other` costs at most as much as its counterpart here, by its parameters alone."""
         if len(self.primitives) != len(other.primitives) or other.failure > self.failure:
             return False
         pairs = zip(self.primitives, other.primitives, strict=True)
@@ -128,16 +133,16 @@ class NormalForm:
 
     @property
     def pure_epsilon(self) -> float:
-        """The plain sum of the epsilons at delta 0, which bounds any adaptive composition; infinite where one is."""
+        """The sum of the epsilons at delta 0, which bounds every adaptive composition; infinity if one has none."""
         return sum(count * pure_epsilon(primitive) for primitive, count in self.primitives)
 
     def part(self, concentrated: bool) -> NormalForm:
-        """The primitives of which only zCDP is known, or all others; without the failure probability."""
+        """The primitives that are zCDP bounds (`concentrated`), or all others, without the failure probability."""
         return NormalForm(tuple(e for e in self.primitives if isinstance(e[0], Concentrated) == concentrated), 0.0)
 
 
 def amplified(epsilon: float, rate: float) -> float:
-    """Epsilon of one epsilon-DP release on a Poisson sample: `ln(1 + q (e^epsilon - 1))` (Balle et al. 2018)."""
+    """The epsilon of one epsilon-DP release on a Poisson sample, `ln(1 + q (e^epsilon - 1))` (Balle et al. 2018)."""
     if rate == 1.0:
         return epsilon
     # Beyond the range of exp, epsilon itself is a bound.
@@ -207,10 +212,10 @@ def _parts(event: PrivacyEvent, count: int = 1) -> Iterator[tuple[PrivacyEvent, 
 
 
 def normal_form(events: Iterable[PrivacyEvent]) -> NormalForm:
-    """Flatten events that compose.
+    """The normal form of events that compose.
 
     Raises:
-        AccountingError: an event whose sampled form no accountant here can bound.
+        AccountingError: no accountant of this package bounds one of the events.
     """
     primitives: Counter[Primitive] = Counter()
     failure = 0.0

@@ -1,4 +1,4 @@
-"""Privacy loss distributions from dp-accounting: covers adding and removing a unit, and checks the claim."""
+"""The accountant `pld`: dp-accounting's privacy loss distributions, for adding and for removing a unit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from mechanisms.accounting.normal_form import (
 NAME = "pld"
 INTERVAL = 1e-4
 _FINE = 1e-11
-"""Below this for each release the rounding of deltas shows in a grid's masses."""
+"""With a smaller interval for each release the rounding of deltas becomes visible in the masses of the grid."""
 _CUT, _ROUNDING, _TAIL = 1e-13, 1e-14, 1e-22
 """Least delta beside the tails that a composition cuts off; least delta for each release; tail of one release."""
 _QUICK_POINTS, _QUICK_TOGETHER, _DEVIATIONS = 1e5, 1e6, 16
@@ -43,12 +43,12 @@ def _connect_dots(law: Masses, interval: float) -> PLDPmf:
 
 
 def points(form: NormalForm, interval: float = INTERVAL) -> float:
-    """So many points lie between the least and the largest loss of a release: what takes time and memory."""
+    """The number of grid points between the least and the largest loss of one release, which time and memory follow."""
     return max(float(np.ptp(law.losses)) for law, _ in _whole(form).parts) / interval
 
 
 def quick_interval(form: NormalForm, step: float) -> float:
-    """The interval nearest to a step that asks for no more points than are quick, of a release and of all together."""
+    """The interval nearest to `step` at which grids have so few points that composing takes a second or two."""
     together = _DEVIATIONS * _whole(form).spread / step
     return step * max(1.0, points(form, step) / _QUICK_POINTS, together / _QUICK_TOGETHER)
 
@@ -58,7 +58,7 @@ def _whole(form: NormalForm) -> Total:
 
 
 def within_reach(form: NormalForm, delta: float) -> bool:
-    """Whether delta is large beside the rounding of transforms, and beside the tails that are cut off."""
+    """True if delta is much larger than the rounding of transforms and the tails that are cut off."""
     return delta >= max(_CUT, _ROUNDING * form.count)
 
 
@@ -97,7 +97,11 @@ def _finely(primitive: Primitive, interval: float) -> PrivacyLossDistribution:
 
 @functools.lru_cache(maxsize=512)
 def epsilon(form: NormalForm, delta: float, interval: float = INTERVAL) -> float:
-    """Epsilon at `delta`, discretised pessimistically at `interval` by connected dots (Doroshenko et al. 2022)."""
+    """An upper bound on epsilon at `delta`, by connected dots on a grid (Doroshenko et al. 2022).
+
+    Args:
+        interval: the distance of grid points.
+    """
     total = identity(value_discretization_interval=interval)
     fine = interval < _FINE * form.count
     for primitive, count in form.primitives:

@@ -1,4 +1,4 @@
-"""prv-accountant (Gopi, Lee, Wutschitz 2021): two-sided numerical bounds; its upper bound is what is claimed."""
+"""The accountant `prv`: numerical bounds on epsilon by prv-accountant (Gopi, Lee, Wutschitz 2021)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ from mechanisms.noise import Floats
 NAME = "prv"
 _COARSE, _FINEST = 0.1, 1e-4
 _MOST_POINTS, _MOST_STEPS, _MARGIN = 2e5, 10_000, 3.3
-"""Points of all grids, outcomes of a pure step, and what the library adds to epsilon for its grid: what is quick."""
+"""The most points of all grids, and the most pure steps, that take a second or two; what the library adds to epsilon
+for its grid."""
 _TAIL = 40.0
 """Standard deviations beyond which a Gaussian has no mass that a float could add, and losses beyond which 1 is not."""
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
@@ -52,7 +53,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
 
 
 class _Loss(PrivacyRandomVariable):
-    """A privacy loss with its own mean: the library's integral over the cdf misses steps and sudden beginnings."""
+    """A privacy loss that computes its own mean: the library's integral over the cdf misses sudden steps."""
 
     def __init__(self, primitive: Primitive, direction: Direction) -> None:
         self._primitive, self._direction = primitive, direction
@@ -63,11 +64,11 @@ class _Loss(PrivacyRandomVariable):
 
     @abstractmethod
     def mean_within(self, low: float, high: float) -> float:
-        """Mean of the loss, given that it lies between the two."""
+        """The mean of the loss, given that it lies between `low` and `high`."""
 
 
 class _PureLoss(_Loss):
-    """The privacy loss of pure steps; the library's pure mechanism has a wrong `rdp`, so too small a domain."""
+    """The privacy loss of pure steps; the library's own has a wrong `rdp`, and therefore too small a domain."""
 
     def __init__(self, primitive: SampledPure, direction: Direction) -> None:
         super().__init__(primitive, direction)
@@ -86,9 +87,9 @@ class _PureLoss(_Loss):
 
 
 class LaplaceLoss(_Loss):
-    """The privacy loss of a Laplace release; the library's has neither sampling nor an exact mean.
+    """The privacy loss of a Laplace release; the library's own has neither sampling nor an exact mean.
 
-    The pair is not symmetric where it is sampled, so that both directions are kept, as with pure steps.
+    On a sample the two directions differ, as for pure steps, so that both are computed.
     """
 
     def __init__(self, release: SampledLaplace, direction: Direction) -> None:
@@ -96,8 +97,7 @@ class LaplaceLoss(_Loss):
         self._release, self._span = release, 1 / release.scale
 
     def _below(self, loss: Floats, *, atom: bool) -> Floats:
-        """Probability, where the outcome is drawn from, that the unsampled loss lies below `loss`; with the atom that
-        may sit there."""
+        """The probability that the unsampled loss is below `loss`, with an atom at `loss` itself if `atom` is True."""
         inside = np.clip(loss, -self._span, self._span)
         without = 1 - 0.5 * np.exp(-(self._span + inside) / 2)
         joined = 0.5 * np.exp((inside - self._span) / 2)
@@ -120,10 +120,10 @@ class LaplaceLoss(_Loss):
 
 
 class SampledGaussianLoss(_Loss, PoissonSubsampledGaussianMechanism):  # type: ignore[misc]
-    """The privacy loss of a Gaussian on a sample: the library's, with an exact mean.
+    """The library's privacy loss of a Gaussian release on a sample, with an exact mean.
 
-    No loss is below log(1 - rate), and much of its mass lies just above it. For rates over about .1 the library's
-    integral steps over that mass, and its own check then refuses the grid.
+    No loss is below log(1 - rate), and much of the mass lies just above. For rates over about .1 the library's integral
+    misses that mass, and its own check then refuses the grid.
     """
 
     def __init__(self, release: SampledGaussian, direction: Direction) -> None:
@@ -164,7 +164,7 @@ class _Truncated(PrivacyRandomVariableTruncated):
 
 
 class _Accountant(PRVAccountant):
-    """`PRVAccountant` with `_Truncated`; mesh and domain are the library's (the paper's theorem 5.5, remark 5.6)."""
+    """`PRVAccountant` with `_Truncated` losses; mesh and domain are the library's (theorem 5.5, remark 5.6)."""
 
     def __init__(self, prvs: list[PrivacyRandomVariable], counts: list[int], eps_error: float, delta_error: float):
         self.eps_error, self.delta_error = eps_error, delta_error
@@ -202,7 +202,11 @@ def _bounds(form: NormalForm, delta: float, error: float) -> Bounds:
 
 
 def within_reach(form: NormalForm, delta: float, epsilon: float) -> bool:
-    """Whether the library answers in a second or two, with an error of a hundredth; `epsilon` is about the answer."""
+    """True if the library can answer in a second or two with an error of at most a hundredth of epsilon.
+
+    Args:
+        epsilon: an estimate of the answer.
+    """
     error = _error(epsilon)
     points = 2 * (_MARGIN + epsilon) / error * math.sqrt(form.count / 2 * math.log(12e3 / delta))
     steps = max((each.steps for each in form.kinds if isinstance(each, SampledPure)), default=1)
@@ -217,9 +221,9 @@ def _error(epsilon: float) -> float:
 
 @functools.lru_cache(maxsize=512)
 def epsilon(form: NormalForm, delta: float) -> Bounds | None:
-    """Bounds on epsilon at `delta`, at most min(.005, epsilon / 100) wide to either side (1e-4 under epsilon .01).
+    """Bounds on epsilon at `delta`; None if the library's own checks refuse its grid.
 
-    None where the library's own checks refuse its grid.
+    Each bound is within min(.005, epsilon / 100) of the library's estimate, or within 1e-4 for epsilon below .01.
     """
     error = _COARSE
     try:

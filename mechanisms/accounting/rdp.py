@@ -1,6 +1,7 @@
-"""Renyi differential privacy: at fixed orders what the ledger adds up over runs, at the best one a bound on epsilon.
+"""The accountant `rdp`: Renyi differential privacy.
 
-zCDP is a bound on the divergence of every order, so that what is only known to be zCDP is claimed and checked here.
+The ledger adds divergences of fixed orders over runs; the divergence of the best order bounds epsilon. zCDP bounds the
+divergence of every order, so that releases of which only a zCDP bound is known are claimed and checked here.
 """
 
 from __future__ import annotations
@@ -39,10 +40,13 @@ NAME, ZCDP_NAME = "rdp", "zcdp"
 
 @functools.lru_cache(maxsize=16384)
 def divergence(primitive: Primitive, direction: Direction, order: float) -> float:
-    """Renyi divergence of order `order` > 1 that one event allows in one direction.
+    """The largest Renyi divergence that one event allows in one direction.
 
-    Sampled Gaussians: Mironov, Talwar, Zhang 2019. Laplace: Mironov 2017, proposition 6, integrated where it is
-    sampled. Pure steps: exact, of their dominating pair. zCDP: its definition.
+    Sources: Mironov, Talwar, Zhang 2019 for Gaussian releases; Mironov 2017, proposition 6, for Laplace releases, as an
+    integral if they are sampled; the dominating pair for pure steps, exactly; the definition for zCDP.
+
+    Args:
+        order: above 1.
     """
     match primitive:
         case SampledGaussian(noise, rate):
@@ -60,7 +64,7 @@ def divergence(primitive: Primitive, direction: Direction, order: float) -> floa
 
 
 def renyi(form: NormalForm, order: float) -> float:
-    """Renyi divergence of order `order` > 1 that the events allow."""
+    """The largest Renyi divergence of an order above 1 that the events allow together."""
     return sum(
         count * max(divergence(primitive, direction, order) for direction in directions(primitive))
         for primitive, count in form.primitives
@@ -68,19 +72,19 @@ def renyi(form: NormalForm, order: float) -> float:
 
 
 def to_epsilon(divergence: float, order: float, delta: float) -> float:
-    """Epsilon at `delta` of a mechanism with that Renyi divergence (Canonne, Kamath, Steinke 2020, prop. 12)."""
+    """An epsilon at `delta` that follows from a Renyi divergence (Canonne, Kamath, Steinke 2020, proposition 12)."""
     return max(0.0, divergence + math.log1p(-1 / order) - math.log(delta * order) / (order - 1))
 
 
 def tail_of(form: NormalForm, delta: float) -> float:
-    """The probability of a loss that may be left out of a list's laws."""
+    """The probability of the outcomes that may be left out of each loss of a list."""
     return 1e-7 * delta / form.count
 
 
 def best(total: Total, delta: float) -> tuple[float, float]:
-    """Order less 1, and the epsilon at `delta` that follows from its divergence, where that is least.
+    """The best order less 1, and the epsilon at `delta` that follows from its divergence.
 
-    Where losses that may be anything use up delta, no epsilon follows.
+    The epsilon is infinity if the outcomes that are left out of the loss use up delta.
     """
     left = delta - total.beyond
     if left <= 0:
@@ -95,12 +99,12 @@ def best(total: Total, delta: float) -> tuple[float, float]:
 
 
 def tilt_at(total: Total, epsilon: float) -> float:
-    """Order less 1 at which the divergence bounds delta at `epsilon` best."""
+    """The order less 1 whose divergence gives the smallest bound on delta at `epsilon`."""
     return root(lambda tilt: total.mean(tilt) - math.log1p(1 / tilt) - epsilon)
 
 
 def root(rising: Callable[[float], float]) -> float:
-    """Where a function of a positive number rises above 0, within a relative 1e-4; or an end of those that matter."""
+    """The positive number at which a function rises above 0, to a relative 1e-4; else an end of the search range."""
 
     def at(log: float) -> float:
         return rising(math.exp(log))
@@ -120,9 +124,9 @@ _LOG_TILTS = (-30.0, 30.0)
 
 @functools.lru_cache(maxsize=512)
 def epsilon(form: NormalForm, delta: float) -> float:
-    """Epsilon at `delta` from the Renyi divergence of the best order, integrated; an upper bound, and not a close one.
+    """An upper bound on epsilon at `delta`, from the Renyi divergence of the best order; it is not close.
 
-    Of a Gaussian removing a unit has the larger divergence (Mironov, Talwar, Zhang 2019).
+    For Gaussian releases removing a unit has the larger divergence (Mironov, Talwar, Zhang 2019).
     """
     found = {direction for primitive in form.kinds for direction in directions(primitive)}
     totals = [Total.of(form, direction, tail_of(form, delta)) for direction in found]
@@ -137,7 +141,7 @@ def _rho(form: NormalForm) -> float:
 
 
 def zcdp_epsilon(form: NormalForm, delta: float) -> Bounds:
-    """Epsilon at `delta` of zCDP releases: any order of the conversion is valid, so that the best is taken."""
+    """The epsilon at `delta` of releases with zCDP bounds, by the best order of the conversion."""
     rho = _rho(form)
     found = _converted(rho, delta) if rho else 0.0
     return Bounds(found, found)
@@ -157,7 +161,7 @@ def _converted(rho: float, delta: float) -> float:
 
 
 def largest_rho(epsilon: float, delta: float) -> float:
-    """The largest rho, within a relative 1e-9, whose epsilon at `delta` is at most the given one."""
+    """The largest rho, to a relative 1e-9, whose epsilon at `delta` is at most `epsilon`."""
     low, high = 0.0, epsilon
     while _converted(high, delta) <= epsilon:
         low, high = high, 2 * high
@@ -168,7 +172,7 @@ def largest_rho(epsilon: float, delta: float) -> float:
 
 
 def zcdp_check(form: NormalForm, delta: float) -> float:
-    """The same from dp-accounting's Renyi accountant, at orders laid around its own optimum."""
+    """The epsilon at `delta` of releases with zCDP bounds by dp-accounting, at orders around the best one."""
     rho = _rho(form)
     if rho == 0:
         return 0.0

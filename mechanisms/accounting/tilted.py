@@ -1,4 +1,4 @@
-"""Privacy losses composed under an exponential tilt: an upper bound at any delta, for any number of releases, at once.
+"""The accountant `tilted`: privacy losses composed under an exponential tilt, for any delta and number of releases.
 
 Each loss is rounded to a grid so that the two points beside it keep both its probabilities (connect the dots:
 Doroshenko et al. 2022), which can only raise delta. All masses are then weighted by `e^(tilt loss)`, so that the sum of
@@ -24,33 +24,39 @@ from mechanisms.noise import Floats
 
 NAME = "tilted"
 _INFLATION = 1e-3
-"""By so much, relatively, rounding to the grid raises delta, unless `_MOST_POINTS` makes it coarser."""
+"""The relative amount by which rounding to the grid raises delta, unless `_MOST_POINTS` makes the grid coarser."""
 _LEAST_POINTS, _MOST_POINTS = 2**15, 2**19
 _LOST = 1e-6
-"""The part of delta for sums above the grid."""
+"""The part of delta that pays for sums above the grid."""
 _WRAPPED = math.log(1e-9)
-"""Of the tilted sum, beyond either end of the grid."""
+"""The log of the probability that the tilted sum lies beyond either end of the grid."""
 _ABOVE, _BELOW = (1.0, 1.05, 1.1, 1.2, 1.4, 1.7, 2.0, 3.0, 5.0), (0.96, 0.9, 0.75, 0.5, 0.25, 0.0, -0.5, -1.0)
-"""Other tilts, over the one used, that bound tails (Chernoff)."""
+"""Other tilts, as multiples of the one in use, that bound the tails (Chernoff)."""
 _TILTS = (0.9, 0.75, 0.5, 0.25)
-"""Over the tilt that decides delta; a smaller one keeps the sum of rare large losses on the grid."""
+"""Tilts to try, as multiples of the tilt that decides delta: a smaller one keeps sums of rare large losses on the
+grid."""
 _ROUNDS, _ENOUGH, _MOST_EPSILON = 5, 0.8, 1e4
-"""So often another tilt is tried, while it falls by more; above such a Renyi bound there is nothing to make closer."""
+"""The number of tilts that are tried, while each falls below `_ENOUGH` times the last; the largest Renyi bound that is
+made closer."""
 _RANGE = 300.0
-"""Weights differ by no more than e to this, so that no square of one overflows."""
+"""Weights differ by at most e to this power, so that their squares do not overflow."""
 _ROUNDING = 4 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
 class Found(Bounds):
-    """Bounds on epsilon: the upper one holds for the rounded losses, the lower one allows for what rounding adds."""
+    """Bounds on epsilon: the upper one includes what rounding adds, the lower one subtracts it.
+
+    Attributes:
+        step: the distance of grid points.
+    """
 
     step: float
 
 
 @functools.lru_cache(maxsize=512)
 def epsilon(form: NormalForm, delta: float) -> Found:
-    """Epsilon at `delta`, of the direction that costs more."""
+    """Bounds on epsilon at `delta`, in the direction with the larger cost."""
     removed = _one_direction(form, Direction.REMOVE, delta)
     most_added = sum(count * _most_added(primitive) for primitive, count in form.primitives)
     if most_added <= removed.upper or all(primitive.rate == 1.0 for primitive in form.kinds):

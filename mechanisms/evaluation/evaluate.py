@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binomtest
 
 from mechanisms import confidence
 from mechanisms.accounting import Claim, PrivacyLedger, PrivacyTarget, claim
@@ -54,13 +55,9 @@ def arms_of(demo_set: DemoSet, public: Sequence[Demonstration] | None) -> tuple[
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Correct answers out of a total, with the interval of `confidence.LEVEL` (Wilson 1927).
+    """Correct answers out of a total, at least one, with the interval of `confidence.LEVEL` (Wilson 1927)."""
 
-    Partly correct answers count in part. Of all variables in [0, 1] with a given mean, binary ones vary most, so that
-    the interval is then conservative.
-    """
-
-    correct: float
+    correct: int
     total: int
 
     @property
@@ -69,11 +66,8 @@ class Accuracy:
 
     @property
     def interval(self) -> tuple[float, float]:
-        errors, wrong = confidence.standard_errors(), self.total - self.correct
-        spread = errors * math.sqrt(self.correct * wrong / self.total + errors**2 / 4)
-        middle, total = self.correct + errors**2 / 2, self.total + errors**2
-        low, high = (middle - spread) / total, (middle + spread) / total
-        return max(0.0, low) if self.correct else 0.0, min(1.0, high) if wrong else 1.0
+        found = binomtest(self.correct, self.total).proportion_ci(confidence.LEVEL, method="wilson")
+        return float(found.low), float(found.high)
 
 
 @dataclass(frozen=True)
@@ -95,8 +89,9 @@ class MeanRecall:
 
         This is the method of variance estimates recovery for a mean of independent rates (Zou and Donner 2008).
         """
-        below = math.hypot(*(each.value - each.interval[0] for each in self.recalls)) / len(self.recalls)
-        above = math.hypot(*(each.interval[1] - each.value for each in self.recalls)) / len(self.recalls)
+        found = [(each.value, *each.interval) for each in self.recalls]
+        below = math.hypot(*(value - low for value, low, _ in found)) / len(found)
+        above = math.hypot(*(high - value for value, _, high in found)) / len(found)
         return max(0.0, self.value - below), min(1.0, self.value + above)
 
 

@@ -1,4 +1,7 @@
-"""Pay-per-query answers: how shards' answers become a private release. One mechanism a file, found by `MECHANISM`."""
+"""Pay-per-query mechanisms, which release an answer from the answers of shards.
+
+Each module of this package that defines `MECHANISM` is registered.
+"""
 
 from mechanisms.queries.mechanism import (
     QueryMechanism,

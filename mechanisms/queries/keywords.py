@@ -16,17 +16,18 @@ from mechanisms.noise import Integers, Randomness
 from mechanisms.queries.mechanism import GRID, QueryMechanism, QueryRelease, noise_caution
 
 _GAP_SENSITIVITY = 2
-"""One shard's answer moves every count by at most one, so each order statistic, so a gap of two of them by two."""
+"""One shard's answer moves each count by at most 1, so each sorted count by at most 1, and each gap by at most 2."""
 
 
 @dataclass(frozen=True)
 class Keywords(QueryMechanism):
-    """Release the set of the k tokens that occur in most shards' answers, if a noisy test finds a wide gap after them.
+    """Release the set of the k tokens that most shards' answers contain, if a noisy test finds a wide gap below them.
 
-    k itself is drawn first, in favour of wide gaps. The order inside it would leak: the set is released.
+    k is drawn first, in favour of wide gaps. The set is released without an order, because the order would leak.
     """
 
     name: ClassVar[str] = "keywords"
+    proof: ClassVar[str] = "docs/queries.md#keywords"
     open_answers: ClassVar[bool] = True
     may_fail: ClassVar[bool] = True
 
@@ -63,7 +64,7 @@ class Keywords(QueryMechanism):
         citation="our choice",
     )
     failure: float = 1e-7
-    """Probability that a test passes which should not."""
+    """The probability that the test passes although the gap is too narrow."""
 
     def __post_init__(self) -> None:
         validate(self)
@@ -74,19 +75,19 @@ class Keywords(QueryMechanism):
 
     @property
     def selection_epsilon(self) -> float:
-        """Epsilon of the draw of k, which is epsilon-bounded-range; 0 where there is nothing to choose."""
+        """epsilon of the draw of k, which is epsilon-bounded-range; 0 if only one k is allowed."""
         if self.fewest_keywords == self.most_keywords:
             return 0.0
         return 2 * math.sqrt(self.selection_share / (1 - self.selection_share)) / self.noise
 
     @property
     def rho(self) -> float:
-        """`epsilon^2 / 8` of the draw of k (Cesar and Rogers 2021), `1 / (2 noise^2)` of the test."""
+        """`selection_epsilon^2 / 8` for the draw of k (Cesar and Rogers 2021) plus `1 / (2 noise^2)` for the test."""
         return self.selection_epsilon**2 / 8 + 1 / (2 * self.noise**2)
 
     @property
     def delta(self) -> float:
-        """A test passes although another data set would release another set."""
+        """The probability that the test passes although a neighbouring data set would release another set."""
         return self.failure
 
     @property
@@ -95,14 +96,16 @@ class Keywords(QueryMechanism):
 
     @property
     def dominating_noise(self) -> float:
-        """The draw of k is epsilon-DP, so that a Gaussian with mean
-        `2 Phi^-1(e^epsilon / (1 + e^epsilon))` dominates it (Dong, Roth, Su 2019), and the test is one with mean
-        `1 / noise`."""
+        """The multiplier of one Gaussian that dominates the draw of k and the test together.
+
+        The draw is epsilon-DP, so that a Gaussian with the mean `2 Phi^-1(e^epsilon / (1 + e^epsilon))` dominates it
+        (Dong, Roth, Su 2019); the test is a Gaussian with the mean `1 / noise`.
+        """
         mean = 2 * float(norm.isf(expit(-self.selection_epsilon)))
         return 1 / math.sqrt(mean**2 + self.noise**-2)
 
     def caution(self, shards: int) -> str | None:
-        """A gap as wide as the test's threshold passes half of the time."""
+        """A warning if even a gap of all shards is below the threshold, at which the test passes half of the time."""
         return noise_caution(_GAP_SENSITIVITY + self.deviation * float(norm.isf(self.failure)), shards)
 
     def calibrate(self, rho: float, delta: float) -> Keywords:
@@ -110,7 +113,11 @@ class Keywords(QueryMechanism):
         return replace(self, noise=1 / math.sqrt(2 * (1 - share) * rho), failure=delta)
 
     def release(self, histogram: Integers, randomness: Randomness) -> QueryRelease:
-        """The histogram needs more categories than `most_keywords`."""
+        """Release the set, or abstain.
+
+        Args:
+            histogram: for each token the number of shards whose answers contain it; more than `most_keywords` tokens.
+        """
         order = np.argsort(-histogram, kind="stable")
         ranked = histogram[order[: self.most_keywords + 1]]
         gaps = ranked[self.fewest_keywords - 1 : -1] - ranked[self.fewest_keywords :]

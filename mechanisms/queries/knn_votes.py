@@ -11,7 +11,7 @@ from mechanisms.noise import Integers, Randomness
 from mechanisms.queries.mechanism import GRID, QueryMechanism, QueryRelease, noise_caution
 
 SENSITIVITY = math.sqrt(2)
-"""One shard turns its vote into one for another label, which changes two counts by 1."""
+"""L2: a shard that votes for another label changes two counts by 1 each."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,7 @@ class KnnVotes(QueryMechanism):
     """Every shard casts one vote for a label; `h + N(0, noise^2)` is released whole, and its largest entry answers."""
 
     name: ClassVar[str] = "knn-votes"
+    proof: ClassVar[str] = "docs/queries.md#knn-votes"
 
     noise: float = parameter(
         4.0,
@@ -34,7 +35,7 @@ class KnnVotes(QueryMechanism):
 
     @property
     def rho(self) -> float:
-        """`sensitivity^2 / (2 noise^2) = 1 / noise^2` (Bun and Steinke 2016)."""
+        """`SENSITIVITY^2 / (2 noise^2) = 1 / noise^2` (Bun and Steinke 2016)."""
         return SENSITIVITY**2 / (2 * self.noise**2)
 
     @property
@@ -50,14 +51,14 @@ class KnnVotes(QueryMechanism):
         return self.noise / SENSITIVITY
 
     def caution(self, shards: int) -> str | None:
-        """Two labels' votes should differ by more than the noise on their difference."""
+        """A warning if even the votes of all shards differ less than the noise on a difference of two counts."""
         return noise_caution(math.sqrt(2) * self.noise, shards)
 
     def calibrate(self, rho: float, delta: float) -> Self:
         return replace(self, noise=SENSITIVITY / math.sqrt(2 * rho))
 
     def release(self, histogram: Integers, randomness: Randomness) -> QueryRelease:
-        """`scores` are the noisy votes."""
+        """Release the noisy votes as `scores`, and the label with the most of them."""
         scores = randomness.gaussian(histogram * GRID, self.noise * GRID) / GRID
         return QueryRelease((int(scores.argmax()),), scores)
 

@@ -12,17 +12,17 @@ from mechanisms.discovery import defined, pick
 from mechanisms.noise import Floats, Integers, Randomness
 
 GRID = 2**20
-"""Lattice points in one vote: what noise is drawn on."""
+"""Lattice points in one vote; noise is drawn on this lattice."""
 
 
 @dataclass(frozen=True)
 class QueryRelease:
-    """What is released for a query.
+    """The release for one query.
 
     Attributes:
-        chosen: the released categories, ascending; None where the mechanism abstains.
-        scores: the noisy histogram behind the choice, in votes, shape (categories,), where the proof covers it; None
-            where only `chosen` may be released.
+        chosen: positions of the released categories, ascending; None if the mechanism abstains.
+        scores: the noisy histogram behind the choice, in votes, shape (categories,); None if the proof covers `chosen`
+            alone.
     """
 
     chosen: tuple[int, ...] | None
@@ -30,48 +30,62 @@ class QueryRelease:
 
 
 class QueryMechanism(Protocol):
-    """One way to release an answer from the answers of S shards.
+    """A mechanism that releases an answer from the answers of S shards: a frozen dataclass of public values.
 
-    Neighbouring data sets differ in the answer of at most one shard, and in what a unit pays for it: `rho` and `delta`
-    are what one answer costs each unit that takes part, delta-approximate rho-zCDP.
+    One answer is delta-approximate rho-zCDP for data sets that differ in the answer of one shard.
     """
 
     name: ClassVar[str]
+    proof: ClassVar[str]
+    """`FILE#HEADING` of the proof that an answer costs a unit `rho` and `delta`."""
     open_answers: ClassVar[bool] = False
-    """A shard answers with a set of words, not with one label of a public set."""
+    """True if a shard answers with a set of words; False if it answers with one label of a public set."""
     may_fail: ClassVar[bool] = False
-    """Its guarantee fails with a probability that the session's delta has to pay for."""
+    """True if the guarantee fails with a probability for which the session's delta has to pay."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
     def rho(self) -> float:
-        """zCDP of one answer, for a unit that takes part."""
+        """rho of one answer, for a unit that takes part."""
 
     @property
     def delta(self) -> float:
-        """Failure probability of one answer, for a unit that takes part."""
+        """delta of one answer, for a unit that takes part."""
 
     @property
     def deviation(self) -> float:
-        """Standard deviation of the noise that decides, in shards."""
+        """The standard deviation of the noise on which the answer depends, in shards."""
 
     @property
     def dominating_noise(self) -> float:
-        """Noise multiplier of a Gaussian that dominates one answer (but for `delta`): what Poisson sampling acts on."""
+        """The noise multiplier of a Gaussian release that dominates one answer, except for `delta`.
+
+        A Poisson sample mixes the dominating pair of that release.
+        """
 
     def caution(self, shards: int) -> str | None:
-        """Why this many shards can hardly decide under this noise, and what would help; None if they can."""
+        """A warning that so many shards can hardly be heard through the noise, with advice; None if they can."""
 
     def calibrate(self, rho: float, delta: float) -> Self:
-        """The same mechanism with the least noise whose answer costs `rho`, and fails with at most `delta`."""
+        """The same mechanism with the least noise at which one answer costs at most `rho` and `delta`."""
 
     def release(self, histogram: Integers, randomness: Randomness) -> QueryRelease:
-        """An answer, from how many shards vote for each label, or have each token in theirs, shape (categories,)."""
+        """The release for one query.
+
+        Args:
+            histogram: for each label the number of shards that vote for it, or for each token the number of shards
+                whose answers contain it; shape (categories,).
+        """
 
 
 def noise_caution(needed: float, shards: int) -> str | None:
-    """`QueryMechanism.caution`, from the number of shards that must agree for an even chance."""
+    """The warning that `QueryMechanism.caution` gives.
+
+    Args:
+        needed: the number of shards that have to agree for an even chance of being heard.
+        shards: the number of shards that there are.
+    """
     if needed <= shards:
         return None
     return (
@@ -89,13 +103,17 @@ def presence_histogram(answers: Sequence[Collection[int]], categories: int) -> I
 
 
 def query_mechanism_names() -> list[str]:
-    """Names of all of them, those that answer with a label first."""
+    """Names of all pay-per-query mechanisms; those that answer with a label come first."""
     mechanisms = _registered()
     return sorted(mechanisms, key=lambda name: (mechanisms[name].open_answers, name))
 
 
 def query_mechanism_class(name: str) -> type[QueryMechanism]:
-    """The mechanism of that name; a `UsageError` where there is none."""
+    """The pay-per-query mechanism of that name.
+
+    Raises:
+        UsageError: no mechanism has that name.
+    """
     return pick(_registered(), name, "pay-per-query mechanism", query_mechanism_names())
 
 

@@ -1,4 +1,7 @@
-"""Exact search, and which units answer a query."""
+"""Exact similarities, and the units from which each shard answers a query.
+
+The proof that one unit changes the answer of one shard at most: docs/queries.md#from-question-to-answer.
+"""
 
 from __future__ import annotations
 
@@ -18,21 +21,28 @@ from mechanisms.noise import Integers
 # not.
 
 GRID = 2**11
-"""Grid steps in a vector of length one."""
+"""Grid steps in 1."""
 
 
 def on_grid(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Unit vectors, shape (rows, dimensions), rounded; a coordinate that is not finite counts as zero."""
+    """Vectors rounded to the grid, shape of `vectors`; a coordinate that is not finite counts as zero.
+
+    Args:
+        vectors: of unit length, shape (rows, dimensions).
+    """
     finite = np.where(np.isfinite(vectors), vectors, 0)
     rounded: NDArray[np.float32] = (np.rint(np.clip(finite, -1, 1) * GRID) / GRID).astype(np.float32)
     return rounded
 
 
 def similarities(rows: NDArray[np.float32], query: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Cosine similarity of every row, shape (rows, dimensions), to the query, (dimensions,); exact on the grid.
+    """The cosine similarity of every row to the query, shape (rows,), without any rounding.
 
-    The threshold rule asks for every row's similarity, so that an index would have nothing to skip; numpy's product was
-    measured to be faster than the flat indexes of libraries (research/docs/answers.md).
+    The threshold rule needs the similarity of every row, so that an index could skip none. NumPy's product was measured
+    to be faster than the flat indexes of libraries (research/docs/answers.md).
+
+    Args:
+        rows, query: on the grid, shapes (rows, dimensions) and (dimensions,).
     """
     products: NDArray[np.float32] = rows @ query
     return products
@@ -44,26 +54,27 @@ def similarities(rows: NDArray[np.float32], query: NDArray[np.float32]) -> NDArr
 
 
 class Retrieval(StrEnum):
-    """Where the shards' examples come from."""
+    """The units among which shards find their examples."""
 
     THRESHOLD = "threshold"
-    """Each shard's nearest among the units at or above a public similarity, all of which pay."""
+    """The units whose similarity to the query is at least a public threshold; all of them pay."""
     POISSON = "poisson"
-    """A Poisson sample of all units, each of which pays for every query (Wu et al. 2024)."""
+    """A Poisson sample of all units; every unit pays for every query (Wu et al. 2024)."""
     LABELS_ONLY = "labels-only"
-    """As `THRESHOLD`, but the shards vote with their neighbours' labels: no language model."""
+    """As `THRESHOLD`, but shards vote with the labels of their examples, without a language model."""
 
 
 def nearest_by_shard(
     similarity: NDArray[np.float32], shard: Integers, payers: Integers, shards: int, neighbours: int
 ) -> tuple[tuple[int, ...], ...]:
-    """Each shard's nearest payers, nearest first: positions of units. `shards` and `neighbours` are public.
+    """For each shard the positions of its nearest payers, the nearest first.
 
     Args:
-        similarity: of every unit to the query, shape (units,).
-        shard: every unit's own shard, fixed by a keyed hash of the unit alone, shape (units,).
-        payers: ascending positions of the units that pay; ties go to the lower position, so that positions must follow
-            an order of the units themselves, such as their keyed digests'.
+        similarity: the similarity of every unit to the query, shape (units,).
+        shard: the shard of every unit, which follows from a keyed hash of the unit alone, shape (units,).
+        payers: ascending positions of the units that pay. The lower position wins a tie, so that positions must follow
+            an order of the units themselves, such as that of their keyed digests.
+        shards, neighbours: the public numbers of shards, and of examples of a shard at most.
     """
     ranked = payers[np.argsort(-similarity[payers], kind="stable")]
     own = shard[ranked]

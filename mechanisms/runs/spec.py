@@ -1,4 +1,4 @@
-"""What an owner asks of a run: one model of public values, of which every setting is written once.
+"""What an owner asks of a run: one model of public values, which has every setting with its default, bounds and words.
 
 From it come the options of the command line, the keys of a settings file, the bounds, labels and help of the app's
 controls, and the reference page. What is left open (None) follows from the labels and from public sizes (`completed`):
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from types import NoneType
-from typing import Any, Literal, Self, get_args, get_origin
+from typing import Any, Literal, Self, TypedDict, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.fields import FieldInfo
@@ -320,6 +320,49 @@ class RunSpec(BaseModel):
         return SamplingPlan(
             self.scheme, self.subsets, self.per_subset or 1, self.unit_rows, self.tokens, self.written, share
         )
+
+
+class RunSettings(TypedDict, total=False):
+    """The settings of a run as arguments of a Python function, for editors and type checkers.
+
+    Names and types are those of `RunSpec`, which has defaults, bounds and words; a choice may be said as text.
+    """
+
+    epsilon: float
+    delta: float
+    sizes: Literal["counted"] | dict[str, int] | None
+    count_epsilon: float | None
+    kind: str
+    writer: str
+    reader: str
+    relation: str
+    label_words: dict[str, str]
+    sentence: str
+    exemplars: int
+    instruction: str | None
+    text_field: str
+    label_field: str
+    shots: int
+    recipe: Recipe | Literal["tokens", "vote", "both"] | None
+    split: Split | Literal["roles", "epsilon"] | None
+    shares: dict[str, float] | None
+    score: bool
+    drafts: int | None
+    draft_tokens: int
+    weighing: Weighing | Literal["rows", "labels"] | None
+    mechanism: str
+    transform: str
+    parameters: dict[str, float | int | bool]
+    written: int | None
+    scheme: Scheme | Literal["per-token", "per-demonstration"]
+    subsets: int | None
+    per_subset: int | None
+    tokens: int | None
+    min_tokens: int | None
+    candidates: int
+    candidate_top_p: float | None
+    max_record_tokens: int
+    max_unit_records: int
 
 
 PARAMETERS = "parameters"

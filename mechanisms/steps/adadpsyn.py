@@ -28,7 +28,7 @@ _SHRINK = 1 - 2.0**-40
 BALL_SHARE = 0.8
 """rho: the share of the M rows that the target radius is to cover (Gao et al. 2025, section 4.1)."""
 _SHARE_OF_BUDGET = 0.1
-"""Calibration lets neither the radius search nor the coverage checks take more of 1 / sigma_eff^2 than this."""
+"""The largest part of 1 / sigma_eff^2 that calibration gives to the radius search, and to the coverage checks."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,7 @@ class AdaDPSyn(NoisyVector):
     name: ClassVar[str] = "adadpsyn"
     title: ClassVar[str] = "Adaptive radius (AdaDPSyn)"
     citation: ClassVar[str] = "Gao et al. 2025, algorithm 1"
+    proof: ClassVar[str] = "docs/mechanisms.md#adadpsyn-gao-et-al-2025-algorithms-1-4-5"
     takes_transform: ClassVar[bool] = True
     calibrated: ClassVar[str | None] = "sigma1"
 
@@ -109,7 +110,7 @@ class AdaDPSyn(NoisyVector):
 
     @property
     def queries(self) -> int:
-        """k, the ball counts that a radius search releases."""
+        """k, the number of ball counts that one radius search releases."""
         return 2 * searches(self.theta)
 
     @property
@@ -119,12 +120,17 @@ class AdaDPSyn(NoisyVector):
         return 1 / math.sqrt(budget + self.refinements / self.sigma2**2)
 
     def event(self, steps: int, rate: float) -> PrivacyEvent:
-        """The event of a Gaussian mechanism with multiplier `sigma_eff`."""
+        """One Gaussian release with the multiplier `sigma_eff / sqrt(steps)`, on the sample."""
         single = Gaussian(self.sigma_eff / math.sqrt(steps))
         return single if rate == 1.0 else Poisson(rate, single)
 
     def calibrate(self, compose: Compose, target: PrivacyTarget) -> AdaDPSyn:
-        """Solves for sigma1, once sigma0 and sigma2 leave it most of the budget."""
+        """The same mechanism with the least sigma1 that meets the target; sigma0 and sigma2 rise where they would take
+        too much of the budget.
+
+        Raises:
+            AccountingError: no noise meets the target.
+        """
         return self._with_effective(calibrate_noise(lambda noise: compose(self._with_effective(noise).event), target))
 
     def _with_effective(self, sigma_eff: float) -> AdaDPSyn:
@@ -136,11 +142,12 @@ class AdaDPSyn(NoisyVector):
         return replace(self, sigma0=sigma0, sigma1=math.sqrt((self.refinements + 1) / left), sigma2=sigma2)
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:
-        """The ratio of the first mean, which a shrinking ball only improves on."""
+        """The ratio of the first mean; means in a smaller ball have a larger one."""
         return plan.subsets * math.sqrt(2) / (sensitivity(plan.unit_rows) * self.sigma1)
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
-        """The sensitivity of the first sum. Those of the others stand with their functions."""
+        """L2 sensitivity of the first sum; the docstrings of `good_radius`, `within` and `projected_offsets` have those
+        of the other releases."""
         return Sensitivity(Norm.L2, sensitivity(unit_rows), GRID)
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:
@@ -148,10 +155,10 @@ class AdaDPSyn(NoisyVector):
         return np.asarray(on_grid(distributions.probabilities()).sum(axis=0), dtype=np.int64)
 
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
-        """`scores` is the last noisy sum in units of rows.
+        """Release the noisy sums of one token; `scores` is the last one, in units of rows.
 
         The trail has a pair for each ball that was tried: its radius, which follows from noisy counts, and the noisy
-        count of the rows that it holds.
+        number of rows that it holds.
         """
         points, rows = on_grid(distributions.probabilities()), distributions.expected_rows
         target = math.ceil(BALL_SHARE * rows)
@@ -180,7 +187,7 @@ class AdaDPSyn(NoisyVector):
 
     @property
     def longest_trail(self) -> int:
-        """A pair for each refinement."""
+        """The number of refinements: each adds one pair to the trail."""
         return self.refinements
 
 
@@ -199,12 +206,14 @@ def _on_simplex(scores: Floats) -> Floats:
 
 
 def on_grid(probabilities: Floats) -> Integers:
-    """Probabilities rounded down to the grid, in units of 1 / GRID: vectors stay in the unit ball's positive part."""
+    """Probabilities rounded down to the grid, in units of 1 / GRID: vectors stay in the unit ball, with entries of at
+    least 0."""
     return np.asarray(np.floor(probabilities * GRID), dtype=np.int64)
 
 
 def searches(theta: float) -> int:
-    """Iterations of the binary search for a radius to precision `theta`; each releases two ball counts."""
+    """The number of iterations of the binary search for a radius to the precision `theta`; each iteration releases two
+    ball counts."""
     return math.ceil(math.log2(INITIAL_RADIUS / theta))
 
 
@@ -217,18 +226,23 @@ def _squared_distances(points: Integers) -> Floats:
 def _ball_volume(squared_distances: Floats, target: int, radius: float) -> int:
     """`target` times L(radius) of algorithm 4: ball counts cut at `target`, the `target` largest summed.
 
-    A unit adds 1 to each of at most `target` counts, and its own count of at most `target` takes a smaller one's place:
-    L moves by at most 2. With fewer points than `target` those that there are are summed.
+    A unit adds 1 to each of at most `target` counts, and its own count of at most `target` may replace a smaller one: L
+    moves by at most 2. With fewer points than `target` all counts are summed.
     """
     counts = np.minimum((squared_distances <= (radius * GRID) ** 2).sum(axis=1), target)
     return int(np.sort(counts)[::-1][:target].sum())
 
 
 def good_radius(points: Integers, target: int, theta: float, sigma0: float, randomness: Randomness) -> float:
-    """A radius within which some ball holds about `target` points (algorithms 4 and 5).
+    """A radius such that some ball of that radius holds about `target` points (Gao et al. 2025, algorithms 4 and 5).
 
-    Each iteration releases L at half the radius and at the radius, whatever the first says. Gaussian noise of standard
-    deviation `2 sigma0` on L, of sensitivity 2.
+    Each iteration releases L at half the radius and at the radius, whatever the first release says. L has the
+    sensitivity 2, and Gaussian noise of the standard deviation `2 sigma0`.
+
+    Args:
+        points: in units of 1 / GRID, shape (rows, K).
+        theta: the precision of the radius.
+        sigma0: the noise multiplier of each release.
     """
     distances = _squared_distances(points)
     low, high = 0.0, INITIAL_RADIUS
@@ -245,16 +259,25 @@ def good_radius(points: Integers, target: int, theta: float, sigma0: float, rand
 
 
 def within(points: Integers, centre: Integers, radius: float) -> int:
-    """How many points lie within `radius` of `centre`; a unit changes it by at most 1."""
+    """The number of points within `radius` of `centre`; one unit changes it by at most 1.
+
+    Args:
+        points, centre: in units of 1 / GRID, shapes (rows, K) and (K,).
+        radius: in units of 1.
+    """
     squares = ((points - centre).astype(np.float64) ** 2).sum(axis=1)
     return int((squares <= (radius * GRID) ** 2).sum())
 
 
 def projected_offsets(points: Integers, centre: Integers, radius: float) -> Integers:
-    """Every point's offset from `centre`, no longer than `radius`, in units of 1 / GRID, shape of `points`.
+    """The offset of every point from `centre`, shortened to `radius`, in units of 1 / GRID; shape of `points`.
 
-    Offsets and not the projected points are summed: a unit that appears brings its offset alone, while its projected
-    point would bring the centre along, of length up to 1. Rounding is towards zero, which shortens them.
+    A unit that appears adds its own offset to their sum, of length at most `radius`. (A projected point would also add
+    the centre, of length up to 1.) Rounding towards zero never makes an offset longer.
+
+    Args:
+        points, centre: in units of 1 / GRID, shapes (rows, K) and (K,).
+        radius: in units of 1.
     """
     offsets = (points - centre).astype(np.float64)
     lengths = np.sqrt((offsets**2).sum(axis=1, keepdims=True))

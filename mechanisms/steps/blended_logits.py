@@ -24,6 +24,7 @@ class BlendedLogits(SoftmaxDraw):
     name: ClassVar[str] = "blended-logits"
     title: ClassVar[str] = "Blended logits"
     citation: ClassVar[str] = "Bhusal et al. 2026, algorithm 1"
+    proof: ClassVar[str] = "docs/mechanisms.md#blended-logits-bhusal-et-al-2026-algorithm-1"
     calibrated: ClassVar[str | None] = "temperature"
     logits_in_sum: ClassVar[int] = 2
 
@@ -48,7 +49,7 @@ class BlendedLogits(SoftmaxDraw):
 
     @property
     def span(self) -> float:
-        """Half of the 2c of a row, the other half of the logits being public."""
+        """c: half of the 2c that a row spans, because the other half of the logits is public."""
         return self.clip
 
     def _clipped(self, logits: Floats) -> Floats:
@@ -57,7 +58,7 @@ class BlendedLogits(SoftmaxDraw):
             return np.asarray(np.maximum(0.0, logits - logits.max(axis=-1, keepdims=True) + 2 * self.clip))
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:
-        """2s times the blended logits, but for a constant, in units of 1 / GRID."""
+        """2s times the blended logits plus a constant, in units of 1 / GRID."""
         private = to_lattice(self._clipped(distributions.unit_logits())).sum(axis=0)
         public = distributions.expected_rows * to_lattice(self._clipped(distributions.public))
         return np.asarray(private + public, dtype=np.int64)

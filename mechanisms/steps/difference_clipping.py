@@ -25,6 +25,7 @@ class DifferenceClipping(SoftmaxDraw):
     name: ClassVar[str] = "difference-clipping"
     title: ClassVar[str] = "Clipped differences from public logits"
     citation: ClassVar[str] = "Vinod et al. 2025 (InvisibleInk)"
+    proof: ClassVar[str] = "docs/mechanisms.md#difference-clipping-invisibleink-vinod-et-al-2025"
     calibrated: ClassVar[str | None] = "clip"
     is_noise: ClassVar[bool] = False
 
@@ -52,7 +53,7 @@ class DifferenceClipping(SoftmaxDraw):
         return 2 * self.clip
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:
-        """B times the new logits, but for a constant, in units of 1 / GRID."""
+        """B times the new logits plus a constant, in units of 1 / GRID."""
         public = distributions.public
         with np.errstate(over="ignore"):
             differences = np.clip(distributions.unit_logits() - public, -self.clip, self.clip)

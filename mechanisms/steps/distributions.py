@@ -12,20 +12,20 @@ from scipy.special import softmax
 from mechanisms.noise import Floats, Integers, Randomness
 
 GRID = 2.0**30
-"""Values are counted in units of 1 / GRID, so that sums are exact and do not depend on their order."""
+"""Lattice points in 1: values are whole numbers of 1 / GRID, so that sums are exact in any order."""
 
 
 @dataclass(frozen=True, repr=False)
 class TokenDistributions:
-    """The model's logits at one token step, restricted to the candidates S (K tokens chosen from public text alone).
+    """The model's logits at one token step, restricted to the K candidates S, which follow from public text alone.
 
     Attributes:
         rows: logits of the private rows, shape (R, K); may hold non-finite values.
-        occupied: which rows hold a unit, shape (R,). With subsets every row counts.
+        occupied: True for each row that holds a unit, shape (R,). With subsets every row counts.
         public: logits of the public row, shape (K,).
-        expected_rows: M, public.
-        unit_rows: each occupied row is one unit.
-        base: logits of the tokens so far without any prompt, shape (K,); None where no transform asks for them.
+        expected_rows: M, the public number of rows that are expected.
+        unit_rows: True if each occupied row is one unit.
+        base: logits after the tokens so far without any prompt, shape (K,); None if no transform needs them.
     """
 
     rows: Floats
@@ -41,7 +41,7 @@ class TokenDistributions:
         return np.asarray(softmax(self.public), dtype=np.float64)
 
     def probabilities(self) -> Floats:
-        """Rows renormalised on S one by one, shape (rows that count, K).
+        """Each row renormalised on S by itself, shape (rows that count, K).
 
         A row with a non-finite value is dropped (unit rows) or becomes the public row (subsets), so that nothing a
         record does can stop or alter a run beyond its own contribution.
@@ -55,37 +55,37 @@ class TokenDistributions:
         return probabilities
 
     def unit_logits(self) -> Floats:
-        """Logits of the units that count, one a row, shape (units that count, K); only where `unit_rows` holds."""
+        """Logits of the occupied rows without non-finite values, shape (units, K); for `unit_rows` alone."""
         return self.rows[np.isfinite(self.rows).all(axis=1) & self.occupied]
 
     def public_step(self) -> TokenDistributions:
-        """The same step from public text alone: M copies of the public row."""
+        """The same step with M copies of the public row in place of the private rows."""
         rows = np.tile(self.public, (self.expected_rows, 1))
         occupied = np.ones(self.expected_rows, dtype=np.bool_)
         return replace(self, rows=rows, occupied=occupied)
 
 
 def to_lattice(values: Floats) -> Integers:
-    """Values rounded down to the grid, in units of 1 / GRID; those that are not negative only shrink."""
+    """Values rounded down to the lattice, in units of 1 / GRID: a value of at least 0 never grows."""
     return np.floor(values * GRID).astype(np.int64)
 
 
 def lattice_sum(distributions: TokenDistributions) -> Integers:
-    """Sum of the rows' probabilities, each rounded down to the grid; shape (K,), in units of 1 / GRID."""
+    """The sum of the rows' probabilities, each rounded down to the lattice, in units of 1 / GRID; shape (K,)."""
     return np.asarray(to_lattice(distributions.probabilities()).sum(axis=0), dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class TokenRelease:
-    """What a step releases.
+    """The release of one token step.
 
     Attributes:
-        index: the chosen candidate's position in S.
-        scores: the noisy vector behind the choice, shape (K,), where the mechanism's proof covers it; None where only
-            the index may be released.
-        values: the shares that decided, shape (K,), which follow from `scores` and from public values, if any.
-        free: whether the token follows from public text alone, so that it used nothing of the demonstration's charge.
-        trail: pairs of numbers that the step released before `scores`; `event` covers them.
+        index: the position of the chosen candidate in S.
+        scores: the noisy vector behind the choice, shape (K,); None if the proof covers the index alone.
+        free: True if the token follows from public text alone, and used nothing of the demonstration's charge.
+        trail: pairs of numbers that the step released before `scores`; the mechanism's `event` pays for them.
+        values: the shares that decided the choice, shape (K,), which follow from `scores` and public values; None if
+            there are no scores.
     """
 
     index: int
@@ -99,10 +99,10 @@ class TokenRelease:
 
 
 def descending(values: Floats, first: int = 256) -> Iterator[int]:
-    """Positions of the largest values first, of equal ones the earlier first.
+    """Positions in descending order of the values; among equal values the earlier position comes first.
 
-    No more is sorted than is asked for, `first` to begin with: all of a vocabulary takes as long as a model's step on a
-    GPU.
+    The largest `first` values are sorted first, and more of them only as the caller goes on: sorting a whole vocabulary
+    takes as long as a model's step on a GPU.
     """
     begun = 0
     while begun < len(values):
@@ -113,9 +113,10 @@ def descending(values: Floats, first: int = 256) -> Iterator[int]:
 
 
 def project_to_simplex(vector: Floats) -> Floats:
-    """The nearest probability vector in Euclidean distance, shape (K,) (Held, Wolfe, Crowder 1974).
+    """The probability vector nearest to a vector in Euclidean distance, shape (K,) (Held, Wolfe, Crowder 1974).
 
-    It subtracts one threshold from every value and cuts at zero, which removes most of the noise of unlikely tokens.
+    The projection subtracts one threshold from every value and cuts the result at zero, which removes most of the noise
+    on unlikely tokens.
     """
     ordered = np.sort(vector)[::-1]
     thresholds = (np.cumsum(ordered) - 1) / np.arange(1, len(vector) + 1)
@@ -124,10 +125,13 @@ def project_to_simplex(vector: Floats) -> Floats:
 
 
 def choose(shares: Floats, temperature: float, top_p: float, randomness: Randomness) -> int:
-    """A candidate's position, from shares: the noisy sum over the public number of rows, shape (K,).
+    """The position of the chosen candidate.
 
-    Temperature 0 takes the largest; another one draws from the projection to the power 1 / temperature, among the
-    likeliest candidates that together hold `top_p`.
+    Temperature 0 takes the largest share. A higher temperature draws from the projected shares to the power
+    1 / temperature, among the likeliest candidates that together hold the part `top_p`.
+
+    Args:
+        shares: the noisy sum of the rows over the public number of rows, shape (K,).
     """
     if temperature == 0:
         return int(np.argmax(shares))

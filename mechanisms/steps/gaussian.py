@@ -26,6 +26,7 @@ class GaussianMechanism(NoisyVector):
     name: ClassVar[str] = "gaussian"
     title: ClassVar[str] = "Gaussian noise on the sum of distributions"
     citation: ClassVar[str] = "Tang et al. 2024, algorithm 1"
+    proof: ClassVar[str] = "docs/mechanisms.md#gaussian-tang-et-al-2024-algorithm-1"
     takes_transform: ClassVar[bool] = True
     calibrated: ClassVar[str | None] = "noise_multiplier"
 
@@ -42,8 +43,11 @@ class GaussianMechanism(NoisyVector):
         validate(self)
 
     def event(self, steps: int, rate: float) -> PrivacyEvent:
-        """Adaptive Gaussian releases on one sample are dominated by a single one with
-        multiplier / sqrt(steps) (Dong, Roth, Su 2019), and sampling acts on that pair (Zhu, Dong, Wang 2022)."""
+        """One Gaussian release with the multiplier `noise_multiplier / sqrt(steps)`, on the sample.
+
+        This release dominates the adaptive ones (Dong, Roth, Su 2019), and sampling mixes its dominating pair (Zhu,
+        Dong, Wang 2022).
+        """
         single = Gaussian(self.noise_multiplier / math.sqrt(steps))
         return single if rate == 1.0 else Poisson(rate, single)
 
@@ -51,7 +55,7 @@ class GaussianMechanism(NoisyVector):
         return plan.subsets * math.sqrt(2) / (sensitivity(plan.unit_rows) * self.noise_multiplier)
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
-        """A unit brings its own distribution, or turns one into another."""
+        """L2: a unit adds its own distribution, or turns the distribution of its subset into another."""
         return Sensitivity(Norm.L2, sensitivity(unit_rows))
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:

@@ -22,14 +22,16 @@ class Norm(Enum):
     L1 = "l1"
     L2 = "l2"
     RANGE = "range"
-    """Largest less smallest entry of the difference: what bounds how far a selection's threshold moves."""
+    """The largest less the smallest entry of the difference: it bounds how far a selection's threshold moves."""
 
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """How far apart the aggregates of two neighbours can be.
+    """The largest distance between the aggregates of two neighbouring data sets.
 
-    The bound is in the aggregate's natural units (rows, or logits), of `grid` lattice points each.
+    Attributes:
+        bound: the distance in the aggregate's natural units: rows, or logits.
+        grid: lattice points in one natural unit.
     """
 
     norm: Norm
@@ -43,54 +45,65 @@ class Sensitivity:
 
 
 Releaser = Callable[[TokenDistributions], TokenRelease]
-"""Releases one demonstration token by token, charged or free, and has memory of that demonstration alone."""
+"""Releases the next token of one demonstration; it remembers nothing of other demonstrations."""
 
 
 class TokenMechanism(Protocol):
-    """A way to release tokens from private distributions, a frozen dataclass of public values.
+    """A mechanism that releases tokens from private distributions: a frozen dataclass of public values.
 
-    Subclasses inherit what has a body here.
+    A method with a body here is the default that subclasses inherit.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     citation: ClassVar[str]
+    proof: ClassVar[str]
+    """`FILE#HEADING` of the proof that `event` pays for all that a demonstration releases."""
     uses_private_rows: ClassVar[bool] = True
-    """False for a baseline that never looks at the data: no rows are prompted and nothing is charged."""
+    """False for a baseline that never reads the data: no row is prompted, and nothing is charged."""
     takes_transform: ClassVar[bool] = False
-    """Its proof asks of a row only that it is a probability distribution, so that a transform may run in front."""
+    """True if the proof assumes no more of a row than that it is a probability distribution: a transform of each row
+    may then run before the mechanism."""
     not_private: ClassVar[str | None] = None
-    """Why nothing that it releases is private; None for every mechanism with a guarantee."""
+    """The reason why a release has no guarantee; None for every mechanism with a guarantee."""
 
     calibrated: ClassVar[str | None] = None
-    """The described parameter that `calibrate` solves for; None where there is no noise."""
+    """Name of the parameter that `calibrate` solves for; None for a mechanism without noise."""
     is_noise: ClassVar[bool] = True
-    """Whether this parameter grows with the noise; False where its inverse does."""
+    """True if a larger value of this parameter means more noise; False if it means less."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def closed(self, plan: SamplingPlan) -> str | None:
-        """Why this mechanism has no sound accounting under a plan, with an alternative; None if it has one."""
+        """The reason why no sound accounting is known under a plan, with an alternative; None if one is known."""
         return None
 
     def for_plan(self, plan: SamplingPlan) -> Self:
-        """The same mechanism with the numbers of a plan that it needs.
+        """The same mechanism with the numbers that it needs of a plan.
 
         Raises:
-            UsageError: it has no sound accounting under this plan.
+            UsageError: no sound accounting is known under this plan.
         """
         if reason := self.closed(plan):
             raise UsageError(reason)
         return self
 
     def event(self, steps: int, rate: float) -> PrivacyEvent:
-        """The privacy event of `steps` adaptive token steps on one Poisson sample of the given rate."""
+        """The privacy event of adaptive token steps on one Poisson sample.
+
+        Args:
+            steps: the number of token steps, T.
+            rate: the probability with which each unit joins the sample; 1 if every unit joins.
+        """
 
     def calibrate(self, compose: Compose, target: PrivacyTarget) -> Self:
-        """The same mechanism with the least noise with which the composed run meets the target.
+        """The same mechanism with the least noise with which a run costs at most the target.
+
+        Args:
+            compose: gives the event of the whole run from the mechanism's `event`.
 
         Raises:
-            AccountingError: no noise in the parameter's range does.
+            AccountingError: no noise within the parameter's range meets the target.
         """
         if self.calibrated is None:
             return self
@@ -104,31 +117,35 @@ class TokenMechanism(Protocol):
         return replace(self, **with_noise(noise))
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:
-        """Signal-to-noise of one token step, on the scale where Tang et al.'s is M / sigma.
+        """The signal-to-noise ratio of one token step, for comparisons alone: no claim depends on it.
 
-        `sqrt(2) M` over the standard deviation of the noise on an entry of the sum, for rows whose entries lie in
-        [0, 1]: what M rows that agree stand above the noise. For comparisons only; no claim depends on it.
+        It is `sqrt(2) M` over the standard deviation of the noise on an entry of the sum, for rows whose entries lie in
+        [0, 1]. On this scale the ratio of Tang et al. 2024 is M / sigma.
         """
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
-        """How far a unit can move the aggregate."""
+        """The largest distance by which one unit moves the aggregate.
+
+        Args:
+            unit_rows: True if each unit is a row of its own; False if a unit is in one of the subsets.
+        """
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:
-        """The vector that noise is added to, on a lattice, shape (K,). Without noise its largest entry wins."""
+        """The vector to which noise is added, on a lattice, shape (K,). Without noise its largest entry is released."""
 
     def begin(self, plan: SamplingPlan, randomness: Randomness) -> Releaser:
-        """A new releaser for one demonstration; `event` is what all its steps cost.
+        """A new releaser for one demonstration, whose tokens together cost what `event` says.
 
-        The default has no memory: every token is a `step`.
+        The default releaser remembers nothing: it releases every token by `step`.
         """
         return lambda distributions: self.step(distributions, randomness)
 
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
-        """Release one token, independently of earlier tokens of the demonstration."""
+        """Release one token from the distributions alone, whatever the demonstration released before."""
 
     @property
     def longest_trail(self) -> int:
-        """Entries of a step's `TokenRelease.trail` at most."""
+        """The most entries that `TokenRelease.trail` has after one step."""
         return 0
 
 
@@ -142,7 +159,11 @@ def mechanism_names() -> list[str]:
 
 
 def mechanism_class(name: str) -> type[TokenMechanism]:
-    """The mechanism of that name; a `UsageError` where there is none."""
+    """The mechanism of that name.
+
+    Raises:
+        UsageError: no mechanism has that name.
+    """
     return pick(_registered(), name, "mechanism", mechanism_names())
 
 

@@ -28,6 +28,7 @@ class NoisyMax(TokenMechanism):
     name: ClassVar[str] = "noisy-max"
     title: ClassVar[str] = "Report noisy max"
     citation: ClassVar[str] = "Tang et al. 2024, section 3.2; McKenna and Sheldon 2020 (permute-and-flip)"
+    proof: ClassVar[str] = "docs/mechanisms.md#noisy-max-tang-et-al-2024-section-32"
     takes_transform: ClassVar[bool] = True
     calibrated: ClassVar[str | None] = "step_epsilon"
     is_noise: ClassVar[bool] = False
@@ -45,19 +46,19 @@ class NoisyMax(TokenMechanism):
         validate(self)
 
     def event(self, steps: int, rate: float) -> PrivacyEvent:
-        """Pure steps, then the sample's mixture."""
+        """Pure releases of `step_epsilon` each; the sample mixes the dominating pair of all of them."""
         pure = Pure(self.step_epsilon, steps)
         return pure if rate == 1.0 else Poisson(rate, pure)
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:
-        """The noise's deviation is its mean."""
+        """The ratio for exponential noise, whose standard deviation is its mean."""
         return plan.subsets * math.sqrt(2) / self._scale(plan.unit_rows)
 
     def _scale(self, unit_rows: bool) -> float:
         return self.sensitivity(unit_rows).bound / self.step_epsilon
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
-        """Entries move by 0 to 1 where a unit adds its row, else by -1 to 1."""
+        """Range: a unit that adds its row moves each entry by 0 to 1; with subsets it moves each by -1 to 1."""
         return Sensitivity(Norm.RANGE, 1.0 if unit_rows else 2.0)
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:
@@ -67,7 +68,7 @@ class NoisyMax(TokenMechanism):
         return np.asarray(to_lattice(scaled).sum(axis=0), dtype=np.int64)
 
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
-        """The noisy scores are no release, only their maximum is."""
+        """Release the position of the largest noisy score; the scores themselves are not released."""
         scale = self._scale(distributions.unit_rows) * GRID
         return TokenRelease(randomness.exponential_argmax(self.aggregate(distributions), scale), None)
 

@@ -1,12 +1,12 @@
-"""Mechanisms that release a whole noisy vector, and how it is read: through the public distribution of the same step.
+"""The base of mechanisms that release a whole noisy vector, from which a token follows by its posterior mean.
 
-The deviation of the noise is public, and so is what the model expects without any row. With a normal prior of deviation
-tau around that expectation, the posterior mean of the rows' mean distribution weighs the two by their precision:
+The standard deviation of the noise is public, and so is p, the model's distribution without any private row. With a
+normal prior of standard deviation tau around p, the posterior mean of the rows' mean distribution is
 
-    v = (tau^2 released / n + s^2 p) / (tau^2 + s^2),    s = deviation / n
+    v = (tau^2 released / n + s^2 p) / (tau^2 + s^2),    s = deviation / n,
 
-Where rows are few it stays near the public text, where they are many it is what the rows say. It is post-processing: v
-follows from the released vector and from public values alone, so that the mechanism's proof covers it.
+where n is the expected number of rows. With few rows v stays near the public distribution; with many rows it follows
+the released vector. The reading is post-processing: v follows from the released vector and from public values alone.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from mechanisms.steps.distributions import TokenDistributions, TokenRelease, cho
 from mechanisms.steps.mechanism import TokenMechanism
 
 AS_RELEASED = 1000.0
-"""A prior deviation with which the vector is read as it was released, as the papers do."""
+"""A prior deviation so large that v is the released vector over n, as in the papers."""
 
 
 @dataclass(frozen=True, kw_only=True)  # the noise comes first where a mechanism is made by place
 class NoisyVector(TokenMechanism):
-    """The base of these mechanisms: the parameters of the reading."""
+    """A mechanism that releases a noisy vector, with the parameters by which a token is read off it."""
 
     temperature: float = parameter(
         1.0,
@@ -61,10 +61,13 @@ class NoisyVector(TokenMechanism):
         randomness: Randomness,
         trail: tuple[tuple[float, float], ...] = (),
     ) -> TokenRelease:
-        """The release of a noisy vector, with the token that its posterior mean gives.
+        """The release of a noisy vector, with the token that follows from its posterior mean.
 
-        `scores` is the noisy sum, shape (K,), and `deviation` that of the noise on each entry, both in rows. Of the
-        distributions only the public row and the expected number of rows are used.
+        Args:
+            scores: the noisy sum in units of rows, shape (K,).
+            distributions: only their public row and their expected number of rows are used.
+            deviation: the standard deviation of the noise on each entry, in units of rows.
+            trail: pairs of numbers that the step released before.
         """
         values = posterior_mean(scores, distributions, deviation, self.prior_deviation)
         index = choose(values, self.temperature, self.top_p, randomness)
@@ -72,7 +75,12 @@ class NoisyVector(TokenMechanism):
 
 
 def posterior_mean(scores: Floats, distributions: TokenDistributions, deviation: float, tau: float) -> Floats:
-    """v, shape (K,), as shares of the rows; see the module."""
+    """The posterior mean v of the rows' mean distribution, as this module defines it; shape (K,).
+
+    Args:
+        scores, deviation: the noisy sum, shape (K,), and the deviation of its noise, in units of rows.
+        tau: the standard deviation of the prior.
+    """
     noise = (deviation / distributions.expected_rows) ** 2
     weighed = tau**2 * scores / distributions.expected_rows + noise * distributions.public_probabilities
     return np.asarray(weighed / (tau**2 + noise))

@@ -16,23 +16,24 @@ from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
 
 @dataclass(frozen=True)
 class NonPrivate(TokenMechanism):
-    """Release the likeliest token of the rows' plain sum: a comparison for the curator's own screen, not a release."""
+    """Take the likeliest token of the rows' sum without noise: for the curator's own screen, and never for export."""
 
     name: ClassVar[str] = "non-private"
     title: ClassVar[str] = "No privacy (epsilon infinite)"
     citation: ClassVar[str] = "Tang et al. 2024, section 4 (epsilon = infinity)"
+    proof: ClassVar[str] = "docs/mechanisms.md#non-private-tang-et-al-2024-epsilon-infinity"
     takes_transform: ClassVar[bool] = True
     not_private: ClassVar[str | None] = "written from the private rows without noise: a yardstick, not for release"
 
     def event(self, steps: int, rate: float) -> PrivacyEvent:
-        """There is no guarantee, so no accountant finds a finite epsilon."""
+        """A failure with probability 1, for which no accountant finds a finite epsilon."""
         return Approximate(1.0)
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:
         return float("inf")
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
-        """The sensitivity of a sum of distributions, with no noise to hide it."""
+        """L2 sensitivity of a sum of distributions, which no noise covers here."""
         return Sensitivity(Norm.L2, 1.0 if unit_rows else 2**0.5)
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:

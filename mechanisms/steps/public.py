@@ -16,23 +16,24 @@ from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
 
 @dataclass(frozen=True)
 class PublicText(TokenMechanism):
-    """Draw the next token from the model's public distribution; the data is never looked at."""
+    """Draw the next token from the model's public distribution; no private row is read."""
 
     name: ClassVar[str] = "public"
     title: ClassVar[str] = "Public text only (epsilon 0)"
     citation: ClassVar[str] = "Tang et al. 2024, section 4 (epsilon = 0)"
+    proof: ClassVar[str] = "docs/mechanisms.md#public-tang-et-al-2024-epsilon-0"
     uses_private_rows: ClassVar[bool] = False
 
     def event(self, steps: int, rate: float) -> PrivacyEvent:
-        """Nothing is spent."""
+        """An event without cost: epsilon 0, delta 0."""
         return Approximate(0.0)
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:
-        """There is no private signal."""
+        """0, since no private row is read."""
         return 0.0
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
-        """No unit can move it."""
+        """0, since no unit can move the public distribution."""
         return Sensitivity(Norm.L2, 0.0)
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:

@@ -23,7 +23,7 @@ def bounded_range_event(eta: float, steps: int, rate: float) -> PrivacyEvent:
     A release is eta-bounded-range when the logits' change between neighbours spans at most eta over the candidates. It
     is then eta^2 / 8 zCDP (Cesar and Rogers 2021, lemma 3.4) and eta-DP.
 
-    - Everybody joins: zCDP adds up.
+    - Every unit joins: the rho of the steps adds up.
     - One step on a sample: given the other units' sample, and the row where the unit would sit, it is bounded-range
       with the amplified eta, and Renyi divergences are jointly quasi-convex, so that zCDP survives the mixture over
       both. (A seat is drawn apart from who joins, with subsets as with unit rows.)
@@ -49,7 +49,7 @@ class SoftmaxDraw(TokenMechanism):
     temperature: float
     batch: int
     logits_in_sum: ClassVar[int] = 1
-    """The aggregate is so many times M the logits of the softmax."""
+    """The aggregate is `logits_in_sum` times M times the logits of the softmax."""
 
     def __post_init__(self) -> None:
         validate(self)
@@ -57,7 +57,8 @@ class SoftmaxDraw(TokenMechanism):
     @property
     @abstractmethod
     def span(self) -> float:
-        """The largest less the smallest change of the logits by all rows together. A unit has 1 / `batch` of it."""
+        """The largest less the smallest change of the logits that all rows together make; one unit makes 1 / `batch`
+        of this."""
 
     def closed(self, plan: SamplingPlan) -> str | None:
         if plan.unit_rows:
@@ -68,24 +69,32 @@ class SoftmaxDraw(TokenMechanism):
         )
 
     def for_plan(self, plan: SamplingPlan) -> Self:
-        """The batch size is M."""
+        """The same mechanism with the plan's M as its batch size.
+
+        Raises:
+            UsageError: the plan has subsets.
+        """
         return replace(super().for_plan(plan), batch=plan.subsets)
 
     def event(self, steps: int, rate: float) -> PrivacyEvent:
-        """The event is a `bounded_range_event`."""
+        """The `bounded_range_event` of a unit's change of the logits.
+
+        Raises:
+            UsageError: the mechanism has no batch size yet.
+        """
         if self.batch < 1:
             raise UsageError("The cost of this mechanism depends on M: give it the plan first.")
         return bounded_range_event(self.span / (self.batch * self.temperature), steps, rate)
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:
-        """The rows' whole span over the Gumbel noise that a draw amounts to."""
+        """The span of all rows over the deviation of the Gumbel noise to which a draw is equivalent, times sqrt(2)."""
         return math.sqrt(2) * self.span / (math.pi / math.sqrt(6) * self.temperature)
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
-        """The aggregate is the sum of clipped rows, not their average."""
+        """Range: a unit adds its clipped row to the aggregate, which is a sum and not an average."""
         return Sensitivity(Norm.RANGE, 2 * self.clip)
 
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
-        """Only the token is a release."""
+        """Release the position that is drawn, and nothing else."""
         scale = self.logits_in_sum * distributions.expected_rows * self.temperature * GRID
         return TokenRelease(randomness.gumbel_argmax(self.aggregate(distributions), scale), None)

@@ -37,6 +37,7 @@ class SvtPublic(TokenMechanism):
     name: ClassVar[str] = "svt-public"
     title: ClassVar[str] = "Public text where the rows agree with it"
     citation: ClassVar[str] = "Amin et al. 2024, algorithm 1"
+    proof: ClassVar[str] = "docs/mechanisms.md#svt-public-amin-et-al-2024-algorithm-1"
     takes_transform: ClassVar[bool] = True
     calibrated: ClassVar[str | None] = "token_epsilon"
     is_noise: ClassVar[bool] = False
@@ -79,14 +80,15 @@ class SvtPublic(TokenMechanism):
 
     @property
     def half(self) -> float:
-        """Epsilon of a search, and of a choice."""
+        """Epsilon of one search, and of one choice."""
         return self.token_epsilon / 2
 
     def closed(self, plan: SamplingPlan) -> str | None:
         return _CLOSED_PER_TOKEN if plan.scheme is Scheme.PER_TOKEN else None
 
     def event(self, steps: int, rate: float) -> PrivacyEvent:
-        """Searches and choices on one sample, no more than tokens; then the mixture."""
+        """As many searches and choices as there are private tokens, or tokens if those are fewer; the sample mixes the
+        dominating pair of all of them."""
         most = min(self.private_tokens, steps)
         demonstration = SequentialComposition((Pure(self.half, most), Pure(self.half, most)))
         return demonstration if rate == 1.0 else Poisson(rate, demonstration)
@@ -99,11 +101,11 @@ class SvtPublic(TokenMechanism):
         return self._choice.signal_to_noise(plan)
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
-        """The sensitivity of a private token's choice. The distance moves by one row."""
+        """Sensitivity of the choice of a private token. The search's distance moves by one row at most."""
         return self._choice.sensitivity(unit_rows)
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:
-        """The counts that a private token is chosen from."""
+        """The scores among which a private token is chosen."""
         return self._choice.aggregate(distributions)
 
     def begin(self, plan: SamplingPlan, randomness: Randomness) -> SparseReleaser:
@@ -114,10 +116,10 @@ class SvtPublic(TokenMechanism):
 
 
 def distance(distributions: TokenDistributions) -> int:
-    """How far the rows' sum is from as many times the public row: `|sum_i (p_i - p_public)|_1`, in 1 / GRID.
+    """The L1 distance of the rows' sum from as many public rows, `|sum_i (p_i - p_public)|_1`, in units of 1 / GRID.
 
-    A row brings its own difference, or turns one into another's; as distributions on the grid hold at most 1 each, both
-    are at most `_ROW` long. A row that is not finite brings nothing.
+    A unit adds the difference of its own row, or turns one row into another. Two distributions on the lattice are at
+    most `_ROW` apart, so that one unit moves the distance by at most `_ROW`. A row that is not finite adds nothing.
     """
     public = to_lattice(distributions.public_probabilities)
     difference = lattice_sum(distributions) - len(distributions.probabilities()) * public
@@ -126,7 +128,13 @@ def distance(distributions: TokenDistributions) -> int:
 
 @dataclass(repr=False)
 class SparseReleaser:
-    """The state of one demonstration: private tokens that are left, and the present search's noisy threshold."""
+    """The releaser of one demonstration.
+
+    Attributes:
+        threshold: without noise, in units of 1 / GRID.
+        left: the number of private tokens that may still be released.
+        noisy_threshold: the noisy threshold of the present search; None before its first question.
+    """
 
     mechanism: SvtPublic
     threshold: int

@@ -15,24 +15,33 @@ from mechanisms.steps.distributions import TokenDistributions
 
 
 class Transform(Protocol):
-    """A public function of one row and of public rows, so that no mechanism's sensitivity changes. Subclass it."""
+    """A function of one private row and of public rows, which therefore changes no mechanism's sensitivity.
+
+    A frozen dataclass of public values; a method with a body here is the default that subclasses inherit.
+    """
 
     name: ClassVar[str]
     title: ClassVar[str]
     citation: ClassVar[str]
+    proof: ClassVar[str]
+    """`FILE#HEADING` of the proof that no mechanism's sensitivity changes behind it."""
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
     def needs_base(self) -> bool:
-        """Whether it needs the model's logits after the tokens so far without any prompt."""
+        """True if the transform needs the model's logits after the tokens so far without any prompt."""
         return False
 
     def narrow(self, public: Floats) -> Integers:
-        """Positions, ascending, of the candidates to keep, from their public logits of shape (K,) alone: all."""
+        """Ascending positions of the candidates to keep; the default keeps all.
+
+        Args:
+            public: the candidates' public logits, shape (K,).
+        """
         return np.arange(len(public), dtype=np.int64)
 
     def apply(self, distributions: TokenDistributions) -> TokenDistributions:
-        """The same step with every row transformed. A non-finite row stays so and changes no other row."""
+        """The same step with every private row transformed by itself. A row with a non-finite value keeps one."""
         return distributions
 
 
@@ -43,6 +52,7 @@ class NoTransform(Transform):
     name: ClassVar[str] = "none"
     title: ClassVar[str] = "None"
     citation: ClassVar[str] = ""
+    proof: ClassVar[str] = "docs/mechanisms.md#what-every-step-has-in-common"
 
 
 @dataclass(frozen=True)
@@ -56,6 +66,7 @@ class PlausibleTokenAmplification(Transform):
     name: ClassVar[str] = "pta"
     title: ClassVar[str] = "Plausible token amplification"
     citation: ClassVar[str] = "Yamasaki et al. 2025, equation 13"
+    proof: ClassVar[str] = "docs/mechanisms.md#transform-pta-yamasaki-et-al-2025-equation-13"
 
     alpha: float = parameter(
         2.0,
@@ -90,17 +101,17 @@ class PlausibleTokenAmplification(Transform):
         return bool(self.base)
 
     def narrow(self, public: Floats) -> Integers:
-        """The likeliest that together hold `pta_top_p`, at least one."""
+        """Ascending positions of the likeliest candidates that together hold the part `pta_top_p`; at least one."""
         probabilities = np.asarray(softmax(public), dtype=np.float64)
         order = np.argsort(-probabilities, kind="stable")
         before = np.cumsum(probabilities[order]) - probabilities[order]
         return np.sort(order[before < self.pta_top_p]).astype(np.int64)
 
     def apply(self, distributions: TokenDistributions) -> TokenDistributions:
-        """Rows become log-probabilities.
+        """The same step with amplified rows, as log-probabilities plus a constant.
 
         Raises:
-            UsageError: the base row is wanted and is not there.
+            UsageError: the distributions lack the base row, which the transform needs.
         """
         base = self._log_base(distributions)
         with np.errstate(all="ignore"):  # a row that is not finite stays so
@@ -126,5 +137,9 @@ def transform_names() -> list[str]:
 
 
 def transform_class(name: str) -> type[Transform]:
-    """The transform of that name; a `UsageError` where there is none."""
+    """The transform of that name.
+
+    Raises:
+        UsageError: no transform has that name.
+    """
     return pick(_TRANSFORMS, name, "transform", transform_names())

@@ -1,6 +1,6 @@
-"""What private units say about public alternatives, in one release: one tally a file, found by `TALLY`.
+"""Tallies: one noisy release of what private units say about public alternatives.
 
-The proof that all share is in `tally.py`.
+Each module of this package that defines `TALLY` is registered. `tally.py` has the part of the proof that all share.
 """
 
 from mechanisms.tallies.label_bias import LabelBias

@@ -10,12 +10,13 @@ from mechanisms.tallies.tally import LATTICE, Histogram
 
 @dataclass(frozen=True)
 class LabelBias(Histogram):
-    """The model's label probabilities for a unit, in the cells of the one set that the unit judges; others are zero.
+    """A unit's vector holds the model's label probabilities for the unit, in the cells of the one set that it judges.
 
-    A unit that judges several sets has to share its norm of 1 among them.
+    All other cells are zero. A unit that judges several sets has to divide its norm of 1 among them.
     """
 
     name: ClassVar[str] = "prior"
+    proof: ClassVar[str] = "docs/tallies.md#prior"
 
     @property
     def steps(self) -> int:

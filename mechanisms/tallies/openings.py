@@ -14,16 +14,21 @@ from mechanisms.tallies.tally import WholeVotes
 
 @dataclass(frozen=True)
 class Openings(WholeVotes):
-    """A one-hot vector a row, for the longest public opening that its text begins with, or nothing; the mean a user.
+    """A row votes for the longest public opening with which its text begins, or for none; a user has the mean vote.
 
-    The whole noisy histogram is released, pooled over labels or by label: a row is in one cell either way.
+    The whole noisy histogram is released. With cells for each label or without, a row is in one cell at most.
     """
 
     name: ClassVar[str] = "openings"
+    proof: ClassVar[str] = "docs/tallies.md#openings"
 
 
 class Beginnings:
-    """Finds the public opening that a text begins with: one or two words; case and signs do not count."""
+    """Finds the public opening with which a text begins; letter case and signs are ignored.
+
+    Args:
+        openings: of one or two words each; of openings that are equal but for case and signs the first counts.
+    """
 
     def __init__(self, openings: Sequence[str]) -> None:
         self._places: dict[tuple[str, ...], int] = {}
@@ -31,7 +36,7 @@ class Beginnings:
             self._places.setdefault(_words(opening, 2), place)
 
     def place(self, text: str) -> int | None:
-        """The position of the longest opening that fits; None where none does."""
+        """The position of the longest opening with which the text begins; None if it begins with none."""
         words = _words(text, 2)
         for length in range(len(words), 0, -1):
             if (found := self._places.get(words[:length])) is not None:
@@ -39,9 +44,11 @@ class Beginnings:
         return None
 
     def vote(self, text: str, places: int, start: int = 0) -> Floats:
-        """The one-hot vote of a text, shape (places,); zeros where no opening fits.
+        """The one-hot vote of a text, shape (places,); zeros if the text begins with no opening.
 
-        Its label's cells begin at `start`, where labels have cells of their own.
+        Args:
+            places: the number of cells of the histogram.
+            start: the first cell of the text's label, if labels have cells of their own.
         """
         vote = np.zeros(places)
         if (found := self.place(text)) is not None:
@@ -50,7 +57,7 @@ class Beginnings:
 
 
 def distinct(openings: Sequence[str]) -> tuple[str, ...]:
-    """Openings of one or two words, each once, in their order; blank ones are none."""
+    """The openings of one or two words in their order, each once; others, and blank ones, are left out."""
     found: dict[tuple[str, ...], str] = {}
     for opening in (" ".join(each[:_LONGEST].split()) for each in openings):
         if (words := _words(opening, 3)) and len(words) <= 2:
@@ -59,13 +66,13 @@ def distinct(openings: Sequence[str]) -> tuple[str, ...]:
 
 
 def _words(text: str, most: int) -> tuple[str, ...]:
-    """The first words of a text in small letters, without the signs around them."""
+    """At most `most` first words of a text in lower case, without the signs around them."""
     bare = (word.casefold().strip(_SIGNS) for word in text[:_LONGEST].split()[:_LOOKED_AT])
     return tuple(filter(None, bare))[:most]
 
 
 _LONGEST, _LOOKED_AT = 400, 4
-"""Characters and words of a text that are looked at, however many are wanted: no text may take long."""
+"""The first characters, and the first words among them, in which openings are looked for: no text may take long."""
 _SIGNS = ".,;:!?\"'“”‘’()[]{}<>*_-–—…«»¿¡#@/\\|"
 
 

@@ -1,4 +1,4 @@
-"""The noisy mean embedding of each label, which needs no language model."""
+"""Prototypes: a noisy sum of embeddings for each label, which needs no language model."""
 
 from __future__ import annotations
 
@@ -18,9 +18,15 @@ _MARGIN = 1 + 2**-32
 
 @dataclass(frozen=True)
 class Prototypes(Tally):
-    """A unit adds its embedding, of L2 norm at most 1, to its label's row; each entry gets N(0, noise_multiplier^2)."""
+    """A unit adds its embedding, of L2 norm at most 1, to the row of its label; the noise is N(0, noise_multiplier^2)
+    on every entry.
+
+    Attributes:
+        labels: the number of labels.
+    """
 
     name: ClassVar[str] = "prototypes"
+    proof: ClassVar[str] = "docs/tallies.md#prototypes"
 
     noise_multiplier: float
     labels: int
@@ -30,34 +36,45 @@ class Prototypes(Tally):
 
     @classmethod
     def costing(cls, target: PrivacyTarget, labels: int) -> Prototypes:
-        """The one with the least noise whose release costs a unit at most the target.
+        """The tally with the least noise whose release costs a unit at most the target.
 
         Raises:
-            AccountingError: no noise meets it.
+            AccountingError: no noise meets the target.
         """
         noise = calibrate_noise(lambda noise: Composed("dataset", (("all", (Gaussian(noise),)),)), target)
         return cls(noise, labels)
 
     @staticmethod
     def contributions(labels: Integers, vectors: Floats) -> Floats:
-        """The units' vectors, shape (units, 1 + d): the label's position, shape (units,), then the embedding."""
+        """The units' vectors, shape (units, 1 + d): a column of label positions, then the embeddings.
+
+        Args:
+            labels: the position of each unit's label, shape (units,).
+            vectors: the units' embeddings, shape (units, d).
+        """
         return np.column_stack([labels.astype(np.float64), vectors])
 
     @property
     def event(self) -> Gaussian:
-        """The event of one unit."""
+        """The event of one unit: one Gaussian release."""
         return Gaussian(self.noise_multiplier)
 
     def release(self, contributions: Floats, randomness: Randomness) -> Floats:
-        """A direction of unit length for every label, shape (labels, d): `sums`, each divided by its length."""
+        """The noisy sums, each divided by its length, shape (labels, d); a sum of length 0 stays zero.
+
+        Args:
+            contributions: the units' vectors, shape (units, 1 + d), as `contributions` gives them.
+        """
         noisy = self.sums(contributions, randomness)
         lengths = np.linalg.norm(noisy, axis=1, keepdims=True)
         return np.asarray(noisy / np.where(lengths > 0, lengths, 1.0), dtype=np.float64)
 
     def sums(self, contributions: Floats, randomness: Randomness) -> Floats:
-        """The noisy sum of each label's vectors, shape (labels, d), from `contributions`, shape (units, 1 + d).
+        """The noisy sum of each label's embeddings, shape (labels, d).
 
-        The vectors have an L2 norm of at most 1. A unit with any other number for a label adds nothing.
+        Args:
+            contributions: the units' vectors, shape (units, 1 + d). Embeddings are cut to the L2 norm 1; a unit whose
+                label position is not one of 0 to `labels - 1` adds nothing.
         """
         labels, vectors = contributions[:, 0], contributions[:, 1:]
         total = np.zeros((self.labels, vectors.shape[1]), dtype=np.int64)
@@ -68,7 +85,10 @@ class Prototypes(Tally):
 
 
 def within_ball(vectors: Floats) -> Integers:
-    """Vectors cut to the unit ball and rounded towards zero on the lattice; one that is not finite counts as zero."""
+    """Vectors cut to the unit ball and rounded towards zero, in units of 1 / LATTICE; shape of `vectors`, (units, d).
+
+    A vector with a value that is not finite counts as zero.
+    """
     finite = np.isfinite(vectors).all(axis=1, keepdims=True)
     kept = np.clip(np.where(finite, vectors, 0.0).astype(np.float64), -1.0, 1.0)
     lengths = np.maximum(np.linalg.norm(kept, axis=1, keepdims=True), 1.0)

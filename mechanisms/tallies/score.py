@@ -1,4 +1,4 @@
-"""How often units are right under several arms: one joint table is released; rates and intervals follow from it."""
+"""Score: one noisy table of the arms under which units are right; rates and their intervals follow from it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from mechanisms.noise import Floats
 from mechanisms.tallies.tally import LATTICE, WholeVotes
 
 _Quadratic = tuple[float, float, float]
-"""Of x, by falling powers: fulfilled where it is at most zero."""
+"""Coefficients of a polynomial in x, the highest power first; an x fulfils it if the value is at most zero."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A rate in [0, 1] or a difference of rates in [-1, 1], and its interval, of sampling and noise together."""
+    """A rate in [0, 1], or a difference of rates in [-1, 1], with its interval.
+
+    The interval allows for sampling and for noise, at the level `mechanisms.confidence.LEVEL`.
+    """
 
     value: float
     low: float
@@ -32,15 +35,17 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Score(WholeVotes):
-    """A unit is in one cell of a table: right or wrong under each of A arms, 2^A cells. Users: means of cells.
+    """A row is in one of the 2^A cells of a table, as it is right or wrong under each of A arms; a user has the mean.
 
-    Units may have weights, at most 1 each (`tally.py`): rates are then weighted means.
+    All figures of all arms are post-processing of one noisy table. Cells below zero stay as they are: cutting them at
+    zero would bias rates by up to 14 points.
 
-    All figures of all arms are post-processing of one noisy table. Cells are used as they are, below zero too: cutting
-    them at zero would bias rates by up to 14 points.
+    Attributes:
+        weighted: True if units have weights of at most 1, as in `tally.py`; rates are then weighted means.
     """
 
     name: ClassVar[str] = "score"
+    proof: ClassVar[str] = "docs/tallies.md#score"
 
     weighted: bool = False
 
@@ -50,18 +55,25 @@ class Score(WholeVotes):
 
     @staticmethod
     def cells(right: NDArray[np.bool_]) -> Floats:
-        """One-hot rows, shape (rows, 2^A), of whether each row is right under each arm, shape (rows, A)."""
+        """The one-hot vector of each row, shape (rows, 2^A).
+
+        Args:
+            right: True if a row is right under an arm, shape (rows, A).
+        """
         rows, arms = right.shape
         places = right.astype(np.int64) @ (1 << np.arange(arms))
         return np.asarray(np.eye(2**arms)[places].reshape(rows, 2**arms))
 
     def accuracy(self, cells: Floats, arm: int) -> Estimate:
-        """Rate of an arm, p: all p are in the interval whose deviation from the noisy counts is likely enough.
+        """The rate p of an arm, with the interval of all p from which the noisy counts are not too far.
 
-        With R right, W wrong, N = R + W, and u the variance of the noise on either:
+        With R right, W wrong, N = R + W, and u the variance of the noise on either, these p fulfil
         `((1-p) R - p W)^2 <= z^2 (N p (1-p) + u ((1-p)^2 + p^2))`. For users N p (1-p) bounds the variance of means,
-        and for weighted units that of weighted counts: a weight w is at most 1, so w^2 is at most w. The released
-        table has the shape (2^A,).
+        and for weighted units that of weighted counts: a weight w is at most 1, so that w^2 is at most w.
+
+        Args:
+            cells: the released table, shape (2^A,).
+            arm: the position of the arm.
         """
         right = float(cells[_right(cells, arm)].sum())
         total = float(cells.sum())
@@ -74,11 +86,15 @@ class Score(WholeVotes):
         return _estimate(right, total, (within,), lowest=0.0)
 
     def difference(self, cells: Floats, one: int, other: int) -> Estimate:
-        """How much higher the rate of `one` is than that of `other`, d, on the same units; see `accuracy`.
+        """The difference d between the rates of two arms on the same units, `one` less `other`, with its interval.
 
-        With b right under `one` alone, c under `other` alone:
-        `(b - c - d N)^2 <= z^2 (max(b + c - d^2 N, 0) + u (1 + 2 d^2))`, which holds where it does for either of the
-        maximum's two sides.
+        With b units right under `one` alone and c under `other` alone, and N and u as in `accuracy`, these d fulfil
+        `(b - c - d N)^2 <= z^2 (max(b + c - d^2 N, 0) + u (1 + 2 d^2))`. A d fulfils it if it does so for either side
+        of the maximum.
+
+        Args:
+            cells: the released table, shape (2^A,).
+            one, other: the positions of the arms.
         """
         first, second = _right(cells, one), _right(cells, other)
         only_first, only_second = float(cells[first & ~second].sum()), float(cells[second & ~first].sum())

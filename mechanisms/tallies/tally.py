@@ -1,4 +1,4 @@
-"""The protocol of a tally and its privacy proof, and the histogram that most tallies are."""
+"""The protocol of a tally with the privacy proof that all share, and the histogram, which most tallies are."""
 
 from __future__ import annotations
 
@@ -38,24 +38,30 @@ _LEAST_EPSILON, _MOST_EPSILON = 1e-6, 100.0
 
 
 class Tally(Protocol):
-    """A vector from each unit, and one noisy release of their sum: a frozen dataclass of public values.
+    """One noisy release of the sum of a vector from each unit: a frozen dataclass of public values.
 
-    A module that defines `TALLY` registers a subclass. The tests' contract then holds for it: no unit moves what the
-    noise is added to further than `event` pays for.
+    A module that defines `TALLY` registers a subclass. The tests then check that no unit moves the sum further than
+    `event` pays for.
     """
 
     name: ClassVar[str]
+    proof: ClassVar[str]
+    """`FILE#HEADING` of the proof that `event` pays for a release."""
 
     @property
     def event(self) -> PrivacyEvent:
         """The event of one unit."""
 
     def release(self, contributions: Floats, randomness: Randomness) -> Any:
-        """The noisy sum of the vectors of units, shape (units, k), or what follows from it."""
+        """The noisy sum of the units' vectors, or a value that follows from it.
+
+        Args:
+            contributions: the units' vectors, shape (units, k).
+        """
 
 
 def check_epsilon(epsilon: float) -> None:
-    """Refuse an epsilon for which the lattice has no noise.
+    """Check that the lattice has noise for an epsilon.
 
     Raises:
         UsageError: epsilon is out of range.
@@ -65,19 +71,26 @@ def check_epsilon(epsilon: float) -> None:
 
 
 def mean_contribution(rows: Floats) -> Floats:
-    """A user's contribution, shape (k,), in float64: the mean over the rows that were taken, shape (rows, k).
+    """A user's contribution: the mean of its rows' vectors in float64, shape (k,); zeros for a user without rows.
 
-    A number that is not finite counts as zero, and its row still counts. No rows at all contribute nothing.
+    A number that is not finite counts as zero, and its row still counts.
+
+    Args:
+        rows: the vectors of the rows that are taken of the user, shape (rows, k).
     """
     finite = np.where(np.isfinite(rows), rows, 0.0).astype(np.float64)
     return np.asarray(finite.sum(axis=0) / max(1, len(finite)))
 
 
 def within_one(contributions: Floats, steps: int) -> Integers:
-    """Vectors rounded down to the lattice, none of an L1 norm above 1; shape (units, k), in units of 1 / `steps`.
+    """Vectors rounded down to the lattice, each with an L1 norm of at most 1, in units of 1 / `steps`.
 
-    A vector that holds a number that is negative or not finite counts as zero. One whose rounded norm is above 1 (a
-    softmax in float32 was 209 steps over) is scaled down, in whole numbers.
+    A vector with a number that is negative or not finite counts as zero. A vector whose rounded norm is above 1 (a
+    softmax in float32 was 209 steps over) is scaled down in whole numbers.
+
+    Args:
+        contributions: the units' vectors, shape (units, k), which is the shape of the result.
+        steps: lattice steps in 1.
     """
     valid = (np.isfinite(contributions) & (contributions >= 0)).all(axis=1, keepdims=True)
     kept = np.where(valid, np.minimum(contributions, 1.0), 0.0).astype(np.float64)
@@ -90,10 +103,11 @@ def within_one(contributions: Floats, steps: int) -> Integers:
 
 @dataclass(frozen=True)
 class Histogram(Tally):
-    """Sum, plus discrete Laplace noise of scale 1 / epsilon on every entry: epsilon-DP, since the L1 norm is at most 1.
+    """A tally that adds discrete Laplace noise of scale 1 / epsilon to every entry of the sum.
 
-    Among whole numbers a unit moves one entry by one, and the noise is randomised response to the bit: the event is
-    `Pure`. On the lattice the exact curve is smaller, and the event is `Laplace`: docs/tallies.md has the proof.
+    It is epsilon-DP, since a unit's vector has an L1 norm of at most 1. A unit that moves one whole number by one is
+    priced as randomised response (docs/tallies.md#laplace-noise-on-whole-numbers): the event is `Pure`. On the lattice
+    the event is `Laplace`, which composes better (docs/tallies.md#laplace-noise-on-the-lattice).
     """
 
     epsilon: float
@@ -104,7 +118,7 @@ class Histogram(Tally):
     @property
     @abstractmethod
     def steps(self) -> int:
-        """Lattice steps in 1: 1 where contributions are whole numbers."""
+        """Lattice steps in 1; a tally of whole numbers has 1 step."""
 
     @property
     def event(self) -> Pure | Laplace:
@@ -113,15 +127,24 @@ class Histogram(Tally):
 
     @property
     def deviation(self) -> float:
-        """Standard deviation of the noise on one entry, in units of one unit's whole contribution."""
+        """The standard deviation of the noise on one entry, where 1 is the largest contribution of a unit."""
         return 1 / (math.sqrt(2) * self.steps * math.sinh(self.epsilon / (2 * self.steps)))
 
     def release(self, contributions: Floats, randomness: Randomness) -> Floats:
-        """The noisy sum, shape (k,), of a vector a unit, not negative and of L1 norm at most 1, shape (units, k)."""
+        """The noisy sum, shape (k,).
+
+        Args:
+            contributions: a vector of each unit, shape (units, k), with entries of at least 0 and an L1 norm of at most
+                1; `within_one` brings every other vector to this form.
+        """
         return self.release_of([contributions], randomness)
 
     def release_of(self, chunks: Iterable[Floats], randomness: Randomness) -> Floats:
-        """The same for units that come in chunks, at least one, of shape (units, k) each: many need no memory then."""
+        """The noisy sum, shape (k,), of units that come in chunks, so that not all vectors are in memory at once.
+
+        Args:
+            chunks: at least one array like the `contributions` of `release`.
+        """
         total = sum(within_one(chunk, self.steps).sum(axis=0) for chunk in chunks)
         noisy = randomness.laplace(np.asarray(total), self.steps / self.epsilon)
         return np.asarray(noisy / self.steps, dtype=np.float64)
@@ -129,7 +152,11 @@ class Histogram(Tally):
 
 @dataclass(frozen=True)
 class WholeVotes(Histogram):
-    """A histogram of whole votes: a one-hot vector a row, or none; the mean of its rows' vectors a user."""
+    """A histogram of votes: a row has one vote or none, a user the mean of its rows' votes.
+
+    Attributes:
+        by_user: True if the privacy unit is a user; the sum is then on the lattice.
+    """
 
     by_user: bool
 
@@ -146,26 +173,33 @@ class WholeVotes(Histogram):
 
 
 class Weighing(StrEnum):
-    """What has the same weight: every row, or every label."""
+    """Whether every row has the same weight, or every label."""
 
     ROWS = "rows"
     LABELS = "labels"
 
 
 LARGE = 2.0
-"""Of an even share: a label above it makes labels count the same, unless the owner says otherwise."""
+"""If a label has more than `LARGE` times an even share of the units, labels count the same unless the owner says
+otherwise."""
 _SMALL = 0.25
-"""Of an even share: labels below it count by their rows. A handful of rows would else decide the weight of all."""
+"""A label with less than this part of an even share has less weight than others, by its rows: otherwise the weight of
+all labels would depend on a handful of rows."""
 
 
 def usual_weighing(sizes: Mapping[str, int]) -> Weighing:
-    """By labels where the largest one has more than twice an even share of the units."""
+    """The weighing if the owner chooses none: by labels if the largest label has more than `LARGE` times an even share
+    of the units, else by rows.
+
+    Args:
+        sizes: the public number of units of each label.
+    """
     largest, total = max(sizes.values()), sum(sizes.values())
     return Weighing.LABELS if largest * len(sizes) > LARGE * total else Weighing.ROWS
 
 
 def masses(sizes: Mapping[str, int], weighing: Weighing) -> dict[str, float]:
-    """The total weight of all units of each label, in units of weight 1."""
+    """The total weight of each label's units, where one unit of weight 1 counts 1."""
     if weighing is Weighing.ROWS:
         return {label: float(size) for label, size in sizes.items()}
     most = max(float(min(sizes.values())), _SMALL * sum(sizes.values()) / len(sizes))

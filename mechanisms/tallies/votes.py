@@ -13,6 +13,7 @@ class Votes(WholeVotes):
     """A one-hot vector a record; the mean of one-hot vectors a user. The whole noisy ballot is released."""
 
     name: ClassVar[str] = "votes"
+    proof: ClassVar[str] = "docs/tallies.md#votes"
 
 
 TALLY = Votes

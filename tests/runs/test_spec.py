@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from enum import EnumMeta
+from typing import Any, Literal, get_type_hints
 
 import numpy as np
 import pytest
@@ -32,6 +33,7 @@ from mechanisms.runs.spec import (
     WRITE,
     Group,
     Recipe,
+    RunSettings,
     RunSpec,
     Split,
     completed,
@@ -45,6 +47,22 @@ from mechanisms.tallies import Weighing
 from tests.toy_model import ToyModel
 
 SPEC = RunSpec()
+
+
+def test_editors_are_told_the_settings_that_there_are():
+    """A choice may be said as text, which the spec reads."""
+
+    def told(setting) -> Any:
+        said = setting.field.annotation
+        for kind in setting.kinds:
+            if isinstance(kind, EnumMeta):
+                said = said | Literal[tuple(map(str, kind))]
+        return said
+
+    named = get_type_hints(RunSettings)
+    assert [*named] == [*SETTINGS]
+    assert {name: kind for name, kind in named.items() if kind != told(SETTINGS[name])} == {}
+    assert RunSettings.__required_keys__ == frozenset()
 
 
 def data(each: int, *labels: str) -> Dataset:
