@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from huggingface_hub.utils._xet_progress_reporting import XetDownloadProgressReporter
 
+from mechanisms.errors import ModelUnavailable
 from mechanisms.inference import models
+from mechanisms.inference.models import fetching
 from tests.conftest import ROOT
 from tests.inference.hub import Hub
 
@@ -120,6 +125,74 @@ def test_what_cannot_be_fetched_is_told_in_one_sentence(folder, tmp_path):
     for said in (nobody, away, offline):
         assert said.returncode
         assert len(said.stderr.strip().splitlines()) == 1
+
+
+def test_pickles_alone_are_no_model_that_is_read(folder, tmp_path):
+    (folder / WEIGHTS).unlink()
+    (folder / "consolidated.safetensors").unlink()
+    hub = Hub(NAME, folder)
+    with hub.open() as address:
+        said = fetch(address, tmp_path / "home")
+    assert "no model*.safetensors on the hub, and other weights are not read" in said.stderr
+    assert len(said.stderr.strip().splitlines()) == 1
+    assert hub.asked == []
+
+
+@pytest.fixture
+def on_the_hub(monkeypatch):
+    """A hub with one model of a hundred bytes, whose files come as the test says."""
+    file = SimpleNamespace(rfilename=WEIGHTS, size=100, lfs=None)
+    monkeypatch.setattr(
+        fetching, "HfApi", lambda: SimpleNamespace(model_info=lambda *_, **__: SimpleNamespace(siblings=[file]))
+    )
+
+    def come(by) -> None:
+        monkeypatch.setattr(fetching, "hf_hub_download", by)
+
+    return come
+
+
+@pytest.mark.parametrize(
+    ("defect", "said"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "The disk is full"),
+        (RuntimeError("I/O error: No space left on device (os error 28)"), "The disk is full"),
+        (RuntimeError("Data processing error: CAS service error"), "connect to the hub and try again"),
+    ],
+)
+def test_what_breaks_off_a_fetch_is_told_with_what_to_do(on_the_hub, defect, said):
+    def broken(*_, **__):
+        raise defect
+
+    on_the_hub(broken)
+    with pytest.raises(ModelUnavailable, match=said):
+        fetching.fetch(NAME)
+
+
+def test_bytes_that_xet_moves_and_writes_are_counted_once(on_the_hub, tmp_path):
+    """The client draws two bars for a file, one of them for what comes over the network."""
+
+    def by_xet(name, file, tqdm_class=None):
+        if tqdm_class is not None:
+            with XetDownloadProgressReporter(
+                reconstruction_desc=file, transfer_desc=file, total=100, log_level=0, name="xet", tqdm_class=tqdm_class
+            ) as bars:
+                for done in (20, 40, 80):
+                    bars.update_progress(
+                        SimpleNamespace(
+                            total_bytes=100,
+                            total_bytes_completed=done,
+                            total_bytes_completion_rate=1.0,
+                            total_transfer_bytes_completed=done,
+                            total_transfer_bytes_completion_rate=1.0,
+                        )
+                    )
+        return str(tmp_path / file)
+
+    shares: list[float] = []
+    on_the_hub(by_xet)
+    fetching.fetch(NAME, tell=shares.append)
+    assert sorted(set(shares)) == [0.2, 0.4, 0.8, 1.0]
 
 
 def test_a_model_of_which_a_part_is_missing_is_not_here(tmp_path):
