@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -24,7 +25,7 @@ NAME, WEIGHTS = "somebody/a-model", "model.safetensors"
 SIZE = 25_000_000
 """Of the weights in bytes: some of the pieces that the client reads at once."""
 FETCH = """
-import sys
+import os, sys
 from huggingface_hub.utils import logging
 from mechanisms.errors import ModelUnavailable
 from mechanisms.inference.models.fetching import fetch
@@ -33,8 +34,12 @@ def check(folder):
     assert (folder / "config.json").exists()
     if len(sys.argv) > 3:
         raise ModelUnavailable("of a kind that is refused")
+def tell(share):
+    print(f"{share:.6f}")
+    if share > 0.5 and "STOP" in os.environ:
+        raise ModelUnavailable("stopped")
 try:
-    fetch(sys.argv[1], sys.argv[2], lambda share: print(f"{share:.6f}"), check)
+    fetch(sys.argv[1], sys.argv[2], tell, check)
 except ModelUnavailable as error:
     sys.exit(str(error))
 """
@@ -86,6 +91,35 @@ def test_a_fetch_goes_on_where_the_connection_broke_off(folder, tmp_path):
     assert shares == sorted(shares)
     assert shares[-1] == 1
     assert set(hub.asked) == {"config.json", "tokenizer.json", WEIGHTS}, "weights come once, and no pickle"
+
+
+def test_a_fetch_that_was_stopped_keeps_whole_files_and_can_be_asked_for_again(folder, tmp_path):
+    hub = Hub(NAME, folder)
+    hub.breaks = 0
+    with hub.open() as address:
+        stopped = fetch(address, tmp_path / "home", STOP="1")
+        assert not list((tmp_path / "home").rglob(WEIGHTS))
+        done = fetch(address, tmp_path / "home")
+    assert stopped.stderr.strip() == "stopped"
+    assert done.returncode == 0, done.stderr
+    assert hub.asked.count("tokenizer.json") == 1
+    assert fetched(tmp_path / "home", WEIGHTS).read_bytes() == (folder / WEIGHTS).read_bytes()
+
+
+def test_a_fetch_by_xet_is_stopped_although_it_swallows_errors_of_its_bars(on_the_hub):
+    def by_xet(name, file, tqdm_class=None):
+        if tqdm_class is None:
+            return file
+        with suppress(ModelUnavailable):
+            tqdm_class(total=100).update(60)
+        raise KeyboardInterrupt
+
+    def stop(share):
+        raise ModelUnavailable("stopped")
+
+    on_the_hub(by_xet)
+    with pytest.raises(ModelUnavailable, match="stopped"):
+        fetching.fetch(NAME, tell=stop)
 
 
 def test_a_model_that_is_one_file_is_that_file(folder, tmp_path):

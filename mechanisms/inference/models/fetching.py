@@ -17,6 +17,7 @@ from huggingface_hub.errors import (
     LocalEntryNotFoundError,
     RepositoryNotFoundError,
 )
+from huggingface_hub.utils._xet import abort_xet_session
 from huggingface_hub.utils.tqdm import tqdm
 
 from mechanisms.errors import ModelUnavailable
@@ -43,7 +44,8 @@ def fetch(
     Args:
         name: the hub id.
         file: the GGUF file that is the model, in the place of all that.
-        tell: is told the share of all bytes that is there.
+        tell: is told the share of all bytes that is there; a `ModelUnavailable` of it stops
+            the fetch, and files that are whole are kept.
         check: is given the folder before weights are fetched, and may refuse it.
 
     Raises:
@@ -68,7 +70,7 @@ def fetch(
 def _no_room(name: str) -> ModelUnavailable:
     return ModelUnavailable(
         f"The disk is full, so '{name}' cannot be fetched: make room for '{HF_HUB_CACHE}', or set HF_HUB_CACHE to a "
-        "folder on another disk, and try again. What is there is kept."
+        "folder on another disk, and try again. Files that are whole are kept."
     )
 
 
@@ -90,7 +92,7 @@ def _fetch(name: str, file: str, tell: Callable[[float], object], check: Callabl
             "give a GGUF file that is on this machine."
         )
     total = sum(found[each].size or 0 for each in wanted) or 1
-    there = 0
+    there, stopped = 0, list[ModelUnavailable]()
 
     class Told(tqdm):  # type: ignore[misc, type-arg]
         """Draws nothing, and says how much of all files is there."""
@@ -103,13 +105,23 @@ def _fetch(name: str, file: str, tell: Callable[[float], object], check: Callabl
         def update(self, n: float | None = 1) -> None:
             nonlocal there
             there += int(n or 0) if self._counts else 0
-            tell(min(1.0, there / total))
+            try:
+                tell(min(1.0, there / total))
+            except ModelUnavailable as error:
+                stopped.append(error)
+                abort_xet_session()  # it may tell of progress in a thread of its own, whose errors end nothing
+                raise
 
     if not file:
         check(Path(hf_hub_download(name, "config.json")).parent)
     for each in wanted:
         before = there
-        path = Path(hf_hub_download(name, each, tqdm_class=Told))
+        try:
+            path = Path(hf_hub_download(name, each, tqdm_class=Told))
+        except (Exception, KeyboardInterrupt):
+            if stopped:
+                raise stopped[0] from None
+            raise
         stated = found[each].lfs
         if stated is not None and file_digest(path) != stated.sha256:
             path.resolve().unlink()
