@@ -543,7 +543,7 @@ _MORE = "These are {shown} of {all} labels."
 _FROM = "These drafts come from a model of {} parameters. "
 _BETTER = "A larger one writes better: {}, {} parameters, {} of memory, {} for a run here. "
 _NO_BETTER = "A larger one writes better, but none of the list fits here and takes about five minutes for a run. "
-_OWN = "Another one, or a GGUF file: step 2."
+_OWN = "Or give the path of a GGUF file, a folder or a hub id under 'Use another model' in step 2."
 _FETCHED = "It is fetched once, its digest is checked, and the drafts are written anew."
 _NONE = "(nothing of use: other words may help)"
 _WAITING = "Waiting for the model …"
@@ -560,11 +560,13 @@ class Words:
 
 
 class Preview(State):
-    """The words that a tab wants to see drafts of, those whose drafts it sees or is about to, and who asked last."""
+    """The words that a tab wants to see drafts of, those whose drafts it sees or is about to, who asked last, and the
+    name of the better writer that it is shown."""
 
     wanted: Words | None = None
     shown: Words | None = None
     newest: object = None
+    offered: str | None = None
 
     def want(self, words: Words | None) -> None:
         """Equal words stay the same object, by which a preview at work knows that it was wanted all the time."""
@@ -584,7 +586,9 @@ class DraftPreview:
         self.drafts = panel(elem_id="draft-preview")
         self.offer = panel(elem_id="better-writer")
         self.better = gr.Button("Write with it", size="sm", visible=False, elem_id="write-better")
-        self._offers = [self.offer, self.better]
+        self.stop = gr.Button("Stop fetching", size="sm", visible=False, elem_id="stop-better")
+        self.stop.click(app.loader.stop_fetching, None, None, queue=False, **PRIVATE)
+        self._offers = [self.offer, self.better, self.stop]
 
     def follow(self, labels: PrivateCheckboxGroup, *changes: gr.events.Dependency) -> None:
         """Write drafts after these, and when somebody comes back to the step; who leaves it ends them."""
@@ -604,11 +608,13 @@ class DraftPreview:
         state.wanted = state.shown = None
         return {self.drafts: []}
 
-    def _offer(self) -> dict[Any, Any]:
+    def _offer(self, request: gr.Request) -> dict[Any, Any]:
         """Whose drafts these are, and the model that would write better ones."""
-        offer = self._app.loader.offer()
+        state, offer = self._app.session(request).of(Preview), self._app.loader.offer()
+        state.offered = offer.better.name if offer and offer.better else None
+        hidden = {self.better: gr.Button(visible=state.offered is not None), self.stop: gr.Button(visible=False)}
         if offer is None:
-            return {self.offer: [], self.better: gr.Button(visible=False)}
+            return {self.offer: [], **hidden}
         told = _FROM.format(in_millions(offer.present))
         if better := offer.better:
             size, memory = in_millions(better.parameters), f"{offer.memory / 1e9:.1f} GB"
@@ -616,23 +622,23 @@ class DraftPreview:
             told += "" if better.available else _FETCHED + " "
         else:
             told += _NO_BETTER
-        return {self.offer: [el("p.muted", told + _OWN)], self.better: gr.Button(visible=better is not None)}
+        return {self.offer: [el("p.muted", told + _OWN)], **hidden}
 
     def _change(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
-        """Load the model that is offered; drafts that are shown are written anew behind that."""
-        loader, refused = self._app.loader, ""
-        offer = loader.offer()
-        if offer is None or offer.better is None:
+        """Load the model that was shown, whatever is the best by now; drafts are written anew behind that."""
+        loader, state, refused = self._app.loader, self._app.session(request).of(Preview), ""
+        if state.offered is None:
             raise UsageError("No better writer is offered here any more: choose a model in step 2.")
         try:
-            for told in loader.changed(offer.better.name):
-                yield {self.offer: told, self.better: gr.Button(visible=False)}
+            for told in loader.changed(state.offered):
+                stops = gr.Button(visible=loader.fetching)
+                yield {self.offer: told, self.better: gr.Button(visible=False), self.stop: stops}
             refused = loader.refusal or loader.problem or ""
         except StudioError as error:
             refused = str(error)
         if not refused:
-            self._app.session(request).of(Preview).shown = None
-        shown = self._offer()
+            state.shown = None
+        shown = self._offer(request)
         yield shown | {self.offer: [*notice(refused), *shown[self.offer]]}
 
     def _settle(self, labels: list[str], request: gr.Request) -> Any:

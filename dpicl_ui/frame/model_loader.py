@@ -31,6 +31,7 @@ _USUAL_RUN = 130_000, 22_500
 """Positions read and tokens written by a run of the bundled examples as step 2 proposes it."""
 _PATIENCE = 330.0
 """Seconds of such a run that are still about five minutes."""
+_STOPPED = "Fetching was stopped. Files that are whole are kept: ask for the model again to fetch the others."
 _CHAT = "It is asked through its chat template."
 _PLAIN = "It is asked in plain text, as a base model is."
 
@@ -67,6 +68,7 @@ class ModelLoader:
         locked: no other may take its place.
         stage: how far loading is, in a few words.
         problem: why there is no model; None where there is one, or may be soon.
+        fetching: files of another model are on their way.
         refusal: why the model that was chosen last is not the one that is there.
         embedding: seconds in which the embedding model reads a text, once that was measured; 0 before.
     """
@@ -77,7 +79,9 @@ class ModelLoader:
         self._at_start = name
         self.problem: str | None = None
         self.refusal: str | None = None
+        self.fetching = False
         self.embedding = 0.0
+        self._stopped = threading.Event()
         self._loaded: Loaded | None = None
         self._done = threading.Event()
         self._beginning = threading.Lock()
@@ -240,11 +244,28 @@ class ModelLoader:
         from mechanisms.inference.models.catalogue import fetched
 
         stages, freed = [""], self._loaded.memory if self._loaded else 0
+
+        def tell(stage: str) -> None:
+            if self._stopped.is_set():
+                raise ModelUnavailable(_STOPPED)
+            stages.append(stage)
+
+        self._stopped.clear()
         with ThreadPoolExecutor(1) as pool:
-            fetching = pool.submit(fetched, name, stages.append, freed)
-            while wait([fetching], _GLANCE).not_done:
-                yield spinner(f"{Path(name).name}: {stages[-1]} …")
-            fetching.result()
+            try:
+                coming = pool.submit(fetched, name, tell, freed)
+                while wait([coming], _GLANCE).not_done:
+                    self.fetching = True
+                    stage = "stopping" if self._stopped.is_set() else stages[-1]
+                    yield spinner(f"{Path(name).name}: {stage} …")
+            finally:
+                self.fetching = False
+                self._stopped.set()  # whoever closes the page ends it as well
+        coming.result()
+
+    def stop_fetching(self) -> None:
+        """End the fetching of a model's files, at the next of them or of their bytes; returns at once."""
+        self._stopped.set()
 
     def wait(self) -> None:
         self._done.wait()

@@ -222,10 +222,12 @@ class ModelChoice:
         self.own = gr.Textbox(label="Or a folder, a GGUF file or a hub id", info=_OWN, elem_id="model-own")
         self.notice = panel(elem_id="model-notice")
         self.load = gr.Button("Load", size="sm", elem_id="load-model")
+        self.stop = gr.Button("Stop fetching", size="sm", visible=False, elem_id="stop-model")
+        self.stop.click(self._loader.stop_fetching, None, None, queue=False, **PRIVATE)
         self.name.input(lambda: "", None, self.own, **PRIVATE)
         waiting = self.load.click(self._wait, None, [self.notice, self.load], **PRIVATE)
-        shown, chosen = [self.there, self.notice, self.load], [self.name, self.own]
-        free = {self.load: gr.Button(interactive=True)}
+        shown, chosen = [self.there, self.notice, self.load, self.stop], [self.name, self.own]
+        free = {self.load: gr.Button(interactive=True), self.stop: gr.Button(visible=False)}
         self.loaded = on(waiting.then, self._load, chosen, shown, self.notice, lambda: free, **MODEL)
 
     def _wait(self) -> Updates:
@@ -233,7 +235,7 @@ class ModelChoice:
 
     def _load(self, listed: str, own: str) -> Iterator[Updates]:
         for told in self._loader.changed((own or "").strip() or listed or ""):
-            yield {self.there: told, self.notice: []}
+            yield {self.there: told, self.notice: [], self.stop: gr.Button(visible=self._loader.fetching)}
         missed = self._loader.refusal or self._loader.problem
         yield {self.notice: [] if missed else notice("The model is loaded.", "good")}
 

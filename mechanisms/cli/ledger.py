@@ -97,7 +97,8 @@ def _models(options: argparse.Namespace) -> None:
         return
     print(f"Device: {device_here()}\nDefault: {default_name()}\n\n{'model':39}  memory   time  what it is")
     for each in found:
-        about = each["description"] + ("" if each["available"] else "; to be fetched: models use NAME")
+        missing = "; damaged on this machine" if each["damaged"] else "; to be fetched: models use NAME"
+        about = each["description"] + ("" if each["available"] else missing)
         print(f"{each['name']:39} {each['memory'] / 1e9:4.1f} GB {each['times']:5.1f}x  {about}")
     print("\ntime: times the embedded model's, by size alone; none but the embedded one was measured")
 

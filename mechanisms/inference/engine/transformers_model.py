@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -120,7 +119,14 @@ _PREFIXES_KEPT = 8
 _WRITER = "You write short texts the way people write them."
 """In the place of what a template says by itself, by which a model soon writes of itself and of helping."""
 _UNKNOWN_CONTEXT = 2**31
-_OPEN_THOUGHT = re.compile(r"<(think|thinking|thought|reasoning)>(?!.*</\1>)\s*", re.DOTALL)
+_THOUGHTS = {
+    **{f"<{tag}>": f"\n\n</{tag}>\n\n" for tag in ("think", "thinking", "thought", "reasoning")},
+    "[THINK]": "[/THINK]",  # Mistral
+    "<seed:think>": "</seed:think>",  # Seed-OSS
+    "<|START_THINKING|>": "<|END_THINKING|>",  # Cohere
+    "<|think|>": "<|end|><|begin|>assistant<|content|>",  # Solar Open
+}
+"""How thoughts of models begin, with what closes an empty one, in the spelling of their own templates."""
 
 
 def _without_thought(asked: str) -> str:
@@ -128,7 +134,11 @@ def _without_thought(asked: str) -> str:
 
     Else the first tokens, which rows pay for, would be the model's thoughts.
     """
-    return _OPEN_THOUGHT.sub(r"<\1>\n\n</\1>\n\n", asked)
+    for opened, closed in _THOUGHTS.items():
+        before, found, after = asked.rpartition(opened)
+        if found and closed.strip() not in after:
+            return before + opened + closed + after.lstrip()
+    return asked
 
 
 class TransformersModel:

@@ -106,7 +106,9 @@ def has_weights(folder: Path) -> bool:
     try:
         return all((folder / file).exists() for file in json.loads(index.read_bytes())["weight_map"].values())
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-        raise ModelUnavailable(f"The weights in '{folder.name}' are damaged.") from error
+        raise ModelUnavailable(
+            f"The weights in '{folder}' are damaged: remove that folder, and ask for the model again to fetch them."
+        ) from error
 
 
 def parameters_in_folder(folder: Path) -> int:
@@ -139,8 +141,8 @@ class _Writer:
     """A chat model of the hub with dense layers.
 
     Attributes:
-        licence: empty where it is not known here.
         thinks: it may think before it answers, and is asked not to.
+        offered: it may be proposed as a better writer: it writes of everything, and the hub gives it to everybody.
         file, sha256: of a model that is one GGUF file, and the digest that its publisher states.
     """
 
@@ -148,12 +150,12 @@ class _Writer:
     parameters: int
     licence: str = _APACHE
     thinks: bool = False
+    offered: bool = True
     file: str = ""
     sha256: str = ""
 
     def __str__(self) -> str:
-        licence = f" ({self.licence})" if self.licence else "; its page states the licence"
-        return f"{self.name.partition('/')[2]}, chat{', thinking off' if self.thinks else ''}{licence}"
+        return f"{self.name.partition('/')[2]}, chat{', thinking off' if self.thinks else ''} ({self.licence})"
 
 
 _WRITERS = (
@@ -163,32 +165,34 @@ _WRITERS = (
     _Writer(
         "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
         494_032_768,
+        offered=False,
         file="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
         sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
     ),
     _Writer("Qwen/Qwen3-0.6B", 596_049_920, thinks=True),
-    _Writer("google/gemma-3-1b-it", 999_885_952, f"Gemma terms; {_ON_THE_HUB}"),
+    _Writer("google/gemma-3-1b-it", 999_885_952, f"Gemma terms; {_ON_THE_HUB}", offered=False),
     _Writer("openbmb/MiniCPM5-1B", 1_080_632_832, thinks=True),
-    _Writer("meta-llama/Llama-3.2-1B-Instruct", 1_235_814_400, f"Llama 3.2; {_ON_THE_HUB}"),
+    _Writer("meta-llama/Llama-3.2-1B-Instruct", 1_235_814_400, f"Llama 3.2; {_ON_THE_HUB}", offered=False),
     _Writer(
         "Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
         1_543_714_304,
+        offered=False,
         file="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
         sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
     ),
     _Writer("ibm-granite/granite-4.0-1b", 1_631_750_144),
     _Writer("HuggingFaceTB/SmolLM2-1.7B-Instruct", 1_711_376_384),
     _Writer("Qwen/Qwen3-1.7B", 1_720_574_976, thinks=True),
-    _Writer("openbmb/MiniCPM5-2B", 2_000_000_000, "", thinks=True),
-    _Writer("ibm-granite/granite-4.2-3b", 3_000_000_000, "", thinks=True),
+    _Writer("openbmb/MiniCPM5-2B", 2_512_000_000, thinks=True),
     _Writer("HuggingFaceTB/SmolLM3-3B", 3_075_098_624, thinks=True),
-    _Writer("meta-llama/Llama-3.2-3B-Instruct", 3_212_749_824, f"Llama 3.2; {_ON_THE_HUB}"),
+    _Writer("meta-llama/Llama-3.2-3B-Instruct", 3_212_749_824, f"Llama 3.2; {_ON_THE_HUB}", offered=False),
     _Writer("ibm-granite/granite-4.1-3b", 3_402_836_480),
+    _Writer("ibm-granite/granite-4.2-3b", 3_659_737_600, thinks=True),
     _Writer("Qwen/Qwen3-4B-Instruct-2507", 4_022_468_096),
-    _Writer("mistralai/Mistral-7B-Instruct-v0.3", 7_248_023_552),
+    _Writer("mistralai/Mistral-7B-Instruct-v0.3", 7_248_023_552, f"{_APACHE}; {_ON_THE_HUB}", offered=False),
     _Writer("Qwen/Qwen2.5-7B-Instruct", 7_615_616_512),
 )
-"""Only the two files were tried here: other weights cannot be had offline. Round numbers are what a name says."""
+"""Only the two files were tried here: other weights cannot be had offline."""
 _CHOSEN = "model"
 
 
@@ -211,7 +215,8 @@ class ModelListing:
 
     Attributes:
         available: its weights are on this machine.
-        offered: it may be proposed as a better writer: it writes of everything, under a licence that asks nothing.
+        damaged: its weights are on this machine, and cannot be read.
+        offered: it may be proposed as a better writer.
     """
 
     name: str
@@ -220,6 +225,7 @@ class ModelListing:
     available: bool
     licence: str = ""
     offered: bool = False
+    damaged: bool = False
 
     @property
     def times(self) -> float:
@@ -227,6 +233,8 @@ class ModelListing:
         return self.parameters / _EMBEDDED_PARAMETERS
 
     def __str__(self) -> str:
+        if self.damaged:
+            return f"{self.description} - damaged on this machine: remove it from the hub's cache"
         here = "" if self.available else f" - to be fetched; about {self.times:.0f} times as slow, by its size"
         return f"{self.description}{here}"
 
@@ -237,9 +245,13 @@ def available_models() -> list[ModelListing]:
     every = [ModelListing(EMBEDDED, smollm, _EMBEDDED_PARAMETERS, gguf_in_wheel() is not None, _APACHE)]
     for each in _WRITERS:
         cached = try_to_load_from_cache(each.name, each.file or "config.json")
-        fetched = isinstance(cached, str) and (bool(each.file) or has_weights(Path(cached).parent))
-        offered = each.licence == _APACHE and not each.file
-        every.append(ModelListing(each.name, str(each), each.parameters, fetched, each.licence, offered))
+        damaged = False
+        try:
+            fetched = isinstance(cached, str) and (bool(each.file) or has_weights(Path(cached).parent))
+        except ModelUnavailable:  # the others can be used
+            fetched, damaged = False, True
+        offered = each.offered and not damaged
+        every.append(ModelListing(each.name, str(each), each.parameters, fetched, each.licence, offered, damaged))
     return sorted(every, key=lambda each: not each.available)
 
 
@@ -251,10 +263,13 @@ def device_here() -> str:
 
 
 def memory_of(name: str) -> int:
-    """Bytes that a listed model's weights take on the device that computes here."""
+    """Bytes that a listed model's weights take on the device that computes here; 0 where its files are damaged."""
     from mechanisms.inference.models import catalogue
 
-    return catalogue.needs(name).memory or 0
+    try:
+        return catalogue.needs(name).memory or 0
+    except ModelUnavailable:
+        return 0
 
 
 def located(name: str) -> tuple[str, Path | str]:

@@ -57,6 +57,7 @@ from mechanisms.inference.models import (
     has_weights,
     kept_in,
     located,
+    memory_of,
     no_model,
     parameters_in_folder,
     parameters_in_gguf,
@@ -289,11 +290,8 @@ def better_writer(than: int, most: float, freed: int = 0) -> ModelListing | None
         freed: bytes that will be free besides.
     """
     room = sum(free_memory()) + freed
-    fitting = (
-        each
-        for each in available_models()
-        if than < each.parameters <= most and each.offered and (needs(each.name).memory or 0) <= room
-    )
+    sized = (each for each in available_models() if than < each.parameters <= most and each.offered)
+    fitting = (each for each in sized if 0 < memory_of(each.name) <= room)
     return max(fitting, key=lambda each: each.parameters, default=None)
 
 

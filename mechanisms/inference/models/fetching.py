@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from httpx2 import HTTPError
 from huggingface_hub import HfApi, hf_hub_download
+from huggingface_hub.constants import HF_HUB_CACHE
 from huggingface_hub.errors import (
     EntryNotFoundError,
     GatedRepoError,
@@ -15,11 +17,15 @@ from huggingface_hub.errors import (
     LocalEntryNotFoundError,
     RepositoryNotFoundError,
 )
+from huggingface_hub.utils._xet import abort_xet_session
 from huggingface_hub.utils.tqdm import tqdm
 
 from mechanisms.errors import ModelUnavailable
 from mechanisms.inference.models import file_digest, no_model
 
+_NETWORK = ".transfer"
+"""How the hub's client ends the name of the bar of bytes that Xet moves."""
+_FULL = "No space left"
 _BESIDE = (".json", ".txt", ".model", ".jinja")
 """Endings of the files that stand beside weights; others, pickles among them, are not fetched."""
 
@@ -38,11 +44,13 @@ def fetch(
     Args:
         name: the hub id.
         file: the GGUF file that is the model, in the place of all that.
-        tell: is told the share of all bytes that is there.
+        tell: is told the share of all bytes that is there; a `ModelUnavailable` of it stops
+            the fetch, and files that are whole are kept.
         check: is given the folder before weights are fetched, and may refuse it.
 
     Raises:
-        ModelUnavailable: no such model, its licence was not accepted, the hub cannot be reached, or a digest differs.
+        ModelUnavailable: no such model, its licence was not accepted, the hub cannot be reached, there are no
+            safetensors, the disk is full, or a digest differs.
     """
     try:
         _fetch(name, file, tell, check)
@@ -54,8 +62,16 @@ def fetch(
         raise _not_reached(name) from error
     except (RepositoryNotFoundError, HFValidationError, EntryNotFoundError) as error:
         raise no_model(name) from error
-    except (HTTPError, OSError) as error:
-        raise _not_reached(name) from error
+    except (HTTPError, OSError, RuntimeError) as error:  # Xet's own errors are all of the last kind
+        full = getattr(error, "errno", None) == errno.ENOSPC or _FULL in str(error)
+        raise (_no_room(name) if full else _not_reached(name)) from error
+
+
+def _no_room(name: str) -> ModelUnavailable:
+    return ModelUnavailable(
+        f"The disk is full, so '{name}' cannot be fetched: make room for '{HF_HUB_CACHE}', or set HF_HUB_CACHE to a "
+        "folder on another disk, and try again. Files that are whole are kept."
+    )
 
 
 def _not_reached(name: str) -> ModelUnavailable:
@@ -68,27 +84,44 @@ def _not_reached(name: str) -> ModelUnavailable:
 def _fetch(name: str, file: str, tell: Callable[[float], object], check: Callable[[Path], object]) -> None:
     found = {each.rfilename: each for each in HfApi().model_info(name, files_metadata=True).siblings or ()}
     wanted = sorted((each for each in found if (each == file if file else _belongs(each))), key=_is_weights)
-    if not wanted or not (file or _is_weights(wanted[-1])):
+    if file and not wanted:
         raise EntryNotFoundError(name)
+    if not file and not any(map(_is_weights, wanted)):
+        raise ModelUnavailable(
+            f"'{name}' has no model*.safetensors on the hub, and other weights are not read: choose another model, or "
+            "give a GGUF file that is on this machine."
+        )
     total = sum(found[each].size or 0 for each in wanted) or 1
-    there = 0
+    there, stopped = 0, list[ModelUnavailable]()
 
     class Told(tqdm):  # type: ignore[misc, type-arg]
         """Draws nothing, and says how much of all files is there."""
 
-        def __init__(self, *args: Any, **more: Any) -> None:
-            super().__init__(*args, **more | {"disable": True})
+        def __init__(self, *args: Any, name: str | None = None, **more: Any) -> None:
+            # Of Xet there are two: what came over the network, compressed, and the file, which is what counts.
+            self._counts = not (name or "").endswith(_NETWORK)
+            super().__init__(*args, name=name, **more | {"disable": True})
 
         def update(self, n: float | None = 1) -> None:
             nonlocal there
-            there += int(n or 0)
-            tell(min(1.0, there / total))
+            there += int(n or 0) if self._counts else 0
+            try:
+                tell(min(1.0, there / total))
+            except ModelUnavailable as error:
+                stopped.append(error)
+                abort_xet_session()  # it may tell of progress in a thread of its own, whose errors end nothing
+                raise
 
     if not file:
         check(Path(hf_hub_download(name, "config.json")).parent)
     for each in wanted:
         before = there
-        path = Path(hf_hub_download(name, each, tqdm_class=Told))
+        try:
+            path = Path(hf_hub_download(name, each, tqdm_class=Told))
+        except (Exception, KeyboardInterrupt):
+            if stopped:
+                raise stopped[0] from None
+            raise
         stated = found[each].lfs
         if stated is not None and file_digest(path) != stated.sha256:
             path.resolve().unlink()

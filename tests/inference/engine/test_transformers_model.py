@@ -249,6 +249,25 @@ def test_a_model_that_may_think_is_asked_for_an_answer(embedded_model, template)
     assert "/think" not in model.tokenizer.decode(prompt.prefix).replace("</think>", "")
 
 
+@pytest.mark.parametrize(
+    ("opened", "closed"),
+    [
+        ("[THINK]", "[/THINK]"),
+        ("<seed:think>", "</seed:think>"),
+        ("<|START_THINKING|>", "<|END_THINKING|>"),
+        ("<|think|>", "<|end|><|begin|>assistant<|content|>"),
+        ("<thinking>", "</thinking>"),
+    ],
+)
+@pytest.mark.parametrize("closes", [False, True], ids=["left open", "closed by the template"])
+def test_a_thought_is_closed_once_as_its_model_spells_it(embedded_model, opened, closed, closes):
+    template = OPENS.replace("<think>", opened + (closed if closes else ""))
+    model = templated(embedded_model, template)
+    end = model.tokenizer.decode(WritingPrompt(model, Asked("message"), "pain", 16, 1).cue)
+    assert "".join(end.split()).endswith(opened + closed)
+    assert end.count(closed) == 1
+
+
 @pytest.mark.parametrize("template", [SWITCHED, MODES], ids=["switched", "modes"])
 def test_its_prompts_are_the_templates_own_with_thinking_off(embedded_model, template):
     model, asked = templated(embedded_model, template), Asked("message", "a patient", "a clinic")

@@ -688,12 +688,13 @@ class OffersOne:
     """A loader of a small model, which offers a larger one once."""
 
     def __init__(self, refused: str = "") -> None:
-        self.refusal, self.problem = None, None
+        self.refusal, self.problem, self.fetching = None, None, True
+        self.best = "some/larger"
         self.loaded: list[str] = []
         self._refused = refused
 
     def offer(self) -> Offer:
-        larger = ModelListing("some/larger", "larger, chat (Apache-2.0)", 600_000_000, False)
+        larger = ModelListing(self.best, "larger, chat (Apache-2.0)", 600_000_000, False)
         return Offer(135_000_000, None if self.loaded else larger, 1_200_000_000, 290.0)
 
     def changed(self, name: str) -> Any:
@@ -710,12 +711,15 @@ def test_a_better_writer_is_one_press_away_and_writes_the_drafts_anew(previews, 
     lend(previews, loader=loader)
     settle(previews, "x", "y")
     written(previews)
-    before, offered = len(asked_for), previews._offer()
+    before, offered = len(asked_for), previews._offer(TAB)
     for said in ("135M parameters", "larger, chat (Apache-2.0)", "600M", "1.2 GB", "about 5 minutes", "step 2"):
         assert said in text_of(offered[previews.offer])
     assert offered[previews.better].visible
+    loader.best = "some/other"  # by now another one fits, which nobody was shown
     *told, last = previews._change(TAB)
     assert told
+    assert told[0][previews.stop].visible
+    assert not last[previews.stop].visible
     assert loader.loaded == ["some/larger"]
     assert not last[previews.better].visible
     assert "none of the list" in text_of(last[previews.offer])
@@ -727,6 +731,7 @@ def test_what_cannot_be_fetched_leaves_drafts_and_offer_where_they_are(previews,
     lend(previews, loader=OffersOne("Connect to the hub."))
     settle(previews, "x", "y")
     written(previews)
+    previews._offer(TAB)
     *_, last = previews._change(TAB)
     assert "Connect to the hub." in text_of(last[previews.offer])
     assert "writes better" in text_of(last[previews.offer])
@@ -736,4 +741,4 @@ def test_what_cannot_be_fetched_leaves_drafts_and_offer_where_they_are(previews,
 
 def test_without_a_model_nothing_is_offered(previews):
     lend(previews, loader=SimpleNamespace(offer=lambda: None))
-    assert previews._offer()[previews.offer] == []
+    assert previews._offer(TAB)[previews.offer] == []

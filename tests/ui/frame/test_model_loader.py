@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -155,6 +156,37 @@ def test_what_cannot_be_fetched_leaves_the_present_model(shelf, monkeypatch):
         [*loader.changed(OTHER)]
     assert loader.title == f"toy {EMBEDDED}"
     assert shelf.asked == [EMBEDDED]
+
+
+@pytest.mark.parametrize("closed", [False, True], ids=["stopped", "page closed"])
+def test_fetching_can_be_stopped_and_leaves_the_present_model(shelf, monkeypatch, closed):
+    loader, ended = begun(), threading.Event()
+
+    def endless(name, tell, freed):
+        try:
+            while True:
+                tell("fetching it")
+                time.sleep(0.01)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(catalogue, "fetched", endless)
+    progress = loader.changed(OTHER)
+    assert "fetching it" in words(next(progress))
+    assert loader.fetching
+    if closed:
+        progress.close()
+    else:
+        loader.stop_fetching()
+        with pytest.raises(ModelUnavailable, match="was stopped"):
+            list(progress)
+    assert ended.is_set()
+    assert not loader.fetching
+    assert loader.title == f"toy {EMBEDDED}"
+    assert shelf.asked == [EMBEDDED]
+    monkeypatch.setattr(catalogue, "fetched", lambda name, tell, freed: tell("fetching it"))
+    [*loader.changed(OTHER)]
+    assert loader.title == f"toy {OTHER}"
 
 
 class ComputingEmbedder(ToyEmbedder):
