@@ -31,23 +31,14 @@ _TABLES = (
     "CREATE TABLE writes (count INTEGER)",
     "INSERT INTO writes VALUES (0)",
 )
-<<<<<<< HEAD
-=======
-"""For each version of the file the statements that make it from the version before."""
->>>>>>> h-api
 
 
 class Database:
     """The ledger's file; it is made on first use, with its folder (mode 0700).
 
     Raises:
-<<<<<<< HEAD
-        UsageError: it cannot be written, or is of another version of this program.
-        StudioError: it is damaged, or an older copy of the one that was used here before.
-=======
-        UsageError: the file cannot be written, or a newer version of this program made it.
+        UsageError: the file cannot be written, or another version of this program made it.
         StudioError: the file is damaged, or an older copy of the file that was used here before.
->>>>>>> h-api
     """
 
     def __init__(self, path: Path) -> None:
