@@ -275,7 +275,7 @@ def test_noise_is_rounded_up_and_costs_no_more_than_it_may(epsilon):
 
 
 def test_a_word_that_says_nothing_clears_its_noise_seldom():
-    """Of 10,000 words one in three at four deviations, so that three of them hardly ever do."""
+    """Of 17,900 words one in every second label at four deviations, so that three of them hardly ever do."""
     nobody, embedder = data([]), ToyEmbedder(64)
     stage, public = stage_for(nobody, dict.fromkeys(LABELS, 300)), vocabulary(embedder)
     chance, cleared, given_words = math.erfc(CLEARS / math.sqrt(2)) / 2, 0, 0
