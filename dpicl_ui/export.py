@@ -119,22 +119,23 @@ def used(made: DemoSet) -> tuple[str, ...]:
     [messages], [prompt] = (each.write(released).values() for each in (_MESSAGES, _PROMPT))
     words, text = QueryWords(made.prompt, on_lines(made)), f"[your {made.template.text.lower()}]"
     said = conversation(made, made.demonstrations)
+    chooses = len(made.labels) > 1
     choice = {"structured_outputs": {"choice": list(made.labels)}}
     vllm = _CLIENT.format(
         imports="openai",
         messages=said,
         text=text,
         address='base_url="http://127.0.0.1:8000/v1", api_key="YOUR KEY"',
-        form=f"temperature=0, extra_body={choice!r}",
+        form=f"temperature=0, extra_body={choice!r}" if chooses else "temperature=0",
         read=_SAID,
     )
     of_openai = _CLIENT.format(
-        imports="json, openai",
+        imports="json, openai" if chooses else "openai",
         messages=said,
         text=text,
         address='api_key="YOUR KEY"',
-        form=f"response_format={response_format(made)!r}",
-        read=f'json.loads({_SAID})["label"]',
+        form=", ".join(f"{name}={value!r}" for name, value in response_format(made).items()) or "temperature=0",
+        read=f'json.loads({_SAID})["label"]' if chooses else _SAID,
     )
     pipeline = _PIPELINE.format(
         prompt=f"{words.shown}{words.field} ",

@@ -629,7 +629,7 @@ def export(
         text: the content of the set's file.
         to: a name of `mechanisms.exports.export_format.format_names`.
         out: a file; for a format of several files a folder, or a .zip file.
-        test: labelled texts that become tests of the prompt in the export.
+        test: labelled texts that become tests of the prompt in the export. The ledger records that they were read.
         licence, language: of the texts, in the identifiers of the Hugging Face hub.
 
     Returns:
@@ -647,6 +647,8 @@ def export(
     files = format_named(to).write(released)
     if problems := verify(released.demo_set).problems:
         raise AccountingError(f"The certificate is refused, so nothing is written. {problems[0]}")
+    if test is not None:
+        mark_test_file(test)  # the set will be tried on these rows, and they may become private ones later
     if len(files) == 1 or path.suffix == ".zip":
         atomic_write(path, packed(files))
         return (path,)

@@ -164,6 +164,13 @@ def test_a_set_is_evaluated_scored_and_exported(data, tmp_path):
     with pytest.raises(UsageError, match="private rows never leave"):
         api.export(out.read_text(encoding="utf-8"), "promptfoo", tmp_path / "promptfoo", test=data)
     assert not (tmp_path / "promptfoo").exists()
+    rows = tuple(Record(f"a text that took no part {i}", "ab"[i % 2]) for i in range(8))
+    tests = Dataset("tests", ("a", "b"), rows)
+    with pytest.raises(AccountingError, match="refused"):
+        api.export(json.dumps(forged), "promptfoo", tmp_path / "promptfoo", test=tests)
+    assert not api.disclosures(tests)
+    api.export(out.read_text(encoding="utf-8"), "promptfoo", tmp_path / "promptfoo", test=tests)
+    assert api.disclosures(tests)
 
 
 def test_answers_are_paid_for_by_a_reservation(data, monkeypatch):

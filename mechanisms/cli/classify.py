@@ -311,8 +311,6 @@ def _export(options: argparse.Namespace) -> None:
     test = loaded(options, options.test, made.labels, name="test file") if options.test else None
     card = {"licence": options.licence, "language": options.language}
     written = [str(path) for path in api.export(released.text, chosen.name, options.out, test=test, **card)]
-    if test is not None:
-        api.mark_test_file(test)  # the set will be tried on these rows, and they may become private ones later
     added = Added(None if test is None else test.records, **card)
     for said in filter(None, (chosen.caution(made), chosen.reading(made), chosen.advice(made, added))):
         progress(said)

@@ -86,7 +86,7 @@ _CHECK = (
     "what it takes (note); exit code 0 where it could run, 2 where not. What is counted in private rows is for their "
     "owner alone"
 )
-_UNCHECKED = "What depends on {}, which cannot be used yet, was not checked: correct that, then check again."
+_UNCHECKED = "Not checked, because of what cannot be used yet: {}. Correct that, then check again."
 _OTHER_OPTIONS = "The run that was cut off had other settings: give the same options."
 
 
@@ -280,8 +280,8 @@ def _findings(options: argparse.Namespace) -> Findings:
             "the model": model,
             "the plan": asked,
         }
-        if unusable := next((name for name, value in needed.items() if value is None), None):
-            found.add([Finding("not checked", Level.NOTE, _UNCHECKED.format(unusable))])
+        if unusable := [name for name, value in needed.items() if value is None]:
+            found.add([Finding("not checked", Level.NOTE, _UNCHECKED.format(", ".join(unusable)))])
     return found
 
 

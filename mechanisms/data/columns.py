@@ -68,7 +68,8 @@ def completed(
     A column of users is told and not taken: the privacy unit stands in the certificate, and is its owner's word alone.
     """
     text = mapping.text or (_TEXT if _TEXT in table.columns else "")
-    text, proposed = guess_columns(table, labels, text or None)
+    named = {name for name in (mapping.label, mapping.unit) if name}
+    text, proposed = guess_columns(table, labels, text or None, named)
     label = mapping.label or (_LABEL if _LABEL in table.columns and text != _LABEL else proposed)
     taken = [
         f"'{name}' is taken as the {role} column"
@@ -384,7 +385,7 @@ def checked_dataset(
         DataError: many rows are left out, and that was not allowed; or a column is missing.
     """
     if any(name and table.column(name) is None for name in (mapping.text, mapping.label)):
-        text, label = guess_columns(table, labels)
+        text, label = guess_columns(table, labels, taken={mapping.unit} if mapping.unit else ())
         if text and label:
             tell(f"The columns of texts and labels seem to be '{text}' and '{label}'.")
     mapping = understood(table, mapping, labels)

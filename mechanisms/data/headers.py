@@ -111,16 +111,18 @@ _FILLED = 0.9
 _FEWEST_IDS, _OWN_ID = 10, 0.8
 
 
-def guess_columns(table: Table, labels: Collection[str] = (), text: str | None = None) -> tuple[str, str]:
+def guess_columns(
+    table: Table, labels: Collection[str] = (), text: str | None = None, taken: Collection[str] = ()
+) -> tuple[str, str]:
     """Guess the text column, if that is not known, and the label column; "" where no column can hold any.
 
     The text column has a name that ends with one of `_TEXT_WORDS`, or else the longest cells. The label column holds
     the most of the known `labels`; without any, it has a name from `_LABEL_WORDS` and at least two values, or else the
-    fewest distinct values. Neither has nested cells. A column of ids, by its name or with nearly all values different,
-    is no label column.
+    fewest distinct values. Neither has nested cells or is one of the columns `taken` for something else. A column of
+    ids, by its name or with nearly all values different, is no label column.
     """
     head = table.frame.head(_SEEN)
-    plain = [name for name in table.columns if not is_nested(head[name])]
+    plain = [name for name in table.columns if name not in taken and not is_nested(head[name])]
     text = text or _guess_text(head, plain)
     others = [name for name in plain if name != text]
     known = {name: int(head[name].str.strip().isin(list(labels)).sum()) for name in others}

@@ -53,7 +53,13 @@ def template(made: DemoSet) -> list[Message]:
 
 
 def response_format(made: DemoSet) -> dict[str, Any]:
-    """What asks a server for one label: a JSON object of a schema that has no other answers."""
+    """The field that asks a server for one label: a JSON object of a schema that has no other answers.
+
+    It is empty for a set of one label: there is nothing to choose.
+    """
+    if len(made.labels) < 2:
+        return {}
     answer = {"type": "string", "enum": list(made.labels)}
     schema = {"type": "object", "properties": {"label": answer}, "required": ["label"], "additionalProperties": False}
-    return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}}
+    form = {"name": "answer", "strict": True, "schema": schema}
+    return {"response_format": {"type": "json_schema", "json_schema": form}}

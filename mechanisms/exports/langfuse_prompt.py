@@ -14,7 +14,7 @@ def _files(released: Released) -> str:
             "name": "dpicl-demonstrations",
             "type": "chat",
             "prompt": template(made),
-            "config": {"response_format": response_format(made), "dpicl": provenance(released)},
+            "config": {**response_format(made), "dpicl": provenance(released)},
             "labels": [],  # which version is in production is not for a file to say
             "tags": ["synthetic", *(["differential-privacy"] if made.certificate.private else [])],
         }

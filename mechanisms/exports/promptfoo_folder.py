@@ -15,6 +15,7 @@ import yaml
 
 from mechanisms.demos.demo_set import DemoSet, to_text
 from mechanisms.errors import UsageError
+from mechanisms.evaluation.reader import check_labels
 from mechanisms.exports.chat import inert, template
 from mechanisms.exports.export_format import Added, ExportFormat, Files, Released, in_a_line, json_lines, provenance
 from mechanisms.records import Record
@@ -57,6 +58,7 @@ def _files(released: Released) -> Files:
     }
     files = {PROMPT: to_text(template(made))}
     if tests is not None:
+        check_labels(made.labels)
         rows = [each for each in _of_labels(made, tests) if not _runs(each.text)]
         if not rows:
             raise UsageError("No row of the test file can be a test: give rows with the set's labels.")

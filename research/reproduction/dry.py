@@ -51,13 +51,18 @@ def demonstrations(cell: Cell) -> tuple[int, int]:
     return min(cell.shots, len(task.labels)) * a_label, cell.shots if task.slots else a_label
 
 
+def tests_read(preset: Preset, task: str) -> int:
+    """Test rows that are read: no more than the file has."""
+    return min(preset.tests(task) or TEST_ROWS[task], TEST_ROWS[task])
+
+
 def cost(cell: Cell, preset: Preset) -> Cost:
     """Without the passes by which `vote` picks its drafts: no paper has it."""
     task, setting = TASKS[cell.task], preset.settings[cell.task]
-    tests = min(preset.tests(cell.task) or math.inf, TEST_ROWS[cell.task])
+    tests = tests_read(preset, cell.task)
     reading = tests * (task.max_record_tokens + SENTENCE) / PREFILL
     if cell.method in (ZERO_SHOT, REAL, VOTE):
-        return Cost(0, int(tests), reading, WEIGHTS)
+        return Cost(0, tests, reading, WEIGHTS)
     count, tokens = demonstrations(cell)[0], setting.tokens or task.tokens
     record = 0 if cell.method == PUBLIC else task.max_record_tokens
     found = _writing(Writing(count, tokens, setting, record))
@@ -166,7 +171,7 @@ def _epsilons(preset: Preset) -> str:
 
 
 def _grid(preset: Preset) -> Iterator[str]:
-    tests = ", ".join(f"{preset.tests(task) or 'all'} of {TASKS[task].title}" for task in preset.settings)
+    tests = ", ".join(f"{tests_read(preset, task):,} of {TASKS[task].title}" for task in preset.settings)
     shots = " ".join(map(str, preset.shots))
     yield f"Methods: {'; '.join(preset.methods)}. {_epsilons(preset)}. Shots: {shots}. Runs: {preset.runs}."
     yield f"Test rows: {tests}."

@@ -237,6 +237,15 @@ def test_columns_that_nobody_named_are_those_that_the_app_proposes_and_are_said(
         api.load(path, LABELS, text="message", user="customer")
 
 
+def test_a_column_that_has_a_role_is_guessed_for_no_other(tmp_path):
+    path = tmp_path / "notes.csv"
+    rows = [f"a rather long kind of label {'ab'[i % 2]},short {i},person {i % 9} of this town" for i in range(30)]
+    path.write_text("\n".join(["kind,said,who", *rows]), encoding="utf-8")
+    labels = ["a rather long kind of label a", "a rather long kind of label b"]
+    data = api.load(path, labels, label="kind", user="who", tell=[].append)
+    assert data.records[0].text == "short 0"
+
+
 def test_columns_of_the_usual_names_are_taken_in_silence_whatever_else_there_is(tmp_path):
     path, lines = tmp_path / "data.csv", list[str]()
     rows = "".join(f"t{i},{LABELS[i % 2]},a much longer text of another kind {i},{LABELS[0]}\n" for i in range(20))

@@ -104,6 +104,11 @@ def test_a_set_of_one_label_is_no_set_to_classify():
     assert "text-generation" in cards["single"]
     assert "text-classification" not in cards["single"]
     assert "text-classification" in cards["labelled"]
+    configs = {kind: json.loads(text("langfuse", kind))["config"] for kind in ("single", "labelled")}
+    assert "response_format" in configs["labelled"]
+    assert "response_format" not in configs["single"]
+    with pytest.raises(UsageError, match="a single label"):
+        format_named("promptfoo").write(Released.read(KINDS["single"].demo_set.dumps(), Added(tests=ROWS)))
 
 
 # Prompts that other tools fill.
@@ -157,7 +162,7 @@ def test_langfuse_gets_the_messages_and_the_promise():
     body = json.loads(written)
     assert set(body) == {"name", "type", "prompt", "config", "labels", "tags"}
     assert (body["type"], body["prompt"], body["labels"]) == ("chat", messages(made), [])
-    assert body["config"]["response_format"] == response_format(made)
+    assert body["config"]["response_format"] == response_format(made)["response_format"]
     assert body["config"]["dpicl"]["epsilon"] == made.certificate.claim.epsilon
 
 

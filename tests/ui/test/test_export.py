@@ -21,6 +21,7 @@ from mechanisms.exports.chat import conversation
 from mechanisms.exports.export_format import Released, format_named
 from mechanisms.inference.prompts import QueryWords
 from mechanisms.records import Dataset, Demonstration, Record
+from tests.exports.sets import single
 from tests.toy_embedder import ToyEmbedder
 from tests.ui.generate.recording import HOSTILE, LABELS, demo_set
 from tests.ui.tabs import in_page, owned, write
@@ -80,6 +81,13 @@ def test_six_lines_send_the_messages_and_allow_labels_alone(
     assert answers(request) == [*SET.labels]
     query = {"role": "user", "content": QUERY}
     assert request["messages"] == [*conversation(SET, SET.demonstrations), query]
+
+
+def test_a_set_of_one_label_leaves_a_server_no_choice_to_make(monkeypatch: pytest.MonkeyPatch):
+    for code in used(single("one"))[1:3]:
+        [request] = asked(code, monkeypatch, "Letter")
+        assert request["temperature"] == 0
+        assert request.keys().isdisjoint({"extra_body", "response_format"})
 
 
 def test_messages_stand_first_as_they_are_exported():
