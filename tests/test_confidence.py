@@ -10,6 +10,7 @@ import pytest
 
 from mechanisms import confidence
 from mechanisms.demos.demo_set import DemoSet, Score, loads
+from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import Accuracy
 from mechanisms.exports.certificate_page import label_of_facts
 from mechanisms.runs.stages.score import ScoreReleased
@@ -71,9 +72,8 @@ def test_a_file_says_the_level_of_its_intervals_and_keeps_it(monkeypatch):
     remarks = [fact.remark for part in label_of_facts(loads(made.dumps())) for fact in part.facts]
     assert any("50% interval" in each for each in remarks if each)
     del document["score"]["level"]
-    older = loads(json.dumps(document))
-    assert older.score.percent == "95%"
-    assert "level" not in older.to_json()["score"]  # a file of before stays what it was, and its signature holds
+    with pytest.raises(UsageError, match="required fails at score"):
+        loads(json.dumps(document))
 
 
 def test_the_pages_say_the_level_that_there_is():
