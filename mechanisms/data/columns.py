@@ -195,7 +195,7 @@ _BETWEEN_LABELS = re.compile(r"\s*[,;|/\n+&]\s*")
 class Reason(StrEnum):
     """Why a row takes no part, in the order in which reasons are looked for."""
 
-    UNREAD = "as lines that are no JSON object"
+    UNREAD = "that are no JSON object, or have too few or too many cells"
     EMPTY = "with an empty text"
     LOOKS_EMPTY = 'with a text such as "nan", "NULL" or "-"'
     NO_USER = "without a user"
