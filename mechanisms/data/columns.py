@@ -182,6 +182,7 @@ def _called(table: Table, mapping: ColumnMapping, cells: pd.Series, labels: Sequ
 
 MOST_SHARE = 0.05
 """The largest share of rows that is left out unasked."""
+HOW_TO_LEAVE_OUT = "--allow-left-out leaves them out (in Python allow_left_out=True)."
 _LOOKS_EMPTY = re.compile(
     r"#?n/?a|n\.\s?a\.?|<na>|[-+]?nan|nat|[(<\[]?null[)>\]]?|none|nil|undefined|\\n|[(\[](blank|empty|none)[)\]]|\[\]|\{\}"
     r"|#(ref|value|name|num|null|div/0)[!?]?|[-–—_.\s]+",
@@ -404,7 +405,7 @@ def checked_dataset(
     if left_out.counts.get(Reason.ALIKE):
         sentence += " --merge-labels reads labels as one that differ in nothing else (in Python merge_labels=True)."
     if left_out.many and not allow_left_out:
-        raise DataError(f"{sentence} --allow-left-out leaves them out (in Python allow_left_out=True).")
+        raise DataError(f"{sentence} {HOW_TO_LEAVE_OUT}")
     if sentence:
         tell(sentence)
     dataset = to_dataset(table, mapping, name, labels)
