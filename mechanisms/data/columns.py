@@ -201,7 +201,7 @@ class Reason(StrEnum):
     LOOKS_EMPTY = 'with a text such as "nan", "NULL" or "-"'
     NO_USER = "without a user"
     UNLABELLED = "without a label"
-    ALIKE = "with a label that differs from one of the set only in case, spaces, invisible characters or as 1.0 from 1"
+    ALIKE = "with another spelling of a label of the set (case, spaces, invisible characters, or 1.0 for 1)"
     SEVERAL = "with several labels in one cell"
     OUTSIDE = "with a label outside the set"
 
@@ -403,7 +403,7 @@ def checked_dataset(
         tell(f"No row has the label '{missing[0]}': check its spelling. {HOW_LABELS_ARE_SAID}")
     sentence = left_out.sentence
     if left_out.counts.get(Reason.ALIKE):
-        sentence += " --merge-labels reads labels as one that differ in nothing else (in Python merge_labels=True)."
+        sentence += " --merge-labels reads another spelling as the label itself (in Python merge_labels=True)."
     if left_out.many and not allow_left_out:
         raise DataError(f"{sentence} {HOW_TO_LEAVE_OUT}")
     if sentence:
