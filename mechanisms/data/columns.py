@@ -109,6 +109,11 @@ def _column(table: Table, name: str) -> pd.Series:
     if (cells := table.column(name)) is None:
         if fields := _fields_of(table, name):
             raise DataError(f"The file's column '{name}' is nested, or a field of one: name {fields} in place of it.")
+        if any(each == name or each.startswith(f"{name}.") for each in table.nested):
+            told = f"The file's column '{name}' holds lists or other values that are no texts or labels"
+            plain = quoted(table.columns)
+            others = f", such as {plain}" if plain else ""
+            raise DataError(f"{told}: name another column{others}, or save the file with one value a cell.")
         numbered = table.reading.header is False
         called = "columns are called 1, 2, ..." if numbered else "check the name against its first line."
         raise DataError(f"The file has no column '{name}' among its {len(table.columns)}: {called}")
@@ -385,6 +390,8 @@ def checked_dataset(
     Raises:
         DataError: many rows are left out, and that was not allowed; or a column is missing.
     """
+    for line in table.remarks:
+        tell(line)
     if any(name and table.column(name) is None for name in (mapping.text, mapping.label)):
         text, label = guess_columns(table, labels, taken={mapping.unit} if mapping.unit else ())
         if text and label:
@@ -393,7 +400,7 @@ def checked_dataset(
     usable, rows = _divided(_mapped(table, mapping, labels), table)
     left_out = rows.left_out(labels)
     taking_part = usable[usable["label"].isin(labels)]
-    for line in (*table.remarks, *rows.odd(table, mapping), *_repeated(taking_part, mapping)):
+    for line in (*rows.odd(table, mapping), *_repeated(taking_part, mapping)):
         tell(line)
     classes = [f"{number} is '{name}'" for number, name in enumerate(table.class_names.get(mapping.label, ()))]
     if classes and not mapping.label_names:

@@ -107,6 +107,7 @@ class Table:
         sheets: the names of a workbook's sheets that are not hidden.
         class_names: for columns of numbers, the labels' names that the file has, from 0 on.
         unread: rows of the file that could not be read as one.
+        nested: columns of the file that are left out, since they hold lists or other values that are no cells.
         shown_otherwise: for columns of a workbook, the numbers that it shows in a form that they are not read in.
     """
 
@@ -115,6 +116,7 @@ class Table:
     sheets: tuple[str, ...] = ()
     class_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unread: int = 0
+    nested: tuple[str, ...] = ()
     shown_otherwise: Mapping[str, int] = field(default_factory=dict)
     reading: Reading = USUAL
 
