@@ -282,6 +282,9 @@ class Breakdown:
         further = table.column(f"{parent}.{int(place) + 1}") if place.isdecimal() else None
         if further is not None and (rows := int((further != "").sum())):
             yield f"Rows with a further label in '{parent}', which is not read: {rows}."
+        if so := table.shown_so.get(mapping.label):
+            told = "Labels that are numbers are read as the sheet shows them, such as 50% for 0.5 or 1.0 for 1"
+            yield f"{told}: {so}. Format the column as General where the plain numbers are meant."
         if otherwise := table.shown_otherwise.get(mapping.label):
             told = "Labels that are numbers, and that the sheet shows in a form of its own, are read as plain numbers"
             yield f"{told}: {otherwise}. Format the column as text where that is not meant."

@@ -223,10 +223,11 @@ def _read(sheet: Any, reading: Reading, remarks: list[str], seen: _Seen) -> Tabl
         if told := _unstored(seen.unstored.total()):
             raise DataError(told) from error
         raise
-    otherwise = {name: rows.otherwise[place] for place, name in enumerate(map(plain_name, first)) if name}
-    if names is None:
-        otherwise = {str(place + 1): count for place, count in rows.otherwise.items()}
-    return replace(table, shown_otherwise=otherwise)
+    called = [str(place + 1) for place in range(len(first))] if names is None else [*map(plain_name, first)]
+    so, otherwise = (
+        {name: counts[place] for place, name in enumerate(called) if name} for counts in (rows.so, rows.otherwise)
+    )
+    return replace(table, shown_so=so, shown_otherwise=otherwise)
 
 
 def _header(sheet: Any, skip: int) -> tuple[int, Sequence[Any]]:
@@ -246,13 +247,16 @@ class _Rows:
     """The rows of a sheet as texts: those with a value in a named column, or without names those with any.
 
     Attributes:
-        otherwise: numbers that the sheet shows otherwise than they are read, by the place of their column.
+        so: how many numbers are read as their format shows them, where that is not the plain number, by the place of
+            their column.
+        otherwise: how many numbers the sheet shows otherwise than they are read, likewise.
 
     Raises:
         ReadingAsked: merged cells span several of the rows, and nobody said what that means.
     """
 
     def __init__(self, sheet: Any, first: int, names: Sequence[str] | None, seen: _Seen, reading: Reading) -> None:
+        self.so: Counter[int] = Counter()
         self.otherwise: Counter[int] = Counter()
         self._sheet, self._first, self._names, self._seen = sheet, first, names, seen
         self._columns = {place + 1 for place, name in enumerate(names or ()) if name.strip()}
@@ -324,9 +328,10 @@ class _Rows:
         value = cell.value
         if not isinstance(value, int | float) or isinstance(value, bool) or not cell.has_style:
             return cell_text(value)
-        shown = _shown(value, cell.number_format)
+        plain, shown = cell_text(value), _shown(value, cell.number_format)
         self.otherwise[place] += shown is None
-        return cell_text(value) if shown is None else shown
+        self.so[place] += shown not in (None, plain)
+        return plain if shown is None else shown
 
     def remarks(self) -> Iterator[str]:
         """What its owner should know of cells that hold less than the sheet shows."""

@@ -166,7 +166,11 @@ def test_a_sheet_of_formulas_alone_says_so():
 def test_a_label_is_the_number_as_the_sheet_shows_it(value, kind, shown):
     table = read(workbook([("text", "label"), ("x", value), ("y", "b")], formats={"B2": kind}), "xlsx")
     assert labels(table) == [shown, "b"]
-    assert not any("form of its own" in line for line in inspect(table, MAPPING).problems)
+    told = inspect(table, MAPPING).problems
+    assert not any("form of its own" in line for line in told)
+    assert any("as the sheet shows them" in line and ": 1." in line for line in told) == (shown != str(value))
+    turned = inspect(table, ColumnMapping("label", "text")).problems
+    assert not any("as the sheet shows them" in line for line in turned)
 
 
 @pytest.mark.parametrize("kind", ["#,##0", "0.0E+00", "[Red]0", '0;"minus "0', "# ?/?"])
