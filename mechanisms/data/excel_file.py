@@ -262,8 +262,9 @@ class _Rows:
         self._columns = {place + 1 for place, name in enumerate(names or ()) if name.strip()}
         here = [each for each in map(_Merged.at, seen.merged) if each.last_row >= first and self._holds(each)]
         tall = [each for each in here if each.row >= first and each.last_row > each.row]
-        self._tall = self._beside_values(tall) if 0 < len(tall) <= _MOST_LOOKED_AT else tall
+        self._tall = self._beside_values(tall)
         self._flat = [each for each in here if each.last_row == each.row]
+        self._from_above = self._beside_values([each for each in here if each.row < first])
         if self._tall and reading.fill_merged is None:
             raise ReadingAsked(
                 f"The sheet has merged cells that span rows: {_listed(self._tall)}.",
@@ -278,6 +279,8 @@ class _Rows:
 
     def _beside_values(self, tall: Sequence[_Merged]) -> list[_Merged]:
         """The ranges that have a further row with a value in another column: what they mean for it is the question."""
+        if not 0 < len(tall) <= _MOST_LOOKED_AT:
+            return [*tall]
         width = MAX_COLUMNS + 1 if self._names is None else len(self._names)
         cells = self._sheet.iter_rows(
             min_row=self._first,
@@ -287,7 +290,7 @@ class _Rows:
         )
         below: dict[int, list[_Merged]] = {}
         for each in tall:
-            below.setdefault(each.row + 1, []).append(each)
+            below.setdefault(max(each.row + 1, self._first), []).append(each)
         found, open_ones = [], list[_Merged]()
         for number, row in enumerate(cells, start=self._first):
             open_ones = [each for each in open_ones if each.last_row >= number] + below.get(number, [])
@@ -340,6 +343,9 @@ class _Rows:
             yield told
         if self._flat:
             yield f"Merged cells, of which the first alone has the value: {_listed(self._flat)}."
+        if self._from_above:
+            told = "Merged cells that begin above the rows, and have no value in the rows that they span"
+            yield f"{told}: {_listed(self._from_above)}. Give the sheet a header of one row."
 
 
 def _listed(merged: Sequence[_Merged]) -> str:
