@@ -275,12 +275,14 @@ class CutOffCard:
             each(self.left, None, where, **PRIVATE)
 
     def left(self, request: gr.Request) -> list[Tree]:
-        """The unfinished runs on data that are not there."""
-        place, confirmed = self.place(request), self._app.session(request).of(DataState).confirmed
-        here = confirmed.dataset.name if confirmed else None
+        """The unfinished runs on data that are not there: those on the confirmed data are on the card."""
+        session, place = self._app.session(request), self.place(request)
+        if place is None:
+            return []
+        on_card = {*map(_key, place.of(_data(session)))} if session.of(DataState).confirmed else set()
         told: list[Tree] = []
-        for key, name in place.all().items() if place else ():
-            if name != here:
+        for key, name in place.all().items():
+            if key not in on_card:
                 front = _STOPPING if key in self._runner.at_work else _CUT_OFF
                 told += notice(_LEFT_RUN.format(front.format(name)), "info")
         return told

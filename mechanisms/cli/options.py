@@ -168,8 +168,8 @@ def add_rows(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--escape",
         choices=(DOUBLED, BACKSLASH),
-        help='how a CSV file writes a quote in a quoted cell, "" or \\" (default: doubled, and rows that fit with '
-        "backslashes alone are asked about)",
+        help='how a CSV file writes a quote in a quoted cell, doubled "" or backslash \\" (default: doubled; asked if '
+        "a row fits only with backslashes)",
     )
     parser.add_argument("--sheet", metavar="NAME", help="of an Excel file (default: the first)")
     parser.add_argument(
@@ -183,8 +183,8 @@ def add_rows(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--merge-labels",
         action="store_true",
-        help="read labels as one of the set that differ from it only in case, spaces or invisible characters, or as "
-        "1.0 from 1",
+        help="read other spellings of a label as the label of the set: another case, spaces, invisible characters, or "
+        "1.0 for 1",
     )
     parser.add_argument(
         "--allow-left-out", action="store_true", help="go on where more than one row in twenty takes no part"

@@ -29,6 +29,7 @@ from mechanisms.cli.options import (
     show_json,
     spec_of,
 )
+from mechanisms.data.columns import HOW_TO_LEAVE_OUT
 from mechanisms.data.sizes import MeasuredSizes, check_epsilon, measure_sizes
 from mechanisms.data.sources import formats_in_words
 from mechanisms.demos.demo_set import DemoSet, to_text
@@ -298,17 +299,17 @@ def _dataset_found(options: argparse.Namespace, spec: RunSpec | None, found: Fin
     if options.csv is None:
         return None
 
+    told: list[str] = []
+
     def read(allow: bool) -> Dataset:
-        told: list[str] = []
-        dataset = loaded_private(options, labels_of(options), tell=told.append, allow_left_out=allow)
-        refused = [each.message for each in found]  # what is said of rows that are left out stands in a refusal already
-        found.add(warned("file", each) for each in told if not any(one.startswith(each) for one in refused))
-        return dataset
+        return loaded_private(options, labels_of(options), tell=told.append, allow_left_out=allow)
 
     dataset = found.of("file", partial(read, options.allow_left_out))
     with suppress(StudioError):  # found
-        return dataset or read(True)
-    return None
+        dataset = dataset or read(True)
+    refused = {each.message for each in found}
+    found.add(warned("file", each) for each in told if f"{each} {HOW_TO_LEAVE_OUT}" not in refused)
+    return dataset
 
 
 def _asked(spec: RunSpec, dataset: Dataset) -> Plan:

@@ -109,6 +109,11 @@ def _column(table: Table, name: str) -> pd.Series:
     if (cells := table.column(name)) is None:
         if fields := _fields_of(table, name):
             raise DataError(f"The file's column '{name}' is nested, or a field of one: name {fields} in place of it.")
+        if any(each == name or each.startswith(f"{name}.") for each in table.nested):
+            told = f"The file's column '{name}' holds lists or other values that are no texts or labels"
+            plain = quoted(table.columns)
+            others = f", such as {plain}" if plain else ""
+            raise DataError(f"{told}: name another column{others}, or save the file with one value a cell.")
         numbered = table.reading.header is False
         called = "columns are called 1, 2, ..." if numbered else "check the name against its first line."
         raise DataError(f"The file has no column '{name}' among its {len(table.columns)}: {called}")
@@ -182,6 +187,7 @@ def _called(table: Table, mapping: ColumnMapping, cells: pd.Series, labels: Sequ
 
 MOST_SHARE = 0.05
 """The largest share of rows that is left out unasked."""
+HOW_TO_LEAVE_OUT = "--allow-left-out leaves them out (in Python allow_left_out=True)."
 _LOOKS_EMPTY = re.compile(
     r"#?n/?a|n\.\s?a\.?|<na>|[-+]?nan|nat|[(<\[]?null[)>\]]?|none|nil|undefined|\\n|[(\[](blank|empty|none)[)\]]|\[\]|\{\}"
     r"|#(ref|value|name|num|null|div/0)[!?]?|[-–—_.\s]+",
@@ -195,12 +201,12 @@ _BETWEEN_LABELS = re.compile(r"\s*[,;|/\n+&]\s*")
 class Reason(StrEnum):
     """Why a row takes no part, in the order in which reasons are looked for."""
 
-    UNREAD = "as lines that are no JSON object"
+    UNREAD = "that are no JSON object, or have too few or too many cells"
     EMPTY = "with an empty text"
     LOOKS_EMPTY = 'with a text such as "nan", "NULL" or "-"'
     NO_USER = "without a user"
     UNLABELLED = "without a label"
-    ALIKE = "with a label that differs from one of the set only in case, spaces, invisible characters or as 1.0 from 1"
+    ALIKE = "with another spelling of a label of the set (case, spaces, invisible characters, or 1.0 for 1)"
     SEVERAL = "with several labels in one cell"
     OUTSIDE = "with a label outside the set"
 
@@ -276,6 +282,9 @@ class Breakdown:
         further = table.column(f"{parent}.{int(place) + 1}") if place.isdecimal() else None
         if further is not None and (rows := int((further != "").sum())):
             yield f"Rows with a further label in '{parent}', which is not read: {rows}."
+        if so := table.shown_so.get(mapping.label):
+            told = "Labels that are numbers are read as the sheet shows them, such as 50% for 0.5 or 1.0 for 1"
+            yield f"{told}: {so}. Format the column as General where the plain numbers are meant."
         if otherwise := table.shown_otherwise.get(mapping.label):
             told = "Labels that are numbers, and that the sheet shows in a form of its own, are read as plain numbers"
             yield f"{told}: {otherwise}. Format the column as text where that is not meant."
@@ -384,6 +393,8 @@ def checked_dataset(
     Raises:
         DataError: many rows are left out, and that was not allowed; or a column is missing.
     """
+    for line in table.remarks:
+        tell(line)
     if any(name and table.column(name) is None for name in (mapping.text, mapping.label)):
         text, label = guess_columns(table, labels, taken={mapping.unit} if mapping.unit else ())
         if text and label:
@@ -392,7 +403,7 @@ def checked_dataset(
     usable, rows = _divided(_mapped(table, mapping, labels), table)
     left_out = rows.left_out(labels)
     taking_part = usable[usable["label"].isin(labels)]
-    for line in (*table.remarks, *rows.odd(table, mapping), *_repeated(taking_part, mapping)):
+    for line in (*rows.odd(table, mapping), *_repeated(taking_part, mapping)):
         tell(line)
     classes = [f"{number} is '{name}'" for number, name in enumerate(table.class_names.get(mapping.label, ()))]
     if classes and not mapping.label_names:
@@ -402,9 +413,9 @@ def checked_dataset(
         tell(f"No row has the label '{missing[0]}': check its spelling. {HOW_LABELS_ARE_SAID}")
     sentence = left_out.sentence
     if left_out.counts.get(Reason.ALIKE):
-        sentence += " --merge-labels reads labels as one that differ in nothing else (in Python merge_labels=True)."
+        sentence += " --merge-labels reads another spelling as the label itself (in Python merge_labels=True)."
     if left_out.many and not allow_left_out:
-        raise DataError(f"{sentence} --allow-left-out leaves them out (in Python allow_left_out=True).")
+        raise DataError(f"{sentence} {HOW_TO_LEAVE_OUT}")
     if sentence:
         tell(sentence)
     dataset = to_dataset(table, mapping, name, labels)

@@ -187,9 +187,9 @@ class Rows:
         if _record(line, self._lines, _forms(self.form.delimiter, True), most) is None:
             return
         raise ReadingAsked(
-            f'Line {number} fits only if a backslash stands in front of what belongs to a cell, as in \\".',
-            f"Give --escape {BACKSLASH} if so (in Python escape='{BACKSLASH}'), or --escape {DOUBLED} if a quote in a "
-            "cell is a doubled one.",
+            f'Line {number} fits the header only if a backslash makes the next quote or separator part of a cell: \\".',
+            f"Give --escape {BACKSLASH} if it does (in Python escape='{BACKSLASH}'), or --escape {DOUBLED} if the file "
+            'writes a quote in a cell twice: "".',
             replace(self._reading, escape=BACKSLASH),
         )
 

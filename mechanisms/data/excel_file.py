@@ -223,10 +223,11 @@ def _read(sheet: Any, reading: Reading, remarks: list[str], seen: _Seen) -> Tabl
         if told := _unstored(seen.unstored.total()):
             raise DataError(told) from error
         raise
-    otherwise = {name: rows.otherwise[place] for place, name in enumerate(map(plain_name, first)) if name}
-    if names is None:
-        otherwise = {str(place + 1): count for place, count in rows.otherwise.items()}
-    return replace(table, shown_otherwise=otherwise)
+    called = [str(place + 1) for place in range(len(first))] if names is None else [*map(plain_name, first)]
+    so, otherwise = (
+        {name: counts[place] for place, name in enumerate(called) if name} for counts in (rows.so, rows.otherwise)
+    )
+    return replace(table, shown_so=so, shown_otherwise=otherwise)
 
 
 def _header(sheet: Any, skip: int) -> tuple[int, Sequence[Any]]:
@@ -246,20 +247,24 @@ class _Rows:
     """The rows of a sheet as texts: those with a value in a named column, or without names those with any.
 
     Attributes:
-        otherwise: numbers that the sheet shows otherwise than they are read, by the place of their column.
+        so: how many numbers are read as their format shows them, where that is not the plain number, by the place of
+            their column.
+        otherwise: how many numbers the sheet shows otherwise than they are read, likewise.
 
     Raises:
         ReadingAsked: merged cells span several of the rows, and nobody said what that means.
     """
 
     def __init__(self, sheet: Any, first: int, names: Sequence[str] | None, seen: _Seen, reading: Reading) -> None:
+        self.so: Counter[int] = Counter()
         self.otherwise: Counter[int] = Counter()
         self._sheet, self._first, self._names, self._seen = sheet, first, names, seen
         self._columns = {place + 1 for place, name in enumerate(names or ()) if name.strip()}
         here = [each for each in map(_Merged.at, seen.merged) if each.last_row >= first and self._holds(each)]
         tall = [each for each in here if each.row >= first and each.last_row > each.row]
-        self._tall = self._beside_values(tall) if 0 < len(tall) <= _MOST_LOOKED_AT else tall
+        self._tall = self._beside_values(tall)
         self._flat = [each for each in here if each.last_row == each.row]
+        self._from_above = self._beside_values([each for each in here if each.row < first])
         if self._tall and reading.fill_merged is None:
             raise ReadingAsked(
                 f"The sheet has merged cells that span rows: {_listed(self._tall)}.",
@@ -274,6 +279,8 @@ class _Rows:
 
     def _beside_values(self, tall: Sequence[_Merged]) -> list[_Merged]:
         """The ranges that have a further row with a value in another column: what they mean for it is the question."""
+        if not 0 < len(tall) <= _MOST_LOOKED_AT:
+            return [*tall]
         width = MAX_COLUMNS + 1 if self._names is None else len(self._names)
         cells = self._sheet.iter_rows(
             min_row=self._first,
@@ -283,7 +290,7 @@ class _Rows:
         )
         below: dict[int, list[_Merged]] = {}
         for each in tall:
-            below.setdefault(each.row + 1, []).append(each)
+            below.setdefault(max(each.row + 1, self._first), []).append(each)
         found, open_ones = [], list[_Merged]()
         for number, row in enumerate(cells, start=self._first):
             open_ones = [each for each in open_ones if each.last_row >= number] + below.get(number, [])
@@ -324,9 +331,10 @@ class _Rows:
         value = cell.value
         if not isinstance(value, int | float) or isinstance(value, bool) or not cell.has_style:
             return cell_text(value)
-        shown = _shown(value, cell.number_format)
+        plain, shown = cell_text(value), _shown(value, cell.number_format)
         self.otherwise[place] += shown is None
-        return cell_text(value) if shown is None else shown
+        self.so[place] += shown not in (None, plain)
+        return plain if shown is None else shown
 
     def remarks(self) -> Iterator[str]:
         """What its owner should know of cells that hold less than the sheet shows."""
@@ -335,6 +343,9 @@ class _Rows:
             yield told
         if self._flat:
             yield f"Merged cells, of which the first alone has the value: {_listed(self._flat)}."
+        if self._from_above:
+            told = "Merged cells that begin above the rows, and have no value in the rows that they span"
+            yield f"{told}: {_listed(self._from_above)}. Give the sheet a header of one row."
 
 
 def _listed(merged: Sequence[_Merged]) -> str:

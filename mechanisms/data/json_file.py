@@ -42,6 +42,8 @@ _DEEPEST = 8
 """The most names in a dotted one that is offered; what lies deeper is a nested cell."""
 _NOT_READ = ""
 """Stands in an object for names that are none, or that another one of the object is but for white space."""
+_SPLIT = {"columns", "index", "data"}
+"""The names of a table that pandas splits."""
 _SPACE = re.compile(r"\s*")
 Row = Mapping[str, Any]
 _plain = lru_cache(2**16)(plain_name)
@@ -226,7 +228,8 @@ def _behind_space(text: str, at: int) -> int:
 def _rows_within(document: dict[str, Any], reading: Reading) -> tuple[Sequence[Any], list[str]]:
     """The rows of an object: the list that is said, or its only list of objects; or the object itself.
 
-    An object with a text and a label of its own is a row, whatever lists it has.
+    An object with a text and a label of its own is a row, whatever lists it has. What pandas splits into columns and
+    data is put together.
     """
     lists = dict(_lists(document))
     counted = f"{len(lists)} lists of objects{f', such as {named}' if (named := quoted(lists)) else ''}"
@@ -236,6 +239,8 @@ def _rows_within(document: dict[str, Any], reading: Reading) -> tuple[Sequence[A
             others = f": it has {counted}" if lists else ""
             raise DataError(f"The file's JSON object has no list '{reading.rows}'{others}.")
         return found, []
+    if (split := _joined(document)) is not None:
+        return split, ['The file is split as pandas splits a table (orient="split"); its index is not read.']
     if _is_by_column(document):
         raise DataError(
             'The file\'s JSON object holds columns, not rows: save it with orient="records" (pandas), as a list of one '
@@ -260,10 +265,32 @@ def _rows_within(document: dict[str, Any], reading: Reading) -> tuple[Sequence[A
     return [document], []
 
 
+def _joined(document: Mapping[str, Any]) -> list[Any] | None:
+    """The rows of an object with names in `columns` and a list of cells for each row in `data`; None if it is no such.
+
+    A list with fewer or more cells than there are names is no row.
+    """
+    names, rows = document.get("columns"), document.get("data")
+    if not isinstance(names, list) or not isinstance(rows, list) or not document.keys() <= _SPLIT:
+        return None
+    if not all(type(name) in (str, int) for name in names):
+        return None
+    texts = [*map(str, names)]
+    return [
+        _named([*zip(texts, row, strict=True)]) if isinstance(row, list) and len(row) == len(texts) else row
+        for row in rows
+    ]
+
+
 def _is_by_column(document: Mapping[str, Any]) -> bool:
-    """Whether the values of an object are two columns or more: alike in their places, one at least of plain cells."""
+    """Whether the values of an object are columns: alike in their places, one at least of plain cells.
+
+    A single one has numbers for its places: any other may be a nested row.
+    """
     columns = [_fields(value) for value in document.values()]
-    if len(columns) < 2 or not columns[0] or any(each.keys() != columns[0].keys() for each in columns):
+    if not columns or not columns[0] or any(each.keys() != columns[0].keys() for each in columns):
+        return False
+    if len(columns) == 1 and not all(place.isdecimal() for place in columns[0]):
         return False
     return any(not any(isinstance(cell, dict | list) for cell in each.values()) for each in columns)
 

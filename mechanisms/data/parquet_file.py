@@ -43,6 +43,7 @@ _LONG_FOOTER = (
 _BROKEN = (
     "The Parquet file is damaged or uses an unsupported feature: write it again, or save the table as CSV (UTF-8)."
 )
+_NO_CELLS = "All columns of the Parquet file hold lists or other values that are no cells: save one value a cell."
 _FEATURES, _CLASSES = b"huggingface", "ClassLabel"
 _SCALAR = (
     pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_temporal,
@@ -104,6 +105,8 @@ def read_parquet(raw: RawFile) -> Table:
         room = max(0, min(MAX_COLUMNS, MAX_CELLS // max(1, metadata.num_rows)) - len(own))
         taken, unique = {*own, *named[:room]}, {*own, *named}
         kept = [each for each in plain if each in taken]
+        if found and not plain:
+            raise DataError(_NO_CELLS)
         groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
         if sum(each.total_byte_size for each in groups) > MAX_BYTES or metadata.num_rows * len(kept) > MAX_CELLS:
             raise DataError(UNPACKED)
@@ -118,7 +121,8 @@ def read_parquet(raw: RawFile) -> Table:
             if left_out
         ]
         table = table_of(names, _rows(raw, kept), remarks)
-        return replace(table, class_names=_class_names(schema, names))
+        nested = tuple(plain_name(each.name) for each in found if not each.is_plain)
+        return replace(table, class_names=_class_names(schema, names), nested=nested)
     except (pa.ArrowException, OSError, ValueError, ArithmeticError, MemoryError, LookupError, TypeError) as error:
         raise DataError(_BROKEN) from error
 

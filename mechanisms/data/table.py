@@ -107,7 +107,9 @@ class Table:
         sheets: the names of a workbook's sheets that are not hidden.
         class_names: for columns of numbers, the labels' names that the file has, from 0 on.
         unread: rows of the file that could not be read as one.
-        shown_otherwise: for columns of a workbook, the numbers that it shows in a form that they are not read in.
+        nested: columns of the file that are left out, since they hold lists or other values that are no cells.
+        shown_so: for columns of a workbook, how many numbers are read in the form that it shows, as 50% for 0.5.
+        shown_otherwise: how many numbers it shows in a form that they are not read in.
     """
 
     frame: pd.DataFrame
@@ -115,6 +117,8 @@ class Table:
     sheets: tuple[str, ...] = ()
     class_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unread: int = 0
+    nested: tuple[str, ...] = ()
+    shown_so: Mapping[str, int] = field(default_factory=dict)
     shown_otherwise: Mapping[str, int] = field(default_factory=dict)
     reading: Reading = USUAL
 

@@ -99,6 +99,16 @@ def test_each_bad_plan_is_listed(capsys, rows, name):
     assert told in lines(found)
 
 
+def test_rows_that_are_left_out_are_told_once_and_so_is_all_else_of_the_file(capsys, tmp_path):
+    path = file_of(tmp_path / "mixed.csv", ["a short letter about a thing"] * 40, ("News", "Sport", "news"))
+    _, found = checked(capsys, path, USUAL)
+    [refused] = [each for each in found if "of 40 rows are left out" in each["message"]]
+    assert (refused["level"], "--allow-left-out" in refused["message"]) == ("error", True)
+    path.write_text(f'{path.read_text(encoding="utf-8")}"a short letter about a thing 0",Sport\n', encoding="utf-8")
+    _, found = checked(capsys, path, USUAL)
+    assert "1 text has more than one label" in lines(found, "warning")
+
+
 def test_several_at_once_are_all_listed(capsys, rows, tmp_path, monkeypatch):
     """In the settings, the file, the model, the places, and what follows from them."""
     options = f"{QUICK} --epsilon -1 --subsets 0 --labels News,Sport --model nowhere"

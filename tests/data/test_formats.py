@@ -8,6 +8,7 @@ import gzip
 import io
 import json
 import random
+import re
 import zipfile
 from decimal import Decimal
 
@@ -16,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mechanisms import api
 from mechanisms.data import parquet_file
 from mechanisms.data.columns import ColumnMapping, inspect, to_dataset
 from mechanisms.data.sources import file_formats, read_table
@@ -180,6 +182,18 @@ def test_parquet_s_own_types_are_read_and_what_is_nested_is_left_out_with_a_rema
         ["", "\ufffd", "", "", "", "inf"],
     ]
     assert table.remarks == ("Columns left out, since they hold lists or other values that are no cells: 1 ('list').",)
+
+
+@pytest.mark.parametrize("name", ["tags", "content", "content.tags"])
+def test_a_parquet_column_of_lists_that_is_named_is_called_so_after_the_remarks(name, tmp_path):
+    rows = {"text": ["x", "y"], "label": ["a", "b"], "tags": [[SECRET], []], "content": [{"tags": [SECRET]}] * 2}
+    path, told = tmp_path / "notes.parquet", list[str]()
+    path.write_bytes(as_parquet(rows))
+    with pytest.raises(DataError, match=f"'{re.escape(name)}' holds lists.*another column, such as 'text', 'label'"):
+        api.load(path, ["a", "b"], text=name, label="label", tell=told.append)
+    assert [line for line in told if "hold lists" in line] == [*read_table(path).remarks]
+    with pytest.raises(DataError, match="save one value a cell"):
+        read(as_parquet({"tags": rows["tags"]}), "parquet")
 
 
 @settings(max_examples=30, deadline=None)
@@ -366,7 +380,7 @@ def test_row_groups_say_their_size_before_they_are_unpacked(monkeypatch):
         (as_parquet({"name": ["x"]}).replace(b"name", b"na\xffe"), "damaged"),
         (as_parquet({"when": pa.array([0], pa.timestamp("s", "Nowhere/Land"))}), "damaged"),
         (as_parquet({"text": pa.array([], pa.string())}), "no rows"),
-        (as_parquet({"list": [[1]]}), "name the columns"),
+        (as_parquet({"list": [[1]]}), "hold lists"),
         (as_parquet({"a b": ["x"], "a  b": ["y"]}), "name the columns"),
         (as_parquet({f"c{i}": ["x"] for i in range(1001)}), "1,000 columns"),
     ],

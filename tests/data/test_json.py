@@ -189,6 +189,32 @@ def test_columns_in_place_of_rows_are_refused(orient, more):
     assert list(read(frame.to_json(orient="records"), "json").frame["text"]) == ["x", "y", "z"]
 
 
+@pytest.mark.parametrize("column", [["x", "y"], ["x"], {"0": "x", "1": "y"}])
+def test_a_single_column_in_place_of_rows_is_refused(column):
+    with pytest.raises(DataError, match='holds columns.*orient="records"'):
+        read(json.dumps({"text": column}), "json")
+
+
+@pytest.mark.parametrize("index", [True, False])
+def test_a_table_that_pandas_splits_is_its_rows(index):
+    frame = pd.DataFrame(ROWS, index=None if index else range(7, 12))
+    table = read(frame.to_json(orient="split", index=index), "json")
+    assert usable(table) == usable(lines(*ROWS))
+    assert any("its index is not read" in remark for remark in table.remarks)
+    numbered = read(json.dumps({"columns": [0, 1], "data": [["x", "a"]]}), "json")
+    assert numbered.columns == ["0", "1"]
+
+
+@pytest.mark.parametrize("row", [["x"], ["x", "a", "u", "more"], [], "x", None, {"text": "x", "label": "a"}])
+def test_a_row_of_a_split_table_changes_no_other_and_is_counted_where_it_does_not_fit(row):
+    document = {"columns": ["text", "label", "user"], "data": [[*each.values()] for each in ROWS]}
+    alone = usable(read(json.dumps(document), "json"))
+    beside = read(json.dumps({**document, "data": [row, *document["data"]]}), "json")
+    assert usable(beside) == alone
+    assert beside.unread == (not isinstance(row, dict))
+    assert [*beside.columns][:2] == ["text", "label"]
+
+
 @pytest.mark.parametrize(
     "row", [{"text": "hi there", "label": "A"}, {"Body": "hi", "class": 1}, {"text": "x", "y": "A"}]
 )

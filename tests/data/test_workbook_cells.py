@@ -102,6 +102,19 @@ def test_a_merge_without_a_row_that_it_could_mean_anything_for_is_no_question(be
     assert merged not in asked.value.question
 
 
+@pytest.mark.parametrize(("fill", "skip"), [(None, 0), (True, 0), (False, 0), (None, 1)])
+def test_a_merge_that_begins_in_the_header_or_above_gives_no_row_its_value_and_is_told(fill, skip):
+    second = [(None, "a second line"), *ROWS[1:]]
+    rows, merged = ([("a title", None)] if skip else []) + [ROWS[0], *second], f"A{1 + skip}:A{2 + skip}"
+    table = read(workbook(rows, merged), "xlsx", fill_merged=fill, skip=skip)
+    assert table.frame.equals(read(workbook([ROWS[0], *second]), "xlsx").frame)
+    assert labels(table)[0] == ""
+    [remark] = table.remarks
+    assert f"in the rows that they span: {merged}." in remark
+    empty = workbook([ROWS[0], (None, None), *ROWS[1:]], "A1:A2", "B1:B2")  # a second line without a cell
+    assert (len(read(empty, "xlsx").frame), read(empty, "xlsx").remarks) == (len(ROWS) - 1, ())
+
+
 def test_without_a_header_merged_cells_are_filled_too():
     raw = workbook(ROWS[1:], "A1:A4")
     assert list(read(raw, "xlsx", header=False, fill_merged=True).frame["1"]) == ["a"] * 4 + ["b"] * 4
@@ -166,7 +179,11 @@ def test_a_sheet_of_formulas_alone_says_so():
 def test_a_label_is_the_number_as_the_sheet_shows_it(value, kind, shown):
     table = read(workbook([("text", "label"), ("x", value), ("y", "b")], formats={"B2": kind}), "xlsx")
     assert labels(table) == [shown, "b"]
-    assert not any("form of its own" in line for line in inspect(table, MAPPING).problems)
+    told = inspect(table, MAPPING).problems
+    assert not any("form of its own" in line for line in told)
+    assert any("as the sheet shows them" in line and ": 1." in line for line in told) == (shown != str(value))
+    turned = inspect(table, ColumnMapping("label", "text")).problems
+    assert not any("as the sheet shows them" in line for line in turned)
 
 
 @pytest.mark.parametrize("kind", ["#,##0", "0.0E+00", "[Red]0", '0;"minus "0', "# ?/?"])

@@ -174,6 +174,9 @@ def test_a_page_that_is_loaded_says_which_runs_were_left_until_their_data_are_th
     )
     later = App(folder=app.ledger.folder)  # a server that was started anew
     assert "was cut off" in text_of(later.step.cut_off.left(empty))
+    other = later.tab("other", Dataset(DATASET.name, DATASET.labels, (*DATASET.records[1:],)))  # of the same name
+    assert "was cut off" in text_of(later.step.cut_off.left(other))
+    assert later.card(other) == ""
     again = later.tab("again")
     assert later.step.cut_off.left(again) == []
     assert "was cut off" in later.card(again)
