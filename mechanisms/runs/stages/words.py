@@ -30,8 +30,7 @@ from mechanisms.runs.stage import PlannedStage, RunState, Work, check_noise
 from mechanisms.tallies import Prototypes
 
 CLEARS = 4.0
-"""Deviations of its noise that a word's place has to exceed: of 17,900 words that say nothing, one
-does so in every second label."""
+"""Deviations of its noise that a word's place has to exceed. By noise alone about half a word a label does."""
 MOST_WORDS, FEWEST_WORDS = 8, 3
 """Words of a label at most, and the fewest that are used: with fewer the label's name stands alone."""
 _LEAST, _RARE, _ALIKE = 0.4, 0.2, 0.7
