@@ -1,7 +1,7 @@
 """What the rows of each label are about, as directions among embedded texts: part of a set, and public as the set is.
 
-A direction is the released mean of a label's embeddings less the mean over labels, of unit length. Everything here
-follows from released numbers and public texts, so that it costs nothing.
+A direction is the released mean of a label's embeddings less the mean over labels, across that mean and of unit length.
+Everything here follows from released numbers and public texts, so that it costs nothing.
 """
 
 from __future__ import annotations

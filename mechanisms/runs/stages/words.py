@@ -1,7 +1,7 @@
 """The stage "words": what are the rows of each label about? One noisy mean of embeddings a label, and what follows.
 
-Each unit adds one embedding to the sum of its label. Means of these sums less the mean over labels are directions:
-what a label's texts have that others have not. Of any public text the noise on its place along a direction is known,
+Each unit adds one embedding to the sum of its label. Means of these sums less the mean over labels, across that mean,
+are directions: what a label's texts have that others have not. Of any public text the noise on its place along a direction is known,
 so that public words can be told from noise. No language model reads a row.
 """
 
@@ -56,8 +56,8 @@ class WordsReleased(Release):
     Attributes:
         embedder: the embedding model's name, and `sha256` its digest.
         directions: of each label, of unit length.
-        lengths: of each label's mean less the mean over labels, before it got unit length.
-        noise: standard deviation of the noise on any unit vector's place along each label's mean less that mean.
+        lengths: of what of each label's mean lies across the mean over labels, before it got unit length.
+        noise: standard deviation, at most, of the noise on any unit vector's place along it.
         middle: the unit vector of the mean over labels.
         words: of each label, best first; none where fewer than three clear the noise, or texts are `foreign`.
         named: the labels whose own name, as the model is asked for it, lies along their direction.
@@ -130,7 +130,7 @@ class Words(PlannedStage):
     @property
     def deviations(self) -> Floats:
         """Standard deviation of the noise on a unit vector's place along each label's mean less the mean over labels,
-        shape (labels,)."""
+        shape (labels,); across that mean it is no larger."""
         labels, of_means = len(self.plan.labels), (self.tally.noise_multiplier / self.counted) ** 2
         return np.asarray(np.sqrt(((1 - 1 / labels) ** 2 - 1 / labels**2) * of_means + of_means.sum() / labels**2))
 
@@ -186,7 +186,7 @@ class Words(PlannedStage):
         sums = self.tally.sums(Prototypes.contributions(places, vectors), state.randomness)
         means = sums / self.counted[:, None]
         middle = means.mean(axis=0)
-        apart = means - middle
+        apart = _across(means - middle, middle)
         lengths, deviations = np.linalg.norm(apart, axis=1), self.deviations
         directions = Directions.of(embedder, plan.labels, apart)
         asked = plan.spec.asked
@@ -212,6 +212,16 @@ class Words(PlannedStage):
         state.directions, state.middle, state.words = event.found, event.middle, event.said
         state.named = frozenset(event.named)
         state.drafts.clear()  # drafts that were tried before anybody paid were asked without words
+
+
+def _across(apart: Floats, middle: Floats) -> Floats:
+    """What of each label's mean less the mean over labels lies across that mean, shape (labels, dimensions).
+
+    Means are divided by public sizes, and how many units take part is another number: a label of which fewer do has a
+    shorter mean, and would lie against what all rows have in common.
+    """
+    common = middle / max(float(np.linalg.norm(middle)), 1e-12)
+    return np.asarray(apart - np.outer(apart @ common, common))
 
 
 _AT_ONCE = 16
