@@ -1,8 +1,8 @@
 """The stage "words": what are the rows of each label about? One noisy mean of embeddings a label, and what follows.
 
 Each unit adds one embedding to the sum of its label. Means of these sums less the mean over labels, across that mean,
-are directions: what a label's texts have that others have not. Of any public text the noise on its place along a direction is known,
-so that public words can be told from noise. No language model reads a row.
+are directions: what a label's texts have that others have not. Of any public text the noise on its place along a
+direction is known, so that public words can be told from noise. No language model reads a row.
 """
 
 from __future__ import annotations
