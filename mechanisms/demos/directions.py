@@ -17,6 +17,9 @@ from mechanisms.errors import UsageError
 from mechanisms.inference import Embedder
 from mechanisms.noise import Floats, Integers
 
+LIKENESS = 0.5
+"""What a text's place along the mean over labels counts beside its place along a label's direction: among texts of the
+label, those more like all rows are better. More lets other labels' texts in (research/docs/words.md)."""
 _DIGITS = 5
 """Of a number of a unit vector, in a file: an angle changes by less than .0002."""
 

@@ -340,7 +340,7 @@ def test_words_clear_their_noise_belong_to_one_label_and_are_unlike(directions, 
     found = Directions.of(ToyEmbedder(3), labels, np.array(directions))
     vectors = np.array([each / np.linalg.norm(each) for each in places], dtype=np.float32)
     public = Vocabulary(tuple(f"word{i}" for i in range(len(places))), vectors)
-    words = words_of(found, np.full(len(labels), clear), public)
+    words = words_of(found, np.array([0.6, 0.8, 0.0]), np.full(len(labels), clear), public)
     assert [*words] == labels
     told = [each.word for of in words.values() for each in of]
     assert len(told) == len({*told})
@@ -357,15 +357,23 @@ def test_words_clear_their_noise_belong_to_one_label_and_are_unlike(directions, 
 def test_of_words_that_say_the_same_as_clearly_the_common_one_stands_first():
     labels, places = ("red", "blue"), np.eye(6, dtype=np.float32)[[0, 1, 2, 3]]
     directions = Directions.of(ToyEmbedder(6), labels, np.array([[1.0, 1, 1, 1, 0, 0], [0, 0, 0, 0, 1, 0]]))
-    [*told] = words_of(directions, np.array([90.0, 90.0]), Vocabulary(("a", "b", "c", "d"), places))["red"]
+    [*told] = words_of(directions, np.zeros(6), np.array([90.0, 90.0]), Vocabulary(("a", "b", "c", "d"), places))["red"]
     assert [each.word for each in told] == ["a", "b", "c", "d"]
+
+
+def test_of_words_that_say_the_same_as_clearly_that_which_is_like_all_rows_stands_first():
+    labels, places = ("red", "blue"), np.eye(6, dtype=np.float32)[[0, 1, 2, 3]]
+    directions = Directions.of(ToyEmbedder(6), labels, np.array([[1.0, 1, 1, 1, 0, 0], [0, 0, 0, 0, 1, 0]]))
+    public = Vocabulary(("a", "b", "c", "d"), places)
+    [*told] = words_of(directions, np.eye(6)[2], np.array([90.0, 90.0]), public)["red"]
+    assert [each.word for each in told] == ["c", "a", "b", "d"]
 
 
 def test_however_far_a_word_clears_its_noise_it_is_told():
     """With millions of rows and a large epsilon the noise is a billionth of what is found."""
     directions = Directions.of(ToyEmbedder(4), LABELS, np.eye(4)[[0, 3]])
     near = np.array([[1.0, 0, 0, 0], [0.7, 0.7, 0, 0], [0.7, 0, 0.7, 0]], dtype=np.float32)
-    [*told] = words_of(directions, np.array([1e10, 1e10]), Vocabulary(("a", "b", "c"), near))["red"]
+    [*told] = words_of(directions, np.zeros(4), np.array([1e10, 1e10]), Vocabulary(("a", "b", "c"), near))["red"]
     assert [each.clears for each in told] == [1e6] * 3
 
 

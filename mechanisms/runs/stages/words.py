@@ -18,7 +18,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as checked
 
 from mechanisms.accounting import PrivacyTarget
-from mechanisms.demos.directions import Directions, are_units, margins
+from mechanisms.demos.directions import LIKENESS, Directions, are_units, margins
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import one_record_each
 from mechanisms.evaluation.reader import reported
@@ -192,7 +192,8 @@ class Words(PlannedStage):
         asked = plan.spec.asked
         # The program's own sentence asks in English, and public words are English.
         foreign = bool(asked.sentence) and state.gate.foreign
-        found = words_of(directions, lengths / deviations, public)
+        common = Directions.of(embedder, ("",), middle[None])
+        found = words_of(directions, common.matrix[0], lengths / deviations, public)
         names = directions.places([f"{asked.kind} {asked.relation} {asked.named(y)}" for y in plan.labels], embedder)
         own = np.arange(len(plan.labels))
         speaks = (margins(names, own) > 0) & (names[own, own] * lengths > CLEARS * deviations)
@@ -202,7 +203,7 @@ class Words(PlannedStage):
             directions=dict(directions.vectors),
             lengths=dict(zip(plan.labels, lengths.round(6).tolist(), strict=True)),
             noise=dict(zip(plan.labels, deviations.tolist(), strict=True)),
-            middle=Directions.of(embedder, ("",), middle[None]).vectors[""],
+            middle=common.vectors[""],
             words=dict.fromkeys(plan.labels, ()) if foreign else found,
             named=tuple(label for label, holds in zip(plan.labels, speaks, strict=True) if holds),
             foreign=foreign,
@@ -229,14 +230,16 @@ _STRONG = 0.1
 """The place along its direction that a label's best words have, or twice as much, on the six public sets."""
 
 
-def words_of(directions: Directions, clear: Floats, public: Vocabulary) -> dict[str, tuple[Word, ...]]:
+def words_of(directions: Directions, middle: Floats, clear: Floats, public: Vocabulary) -> dict[str, tuple[Word, ...]]:
     """The words of each label: those that clear their noise and lie along its direction more than along any other;
-    common ones before rare ones, no two alike. None where fewer than three do.
+    those that are like all rows first, common ones before rare ones, no two alike. None where fewer than three do.
 
     Args:
+        middle: the unit vector of the mean over labels, shape (dimensions,).
         clear: of each label, how many deviations of its noise a place of 1 along its direction is, shape (labels,).
     """
     places = public.places.astype(np.float64) @ directions.matrix.T
+    like = LIKENESS * public.places.astype(np.float64) @ middle
     rarer = _RARE * np.log10(np.arange(1, len(public.words) + 1))
     found = {}
     for i, label in enumerate(directions.vectors):
@@ -244,7 +247,7 @@ def words_of(directions: Directions, clear: Floats, public: Vocabulary) -> dict[
         fits = (own * clear[i] > CLEARS) & (places.argmax(axis=1) == i)
         best = own[fits].max(initial=0.0)
         fits &= own >= _LEAST * best
-        order = sorted(np.flatnonzero(fits).tolist(), key=lambda place: best * rarer[place] - own[place])
+        order = sorted(np.flatnonzero(fits).tolist(), key=lambda place: best * rarer[place] - like[place] - own[place])
         chosen: list[int] = []
         for place in order:
             if len(chosen) == MOST_WORDS:
