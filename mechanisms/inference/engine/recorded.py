@@ -27,7 +27,7 @@ class _Placed(CacheLayerMixin):  # type: ignore[misc]
         self.dtype, self.device, self.is_initialized = keys.dtype, keys.device, True
 
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
-        """It has its memory already."""
+        """Do nothing: the memory exists already."""
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
@@ -49,7 +49,8 @@ class _Placed(CacheLayerMixin):  # type: ignore[misc]
 
 @contextmanager
 def _any_kernel() -> Iterator[None]:
-    """For a write that is deterministic whatever writes it: one position, once. The kernels for many sort first."""
+    """Allow any kernel for a write to a single position, which is always deterministic. Kernels for many positions sort
+    first."""
     asked = torch.are_deterministic_algorithms_enabled()
     only_warns = torch.is_deterministic_algorithms_warn_only_enabled()
     torch.use_deterministic_algorithms(False)
