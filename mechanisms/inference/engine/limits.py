@@ -1,7 +1,7 @@
 """Memory and cores that this process may use: the machine's, or its container's if that has less.
 
-psutil and torch tell what the machine has. A container's bounds stand in the files of its control group (cgroup
-version 2, or 1), and in those of the groups around it.
+psutil and torch report the machine's. A container's bounds are in the files of its control group (cgroup version 2, or
+1), and in those of the groups around it.
 """
 
 from __future__ import annotations

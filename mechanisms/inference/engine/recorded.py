@@ -1,8 +1,8 @@
 """A step of one token, recorded once on an NVIDIA GPU (a CUDA graph) and replayed for every later token.
 
 Launched one by one, the thousand small kernels of a step take up to five times as long as they compute
-(research/docs/gpu.md). A recording has fixed addresses and shapes: a step reads its tokens, their positions, what they
-see, and the place that they are written to from tensors that stay where they are.
+(research/docs/gpu.md). A recording has fixed addresses and shapes: a step reads its tokens, their positions, their
+mask, and the place to which they are written from tensors at fixed addresses.
 """
 
 from __future__ import annotations
