@@ -17,7 +17,7 @@ from mechanisms.privacy_events import Composed
 from mechanisms.rounding import rounded_up
 
 AGREEMENT = 0.02
-"""Relative difference of two accountants that is not worth a word, beside the claiming one's own error."""
+"""The relative difference of two accountants, beyond the claiming one's own error, up to which no remark is made."""
 PURE_SUM = "sum of pure epsilons"
 _LARGEST_EPSILON = 300.0
 _LEAST_DELTA = 1e-100
@@ -55,7 +55,7 @@ class Claim:
 
     @property
     def remark(self) -> str | None:
-        """That the claim is the larger of two bounds that differ, where it is."""
+        """A remark that the claim is the larger of two bounds that differ; None if they agree."""
         if not any(claimed in (pld.NAME, rdp.NAME, exact.CHECK) for claimed, _ in self.accountants):
             return None
         return (
@@ -71,7 +71,7 @@ _PLUS = " + "
 class _Method:
     """Two accountants of the same events: one claims, the other checks, and each finds an upper bound.
 
-    Where the claiming one finds None another method has to; `estimate` is about the larger of the two, quickly.
+    If the claiming one finds None, another method has to be used; `estimate` is quick and about the larger of the two.
     """
 
     name: str
@@ -153,8 +153,8 @@ def estimate(form: NormalForm, delta: float) -> float:
 def _claim_part(form: NormalForm, delta: float) -> Claim:
     """The claim of events of one kind.
 
-    Of two upper bounds that differ both are true, so the larger is claimed. A check below what the claiming accountant
-    proves to be the least is an error of one of them, and nothing is claimed.
+    If two upper bounds differ, the larger is claimed. If the check is below the claiming accountant's proven lower
+    bound, one of them is wrong, and nothing is claimed.
     """
     method, bounds = _bounds(form, delta)
     if min(bounds.upper, form.pure_epsilon) > _LARGEST_EPSILON:
@@ -195,7 +195,7 @@ def _claim_list(form: NormalForm, delta: float) -> Claim:
 
 
 def _upper(form: NormalForm, delta: float) -> float:
-    """What `claim` gives one list at least: without the check, which takes most of its time."""
+    """A quick lower bound on what `claim` gives one list: without the check, which takes most of its time."""
     parts, share = _parts(form, delta)
     return sum(min(part.pure_epsilon, _bounds(part, share)[1].upper) for part in parts)
 
@@ -242,7 +242,8 @@ def calibrate_noise(
 def _bracket(falling: Callable[[float], float], lowest: float, highest: float) -> tuple[float, float]:
     """Neighbouring whole numbers, or an end of the range, between which a falling function reaches 0; nearest to 0.
 
-    Both are the lowest where it is not above 0 anywhere, and it is above 0 at the second where it is so everywhere.
+    Both are the lowest if the function is above 0 nowhere. If it is above 0 everywhere, it is so at the second one,
+    too.
     """
     low = high = 0.0
     stride = 1.0

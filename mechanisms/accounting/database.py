@@ -87,10 +87,10 @@ class Database:
     def _check_newest(self, writes: int) -> None:
         """Refuse an older copy of the ledger: the largest number of writes is stored in a second file, of mode 0600.
 
-        A copy that is put back, by a restored backup or a synchronised folder, lacks what was spent since. Whoever
-        opens the ledger raises the number in the second file to that of the committed writes, under the ledger's lock.
-        A crash therefore never makes it too large, and makes it too small by one write at most. This detects
-        accidents: nobody who puts back both files, or removes the second one, is detected.
+        A copy that is put back, by a restored backup or a synchronised folder, lacks what was spent since. Every
+        process that opens the ledger raises the number in the second file to that of the committed writes, under the
+        ledger's lock. A crash therefore never makes it too large, and makes it too small by one write at most. This
+        detects accidents: nobody who puts back both files, or removes the second one, is detected.
         """
         path = self._count_path
         try:

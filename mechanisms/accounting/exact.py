@@ -59,7 +59,7 @@ def epsilon(form: NormalForm, delta: float) -> Bounds:
 
 
 def _log_delta(release: Primitive, epsilon: float) -> float:
-    """Log of delta at an epsilon of at least 0, in closed form, where everybody joins."""
+    """Log of delta at an epsilon of at least 0, in closed form, if everybody joins."""
     match release:
         case SampledGaussian(multiplier):  # Balle and Wang 2018, theorem 8
             half, middle = 1 / (2 * multiplier), epsilon * multiplier

@@ -13,10 +13,10 @@ from mechanisms.accounting.normal_form import normal_form
 from mechanisms.privacy_events import PrivacyEvent
 
 # Runs are chosen one after the other, in view of what earlier runs released. Numerical composition is no valid filter
-# for adaptively chosen events. Two kinds of bound are: adding (epsilon, delta) claims, and adding Renyi divergences at
-# a fixed order (Rogers et al. 2016; Feldman and Zrnic 2021). A release is allowed while any of them stays within its
-# limit. Each bound has its own part of the cap's delta, fixed beforehand, and the paths that end within the first
-# fitting bound partition all paths, so the whole is (cap.epsilon, cap.delta)-DP.
+# for adaptively chosen events. Two kinds of bound are valid: adding (epsilon, delta) claims, and adding Renyi
+# divergences at a fixed order (Rogers et al. 2016; Feldman and Zrnic 2021). A release is allowed while any of them
+# stays within its limit. Each bound has its own part of the cap's delta, fixed beforehand, and the paths that end
+# within the first fitting bound partition all paths, so the whole is (cap.epsilon, cap.delta)-DP.
 
 Cap = PrivacyTarget
 
@@ -58,7 +58,8 @@ class Usage:
 
 @dataclass(frozen=True)
 class _Total:
-    """What runs add up to: their claims, and at each of `ORDERS` their Renyi divergence, beside what fails."""
+    """The sums over runs: of their claims, of their Renyi divergences at each of `ORDERS`, and of their failure
+    probabilities."""
 
     epsilon: float = 0.0
     delta: float = 0.0
@@ -66,7 +67,7 @@ class _Total:
     divergences: tuple[float, ...] = (0.0,) * len(ORDERS)
 
     def plus(self, spend: Spend) -> _Total:
-        """One run more, whose lists compose in parallel."""
+        """The total with one more run, whose lists compose in parallel."""
         forms = [normal_form(events) for events in spend.lists.values()]
         more = (max((rdp.renyi(form, order) for form in forms), default=0.0) for order in ORDERS)
         return _Total(
@@ -77,7 +78,7 @@ class _Total:
         )
 
     def under(self, cap: Cap) -> Usage:
-        """The smallest bound that holds under a cap; where the cap allows none, the sums, which may be above it."""
+        """The smallest bound that holds under a cap; if the cap allows none, the sums, which may be above it."""
         most_delta = cap.delta * _BASIC_SHARE * (1 + _ROUNDING)
         basic_allowed = self.epsilon <= cap.epsilon * (1 + _ROUNDING) and self.delta <= most_delta
         delta = cap.delta * _RENYI_SHARE / len(ORDERS)

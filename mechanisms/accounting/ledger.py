@@ -25,11 +25,10 @@ from mechanisms.privacy_events import Composed, PrivacyEvent, from_json
 from mechanisms.records import unit_in_words
 from mechanisms.rounding import rounded_up
 
-# It holds no private text or length: names chosen by the curator, public events and claims, and keyed digests of
-# rows and users, whose number stays on this machine: of those that took part, of those whose clean values were
-# shown, and of those that have paid for private answers. Of a run that is written down while it goes on it holds the
-# names of its parts that were let out, and what the newest of these released until the run has ended, is left or
-# replaced (`forget`).
+# It holds no private text or length: names chosen by the curator, public events and claims, and keyed digests of rows
+# and users, whose number stays on this machine: of those that took part, of those whose clean values were shown, and of
+# those that have paid for private answers. For a run with a journal it holds the names of the released parts, and the
+# newest part's release until the run has ended, is left or replaced (`forget`).
 
 DEFAULT_CAP = PrivacyTarget(epsilon=10.0, delta=1e-4)
 
@@ -38,8 +37,8 @@ DEFAULT_CAP = PrivacyTarget(epsilon=10.0, delta=1e-4)
 class ResumablePlan:
     """What a resumable run was reserved for; public.
 
-    The key is one of `new_key`, the document what the run's request is built from when it is resumed, and `fixed` a
-    keyed digest of everything public that fixes the run.
+    `new_key` makes the key. The run's request is built from the document when the run is resumed. `fixed` is a keyed
+    digest of everything public that fixes the run.
     """
 
     key: str
@@ -128,7 +127,7 @@ class PrivacyLedger:
     def begin(
         self, data: Fingerprint, mechanism: str, event: Composed, claimed: Claim, plan: ResumablePlan | None = None
     ) -> LedgerRun:
-        """Reserve a whole run, or refuse it. With a plan, of a new key, it can be resumed.
+        """Reserve a whole run, or refuse it. With a plan under a new key, the run can be resumed.
 
         Raises:
             BudgetRefused: the run would exceed the data set's cap, or the data set was used at another privacy unit,
@@ -149,7 +148,7 @@ class PrivacyLedger:
     ) -> LedgerRun:
         """Resume a run that was cut off or stopped; what it may still charge is reserved again.
 
-        All values are those that were given to `begin`, but for the plan's document, which does not count.
+        All values must equal those given to `begin`, except the plan's document, which is ignored.
 
         Raises:
             UsageError: the ledger has no such run, it was planned otherwise or for other data, or it is still at work.
@@ -181,7 +180,7 @@ class PrivacyLedger:
     def _room(
         self, database: sqlite3.Connection, data: Fingerprint, event: Composed, claimed: Claim, but: int = 0
     ) -> BudgetSnapshot:
-        """What a data set has spent, but for the run `but`, where its cap allows a planned run beside it.
+        """What a data set has spent without the run `but`, if its cap allows a planned run beside it.
 
         Raises:
             BudgetRefused: it does not, or the data set was used at another privacy unit.
@@ -239,7 +238,7 @@ class PrivacyLedger:
             self._room(database, data, event, claimed)
 
     def forecast(self, name: str, unit: str, event: Composed, claimed: Claim) -> Usage:
-        """What a data set would have spent with one run more, and whether its cap allows it; nothing is reserved.
+        """What a data set would have spent with one more run, and whether its cap allows that; nothing is reserved.
 
         Raises:
             BudgetRefused: the data set was used at another privacy unit.
@@ -252,7 +251,7 @@ class PrivacyLedger:
     def repeats(self, name: str, unit: str, event: Composed, claimed: Claim) -> int:
         """How many runs like a planned one the data set's cap still allows, at most `MOST_REPEATS`; none is reserved.
 
-        It is what the ledger counts today, and no promise: a run under another name on the same rows is not counted.
+        The number holds for today's ledger and is no promise: a run under another name on the same rows is not counted.
         """
         planned = Spend(claimed.epsilon, claimed.delta, dict(event))
         with self.transaction() as database:
@@ -335,7 +334,7 @@ def _document(database: sqlite3.Connection, key: str) -> str:
 
 
 def _key_in_use() -> str:
-    """What tells the installation's present key from another one; it reveals nothing of either."""
+    """A value that identifies the installation's present key without revealing it."""
     return keyed_digest(["ledger"])
 
 
@@ -367,13 +366,14 @@ class EarlierRun:
 class LedgerRun:
     """A reserved run: charge each part before its first release, and finish the run in `finally`.
 
-    A part is what is drawn together: the tokens of a demonstration, or one release of a stage. It is charged once, and
-    marked after it is drawn and before it is shown. A part without a mark was therefore never shown and may be drawn
-    again; a part with a mark is never drawn again, whatever happened to the run's file. The newest mark also holds the
-    lines of its part, so that nothing is lost between the ledger and that file; they are removed with the file.
+    The draws of a part belong together: the tokens of a demonstration, or one release of a stage. A part is charged
+    once, and marked after it is drawn and before it is shown. A part without a mark was therefore never shown and may
+    be drawn again; a part with a mark is never drawn again, whatever happened to the run's file. The newest mark also
+    holds the lines of its part, so that nothing is lost between the ledger and that file; they are removed with the
+    file.
 
     Attributes:
-        holder: the name by which this process marks parts; "" where the run cannot be resumed and marks none.
+        holder: the name by which this process marks parts; "" if the run cannot be resumed, and marks none.
         released: the parts that were marked before the run was resumed.
     """
 
@@ -432,8 +432,8 @@ class LedgerRun:
 class Reservation:
     """The values that stay fixed while a reservation lasts.
 
-    The event is what all answers together cost a unit at most, `terms` the public parameters in a fixed form, and
-    `queries` the answers that a unit can pay for. In an edited file a row would be a unit that has paid nothing.
+    The event bounds the cost of all answers together for a unit, `terms` are the public parameters in a fixed form, and
+    `queries` is the number of answers that a unit can pay for. An edited row would be a unit that has paid nothing.
     """
 
     data: Fingerprint
@@ -461,7 +461,7 @@ class IndividualFilter:
     def charge(self, units: Iterable[str]) -> NDArray[np.bool_]:
         """Charge one answer to each of `units` (keyed digests, each once) that can still pay; durable on return.
 
-        Returned is whether each paid, shape (units,): those that did not take no part in the answer. Private.
+        Returns whether each paid, shape (units,); private. Units that did not pay take no part in the answer.
         """
         more = "UPDATE SET answers = answers + 1 WHERE answers < ? RETURNING 1"
         query = f"INSERT INTO paid VALUES (?, ?, 1) ON CONFLICT DO {more}"

@@ -1,4 +1,4 @@
-"""Privacy losses of pure, of Laplace and of Gaussian releases, as the accountants compose them."""
+"""Privacy losses of pure, Laplace and Gaussian releases, as the accountants compose them."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def masses(primitive: Primitive, direction: Direction, tail: float, step: float 
 
 
 def _kept(losses: Floats, log_masses: Floats, tail: float, beyond: float = 0.0) -> Masses:
-    """The masses but for those at either end that are `tail` together, and losses that promise nothing."""
+    """The masses without those at either end that are `tail` together, and without losses beyond `_MOST_LOSS`."""
     weights = np.exp(log_masses)
     above, below = np.cumsum(weights[::-1])[::-1], np.cumsum(weights)
     kept = (above > tail) & (below > tail) & (np.abs(losses) <= _MOST_LOSS)

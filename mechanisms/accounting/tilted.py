@@ -37,7 +37,7 @@ _TILTS = (0.9, 0.75, 0.5, 0.25)
 grid."""
 _ROUNDS, _ENOUGH, _MOST_EPSILON = 5, 0.8, 1e4
 """The number of tilts that are tried, while each falls below `_ENOUGH` times the last; the largest Renyi bound that is
-made closer."""
+improved."""
 _RANGE = 300.0
 """Weights differ by at most e to this power, so that their squares do not overflow."""
 _ROUNDING = 4 * float(np.finfo(float).eps)
@@ -66,7 +66,7 @@ def epsilon(form: NormalForm, delta: float) -> Found:
 
 
 def _most_added(primitive: Primitive) -> float:
-    """A bound on the loss of adding a unit: `log 1 / (1 - q)`, or what holds for both directions."""
+    """A bound on the loss of adding a unit: `log 1 / (1 - q)`, or a bound for both directions."""
     return pure_epsilon(primitive) if primitive.rate == 1.0 else -math.log1p(-primitive.rate)
 
 
@@ -111,7 +111,7 @@ class _Grid:
             tilt = decisive * share
             bottom, top, above = _window(total, tilt, delta)
             width = max(top - bottom, widest)
-            # The last tilt that is tried is enough where a float holds what it does to a step.
+            # The last tilt that is tried suffices if a float can hold its effect on one step.
             if width <= finest * _MOST_POINTS or (share <= _TILTS[-1] and tilt * width <= _MOST_POINTS):
                 break
         step = max(min(finest, width / _LEAST_POINTS), width / _MOST_POINTS)
@@ -140,9 +140,9 @@ class _Composition:
 
     Attributes:
         masses: shape (n,).
-        log_total: log of what they summed to before they were made to sum to 1.
+        log_total: log of their sum before they were scaled to sum to 1.
         lost: a bound on delta from what is not on the grid.
-        inflation: by what factor rounding may have raised delta.
+        inflation: the factor by which rounding may have raised delta.
     """
 
     grid: _Grid
@@ -177,7 +177,7 @@ class _Composition:
         kept = logs < _RANGE
         losses, weights, masses = losses[kept], np.exp(logs[kept]), self.masses[kept]
         found = self._least(losses, masses * weights, 1 - self.lost / delta)
-        # Once more, with what the transforms may have lost.
+        # Solve again, with what the transforms may have lost.
         excess = np.where(losses > found, -weights * np.expm1(np.minimum(found - losses, 0.0)), 0.0)
         noise = _ROUNDING * (self.count + 1) * math.log2(len(self.masses))
         noise *= float(np.linalg.norm(self.masses) * np.linalg.norm(excess))

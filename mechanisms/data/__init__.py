@@ -1,1 +1,1 @@
-"""Private files: reading them, their columns, units, sizes, and what was disclosed of them before."""
+"""Private files: reading them, their columns, units, sizes, and earlier disclosures."""

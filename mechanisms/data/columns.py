@@ -1,7 +1,7 @@
 """The columns of a private file, its problems, the rows that take no part, and the data set it becomes.
 
-Whether a row takes part is a function of that row and of public choices. How many do not is private, for the eyes of
-the file's owner alone.
+Whether a row takes part is a function of that row and of public choices. The number of rows that do not is private, and
+only for the file's owner.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _UNLABELLED_CLASS = "-1"
 class ColumnMapping:
     """The columns of text, label and user id (`unit`), and how their cells are read; public.
 
-    `label_names` replace the file's labels. With `merge_labels` a label is read as one of the label set that it is
-    equal to under `folded`. White space in a column's name is one space.
+    `label_names` replace the file's labels. With `merge_labels` a label is read as the one of the label set to which it
+    is equal under `folded`. White space in a column's name is one space.
     """
 
     text: str
@@ -55,7 +55,7 @@ class ColumnMapping:
 
 
 def guess_mapping(table: Table) -> ColumnMapping:
-    """The mapping proposed for a file: text, label and, where one is found, user id."""
+    """The mapping proposed for a file: text, label and, if one is found, user id."""
     text, label = guess_columns(table)
     return ColumnMapping(text, label, guess_person(table, (text, label)))
 
@@ -63,9 +63,10 @@ def guess_mapping(table: Table) -> ColumnMapping:
 def completed(
     table: Table, mapping: ColumnMapping, labels: Collection[str], tell: Callable[[str], object]
 ) -> ColumnMapping:
-    """The mapping with a text and a label column where it has none: the ones of these names, or else the proposed ones.
+    """The mapping, with missing text and label columns filled in: the ones of these names, or else the proposed ones.
 
-    A column of users is told and not taken: the privacy unit stands in the certificate, and is its owner's word alone.
+    A user column is reported but not taken: the privacy unit is in the certificate, and only the file's owner may
+    declare it.
     """
     text = mapping.text or (_TEXT if _TEXT in table.columns else "")
     named = {name for name in (mapping.label, mapping.unit) if name}
@@ -85,7 +86,7 @@ def completed(
 
 
 def label_set(table: Table, mapping: ColumnMapping) -> list[str]:
-    """The distinct labels in the label column, sorted; empty where there is no such column."""
+    """The distinct labels in the label column, sorted; empty if there is no such column."""
     cells = table.column(mapping.label)
     if cells is None:
         return []
@@ -95,7 +96,7 @@ def label_set(table: Table, mapping: ColumnMapping) -> list[str]:
 def understood(table: Table, mapping: ColumnMapping, labels: Collection[str]) -> ColumnMapping:
     """The mapping with the names that the file itself has for its labels, as far as the label set has them.
 
-    Whoever declares a label set says with it which of these names count.
+    The declared label set decides which of these names count.
     """
     pairs = tuple(
         (str(number), name)
@@ -121,10 +122,10 @@ def _column(table: Table, name: str) -> pd.Series:
 
 
 def _fields_of(table: Table, name: str) -> str:
-    """The fields of a nested column, or the fields of any that have its name, as an error says what to name.
+    """The fields of a nested column, or of all columns with its name, in words for an error.
 
-    It quotes usual names that most of several rows have, and else counts: a column's name may be a private cell, and a
-    field's that of a single row.
+    It quotes only usual names that most rows have, and counts the others: a column's name may be a private cell, and a
+    field's name may occur in a single row.
     """
     alike = [each for each in table.columns if each.startswith(f"{name}.") or each.endswith(f".{name}")]
     shared = [each for each in alike if 2 * int((table.frame[each] != "").sum()) > len(table.frame) > 1]
@@ -132,7 +133,7 @@ def _fields_of(table: Table, name: str) -> str:
 
 
 def _mapped(table: Table, mapping: ColumnMapping, labels: Sequence[str] = ()) -> pd.DataFrame:
-    """The columns text, label and unit, with labels as they are read; unit is None without users.
+    """The columns text, label and unit, with labels after renaming and merging; unit is None without users.
 
     Without a public label set, labels that look alike are read as the most frequent of them.
     """
@@ -164,7 +165,7 @@ def _mapped(table: Table, mapping: ColumnMapping, labels: Sequence[str] = ()) ->
 
 
 def _called(table: Table, mapping: ColumnMapping, cells: pd.Series, labels: Sequence[str]) -> dict[str, str]:
-    """What each label of the file is read as."""
+    """For each label of the file the label that it is read as."""
     counts = cells.value_counts()
     names = names_of(labels, mapping.label_names) if labels else mapping.label_names
     known: dict[str, str] = {}
@@ -186,7 +187,7 @@ def _called(table: Table, mapping: ColumnMapping, cells: pd.Series, labels: Sequ
 # Rows that take no part, by reason.
 
 MOST_SHARE = 0.05
-"""The largest share of rows that is left out unasked."""
+"""The largest share of rows that is left out without asking."""
 HOW_TO_LEAVE_OUT = "--allow-left-out leaves them out (in Python allow_left_out=True)."
 _LOOKS_EMPTY = re.compile(
     r"#?n/?a|n\.\s?a\.?|<na>|[-+]?nan|nat|[(<\[]?null[)>\]]?|none|nil|undefined|\\n|[(\[](blank|empty|none)[)\]]|\[\]|\{\}"
@@ -212,7 +213,7 @@ class Reason(StrEnum):
 
 
 def looks_empty(cell: str) -> bool:
-    """Whether a cell says that there is nothing: as programs write missing values, or as a dash."""
+    """Whether a cell is a missing value, as programs write it, or a dash."""
     if len(cell) > _LONGEST_EMPTY:
         return False
     return not folded(cell) or _LOOKS_EMPTY.fullmatch(cell.strip()) is not None
@@ -230,7 +231,8 @@ def _reason(text: str, label: str, unit: str | None) -> Reason | None:
 
 
 def _reason_of_label(label: str, look: Collection[str]) -> Reason:
-    """Why rows take no part whose label is not in a set, which looks so."""
+    """The reason why rows with a label outside a set take no part; `look` are the set's labels as `folded` gives
+    them."""
     if looks_empty(label):
         return Reason.UNLABELLED
     if folded(label) in look:
@@ -243,7 +245,7 @@ def _reason_of_label(label: str, look: Collection[str]) -> Reason:
 class LeftOut:
     """How many rows take no part, by reason, and in a sentence, which is empty if there are none.
 
-    `many` are so many that the file's owner is asked.
+    `many` is True if so many are left out that the file's owner is asked.
     """
 
     counts: Mapping[Reason, int]
@@ -272,7 +274,7 @@ class Breakdown:
         return LeftOut({reason: counts[reason] for reason in Reason if counts[reason]}, total > MOST_SHARE * rows, said)
 
     def odd(self, table: Table, mapping: ColumnMapping) -> Iterator[str]:
-        """What shows that a column is none of texts or labels: nested values, or nearly a label for every row."""
+        """Signs that a column does not hold texts or labels: nested values, or nearly as many labels as rows."""
         for name in (mapping.text, mapping.label):
             if is_nested(_column(table, name)):
                 said = f"'{name}' holds nested values, objects or lists, which are neither texts nor labels"
@@ -294,7 +296,8 @@ class Breakdown:
 
 
 def breakdown(table: Table, mapping: ColumnMapping, labels: Sequence[str] = ()) -> Breakdown:
-    """Which rows of a mapped file may take part under a public label set, if known, and why not others; private."""
+    """The rows of a mapped file that may take part under a public label set, if known, and the reasons against others;
+    private."""
     return _divided(_mapped(table, mapping, labels), table)[1]
 
 
@@ -308,13 +311,13 @@ def _divided(frame: pd.DataFrame, table: Table) -> tuple[pd.DataFrame, Breakdown
     return usable, Breakdown(unusable, Counter(usable["label"]))
 
 
-# What is odd about a mapped file, and the data set that it becomes.
+# Problems of a mapped file, and the data set that it becomes.
 
 _PROTECTED_LESS = "A person who appears twice is protected less by a guarantee for single records"
 
 
 def _repeated(filled: pd.DataFrame, mapping: ColumnMapping) -> Iterator[str]:
-    """What to know of rows that say the same, or the same text with another label."""
+    """Remarks on repeated rows, and on texts with several labels."""
     duplicates = int(filled.duplicated().sum())
     if duplicates and not mapping.drop_duplicates:
         told = "1 row repeats" if duplicates == 1 else f"{duplicates:,} rows repeat"
@@ -388,7 +391,7 @@ def checked_dataset(
 ) -> Dataset:
     """`to_dataset`, after the file's owner was told how the file was read and which of its rows take no part.
 
-    What `tell` gets is private.
+    The remarks that `tell` gets are private.
 
     Raises:
         DataError: many rows are left out, and that was not allowed; or a column is missing.

@@ -1,11 +1,11 @@
 """The rows of a CSV file, each read by itself: no row decides how another is decoded or divided.
 
 Properties of the whole file are read off its start alone: byte-order mark, line end, separator, number of columns.
-Where the first line is a row and no header, its owner says them, but for the number of columns: rows with more are
-refused. How a cell writes a quote, doubled or behind a backslash, its owner says: a row that fits with backslashes
-alone refuses the file until then.
-Quotes are read here (RFC 4180): Python's csv reader has a process-wide limit of a cell's size, ends lines at carriage
-returns within cells, and does not give back the lines that a stray quote took. Tests compare with it.
+Without a header, the file's owner declares them, except the number of columns: rows with more than the first are
+refused. The owner also declares whether cells double a quote or put a backslash before it: until then, a row that fits
+only with backslashes makes the reader refuse the file. Quotes are parsed here (RFC 4180): Python's csv reader has a
+process-wide limit of a cell's size, ends lines at carriage returns within cells, and does not return the lines that a
+stray quote consumed. Tests compare with it.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _TABS = (".tsv", ".tab")
 
 @dataclass(frozen=True)
 class _Form:
-    """How cells are written: what separates them, and whether a backslash makes a quote, a separator, a line's end or
-    another backslash behind it a part of its cell."""
+    """How cells are written: the separator, and whether a backslash makes a following quote, separator, line end or
+    backslash a part of its cell."""
 
     delimiter: bytes
     backslash: bool = False
@@ -52,7 +52,7 @@ class _Form:
 
     @functools.cached_property
     def bare(self) -> re.Pattern[bytes]:
-        """A cell that does not begin with a quote, where backslashes count."""
+        """A cell that does not begin with a quote, if backslashes count."""
         return re.compile(rb"(?:[^\\" + re.escape(self.delimiter) + rb"]++|\\.?)*+")
 
     @functools.cached_property
@@ -101,9 +101,9 @@ class Rows:
 
     Args:
         reading: without a header the first record is a row like others: so the separator is a comma, and lines end with
-            line feeds, unless something else is said.
-        usual: the separator where neither its owner nor a first line `sep=X` gives one; by default the most frequent
-            one in the header outside quoted cells.
+            line feeds, unless the owner declares something else.
+        usual: the separator if neither its owner nor a first line `sep=X` gives one; by default the most frequent one
+            in the header outside quoted cells.
 
     Attributes:
         form: how cells are written.
@@ -112,7 +112,7 @@ class Rows:
 
     Raises:
         DataError: binary, empty, a header with unpaired quotes; while iterating, a row longer than the first record.
-        ReadingAsked: nobody said how quotes are written, and a record fits only where backslashes count.
+        ReadingAsked: nobody said how quotes are written, and a record fits only if backslashes count.
     """
 
     def __init__(self, raw: RawFile, reading: Reading = USUAL, usual: bytes | None = None) -> None:
@@ -194,7 +194,7 @@ class Rows:
         )
 
     def remarks(self) -> Iterator[str]:
-        """What its owner should know of how the records read so far were read."""
+        """Remarks for the owner on how the records so far were read."""
         yield from self.text.remarks()
         if self.as_they_stand:
             yield f"Rows with unpaired quotes, each read literally as one line: {self.as_they_stand}."
@@ -211,7 +211,8 @@ def _separator_named(said: str) -> bytes:
 
 
 class _Lines:
-    """Physical lines with their ends, counted. Lines that a record took can be given back; `returned` are the last."""
+    """Physical lines with their ends, counted. Lines that a record consumed can be returned; `returned` are the last of
+    these."""
 
     def __init__(self, source: Iterator[bytes]) -> None:
         self.number = 0
@@ -307,7 +308,7 @@ def _quoted_cell(
 
 
 def read_csv(raw: RawFile, reading: Reading) -> Table:
-    """Parse a CSV file: comma, semicolon, tab or bar; UTF-8, UTF-16 with its mark, or in the encoding that is said.
+    """Parse a CSV file: comma, semicolon, tab or bar; UTF-8, UTF-16 with its mark, or the declared encoding.
 
     A first line `sep=X` gives the separator, as in Excel; without one, a file named .tsv or .tab has tabs. Columns
     without a name are left out, with a remark.
@@ -327,7 +328,7 @@ def _beginning(text: TextLines, form: _Form) -> list[tuple[int, list[str]]]:
     first = next((line for line in lines if not line.isspace()), b"")
     if _SAYS_SEPARATOR.match(first):
         return []
-    if form.delimiter not in first:  # that of most lines counts
+    if form.delimiter not in first:  # the width of most lines counts
         form = _forms(max(_DELIMITERS, key=lambda each: sum(each in line for line in lines)), form.backslash)
     found, divided = [], _Lines(iter(lines))
     for line in divided:

@@ -42,7 +42,8 @@ _HEADER_ROWS = 1000
 
 _MAX_MERGED = 2**16
 _MOST_LOOKED_AT = 1000
-"""Of more merged ranges each is asked about: looking at every row for each would take long."""
+"""The most merged ranges that are compared with the rows; with more, all are asked about, since comparing would take
+long."""
 _MOST_SHOWN = 5
 
 
@@ -63,10 +64,10 @@ class _Merged:
 
 
 class _Seen:
-    """What a part has that the rows do not show: merged ranges, and formulas without their values.
+    """Properties of a part that its rows do not show: merged ranges, and formulas without their values.
 
     Attributes:
-        merged: the ranges, as they are written.
+        merged: the ranges, as the file writes them.
         unstored: cells with a formula and without its value, by their column.
     """
 
@@ -104,7 +105,8 @@ class _Seen:
 
 
 def _check_parts(file: IO[bytes]) -> dict[str, _Seen]:
-    """Check that a workbook can be read within bounds, one block of a part at a time; what was seen of each part."""
+    """Check that a workbook can be read within bounds, one block of a part at a time; returns what was seen in each
+    part."""
     found = {}
     try:
         with zipfile.ZipFile(file) as archive:
@@ -154,7 +156,7 @@ def _counted(file: IO[bytes], before: int, seen: _Seen) -> int:
 
 
 def _refuse(*_: Any) -> None:
-    """No workbook declares entities, which can grow without end."""
+    """Refuse declared entities, which can grow without end, and which no workbook has."""
     raise DataError(_BROKEN)
 
 
@@ -166,8 +168,8 @@ def read_excel(raw: RawFile, reading: Reading) -> Table:
     """A visible sheet of a workbook, the first if none is named: its first row that is not empty names the columns.
 
     Empty rows and cells outside the named columns are left out, with a remark on unnamed columns before or between
-    named ones. Cells become text by `cell_text`, numbers as the sheet shows them where their format is one of digits; a
-    formula is its saved value, and those without one are counted in a remark.
+    named ones. Cells become text by `cell_text`, and numbers as the sheet shows them if their format consists of
+    digits; a formula is its saved value, and a remark counts those without one.
 
     Raises:
         DataError: no workbook, damaged, empty, without rows, or too large when it is unpacked.
@@ -244,15 +246,16 @@ def _filled(row: Sequence[Any]) -> list[int]:
 
 
 class _Rows:
-    """The rows of a sheet as texts: those with a value in a named column, or without names those with any.
+    """The rows of a sheet as texts: those with a value in a named column, or, without names, with any value.
 
     Attributes:
-        so: how many numbers are read as their format shows them, where that is not the plain number, by the place of
-            their column.
-        otherwise: how many numbers the sheet shows otherwise than they are read, likewise.
+        so: how many numbers are read in the form that their format shows, if that is not the plain number, by the place
+            of their column.
+        otherwise: how many numbers the sheet shows in another form than they are read, likewise.
 
     Raises:
-        ReadingAsked: merged cells span several of the rows, and nobody said what that means.
+        ReadingAsked: merged cells span several of the rows, and the owner has not said whether each row has their
+            value.
     """
 
     def __init__(self, sheet: Any, first: int, names: Sequence[str] | None, seen: _Seen, reading: Reading) -> None:
@@ -278,7 +281,7 @@ class _Rows:
         return self._names is None or any(merged.column <= each <= merged.last_column for each in self._columns)
 
     def _beside_values(self, tall: Sequence[_Merged]) -> list[_Merged]:
-        """The ranges that have a further row with a value in another column: what they mean for it is the question."""
+        """The ranges in which a row after the first has a value in another column: its owner is asked about them."""
         if not 0 < len(tall) <= _MOST_LOOKED_AT:
             return [*tall]
         width = MAX_COLUMNS + 1 if self._names is None else len(self._names)
@@ -337,7 +340,7 @@ class _Rows:
         return plain if shown is None else shown
 
     def remarks(self) -> Iterator[str]:
-        """What its owner should know of cells that hold less than the sheet shows."""
+        """Remarks for the owner on cells that hold less than the sheet shows."""
         columns = self._columns or self._seen.unstored
         if told := _unstored(sum(self._seen.unstored[column] for column in columns)):
             yield told
@@ -363,13 +366,14 @@ def _unstored(cells: int) -> str | None:
 
 
 _DIGITS = re.compile(r'(?:"([^"]*)")?(#,##)?(0+)(?:\.(0+))?(%?)(?:"([^"]*)")?')
-"""A number's format of digits, with words around it."""
+"""A number format that consists of digits, with words around them."""
 _AS_IT_IS = {"General", "@", ""}
 _GROUPED = 1000
 
 
 def _shown(value: float, number_format: str) -> str | None:
-    """A number as its format shows it; None where that is of another kind, depends on the country or rounds digits."""
+    """A number as its format shows it; None if the format is of another kind, depends on the country or rounds
+    digits."""
     if number_format in _AS_IT_IS:
         return cell_text(value)
     if not (found := _DIGITS.fullmatch(number_format)):

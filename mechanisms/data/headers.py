@@ -1,7 +1,7 @@
 """What names of columns say: whether the first line has any, what a column holds, and what a prompt calls it.
 
-Whether a line looks like a row is read off private rows. It decides on nothing but a refusal, which its owner sees: a
-file that is read without a question is read as its header says, and with an answer as the answer says.
+Whether a line looks like a row depends on private rows. It only decides whether the owner is asked: without a question
+the file is read with the line as its header, and after a question as the owner answers.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ LONGEST_FIELD_NAME = 40
 
 
 def suggested_names(text_column: str, label_column: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Suggested names of the fields, the best first; "Text" and "Label" where a column's name suggests none."""
+    """Suggested names of the fields, the best first; "Text" and "Label" if a column's name suggests none."""
     return _suggested(text_column, "Text", TEXTS), _suggested(label_column, "Label", LABELS)
 
 
@@ -103,7 +103,7 @@ _MOST_SHOWN = 5
 _SEEN = 1000
 """The first rows, from which a column's kind is guessed."""
 _SHORT = 3
-"""Characters of a cell, on the average: a column of shorter ones holds no texts, whatever it is called."""
+"""The least mean number of characters of a cell: a column of shorter ones holds no texts, whatever its name is."""
 _LONGEST_PERSON = 60
 _FEWEST_USERS = 20
 """The fewest distinct values of a user column: fewer are roles, such as "agent" and "customer"."""
@@ -114,7 +114,7 @@ _FEWEST_IDS, _OWN_ID = 10, 0.8
 def guess_columns(
     table: Table, labels: Collection[str] = (), text: str | None = None, taken: Collection[str] = ()
 ) -> tuple[str, str]:
-    """Guess the text column, if that is not known, and the label column; "" where no column can hold any.
+    """Guess the text column, if that is not known, and the label column; "" if no column can hold any.
 
     The text column has a name that ends with one of `_TEXT_WORDS`, or else the longest cells. The label column holds
     the most of the known `labels`; without any, it has a name from `_LABEL_WORDS` and at least two values, or else the
@@ -153,7 +153,7 @@ def is_nested(cells: pd.Series) -> bool:
 
 
 def is_a_row(fields: Mapping[str, Any], labels: Collection[str] = ()) -> bool:
-    """Whether an object has a text and a label of its own: by their names, or as one of the known labels."""
+    """Whether an object has a text and a label of its own, by their names, or because a value is a known label."""
     texts = {name for name, value in fields.items() if isinstance(value, str) and _is_named_text(name)}
     plain = {name: str(value) for name, value in fields.items() if type(value) in (str, int, float)}
     return bool(texts) and any(
@@ -177,7 +177,7 @@ def _is_named_id(name: str) -> bool:
 
 
 def looks_like_ids(different: int, cells: int) -> bool:
-    """Whether a column has so many different values that they tell rows, not kinds of rows."""
+    """Whether a column has so many different values that they identify rows, not kinds of rows."""
     return cells >= _FEWEST_IDS and different > _OWN_ID * cells
 
 
@@ -198,12 +198,12 @@ def guess_person(table: Table, taken: Iterable[str]) -> str | None:
     return None
 
 
-# The first line of a table: names of columns, or a row that would become names; what is doubtful is asked.
+# The first line of a table: names of columns, or a row that would become names. In doubt the owner is asked.
 
 BEGINNING = 20
-"""The first lines, by which a title above the header is told."""
+"""The first lines, by which a title above the header is recognised."""
 _LOOKED_AT, _FEWEST_ROWS = 100_000, 100
-"""Cells below that a name may occur again in, and rows at least."""
+"""The number of cells below in which a repeated name is looked for, and the least number of rows to search."""
 _MOST_WORDS, _SEVERAL_WORDS, _TWO_WORDS = 4, 3, 2
 _LONGEST, _LONGEST_WITHOUT_SPACES = 50, 12
 _NUMBER = re.compile(r"[-+~<>$€£¥]?\s*\d[\d\s.,:/\\%+TZ-]*(e[-+]?\d+)?", re.IGNORECASE)
@@ -220,7 +220,8 @@ def headed(
 ) -> Table:
     """The table of a first line and the rows below it, with one cell for each of its cells.
 
-    `remarks` are consumed after all rows. A `separator` read off the first line has to be said where that is a row.
+    `remarks` are consumed after all rows. If the first line is a row, the owner has to declare a `separator` that was
+    read off it.
 
     Raises:
         ReadingAsked: the first line looks like a row, and its owner has not said which it is.
@@ -248,7 +249,7 @@ def headed(
 
 
 def check_no_title(lines: Sequence[tuple[int, Sequence[str]]], reading: Reading) -> None:
-    """Ask about a title above the header, unless something was said of the header.
+    """Ask about a title above the header, unless the owner declared `header` or `skip`.
 
     `lines` are the first ones of the file, each with its number and its cells, empty ones included.
     """
@@ -269,7 +270,7 @@ def check_no_title(lines: Sequence[tuple[int, Sequence[str]]], reading: Reading)
 
 
 def _doubt(first: Sequence[str], table: Table, labels: Sequence[str]) -> str | None:
-    """Why the first line may be a row; None if nothing says so, or if most of its cells are usual names."""
+    """The reason why the first line may be a row; None if there is none, or if most of its cells are usual names."""
     cells = [" ".join(cell.split()) for cell in first if cell.strip()]
     unusual = [cell for cell in cells if not _is_a_name(cell)]
     if 2 * len(unusual) < len(cells):
@@ -297,14 +298,14 @@ def _is_long(cell: str) -> bool:
 
 
 def _is_a_name(cell: str) -> bool:
-    """Whether a cell has no other words than columns are often called by."""
+    """Whether all words of a cell are usual in names of columns."""
     return bool(words := column_words(cell)) and _COLUMN_WORDS.issuperset(words)
 
 
 def quoted(names: Iterable[str]) -> str:
-    """The first of some names as an error may quote them, those of usual words alone: any other may be private.
+    """The first names that an error may quote: only those of usual words, because any other may be private.
 
-    Each part of a dotted name has usual words, or is the first place of a list.
+    Each part of such a dotted name has usual words, or is the first place of a list.
     """
 
     def is_usual(part: str) -> bool:

@@ -1,8 +1,8 @@
 """Reading a private file of JSON: an object a line (JSON Lines), or one document with a list of objects.
 
-The file has no header, so that its columns follow from the rows. So that no row changes another's cells, a cell is
-looked up in its own row under exactly the name asked for, whether or not that name was offered as a column. A field of
-a nested value has a dotted name, as "content.text"; of a list, the place stands for a name, from 0 on.
+The file has no header, so its columns follow from the rows. No row may change another's cells, so a cell is looked up
+in its own row under exactly the requested name, whether or not that name was offered as a column. A field of a nested
+value has a dotted name, as "content.text"; in a list, the place serves as the name, from 0 on.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _MOST_IN_ROW = 100_000
 _MOST_NAMES = 100
 """The most names offered as columns: objects that use values as names have no limit of their own."""
 _DEEPEST = 8
-"""The most names in a dotted one that is offered; what lies deeper is a nested cell."""
+"""The most parts of an offered dotted name; deeper values are nested cells."""
 _NOT_READ = ""
-"""Stands in an object for names that are none, or that another one of the object is but for white space."""
+"""Replaces names of an object that are empty, or that differ from another one only in white space."""
 _SPLIT = {"columns", "index", "data"}
-"""The names of a table that pandas splits."""
+"""The names in a table that pandas writes with `orient="split"`."""
 _SPACE = re.compile(r"\s*")
 Row = Mapping[str, Any]
 _plain = lru_cache(2**16)(plain_name)
@@ -74,7 +74,8 @@ _MISSING = object()
 
 
 def _value(nested: Any, name: str) -> Any:
-    """The value under a name, dotted for a field of a nested value; what has the whole name is taken first."""
+    """The value under a name, which is dotted for a field of a nested value; a value under the whole name comes
+    first."""
     fields = _fields(nested)
     if name in fields:
         return fields[name]
@@ -93,7 +94,7 @@ def _fields(nested: Any) -> Row:
 
 
 def _names(nested: Any, depth: int = 1) -> Iterator[str]:
-    """The names of an object; of nested ones those of their fields, and of a list those of its first."""
+    """The names of an object; for nested objects those of their fields, and for a list those of its first entry."""
     fields = nested.items() if isinstance(nested, dict) else [("0", nested[0])]
     for name, value in fields:
         if name == _NOT_READ:
@@ -105,14 +106,14 @@ def _names(nested: Any, depth: int = 1) -> Iterator[str]:
 
 
 def read_json(raw: RawFile, reading: Reading) -> Objects:
-    """The objects of the file, one a line, or those of a list if the whole file is one JSON value.
+    """The objects of the file: one for each line, or those of a list if the whole file is one JSON value.
 
-    Values become text by `cell_text`, and missing names are empty cells. In names white space is one space; of two that
-    differ in nothing else the one that is written so counts.
+    Values become text by `cell_text`, and missing names are empty cells. In names white space is one space; of two
+    names that differ in nothing else, the one written that way counts.
 
     Raises:
         DataError: unreadable, or without an object that has a name.
-        ReadingAsked: the encoding has to be said, or which list holds the rows.
+        ReadingAsked: the owner has to declare the encoding, or which list holds the rows.
     """
     text = TextLines.of(raw, reading.encoding, zeros=True)
     found, remarks = _found([*text.lines("\n")], reading)
@@ -128,7 +129,7 @@ def read_json(raw: RawFile, reading: Reading) -> Objects:
 
 
 def _found(blocks: list[bytes], reading: Reading) -> tuple[Sequence[Any], list[str]]:
-    """What may be rows, objects or not, and remarks: the lines, or the elements of a list."""
+    """The lines, or the elements of a list, which may be rows, whether they are objects or not, and remarks."""
     lines = [line for block in blocks for line in block.splitlines() if line.strip()]
     document = _document(blocks, lines)
     if isinstance(document, dict):
@@ -137,13 +138,13 @@ def _found(blocks: list[bytes], reading: Reading) -> tuple[Sequence[Any], list[s
         raise UsageError("The file is no JSON object with lists to choose from: leave out --rows.")
     if document is not None:
         return document, []
-    if len(lines) > MAX_ROWS:  # those that are left out take time too
+    if len(lines) > MAX_ROWS:  # lines that are left out take time too
         raise DataError(TOO_MANY_ROWS)
     return [_object(line) for line in lines], []
 
 
 def _is_sound(row: Row) -> bool:
-    """Whether a row has at most `_MOST_IN_ROW` names, and no half of a character."""
+    """Whether a row has at most `_MOST_IN_ROW` names, and no lone surrogate."""
     try:
         json.dumps(row, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
@@ -152,7 +153,7 @@ def _is_sound(row: Row) -> bool:
 
 
 def _object(line: bytes) -> Any:
-    """The object of a line; None if it is none."""
+    """The object of a line; None if the line is not an object."""
     if not line.lstrip().startswith(b"{"):
         return None
     try:
@@ -183,9 +184,10 @@ def _named(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _document(blocks: Sequence[bytes], lines: Sequence[bytes]) -> dict[str, Any] | list[Any] | None:
-    """The value of a file that is one, the elements of an array or an object; None if each line stands for itself.
+    """The elements of an array, or the object, if the whole file is one JSON value; None if each line stands for
+    itself.
 
-    An array is told by its first character. An object is one if the whole file can be read as one.
+    An array is recognised by its first character, an object by the fact that the whole file parses as one.
     """
     first = lines[0].lstrip() if lines else b""
     if first.startswith(b"["):
@@ -226,10 +228,10 @@ def _behind_space(text: str, at: int) -> int:
 
 
 def _rows_within(document: dict[str, Any], reading: Reading) -> tuple[Sequence[Any], list[str]]:
-    """The rows of an object: the list that is said, or its only list of objects; or the object itself.
+    """The rows of an object: the declared list, or its only list of objects; or the object itself.
 
-    An object with a text and a label of its own is a row, whatever lists it has. What pandas splits into columns and
-    data is put together.
+    An object with a text and a label of its own is a row, whatever lists it has. A table that pandas split into columns
+    and data is put together.
     """
     lists = dict(_lists(document))
     counted = f"{len(lists)} lists of objects{f', such as {named}' if (named := quoted(lists)) else ''}"
@@ -266,9 +268,10 @@ def _rows_within(document: dict[str, Any], reading: Reading) -> tuple[Sequence[A
 
 
 def _joined(document: Mapping[str, Any]) -> list[Any] | None:
-    """The rows of an object with names in `columns` and a list of cells for each row in `data`; None if it is no such.
+    """The rows of an object with names in `columns` and a list of cells for each row in `data`; None if it is not such
+    a table.
 
-    A list with fewer or more cells than there are names is no row.
+    A list with fewer or more cells than names is not a row.
     """
     names, rows = document.get("columns"), document.get("data")
     if not isinstance(names, list) or not isinstance(rows, list) or not document.keys() <= _SPLIT:
@@ -283,9 +286,9 @@ def _joined(document: Mapping[str, Any]) -> list[Any] | None:
 
 
 def _is_by_column(document: Mapping[str, Any]) -> bool:
-    """Whether the values of an object are columns: alike in their places, one at least of plain cells.
+    """Whether the values of an object are columns: they have the same places, and at least one holds plain cells.
 
-    A single one has numbers for its places: any other may be a nested row.
+    A single column must have numbers as places: otherwise it may be a nested row.
     """
     columns = [_fields(value) for value in document.values()]
     if not columns or not columns[0] or any(each.keys() != columns[0].keys() for each in columns):
@@ -296,7 +299,7 @@ def _is_by_column(document: Mapping[str, Any]) -> bool:
 
 
 def _lists(document: Mapping[str, Any], before: str = "", depth: int = 1) -> Iterator[tuple[str, list[Any]]]:
-    """The lists of an object that have objects in them, outside other lists, by their dotted names."""
+    """The lists of an object that contain objects, by their dotted names; lists inside other lists are left out."""
     for name, value in document.items():
         if isinstance(value, list) and any(isinstance(each, dict) for each in value):
             yield before + name, value

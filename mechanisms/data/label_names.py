@@ -67,7 +67,7 @@ def read_pairs(said: str) -> list[tuple[str, str]]:
 
 
 def _json(said: str) -> Any:
-    """A JSON document; None if it is none, as a label may begin with a bracket."""
+    """A JSON document; None if the text is not one, since a label may begin with a bracket."""
     try:
         return json.loads(said) if said.lstrip().startswith(("[", "{")) else None
     except (ValueError, RecursionError):
@@ -96,10 +96,10 @@ def names_of(labels: Collection[str], names: LabelNames) -> LabelNames:
     return tuple(pair for pair in names if not {*pair}.isdisjoint(labels))
 
 
-# Labels that look alike: a function of each alone.
+# Labels that look alike; how a label looks is a function of that label alone.
 
 _WHOLE = re.compile(r"([-+]?\d+)\.0+")
-"""A whole number with a decimal point, as programs write it where a cell of its column is missing."""
+"""A whole number with a decimal point, as programs write it if a cell of its column is missing."""
 _INVISIBLE = {"Cf", "Cc", "Co", "Cn"}
 _INVISIBLE_MARKS = {*map(chr, range(0xFE00, 0xFE10)), "\u034f", "\u115f", "\u1160", "\u3164", "\uffa0"}
 """Variation selectors, the grapheme joiner and Hangul fillers."""
@@ -126,7 +126,7 @@ def alike(labels: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 def spellings(labels: Iterable[str], names: LabelNames) -> dict[str, str]:
-    """Each label or its name, by the label as `folded` gives it; a `UsageError` if that leaves two for one."""
+    """Each label or its name, by the label as `folded` gives it; a `UsageError` if two are equal under it."""
     found: dict[str, str] = {}
     for spelled, meant in (*((label, label) for label in labels), *names):
         if found.setdefault(folded(spelled), meant) != meant:
@@ -161,7 +161,7 @@ def readable(label: str) -> str:
 
 
 def _parts(word: str) -> list[str]:
-    # The words of camelCase in small letters, but for "PIN" in "changePIN", and "OfficeHolder" with its capitals.
+    # The words of camelCase become lower case, except "PIN" in "changePIN"; "OfficeHolder" keeps its capitals.
     parts = _CAMEL.split(word)
     if len(parts) == 1 or not word[:1].islower():
         return parts

@@ -66,7 +66,7 @@ class _Column:
     path: tuple[str, ...]
     field: Any
     alone: bool = True
-    """Whether no name of the path is a neighbour's too, so that it leads to this field."""
+    """Whether no neighbour shares a name of the path, so that the path leads to this field."""
 
     @property
     def name(self) -> str:
@@ -77,7 +77,7 @@ class _Column:
         return _holds(self.field, (*_SCALAR, *_TEXT))
 
     def of(self, batch: Any) -> Any:
-        """Its values; a nested one without a value has fields without one."""
+        """Its values; the fields of a nested value that is missing are missing, too."""
         found = batch.column(self.path[0])
         for name in self.path[1:]:
             found = found.flatten()[found.type.get_field_index(name)]
@@ -87,9 +87,9 @@ class _Column:
 def read_parquet(raw: RawFile) -> Table:
     """The columns of plain values, each cell as text by `cell_text`; a value that Python cannot represent is empty.
 
-    The fields of nested values are columns with dotted names, as far as the limits leave room for them; of a column and
-    a field of one name the column is read, and of two fields the first.
-    The names of classes that the hub's library writes into a file are its labels' names.
+    The fields of nested values are columns with dotted names, as far as the limits leave room for them; if a column and
+    a field have the same name, the column is read, and of two such fields the first. The names of classes that the
+    hub's library writes into a file are its labels' names.
 
     Raises:
         DataError: damaged, encrypted, without rows or without such columns, nested more than a hundred deep, or too
@@ -137,7 +137,7 @@ def _described(raw: RawFile) -> tuple[Any, Any]:
 
 
 def _columns(fields: Sequence[Any], above: tuple[str, ...] = (), alone: bool = True) -> Iterator[_Column]:
-    """The fields of the schema, or of a nested one, and in place of nested ones those that they hold."""
+    """The fields of the schema, or of a nested field; nested fields are replaced by the fields that they hold."""
     counts = Counter(field.name for field in fields)
     for field in fields:
         path, by_itself = (*above, field.name), alone and counts[field.name] == 1
@@ -153,7 +153,7 @@ def _listed(columns: Sequence[_Column]) -> str:
 
 
 def _class_names(schema: Any, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The names of classes in the metadata of the library "datasets"; none where they cannot be read."""
+    """The names of classes in the metadata of the library "datasets"; none if they cannot be read."""
     try:
         features = json.loads(schema.metadata[_FEATURES])["info"]["features"]
         found = {name: features[name]["names"] for name in names if features.get(name, {}).get("_type") == _CLASSES}
@@ -163,7 +163,7 @@ def _class_names(schema: Any, names: Sequence[str]) -> dict[str, tuple[str, ...]
 
 
 def _holds(field: Any, kinds: Sequence[Any]) -> bool:
-    """Whether the values of a column are of one of the kinds, as such or as entries of a dictionary."""
+    """Whether the values of a column are of one of the kinds, directly or as entries of a dictionary."""
     kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     return any(is_kind(kind) for is_kind in kinds)
 

@@ -24,7 +24,7 @@ from mechanisms.noise import Randomness, SecureRandomness
 from mechanisms.privacy_events import Approximate, Composed, Pure
 from mechanisms.records import Dataset, Record
 
-# Reasons why values of a data set without noise count as known; the ledger keeps them and certificates list them.
+# Reasons why noiseless values of a data set count as known; the ledger keeps them and certificates list them.
 
 CLEAN_VALUES = "clean values were on a screen"
 NO_NOISE = "a run without noise"
@@ -90,7 +90,7 @@ def units_of(dataset: Dataset, max_records: int) -> Sequence[Unit]:
         return dataset.members
     key = secret_key()
 
-    def place(record: Record) -> str:  # equal digests are of equal records, whose order does not matter
+    def place(record: Record) -> str:  # equal digests belong to equal records, whose order does not matter
         return keyed_digest(("tally", record.text, record.label), key)
 
     return [
@@ -186,7 +186,7 @@ def measure_sizes(
 
 
 def left_after_counts(epsilon: float, measured: MeasuredSizes | None) -> float:
-    """A run's epsilon without the measurement's, if there was one; a `UsageError` if that costs all of it."""
+    """A run's epsilon minus the measurement's, if there was one; a `UsageError` if nothing is left."""
     if measured is None:
         return epsilon
     if measured.epsilon >= epsilon:

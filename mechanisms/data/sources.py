@@ -95,10 +95,10 @@ class FileFormat:
     """A format that private rows are read from: what a module of this package defines as `READER`.
 
     Attributes:
-        suffixes: how names of such files end; where there is no mark, a file is known by them.
-        read: the rows, each read by itself: none decides what is read of another.
+        suffixes: how names of such files end; they identify files without a mark.
+        read: reads the rows, each by itself: no row decides how another is read.
         takes: the fields of a `Reading` that mean something for such a file.
-        starts: the first bytes of every such file, by which it is known whatever its name is; empty for text.
+        starts: the first bytes of every such file, which identify it whatever its name is; empty for text.
     """
 
     name: str
@@ -140,7 +140,7 @@ def read_table(file: str | Path | RawFile, reading: Reading = USUAL) -> Table:
     Raises:
         DataError: not readable in its format, without rows, or too large.
         ReadingAsked: it can be read in more than one way.
-        UsageError: what was said means nothing for its format.
+        UsageError: a declared property does not exist in its format.
     """
     raw = file if isinstance(file, RawFile) else RawFile.at(Path(file))
     found = format_in(raw)
@@ -184,7 +184,7 @@ DESK = Example(
     Asked("message", "a customer", "an internet provider"),
     bundled("examples/desk_test.csv"),
 )
-"""Its labels are called "Queue 1" to "Queue 4": what they are about can be learned from rows alone."""
+"""Its labels are called "Queue 1" to "Queue 4": only rows tell what they are about."""
 CLINIC = Example(
     "Clinic messages by department (fictional)",
     bundled("examples/clinic_messages.csv"),

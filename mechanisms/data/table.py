@@ -1,4 +1,4 @@
-"""The table of a private file of any format, within public limits, and what its owner says of how it is read."""
+"""The table of a private file of any format, within public limits, and its owner's declarations on how to read it."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ BACKSLASH, DOUBLED = "backslash", "doubled"
 
 @dataclass(frozen=True)
 class Reading:
-    """How a file is read, as far as its owner says so; public, like the file's format.
+    """The owner's declarations on how to read a file; public, like the file's format.
 
     Attributes:
         header: whether the first line names the columns; without a header they are called "1", "2", ... None: it does,
-            and a first line that looks like a row is asked about.
-        encoding: of the whole file, a name of `ENCODINGS`, or two as "A+B". None: as its mark says, or UTF-8, and what
-            is neither is asked about.
+            but the owner is asked about a first line that looks like a row.
+        encoding: of the whole file, a name of `ENCODINGS`, or two as "A+B". None: as its mark says, or UTF-8; the owner
+            is asked about other bytes.
         separator: of cells. None: read off the header; a comma where there is none.
-        escape: how a quoted cell writes a quote, `DOUBLED` or `BACKSLASH`. None: doubled, and a line that fits only
-            with backslashes is asked about.
+        escape: how a quoted cell writes a quote, `DOUBLED` or `BACKSLASH`. None: doubled, but the owner is asked about
+            a line that fits only with backslashes.
         sheet: the name of a workbook's sheet. None: the first that is not hidden.
         skip: lines above the header, such as a title, that are left out.
-        fill_merged: whether each row that a merged cell spans has its value. None: asked where it matters.
-        rows: the list of a JSON document that holds the rows, by its dotted name. None: its only list of objects, and
-            of several one is asked for.
-        labels: those that are known; a first line that has one of them looks like a row.
+        fill_merged: whether each row that a merged cell spans has its value. None: the owner is asked if it matters.
+        rows: the list of a JSON document that holds the rows, by its dotted name. None: its only list of objects; if
+            there are several, the owner is asked.
+        labels: the known labels; a first line that has one of them looks like a row.
     """
 
     header: bool | None = None
@@ -87,7 +87,7 @@ USUAL = Reading()
 class ReadingAsked(DataError):
     """A file that can be read in more than one way: its owner has to say which.
 
-    `proposed` goes as far as can be told; `parts` are to choose from, where the sheet or the list of rows is unclear.
+    `proposed` is the best guess; `parts` are the choices, if the sheet or the list of rows is unclear.
     """
 
     def __init__(self, question: str, way: str, proposed: Reading, parts: tuple[str, ...] = ()) -> None:
@@ -101,15 +101,15 @@ class NoRows(DataError):
 
 @dataclass(frozen=True, repr=False)
 class Table:
-    """A parsed file, with remarks for its owner on how it was read, as far as `reading` left that open.
+    """A parsed file, with remarks for its owner on everything about its reading that `reading` left open.
 
     Attributes:
         sheets: the names of a workbook's sheets that are not hidden.
-        class_names: for columns of numbers, the labels' names that the file has, from 0 on.
-        unread: rows of the file that could not be read as one.
-        nested: columns of the file that are left out, since they hold lists or other values that are no cells.
-        shown_so: for columns of a workbook, how many numbers are read in the form that it shows, as 50% for 0.5.
-        shown_otherwise: how many numbers it shows in a form that they are not read in.
+        class_names: for columns of numbers, the file's names of the labels, from 0 on.
+        unread: the number of rows of the file that could not be read.
+        nested: columns of the file that are left out because they hold lists or other values that are not cells.
+        shown_so: for columns of a workbook, how many numbers are read in the form that it shows, such as 50% for 0.5.
+        shown_otherwise: how many numbers it shows in another form than they are read.
     """
 
     frame: pd.DataFrame

@@ -1,4 +1,4 @@
-"""The lines of a text file, each decoded by itself in the one encoding of the file, and which encoding that may be.
+"""The lines of a text file, each decoded by itself in the one encoding of the file, and proposals for that encoding.
 
 An encoding that is recognised is a proposal to the file's owner. A file is read in the encoding that its owner names:
 one for the whole file, so that no row decides how another is decoded.
@@ -32,13 +32,13 @@ ENCODINGS = {
     "koi8-r": "koi8-r", "koi8-u": "koi8-u", "macintosh": "mac-roman", "ibm850": "cp850", "ibm852": "cp852",
     "ibm866": "cp866",
 }  # fmt: skip
-"""Python's codec for each name. In all of them but UTF-16 no byte of another character is that of a line's end."""
+"""Python's codec for each name. In all of them but UTF-16 the byte of a line end occurs in no other character."""
 _CONTAINED = {
     "ascii": UTF8, "utf-8-sig": UTF8, "gbk": "gb18030", "gb2312": "gb18030", "big5": "big5", "cp950": "big5",
     "shift_jis": "shift_jis", "euc_kr": "euc-kr", "iso8859-1": WINDOWS_1252, "iso8859-9": "windows-1254",
     "iso8859-8": "windows-1255", "iso8859-11": "windows-874", "tis-620": "windows-874",
 }  # fmt: skip
-"""Encodings that another one contains, as far as they say something."""
+"""Encodings that another one contains, each with that one."""
 
 
 def encodings_named(said: str) -> tuple[str, ...]:
@@ -65,20 +65,20 @@ def _fits(line: bytes, encoding: str) -> bool:
 
 
 WRITTEN_TWICE = "\r\r\n"
-"""The line end of a file that went twice through a program which makes CR LF of a line feed."""
+"""The line end of a file in which a program replaced line feeds by CR LF twice."""
 _DOUBLE_RETURN = re.compile(rb"\r{2,}\n\Z")
 _MARKS = {codecs.BOM_UTF8: UTF8, codecs.BOM_UTF16_LE: UTF16, codecs.BOM_UTF16_BE: UTF16}
 _UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _BLOCK = 2**20
 _SAMPLE = 200
-"""Lines that an encoding is recognised by."""
+"""The number of lines by which an encoding is recognised."""
 _LONGEST = 2**12
-"""Bytes of a line that count there."""
+"""The number of bytes of such a line that count."""
 _HALF_ZERO, _OTHER_HALF = 0.03, 0.1
 """The least share of zero bytes at even, or at odd, places of UTF-16 without a mark, and how many of these there are at
 most at the others: the high bytes of separators and line ends are zero in any script."""
 _ESCAPES = b"\x1b$"
-"""Begins Japanese in ISO-2022-JP, whose bytes are all ASCII's."""
+"""The bytes that begin Japanese text in ISO-2022-JP, which consists of ASCII bytes."""
 
 
 @dataclass(repr=False)
@@ -87,9 +87,9 @@ class TextLines:
 
     Attributes:
         encodings: of every line, the first that fits it; see `encodings_named`.
-        said: whether its owner, or its mark, named the encoding. Where nobody did, a line that is not UTF-8 is asked
-            about.
-        found: lines read so far that are not in the first encoding, by the one that they are in; by None those with
+        said: whether its owner, or its mark, named the encoding. If neither did, the owner is asked about a line that
+            is not UTF-8.
+        found: the number of lines so far that are not in the first encoding, by their encoding; under None those with
             bad bytes, which are replaced.
     """
 
@@ -101,7 +101,7 @@ class TextLines:
 
     @classmethod
     def of(cls, raw: RawFile, encoding: str | None, zeros: bool = False) -> TextLines:
-        """The lines of a file in the encoding that its owner says, if it says one; with `zeros` they may hold NULs.
+        """The lines of a file in its owner's encoding, if one is declared; with `zeros` they may hold NULs.
 
         Raises:
             DataError: it is no text, or its mark says another encoding.
@@ -131,7 +131,7 @@ class TextLines:
         """The lines with their ends, one of `line_end`, as UTF-8; CR CR LF becomes CR LF.
 
         Raises:
-            ReadingAsked: a line is not UTF-8, and nobody said what else it is.
+            ReadingAsked: a line is not UTF-8, and nobody declared another encoding.
         """
         ends = "\n" if end == WRITTEN_TWICE else end
         lines = self._of_utf16(ends) if self.is_utf16 else self._of_bytes(ends)
@@ -175,7 +175,7 @@ class TextLines:
             ) from error
 
     def line_end(self) -> str:
-        """The line end, as that of the first line; a lone carriage return elsewhere belongs to its cell."""
+        """The line end of the first line, which holds for all; a lone carriage return elsewhere belongs to its cell."""
         encoding = ENCODINGS[self.encodings[0]] if self.is_utf16 else "latin-1"
         with io.TextIOWrapper(self.raw.opened(), encoding, "replace", newline="") as text:
             header = next((line for line in text if line.strip()), "")
@@ -184,7 +184,7 @@ class TextLines:
             return WRITTEN_TWICE if next((line for line in text if line != "\r"), "") == "\r\n" else "\r"
 
     def remarks(self) -> Iterator[str]:
-        """What its owner should know of how the lines read so far were decoded."""
+        """Remarks for the owner on how the lines so far were decoded."""
         if self.mark and self.is_utf16:
             yield "Read as UTF-16."
         for encoding in self.encodings[1:]:
@@ -238,11 +238,11 @@ def _question(line: int, encoding: str | None) -> ReadingAsked:
 
 
 def _beginning(line: bytes) -> bytes:
-    """What is looked at of a line; only if it is cut may its last character be incomplete."""
+    """The bytes of a line that are looked at; only if the line is cut may the last character be incomplete."""
     return line[:_LONGEST] if len(line) > _LONGEST else line.rstrip(b"\r\n") + b"\n"
 
 
-# Recognising: the encoding under which most of the other characters than ASCII's are usual ones of some language.
+# Recognition: the encoding under which most non-ASCII characters are usual ones of some language.
 
 _HANZI = (
     "的一是不了在人有我他这中大来上个国到说们为子和你地出道也时年得就那要下以生会自着去之过家学对可她里后小么心多天而能"
@@ -302,7 +302,7 @@ _ALONE = re.compile(f"(?<=[A-Za-z])[^\\x00-\u036f{_SIGNS}]|[^\\x00-\u036f{_SIGNS
 
 
 def recognised(lines: Sequence[bytes]) -> str | None:
-    """The encoding that lines that are not ASCII are probably in; None where none makes usual text of them."""
+    """The probable encoding of lines that are not ASCII; None if no encoding makes usual text of them."""
     for encodings, least in ((_SEVERAL_BYTES, _LEAST_OF_SEVERAL), (_ONE_BYTE, _LEAST_OF_ONE)):
         shares = {name: _usual(lines, name, languages) for name, languages in encodings.items()}
         best = max(shares, key=lambda name: shares[name])
@@ -312,10 +312,10 @@ def recognised(lines: Sequence[bytes]) -> str | None:
 
 
 def _usual(lines: Sequence[bytes], encoding: str, languages: Sequence[str]) -> float:
-    """The share of usual characters among all that are not ASCII's, each line taken as of one language.
+    """The share of usual characters among all non-ASCII ones, if each line is in one language.
 
-    A small letter or a mark is one; a capital, which is rarer, half, as Cyrillic encodings swap the two. Of two
-    languages that explain as much, the one with fewer characters counts more.
+    A lower-case letter or a mark counts 1; a capital, which is rarer, counts half, because Cyrillic encodings swap the
+    two. Of two languages that explain equally much, the one with fewer characters counts more.
     """
     usual = characters = broken = 0.0
     for line in lines:

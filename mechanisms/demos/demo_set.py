@@ -95,7 +95,7 @@ class ArmScore:
 
     @property
     def stated(self) -> str:
-        """The accuracy as every page, file and command states it: none where its interval is too wide."""
+        """The accuracy as every page, file and command states it; `TOO_FEW` if its interval is too wide."""
         return TOO_FEW if self.wide else percent_down(self.accuracy, 1)
 
 
@@ -228,7 +228,7 @@ class Baselines:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A text that rows wrote, and that was no text: why, by rules on public values alone."""
+    """A garbled text that rows wrote, and the reason for its refusal, by rules on public values alone."""
 
     label: str
     reason: str
@@ -238,7 +238,7 @@ class Refusal:
 
 
 def finite(epsilon: float) -> float | None:
-    """Epsilon for JSON: null for infinity, the value where nothing is promised."""
+    """Epsilon for JSON: null for infinity, which promises nothing."""
     return epsilon if math.isfinite(epsilon) else None
 
 
@@ -250,7 +250,7 @@ class Certificate:
     is what stages share ("roles" or "epsilon"), and the parameter `written` holds the token mechanism.
 
     Attributes:
-        disclosures: why values of the data without noise count as known, so that later choices may depend on them.
+        disclosures: why noiseless values of the data count as known, so that later choices may depend on them.
     """
 
     private: bool
@@ -312,10 +312,10 @@ class DemoSet:
         prior: the set's correction, added to each label's log-probability before normalisation.
         score: private accuracy.
         baselines: what the set is compared with.
-        refused: texts that rows wrote, and that were none.
-        words: what the rows of each label are about, best first; empty where no word cleared its noise.
+        refused: garbled texts that rows wrote.
+        words: what the rows of each label are about, best first; empty if no word exceeded its noise.
         directions: of each label, among embedded texts.
-        arithmetic: how the model computed: device, number format, threads; empty where a file does not say.
+        arithmetic: how the model computed: device, number format, threads; empty if the file does not say.
     """
 
     demonstrations: tuple[Demonstration, ...]
@@ -463,7 +463,7 @@ def _checked(text: str) -> Json:
 
 
 def check_against(wanted: Json, document: Json, refusal: str) -> None:
-    """Refuse a document that is not valid against a schema; `refusal` says what it is not."""
+    """Refuse a document that is not valid against a schema; the error begins with `refusal`."""
     try:
         problem = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(wanted).iter_errors(document))
     except RecursionError as error:

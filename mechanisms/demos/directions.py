@@ -1,7 +1,7 @@
 """What the rows of each label are about, as directions among embedded texts: part of a set, and public as the set is.
 
-A direction is the released mean of a label's embeddings less the mean over labels, across that mean and of unit length.
-Everything here follows from released numbers and public texts, so that it costs nothing.
+A direction is the released mean of a label's embeddings less the mean over labels, made orthogonal to that mean and of
+unit length. Everything here follows from released numbers and public texts, so it costs nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LIKENESS = 0.5
 """What a text's place along the mean over labels counts beside its place along a label's direction: among texts of the
 label, those more like all rows are better. More lets other labels' texts in (research/docs/words.md)."""
 _DIGITS = 5
-"""Of a number of a unit vector, in a file: an angle changes by less than .0002."""
+"""Digits of a unit vector's coordinate in a file: rounding changes an angle by less than .0002."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Directions:
 
     @classmethod
     def of(cls, embedder: Embedder, labels: Sequence[str], vectors: Floats) -> Self:
-        """From vectors of any length, shape (labels, dimensions); one of length zero stays zero."""
+        """Directions from vectors of any length, shape (labels, dimensions); one of length zero stays zero."""
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         units = np.round(vectors / np.where(lengths > 0, lengths, 1.0), _DIGITS)
         return cls(embedder.name, embedder.sha256, {y: tuple(v.tolist()) for y, v in zip(labels, units, strict=True)})
@@ -50,7 +50,7 @@ class Directions:
         return np.array([*self.vectors.values()])
 
     def check(self, embedder: Embedder) -> None:
-        """Refuse another embedding model than the directions' own.
+        """Refuse any embedding model but the directions' own.
 
         Raises:
             UsageError: it is another one.

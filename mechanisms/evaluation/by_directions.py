@@ -1,4 +1,4 @@
-"""A set read by its directions, which need no language model, or by these and the model's answers together."""
+"""Classification by a set's directions, which need no language model, or by these and the model's answers together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy.special import softmax
 from mechanisms.noise import Floats
 
 WEIGHT = 16.0
-"""What a place along a direction, a cosine, adds to a label's log-probability: at this weight the directions' own
+"""The weight of a text's place along a direction (a cosine) in a label's log-probability: with it the directions' own
 probabilities are calibrated on four of six public sets (research/docs/words.md)."""
 
 

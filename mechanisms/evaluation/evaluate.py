@@ -195,7 +195,7 @@ def evaluate(
 
 
 def _as_it_is(found: Integers) -> dict[str, Integers]:
-    """The readings of an arm that no correction changes, so that it can be compared under any."""
+    """The readings of an arm that has no corrections: the same for each kind, so that it can be compared under any."""
     return dict.fromkeys((RAW, CONTEXTUAL, PRIOR), found)
 
 

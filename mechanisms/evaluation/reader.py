@@ -31,7 +31,7 @@ _Found = TypeVar("_Found")
 def reported(
     reading: Generator[_Told, None, _Found], report: Callable[[_Told], _Said]
 ) -> Generator[_Said, None, _Found]:
-    """The same reading, with what `report` makes of each number that it yields."""
+    """The same reading, but each number that it yields is first passed through `report`."""
     while True:
         try:
             told = next(reading)
@@ -42,7 +42,7 @@ def reported(
 
 
 def finished(reading: Generator[int, None, _Found]) -> _Found:
-    """What a reading finds in the end."""
+    """The result of a reading."""
     while True:
         try:
             next(reading)
@@ -51,7 +51,7 @@ def finished(reading: Generator[int, None, _Found]) -> _Found:
             return found
 
 
-# In-context classification: as the model answers, calibrated (Zhao et al. 2021), and with a measured correction.
+# In-context classification: raw, calibrated (Zhao et al. 2021), and with a measured correction.
 
 CONTENT_FREE = ("N/A", "[MASK]", "")
 """Queries without content, which measure the prompt's own label bias (Zhao et al. 2021, section 5)."""
@@ -62,7 +62,7 @@ MOST_ROWS = 32
 """The most rows of a batch; blank rows fill it."""
 _BATCHES = (MOST_ROWS, 16, 8, 4, 2, 1)
 LENGTHS = 3
-"""The number of row lengths: a third of the cap, two, and all of it, to save computation on padding."""
+"""The number of row lengths: one third of the cap, two thirds, and all of it, to save computation on padding."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Prediction:
     Attributes:
         raw: as the model gives them.
         calibrated: by contextual calibration.
-        corrected: by the measured correction of the demonstrations; None where there is none.
+        corrected: by the measured correction of the demonstrations; None if there is none.
     """
 
     raw: Floats
@@ -172,7 +172,7 @@ class Classifier:
         return min(self._prompt.length, frame + step * math.ceil(max(1, len(row) - frame) / step))
 
     def _batches(self, texts: Sequence[str]) -> Iterator[Floats]:
-        """Scores of texts in order, in batches of one shape, with few more rows than there are texts."""
+        """Scores of texts in order, in batches of one shape, with few padding rows."""
         length = self._prompt.length
         size = self._size(1 << max(0, len(texts) - 1).bit_length(), length)
         for start in range(0, len(texts), size):
@@ -209,7 +209,7 @@ class Arm:
     Attributes:
         prior: their measured correction; None if not measured.
         template: of their prompt; None for that of the evaluated set.
-        directions: what the set has of its labels besides; None where there are none.
+        directions: the directions of the set's labels; None if it has none.
     """
 
     name: str
@@ -220,7 +220,7 @@ class Arm:
 
 
 class QueryReader(Protocol):
-    """Answers queries with labels. It is no `LanguageModel`, so that no private row can be read with it."""
+    """Answers queries with labels. It is not a `LanguageModel`, so no private row can be read with it."""
 
     @property
     def name(self) -> str:
@@ -305,8 +305,8 @@ class LocalReader:
     def answers(
         self, template: PromptTemplate, labels: Sequence[str], arm: Arm, texts: Sequence[str]
     ) -> Generator[int, None, dict[str, Integers]]:
-        """Raw, calibrated, with a measured correction corrected; with directions these alone, and joined with the best
-        of the others."""
+        """Readings: raw; calibrated; corrected, if a correction was measured; and with directions, these alone and
+        joined with the best of the others."""
         classifier = Classifier(self.model, template, labels, arm.demonstrations, arm.prior, self.max_query_tokens)
         scores = yield from classifier.reading(texts)
         found = {RAW: scores, CONTEXTUAL: scores + classifier.contextual}
@@ -339,7 +339,7 @@ class RemoteReader:
 
     @property
     def leaving(self) -> str:
-        """One sentence on what is sent where, to be shown before the first request."""
+        """One sentence that says what is sent where, to be shown before the first request."""
         return (
             "The demonstrations and the queries (your questions, and the texts of a test file) leave this machine for "
             f"{self.server.host}; rows of data sets that this ledger knows do not."

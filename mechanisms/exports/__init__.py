@@ -1,1 +1,1 @@
-"""Formats in which a demo set leaves: a file a format, found by the registry."""
+"""Export formats of a demo set: one file for each format, found by the registry."""

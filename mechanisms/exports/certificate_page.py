@@ -1,6 +1,6 @@
 """The certificate as one page to print, which loads nothing, runs nothing and shows values of the file as text.
 
-Its label of facts says what a set promises, what was read for it and what it is worth, like the label on food.
+Its facts label, like that on food, says what a set promises, what was read for it and what it is worth.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ _MARK = re.compile(r"\{(?=[{%#])|#(?=\})|file:(?=//)", re.IGNORECASE)
 def inert(text: str) -> str:
     """A text that no tool runs or loads: a space breaks every `{{`, `{%`, `{#`, `#}` and `file://`.
 
-    No template language has an escape that all the other tools take back, so that a model reads the space too.
+    No template language has an escape that all other tools undo, so the model reads the space too.
     """
     return _MARK.sub(r"\g<0> ", text)
 

@@ -23,7 +23,7 @@ Files = Mapping[str, str]
 
 @dataclass(frozen=True, repr=False)
 class Added:
-    """What an owner adds to an export; None: nothing is said.
+    """What an owner adds to an export; None if nothing is added.
 
     Attributes:
         tests: labelled texts to try the set on, which leave with it.
@@ -38,7 +38,7 @@ class Added:
 
 @dataclass(frozen=True)
 class Released:
-    """A demo-set file, the only source of an export but for what its owner adds.
+    """A demo-set file: the only source of an export, apart from what its owner adds.
 
     Attributes:
         text: the file's text.
@@ -73,11 +73,11 @@ class ExportFormat:
         file_name: of the file, or of the archive of several files.
         media_type: of that file.
         files: writes the text of the file, or several files, which make a folder.
-        correction: the place of the measured correction; None: the format has none; empty: no model reads the format.
+        correction: the place of the measured correction; None if the format has none, empty if no model reads it.
         keeps_disclosures: whether it states that a set is not private, or marked for disclosures.
         without_demonstrations: whether it can hold a set without demonstrations.
         takes: what an owner may add, by the names of `Added`.
-        advice: one sentence on what the tool wants beside, or leaves out; None if there is nothing to say.
+        advice: one sentence on what the tool needs in addition, or leaves out; None if there is nothing to say.
         misfit: one sentence with a further reason against a set; None if there is none.
     """
 

@@ -15,7 +15,7 @@ from mechanisms.exports.export_format import ExportFormat, Files, Released, json
 
 ROWS, CARD, WHOLE, CROISSANT = "data.jsonl", "README.md", "demos.dpicl.json", "croissant.json"
 _SIZES = {1_000: "n<1K", 10_000: "1K<n<10K", 100_000: "10K<n<100K"}
-"""Of the hub, by what a data set's rows are fewer than."""
+"""The hub's size categories, by an upper bound on the number of rows."""
 _LARGEST = "100K<n<1M"
 _CARD = """\
 ---
@@ -78,7 +78,7 @@ def _card(released: Released) -> str:
 
 
 def _as_code(lines: Iterable[str]) -> str:
-    """Indented, so that what the file names is not read as markup."""
+    """Lines indented as code, so that text of the file is not read as markup."""
     return "\n".join("    " + printable(each) for each in lines)
 
 

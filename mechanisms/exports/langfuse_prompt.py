@@ -15,7 +15,7 @@ def _files(released: Released) -> str:
             "type": "chat",
             "prompt": template(made),
             "config": {**response_format(made), "dpicl": provenance(released)},
-            "labels": [],  # which version is in production is not for a file to say
+            "labels": [],  # a file must not decide which version is in production
             "tags": ["synthetic", *(["differential-privacy"] if made.certificate.private else [])],
         }
     )

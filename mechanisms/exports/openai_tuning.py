@@ -7,7 +7,7 @@ from mechanisms.exports.chat import conversation
 from mechanisms.exports.export_format import Added, ExportFormat, Released, json_lines
 
 _FEWEST = 10
-"""Examples that OpenAI's fine-tuning takes at least."""
+"""The least number of examples that OpenAI's fine-tuning accepts."""
 
 
 def _files(released: Released) -> str:

@@ -34,7 +34,7 @@ def _misfit(made: DemoSet) -> str | None:
 
 
 def _of_labels(made: DemoSet, tests: Sequence[Record]) -> list[Record]:
-    """The rows that take part: whoever loads a file counts those with other labels."""
+    """The rows that take part; the caller counts rows with other labels when it loads the file."""
     return [each for each in tests if each.label in made.labels]
 
 
@@ -48,7 +48,7 @@ def _advice(made: DemoSet, added: Added) -> str | None:
 
 def _files(released: Released) -> Files:
     made, tests = released.demo_set, released.added.tests
-    # Dumped and read again, so that every string in it is inert, names of fields among them.
+    # Dumped and parsed again, so that every string in it is inert, including names of fields.
     known = json.loads(inert(json.dumps(provenance(released), ensure_ascii=False)))
     config: dict[str, Any] = {
         "description": inert(in_a_line(released)),

@@ -37,7 +37,7 @@ from mechanisms.noise import Floats, Integers
 ADDRESS = "RAY_ADDRESS"
 WORKERS = "DPICL_RAY_WORKERS"
 _FEW = 2
-"""Workers of a cluster without GPUs, where nothing else is asked for; one a machine, if there are more of these."""
+"""The default number of workers of a cluster without GPUs; one for each machine, if there are more machines."""
 _OBJECT_STORE_BYTES = 80 * 2**20  # about Ray's smallest: nothing is put there
 _REACH_SECONDS = 10.0
 _LONGEST_BASE = 30
@@ -104,8 +104,8 @@ def _wanted() -> int | None:
     return int(text) if text else None
 
 
-# What travels. Whatever is private goes as bytes in pieces small enough for Ray to put them into the message itself.
-# Such messages go from process to process: they never enter the object store, which could spill to disk.
+# Messages. Private data are sent as bytes in pieces small enough for Ray to put them into the message itself. Such
+# messages go from process to process: they never enter the object store, which could spill to disk.
 
 _PIECE = 64 * 2**10
 """Bytes of a piece; Ray puts up to 100 KiB into the message."""
@@ -113,7 +113,7 @@ _LARGEST = 4 * 2**20
 """Bytes of a message in all; Ray puts up to 10 MiB into it."""
 _FLOAT = 8
 NO_TOKEN = -1
-"""Padding of a row's tokens: what travels has a public size."""
+"""Padding of a row's tokens: messages have a public size."""
 
 
 def _cut(data: bytes) -> list[bytes]:
@@ -129,7 +129,7 @@ def _unpacked(data: bytes) -> list[int]:
     return [int(number) for number in np.frombuffer(data, dtype=np.int32)]
 
 
-# A worker: it holds the model, and the sessions of the rows that it was sent.
+# A worker: it holds the model, and the sessions of the rows that it received.
 
 _T = TypeVar("_T")
 _LOST = "A worker of the Ray engine was lost. Nothing more was released: a run with --journal can be resumed."
@@ -137,7 +137,7 @@ _LOST = "A worker of the Ray engine was lost. Nothing more was released: a run w
 
 @dataclass(frozen=True)
 class Facts:
-    """What driver and workers must have in common, so that rows come out the same wherever they are computed."""
+    """The properties that driver and workers must share, so that a row's result is the same wherever it is computed."""
 
     version: str
     sha256: str
@@ -151,7 +151,7 @@ class Facts:
 
 @dataclass
 class _Held:
-    """A session as its calls have made it; before it is opened, the tokens of its rows."""
+    """A session after the calls so far; before it is opened, the tokens of its rows."""
 
     calls: int = 0
     rows: bytearray = field(default_factory=bytearray)
@@ -167,7 +167,7 @@ class _Held:
 class Worker:
     """The actor. It raises nothing and prints nothing: an error's text or traceback would end up in Ray's log files.
 
-    A call that changes a session answers nothing; an error is kept, and is the answer to the next question.
+    A call that changes a session returns nothing; its error is kept, and is the answer to the next question.
     """
 
     def __init__(self, name: str, room: DeviceRoom, threads: int) -> None:
@@ -181,7 +181,7 @@ class Worker:
         self._model = _guarded(loaded)
 
     def facts(self) -> Facts | StudioError:
-        """What was loaded, or why nothing was."""
+        """The properties of the loaded model, or the error that prevented loading."""
         return self._model if isinstance(self._model, StudioError) else Facts.of(self._model)
 
     def receive(self, key: int, *rows: bytes) -> None:
@@ -224,7 +224,7 @@ class Worker:
         return self._answer(key, calls, count, lambda session: session.score(_unpacked(continuation)))
 
     def _answer(self, key: int, calls: int, count: int, question: Callable[[Session], Floats]) -> list[Any]:
-        """None and `count` pieces of the answer; or what went wrong, and padding."""
+        """None and `count` pieces of the answer; or the error, and padding."""
         held = self._held.get(key)
         if held is None or held.calls != calls:  # Ray may have lost one
             return [ModelUnavailable(_LOST), *[b""] * count]
@@ -246,11 +246,11 @@ def _guarded(work: Callable[[], _T]) -> _T | StudioError:
 
 
 def _answered(references: Any) -> Any:
-    """What a worker says; `ModelUnavailable` if it was lost."""
+    """A worker's answer; `ModelUnavailable` if it was lost."""
     try:
         return ray.get(references)
     except RayError:
-        raise ModelUnavailable(_LOST) from None  # its text goes no further: who knows what it quotes
+        raise ModelUnavailable(_LOST) from None  # its text is dropped: it may quote anything
 
 
 _START_SECONDS = 900.0
@@ -289,12 +289,12 @@ class Share:
         self._worker, self._key, self._calls = worker, next(self._keys), 0
 
     def tell(self, method: str, *arguments: Any) -> None:
-        """Change the session; returns before that is done, and a failure shows when something is asked."""
+        """Change the session. It returns before that is done; a failure shows at the next question."""
         self._calls += 1
         getattr(self._worker, method).options(num_returns=0).remote(self._key, *arguments)
 
     def ask(self, method: str, *arguments: Any, size: int) -> Any:
-        """Ask for an answer of `size` bytes, without waiting: what `answer` takes."""
+        """Ask for an answer of `size` bytes without waiting; returns the argument of `answer`."""
         count = max(1, math.ceil(size / _PIECE))
         remote = getattr(self._worker, method).options(num_returns=1 + count).remote
         return remote(self._key, self._calls, count, *arguments)
@@ -306,7 +306,7 @@ class Share:
 
 
 def answer(asked: Any) -> bytes:
-    """Wait for an answer; raises the worker's `StudioError`, or one that it was lost."""
+    """Wait for an answer; raises the worker's `StudioError`, or one that says that the worker was lost."""
     problem, *parts = _answered(asked)
     if problem is not None:
         raise problem
@@ -315,12 +315,12 @@ def answer(asked: Any) -> bytes:
 
 # The engine and its sessions.
 #
-# This process holds the model too, and computes small batches itself. Of a larger one every worker computes whole
-# chunks. The numbers are those of a single process with chunks of the same size to the bit, on the same processor
-# and threads.
+# This process holds the model too, and computes small batches itself. Every worker computes whole chunks of a larger
+# batch. On the same processor and threads, the numbers equal those of a single process with chunks of the same size to
+# the bit.
 
 _MOST_ROWS = 64
-"""Rows of a chunk: smaller than a single process likes them, so that there is something to spread."""
+"""Rows of a chunk: fewer than are best for a single process, so that there are chunks to spread."""
 
 
 @contextmanager
@@ -333,7 +333,7 @@ def spread(name: str, local: TransformersModel) -> Iterator[RayModel]:
     """
     on_gpu = local.model.device.type == "cuda"
     with connected(on_gpu) as (workers, threads):
-        # More workers than GPUs share them, and their memory with this process.
+        # If there are more workers than GPUs, they share the GPUs, and all share memory with this process.
         share = min(1.0, ray.cluster_resources().get("GPU", 0) / workers) if on_gpu else 0
         if 0 < share < 1:
             local.room = replace(local.room, free=int(local.room.free * share / (1 + share)))
@@ -354,7 +354,7 @@ class RayModel:
         self.local, self.workers, self.turns = local, workers, itertools.cycle(workers)
         self.name, self.sha256, self.stop_tokens = local.name, local.sha256, local.stop_tokens
         self.turn, self.writing_turn = local.turn, local.writing_turn
-        # What is batched together decides who draws when.
+        # The composition of batches decides the order of draws.
         self.rows_at_once, self.encode, self.decode = local.rows_at_once, local.encode, local.decode
 
     @property
@@ -367,7 +367,7 @@ class RayModel:
         self.local.check(prefix, min(rows, share), length, room)
 
     def alike(self, prefix: Tokens, rows: int, length: int, room: int) -> bool:
-        """Known of what is computed here, and never of several machines."""
+        """Known for batches computed here, never for several machines."""
         return rows <= self._limit(prefix, length, room) and self.local.alike(prefix, rows, length, room)
 
     def _limit(self, prefix: Tokens, length: int, room: int) -> int:
@@ -413,7 +413,7 @@ class RaySession:
             share.tell("advance", column.tobytes())
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Rows stay with their worker, in chunks of the shape that they would have here."""
+        """Keep these rows at their workers, in chunks of the shape that they would have here."""
         _, per_chunk, _ = self._local.slots.layout(self._local.room, len(rows), self._limit, 1, self._prefix)
         kept: dict[Share, list[int]] = {}
         places = []
@@ -455,7 +455,7 @@ class RaySession:
 
 
 def _by_share(places: Sequence[tuple[Share, int]]) -> dict[Share, Integers]:
-    """Who has which rows: pairs of the number here and the number there, shape (rows, 2)."""
+    """The rows of each share: pairs of the number here and the number there, shape (rows, 2)."""
     pairs: dict[Share, list[tuple[int, int]]] = {}
     for i, (share, row) in enumerate(places):
         pairs.setdefault(share, []).append((i, row))

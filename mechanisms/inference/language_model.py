@@ -1,6 +1,6 @@
 """The protocols of a language model and of an embedding model.
 
-Tensors stay below this line: logits are float64 numpy arrays.
+No tensor crosses these protocols: logits are float64 numpy arrays.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ def scores_of(session: Session, continuations: Sequence[Tokens]) -> Floats:
 
 
 class Turn(NamedTuple):
-    """Tokens of a chat template around what is said.
+    """Tokens of a chat template around the messages.
 
     Attributes:
-        before: in front of what is said first.
-        after: between that and what is said to it; no thought stays open in it.
-        shown: the same in front of an answer of an earlier turn; empty where the template takes one turn.
-        again: between such an answer and what is said first in the next turn; empty where it takes one turn.
+        before: in front of the first message.
+        after: between that message and its answer; leaves no thought open.
+        shown: the same in front of an answer of an earlier turn; empty if the template takes one turn.
+        again: between such an answer and the first message of the next turn; empty if the template takes one turn.
     """
 
     before: list[int]
@@ -69,7 +69,7 @@ class Turn(NamedTuple):
 
 
 NO_TURN = Turn([], [], [], [])
-"""Of a model without a chat template."""
+"""The turn of a model without a chat template."""
 
 
 class LanguageModel(Protocol):
@@ -80,17 +80,17 @@ class LanguageModel(Protocol):
 
     @property
     def arithmetic(self) -> str:
-        """How it computes, for a set's file: device, number format, threads. The same for a whole run."""
+        """How it computes, for a set's file: device, number format, threads. It is constant during a run."""
         ...
 
     stop_tokens: frozenset[int]
     """Tokens that end a demonstration: end of text, and every token that holds a line break."""
 
     turn: Turn
-    """Around what a user says and what the model answers; empty where it has no chat template."""
+    """The tokens around a user's message and the model's answer; empty if it has no chat template."""
 
     writing_turn: Turn
-    """The same for asking a model to write, also where its other prompts are put as plain text."""
+    """The same for asking a model to write, also if its other prompts are plain text."""
 
     def rows_at_once(self, computed: int, held: int) -> int:
         """A good number of rows for a batch, at least one: enough to keep the device busy, few enough for its memory.
@@ -151,5 +151,5 @@ class Embedder(Protocol):
         ...
 
     def embed_together(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The same of public texts in batches, which is faster; the last digits depend on the other texts."""
+        """The same for public texts in batches, which is faster; the last digits depend on the other texts."""
         ...

@@ -13,9 +13,9 @@ from mechanisms.records import Demonstration, PromptTemplate, Record
 
 _EXAMPLE = "\n\nExample:"
 _CHARACTERS = 64
-"""Characters of a token at most, as far as a cap on tokens is concerned."""
+"""The most characters of a token, for the purpose of caps on tokens."""
 MAX_QUERY_CHARACTERS = 4096
-"""Of a text that is read where no tokenizer is at hand."""
+"""The most characters of a text that a reader without a tokenizer gets."""
 
 
 def one_line(text: str) -> str:
@@ -29,21 +29,20 @@ def first_tokens(model: LanguageModel, text: str, cap: int) -> list[int]:
 
 
 class WritingPrompt:
-    """Asks for one text of a label as one would ask a person, in the model's chat template where it has one, behind
-    public texts of the kind that were asked for in the same way.
+    """Asks for one text of a label as one would ask a person, in the model's chat template if it has one, after public
+    texts of the same kind that were asked for in the same way.
 
-    The text is the model's answer. A private prompt shows a row's texts as examples behind the sentence, the public one
-    no row's.
+    The text is the model's answer. A private prompt shows a row's texts as examples after the sentence; the public
+    prompt shows none.
 
     Args:
         max_record_tokens: public cap on the tokens of each example.
         records_per_row: examples of full length for which a row has room.
-        hint: what the sentence says of the label beside the owner's words.
+        hint: what the sentence says of the label in addition to the owner's words.
 
     Attributes:
-        shown: the exemplars, which are the same for all labels with such a hint, and what stands in front of the
-            sentence.
-        sentence: what asks for the text.
+        shown: the exemplars, which are the same for all labels with such a hint, and the text in front of the sentence.
+        sentence: the sentence that asks for the text.
         prefix: both, which all rows of a label share.
         cue: the end of every row, before the opening; the whole public row.
         length: positions of a private row, without the opening.
@@ -92,7 +91,7 @@ class QueryWords:
         self.field, self.cue = f"{template.text}:", f"{template.label}:"
 
     def whole(self, query: str) -> str:
-        """The prompt of a query as one text, for a model that is asked elsewhere; the query is cut at a public cap."""
+        """The prompt of a query as one text, for a remote model; the query is cut at a public cap."""
         return f"{self.shown}{self.field} {one_line(query[:MAX_QUERY_CHARACTERS])}\n{self.cue}"
 
 
@@ -101,7 +100,7 @@ class QueryPrompt:
 
     Attributes:
         prefix: tokens that all queries share.
-        head: the first tokens of every query's row: what a text is called.
+        head: the first tokens of every query's row: the name of a text.
         cap: tokens of a query at most.
         length: positions of a query's row at most.
     """
@@ -125,7 +124,7 @@ class QueryPrompt:
         return [*self.head, *first_tokens(self._model, query, self.cap), *self._tail]
 
     def label(self, label: str) -> list[int]:
-        """The tokens whose probability says how likely a label is."""
+        """The tokens whose probability is that of a label."""
         return self._model.encode(" " + label)
 
 

@@ -18,7 +18,7 @@ import httpx
 from mechanisms.errors import ModelUnavailable, UsageError
 
 KEY_VARIABLE = "DPICL_API_KEY"
-"""Holds the key of a server: the command line is in every list of processes."""
+"""The variable with a server's key: the command line would show it in every list of processes."""
 
 
 def key_from_environment() -> str | None:
@@ -27,7 +27,7 @@ def key_from_environment() -> str | None:
 
 
 def key_of(said: str, where: str) -> str | None:
-    """The key as it was given, or None for none; a `UsageError` that names `where` for what cannot be one."""
+    """The given key, or None if it is empty; a `UsageError` that names `where` if it cannot be a key."""
     key = said.strip()
     if not (key.isascii() and key.isprintable()):
         raise UsageError(f"{where} holds characters that no key has: give the key alone.")
@@ -35,7 +35,7 @@ def key_of(said: str, where: str) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host's name or address is this machine's own; other names are not asked for what they lead to."""
+    """Whether a host's name or address is this machine's own; other names are not resolved."""
     if host == "localhost":
         return True
     try:
@@ -59,7 +59,7 @@ class ServerAddress:
 
     endpoint: str
     host: str
-    """With its port, as it is asked for: a name in other scripts shows in its ASCII form."""
+    """The host with its port, as it is requested: a name in other scripts is shown in its ASCII form."""
     encrypted: bool
 
     @classmethod
@@ -83,9 +83,9 @@ class ServerAddress:
 # `/v1/chat/completions` as vLLM, llama.cpp's server, Ollama and OpenAI have it: one message in, its answer out.
 
 _BATCH = 16
-"""Messages between two words on how far it is."""
+"""Messages between two reports of progress."""
 _MOST_BYTES = 1 << 20
-"""Of an answer: a few tokens are a few kilobytes, with everything that stands around them."""
+"""The most bytes of an answer: a few tokens are a few kilobytes, including all metadata."""
 _AT_ONCE, _TRIES = 4, 4
 """Requests under way together, and for one message, if the server is busy or fails."""
 _FIRST_WAIT, _LONGEST_WAIT, _TIMEOUT = 1.0, 20.0, 60.0
@@ -113,7 +113,7 @@ class ChatServer:
         """Ask for the answer to each message, of at most so many tokens; gives them in order, a batch at a time.
 
         Raises:
-            ModelUnavailable: a message has no answer; what is wrong, without a word of what was sent or answered.
+            ModelUnavailable: a message has no answer; the error says why, without quoting what was sent or answered.
         """
         for start in range(0, len(messages), _BATCH):
             # In this thread, so that Ctrl-C ends requests that are under way.
@@ -154,7 +154,7 @@ class ChatServer:
         found = b""
         try:
             async with (
-                asyncio.timeout(_TIMEOUT),  # the client's own begins anew with every byte
+                asyncio.timeout(_TIMEOUT),  # the client's own timeout begins anew with every byte
                 client.stream("POST", self._address.endpoint, content=body) as response,
             ):
                 async for part in response.aiter_raw():
@@ -174,7 +174,7 @@ class ChatServer:
             raise ModelUnavailable(f"{self.name} broke off the connection: try again, or ask another.") from error
 
     def _refusal(self, status: int) -> str:
-        """A status in this program's words: a server's own words may repeat the key."""
+        """The error for a status, in this program's words: a server's own words may repeat the key."""
         if _may_pass(status):
             why = "is too busy" if status == HTTPStatus.TOO_MANY_REQUESTS else "failed"
             return f"{why} ({status}), {_TRIES} times: try again later."

@@ -1,4 +1,4 @@
-"""Common English words and their places among texts: public, embedded once a machine, and kept in the cache."""
+"""Common English words and their embeddings: public, computed once for each machine, and kept in the cache."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _AT_ONCE = 500
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """Public words, the commonest first, and the unit vectors of their places, shape (words, dimensions)."""
+    """Public words, the commonest first, and their unit vectors, shape (words, dimensions)."""
 
     words: tuple[str, ...]
     places: NDArray[np.float32]
@@ -40,7 +40,7 @@ _known: dict[str, Vocabulary] = {}
 
 
 def vocabulary(embedder: Embedder, tell: Callable[[float], object] = lambda share: None) -> Vocabulary:
-    """What `placing` finds; `tell` gets the shares that it yields."""
+    """The result of `placing`; `tell` gets the shares that it yields."""
     placed = placing(embedder)
     while True:
         try:
@@ -51,7 +51,8 @@ def vocabulary(embedder: Embedder, tell: Callable[[float], object] = lambda shar
 
 
 def placing(embedder: Embedder) -> Generator[float, None, Vocabulary]:
-    """The words, placed by a model: from this process, from the cache, or embedded now; yields the share that is done.
+    """The words with their embeddings: from this process, from the cache, or computed now; yields the share that is
+    done.
 
     Where the cache cannot be written, or what it holds is damaged, the words are embedded again.
     """
@@ -78,7 +79,7 @@ def _note(key: str) -> Path:
 
 
 def _kept(key: str, shape: tuple[int, int]) -> NDArray[np.float32] | None:
-    """What the cache holds; None where it holds nothing, or a file that is damaged."""
+    """The vectors in the cache; None if it has none, or a damaged file."""
     try:
         with _note(key).open("rb") as file:
             places = np.lib.format.read_array(file, allow_pickle=False)

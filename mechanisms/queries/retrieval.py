@@ -14,11 +14,10 @@ from mechanisms.noise import Integers
 
 # Exact search: cosine similarities whose bits do not depend on what else is searched.
 #
-# A unit's charge may depend on that unit, the query and past releases only, so that a library's order of summation
-# must not matter. Unit vectors are rounded to the grid 2^-11. In grid steps a vector of d coordinates then has at
-# most the norm `2^11 + sqrt(d) / 2`, so by Cauchy and Schwarz every partial sum of a dot product is an integer below
-# `(2^11 + sqrt(d) / 2)^2 < 2^24` for any d below 2^24: float32 holds each of them exactly, in any order, fused or
-# not.
+# A unit's charge may depend on that unit, the query and past releases only, so the order in which a library adds must
+# not matter. Unit vectors are rounded to the grid 2^-11. In grid steps a vector of d coordinates then has at most the
+# norm `2^11 + sqrt(d) / 2`, so by Cauchy and Schwarz every partial sum of a dot product is an integer below `(2^11 +
+# sqrt(d) / 2)^2 < 2^24` for any d below 2^24: float32 holds each of them exactly, in any order, fused or not.
 
 GRID = 2**11
 """Grid steps in 1."""
@@ -38,8 +37,8 @@ def on_grid(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 def similarities(rows: NDArray[np.float32], query: NDArray[np.float32]) -> NDArray[np.float32]:
     """The cosine similarity of every row to the query, shape (rows,), without any rounding.
 
-    The threshold rule needs the similarity of every row, so that an index could skip none. NumPy's product was measured
-    to be faster than the flat indexes of libraries (research/docs/answers.md).
+    The threshold rule needs the similarity of every row, so an index could skip none. NumPy's product was measured to
+    be faster than the flat indexes of libraries (research/docs/answers.md).
 
     Args:
         rows, query: on the grid, shapes (rows, dimensions) and (dimensions,).

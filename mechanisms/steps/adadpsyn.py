@@ -125,8 +125,8 @@ class AdaDPSyn(NoisyVector):
         return single if rate == 1.0 else Poisson(rate, single)
 
     def calibrate(self, compose: Compose, target: PrivacyTarget) -> AdaDPSyn:
-        """The same mechanism with the least sigma1 that meets the target; sigma0 and sigma2 rise where they would take
-        too much of the budget.
+        """The same mechanism with the least sigma1 that meets the target; sigma0 and sigma2 rise if they would take too
+        much of the budget.
 
         Raises:
             AccountingError: no noise meets the target.
@@ -200,13 +200,13 @@ def _on_simplex(scores: Floats) -> Floats:
 
 # How many rows a ball holds, the radius that holds most, and rows pulled into a ball.
 #
-# Points are integers on a grid, so that every count is the same whatever other points there are: floating-point
-# distances may change their last bit with the shape of the arrays that they are computed in, and a count that jumps
-# with it would have no sensitivity at all.
+# Points are integers on a grid, so that every count is the same whatever other points there are. The last bit of
+# floating-point distances may change with the shape of arrays, and the sensitivity of a count that jumps with it would
+# have no bound.
 
 
 def on_grid(probabilities: Floats) -> Integers:
-    """Probabilities rounded down to the grid, in units of 1 / GRID: vectors stay in the unit ball, with entries of at
+    """Probabilities rounded down to the grid, in units of 1 / GRID; vectors stay in the unit ball, with entries of at
     least 0."""
     return np.asarray(np.floor(probabilities * GRID), dtype=np.int64)
 

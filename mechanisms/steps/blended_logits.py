@@ -53,7 +53,7 @@ class BlendedLogits(SoftmaxDraw):
         return self.clip
 
     def _clipped(self, logits: Floats) -> Floats:
-        # From 0 to 2c, not from -c to c: softmax does not see the shift, and rounding down then keeps the span.
+        # From 0 to 2c, not from -c to c: the shift does not change the softmax, and rounding down then keeps the span.
         with np.errstate(over="ignore"):
             return np.asarray(np.maximum(0.0, logits - logits.max(axis=-1, keepdims=True) + 2 * self.clip))
 

@@ -18,8 +18,8 @@ class DifferenceClipping(SoftmaxDraw):
     """Clip every row's difference from the public logits to [-C, C], add their average over the public batch size B to
     the public logits, and draw the token from softmax at temperature tau.
 
-    A unit brings a vector that spans 2C, so that the softmax's logits change by a span of `2C / (B tau)`. With small C
-    it writes public text, not garbage.
+    A unit brings a vector that spans 2C, so that the softmax's logits change by a span of `2C / (B tau)`. A small C
+    yields public text, not garbage.
     """
 
     name: ClassVar[str] = "difference-clipping"
@@ -57,7 +57,7 @@ class DifferenceClipping(SoftmaxDraw):
         public = distributions.public
         with np.errstate(over="ignore"):
             differences = np.clip(distributions.unit_logits() - public, -self.clip, self.clip)
-        # From 0 to 2C, not from -C to C: softmax does not see the shift, and rounding down then keeps the span.
+        # From 0 to 2C, not from -C to C: the shift does not change the softmax, and rounding down then keeps the span.
         private = to_lattice(differences + self.clip).sum(axis=0)
         # Those below are as good as impossible, and are kept off the lattice's end.
         shifted = np.maximum(public - public.max(), -1e4)

@@ -20,9 +20,9 @@ from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
 class NoisyMax(TokenMechanism):
     """Scale every row so that its likeliest token counts 1, sum, add exponential noise, release the winner alone.
 
-    A candidate wins when its noise passes a threshold, so that a step is epsilon_0-DP with noise of mean
-    `range / epsilon_0`, where `range` is how far a unit moves thresholds: 1 where it only adds to the sum, 2 where it
-    turns one row into another. It is pure: zCDP's epsilon^2 / 8 does not hold for it.
+    A candidate wins when its noise passes a threshold, so that a step is epsilon_0-DP with noise of mean `range /
+    epsilon_0`, where `range` is how far a unit moves thresholds: 1 if it only adds to the sum, 2 if it turns one row
+    into another. It is pure: zCDP's epsilon^2 / 8 does not hold for it.
     """
 
     name: ClassVar[str] = "noisy-max"

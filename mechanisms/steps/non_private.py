@@ -1,4 +1,4 @@
-"""The epsilon = infinity baseline: what the private rows say, without noise."""
+"""The epsilon = infinity baseline: the private rows' likeliest token, without noise."""
 
 from __future__ import annotations
 

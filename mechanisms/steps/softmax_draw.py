@@ -26,10 +26,10 @@ def bounded_range_event(eta: float, steps: int, rate: float) -> PrivacyEvent:
     - Every unit joins: the rho of the steps adds up.
     - One step on a sample: given the other units' sample, and the row where the unit would sit, it is bounded-range
       with the amplified eta, and Renyi divergences are jointly quasi-convex, so that zCDP survives the mixture over
-      both. (A seat is drawn apart from who joins, with subsets as with unit rows.)
+      both. (A unit's row is drawn independently of who joins, with subsets as with unit rows.)
     - Several steps on one sample: pure steps, then the mixture. zCDP survives the mixture, though not amplified, and is
-      the better bound from a rate of 1/2 on: there the price of a pure bound (rho four times as large) outweighs what
-      sampling gives back.
+      the better bound from a rate of 1/2 on: there the price of a pure bound (rho four times as large) outweighs the
+      amplification.
     """
     if rate == 1.0 or (steps > 1 and rate >= 0.5):
         return ZCDP(steps * eta**2 / 8)
@@ -57,8 +57,8 @@ class SoftmaxDraw(TokenMechanism):
     @property
     @abstractmethod
     def span(self) -> float:
-        """The largest less the smallest change of the logits that all rows together make; one unit makes 1 / `batch`
-        of this."""
+        """The span of the logits' change by all rows together: its largest less its smallest entry. One unit makes 1 /
+        `batch` of this."""
 
     def closed(self, plan: SamplingPlan) -> str | None:
         if plan.unit_rows:

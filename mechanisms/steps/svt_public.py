@@ -27,8 +27,8 @@ _CLOSED_PER_TOKEN = (
 
 @dataclass(frozen=True)
 class SvtPublic(TokenMechanism):
-    """Search for a token at which the rows are further from public text than a noisy threshold; everything before it
-    is drawn from public text and free; that token is chosen by report noisy max, and the search begins anew.
+    """Search for a token at which the rows are further from public text than a noisy threshold. All tokens before it
+    are drawn from public text for free. That token is chosen by report noisy max, and the search begins anew.
 
     After the last of `private_tokens` everything is public. A search is AboveThreshold on a distance that one unit
     moves by at most one row; it costs half of `token_epsilon`, however long it is, and the choice the other half.

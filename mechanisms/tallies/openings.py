@@ -27,7 +27,7 @@ class Beginnings:
     """Finds the public opening with which a text begins; letter case and signs are ignored.
 
     Args:
-        openings: of one or two words each; of openings that are equal but for case and signs the first counts.
+        openings: of one or two words each; if several differ only in case and signs, the first counts.
     """
 
     def __init__(self, openings: Sequence[str]) -> None:
@@ -57,7 +57,7 @@ class Beginnings:
 
 
 def distinct(openings: Sequence[str]) -> tuple[str, ...]:
-    """The openings of one or two words in their order, each once; others, and blank ones, are left out."""
+    """The openings of one or two words in their order, without repetitions; others, and blank ones, are left out."""
     found: dict[tuple[str, ...], str] = {}
     for opening in (" ".join(each[:_LONGEST].split()) for each in openings):
         if (words := _words(opening, 3)) and len(words) <= 2:

@@ -13,7 +13,7 @@ from mechanisms.privacy_events import Composed, Gaussian
 from mechanisms.tallies.tally import LATTICE, Tally
 
 _MARGIN = 1 + 2**-32
-"""More than the norm of a vector of a million float64 numbers can be wrong by."""
+"""A factor beyond the rounding error of the norm of a vector of a million float64 numbers."""
 
 
 @dataclass(frozen=True)

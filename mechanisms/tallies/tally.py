@@ -17,18 +17,18 @@ from mechanisms.privacy_events import Laplace, PrivacyEvent, Pure
 
 # The privacy proof of tallies.
 #
-# The alternatives are public, or were released before. A unit u casts a vector v_u of one entry an alternative,
-# which depends on u, on public things and on earlier releases, and on nothing else. Released is `sum_u v_u` plus
+# The alternatives are public, or were released before. A unit u casts a vector v_u of one entry an alternative, which
+# depends on u, on public values and on earlier releases, and on nothing else. The tally releases `sum_u v_u` plus
 # noise, or only the position of its largest entry.
 #
-# Proof. Take neighbours that differ in the unit u. No other unit's vector depends on u, so the two sums differ by
-# v_u. A release's cost is therefore what its noise makes of the norms of a single vector, and those hold for
-# whatever numbers come in: here every vector is rounded to whole numbers of lattice steps, and brought under its
-# norm in whole numbers, so that neither rounding nor an odd value can exceed it. Sums of whole numbers are exact in
-# any order, and the noise is drawn on the same lattice. []
+# Proof. Take neighbours that differ in the unit u. No other unit's vector depends on u, so the two sums differ by v_u.
+# A release's cost therefore follows from its noise and the norms of a single vector. These norms hold for any input:
+# every vector is rounded to whole numbers of lattice steps, and scaled to its norm in whole numbers, so that neither
+# rounding nor an odd value can exceed it. Sums of whole numbers are exact in any order, and the noise is drawn on the
+# same lattice. []
 #
-# With users, v_u is the mean over some of the user's rows (`mean_contribution`); which ones must follow from the
-# user alone. A mean of vectors under a norm is under it.
+# With users, v_u is the mean over some of the user's rows (`mean_contribution`); which ones must follow from the user
+# alone. The mean of vectors within a norm is within it, too.
 #
 # Nothing that a unit holds raises an exception: numbers that are not finite count as no contribution.
 
@@ -165,7 +165,7 @@ class WholeVotes(Histogram):
         return LATTICE if self.by_user else 1
 
 
-# Weights of units where they fit, choose and score: the same for every row, or for every label.
+# Weights of units in corrections and scores: the same for every row, or for every label.
 #
 # A unit's vector is multiplied by a weight of its own label. The weights are public: they follow from the public
 # label sizes. None is above 1, so a weighted vector keeps the norm that the tally pays for, and the proof in

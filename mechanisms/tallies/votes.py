@@ -10,7 +10,7 @@ from mechanisms.tallies.tally import WholeVotes
 
 @dataclass(frozen=True)
 class Votes(WholeVotes):
-    """A one-hot vector a record; the mean of one-hot vectors a user. The whole noisy ballot is released."""
+    """Each record casts a one-hot vector, each user the mean of one-hot vectors. The whole noisy ballot is released."""
 
     name: ClassVar[str] = "votes"
     proof: ClassVar[str] = "docs/tallies.md#votes"

@@ -1,4 +1,5 @@
 """The transformers engine."""
 
 DEVICE = "DPICL_DEVICE"
-"""The variable that says which device computes: see `device.chosen_device`. Here, since torch need not be there."""
+"""The variable that selects the device: see `device.chosen_device`. It is defined here because this module needs no
+torch."""

@@ -1,4 +1,4 @@
-"""The device that computes: which it is and why, and its number format."""
+"""The choice of the device that computes, with its reason, and of the number format."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from mechanisms.inference.engine import DEVICE
 AUTO, CPU, CUDA, MPS = "auto", "cpu", "cuda", "mps"
 _NAMES = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 _BFLOAT16, _FLOAT16 = (8, 0), (7, 0)
-"""Compute capabilities from which a GPU multiplies these faster than float32."""
+"""The least compute capabilities at which a GPU multiplies these formats faster than float32."""
 _AMD = "AuthenticAMD"
 _ZERO = "SPACES_ZERO_GPU"
-"""Set on a Hugging Face Space whose GPU is lent by the call."""
+"""Set on a Hugging Face Space that lends a GPU to single calls."""
 
 
 @dataclass(frozen=True)
 class Device:
-    """Where a model computes, the number format of weights and activations, and why it is these."""
+    """The device of a model, the number format of weights and activations, and the reason for both."""
 
     place: torch.device
     dtype: torch.dtype
@@ -44,7 +44,7 @@ def chosen_device(asked: str | None = None) -> Device:
     """The device that computes here.
 
     Args:
-        asked: auto, cpu, cuda, cuda:1, mps; unless given, what `DPICL_DEVICE` says, else auto: CUDA, then Apple's GPU,
+        asked: auto, cpu, cuda, cuda:1, mps; by default the value of `DPICL_DEVICE`, else auto: CUDA, then Apple's GPU,
             then the CPU.
 
     Raises:
@@ -68,7 +68,7 @@ def chosen_device(asked: str | None = None) -> Device:
 
 
 def _no_cuda(asked: str) -> str | None:
-    """Why CUDA cannot be used here; None where it can."""
+    """The reason why CUDA cannot be used here; None if it can."""
     if os.environ.get(_ZERO):
         return "ZeroGPU lends a GPU to single calls, and a run keeps its model on one"
     if torch.version.cuda is None and torch.version.hip is None:
@@ -114,7 +114,7 @@ def titled(place: torch.device) -> str:
 
 
 def cpu_dtype() -> torch.dtype:
-    """bfloat16 where the processor multiplies it faster than float32 (research/docs/engine.md), float32 elsewhere.
+    """bfloat16 if the processor multiplies it faster than float32 (research/docs/engine.md), else float32.
 
     Intel's processors with bfloat16 instructions but without tiles (AMX) multiply faster in float32; AMD's and ARM's
     do not.
@@ -136,7 +136,8 @@ def _made_by_amd() -> bool:
 
 
 def prepare(device: Device) -> None:
-    """Let a GPU compute the same numbers in every run: deterministic kernels, and no shortened float32 products."""
+    """Make a GPU compute the same numbers in every run: deterministic kernels, and no float32 products of reduced
+    precision."""
     if device.place.type == CUDA:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True, warn_only=True)
@@ -153,7 +154,7 @@ def in_parts(model: Any) -> bool:
 
 
 def device_of(model: Any) -> torch.device:
-    """Where a model's inputs go: its device, or the first GPU of a model in parts."""
+    """The device of a model's inputs: its own, or the first GPU of a model in parts."""
     if not in_parts(model):
         return torch.device(model.device)
     return torch.device(next((each for each in model.hf_device_map.values() if each not in (CPU, "disk")), CPU))

@@ -24,7 +24,8 @@ from mechanisms.inference.language_model import Tokens
 
 ATTENTION = "row-independent"
 FEW = 16
-"""Positions of a pass up to which rows attend together to what they share; in longer ones each attends to a copy."""
+"""The most positions of a pass in which rows attend together to their shared prefix; in longer ones each attends to a
+copy."""
 
 
 def row_independent_attention(
@@ -40,8 +41,8 @@ def row_independent_attention(
 
     Args:
         query: (rows, heads, positions, width).
-        key, value: (rows, key heads, all positions, width); where a prefix is shared (`_Shared`) each row's own
-            positions alone.
+        key, value: (rows, key heads, all positions, width); with a shared prefix (`_Shared`), each row's own positions
+            alone.
         attention_mask: additive, (rows, 1, positions, all positions), those of the prefix among them.
 
     Returns:
@@ -116,12 +117,12 @@ AttentionInterface.register(ATTENTION, row_independent_attention)
 AttentionMaskInterface.register(ATTENTION, mask_by_position)
 
 
-# A key-value cache of fixed size: appends in place, and can step back; what is not filled is finite, and masked.
+# A key-value cache of fixed size: it appends in place, and can step back; unfilled positions are finite, and masked.
 
 
 _ALIGNED = 64
-"""Positions of a prefix that rows share are a multiple of this: kernels like it, and prefixes of nearly one length, as
-those of the labels, make shapes of one length."""
+"""The number of shared positions of a prefix is a multiple of this: kernels are faster then, and prefixes of nearly
+equal length, such as those of the labels, get shapes of one length."""
 
 
 class _Shared:
@@ -147,7 +148,7 @@ class _Shared:
 
 
 class _Layer(CacheLayerMixin):  # type: ignore[misc]
-    """Keys and values of a layer, of each row behind those that the rows share; positions count both."""
+    """Keys and values of a layer: those of each row after those that the rows share; positions count both."""
 
     is_sliding = False  # sliding-window models mask by position instead
 
@@ -184,13 +185,13 @@ class _Layer(CacheLayerMixin):  # type: ignore[misc]
         return self._told(self.keys[:, :, :seen], self.values[:, :, :seen])
 
     def _told(self, keys: torch.Tensor, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        # Models hand to attention what a cache returns, and nothing else.
+        # Models pass to attention only what a cache returns.
         keys.shared = self.shared  # type: ignore[attr-defined]
         return keys, values
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        # A single token sees the whole buffer, its end masked: a part of it would be copied for every matrix product,
-        # and be of another shape at every step.
+        # A single token sees the whole buffer, with its end masked: a part of the buffer would be copied for every
+        # matrix product, and have another shape at every step.
         return (self.capacity if query_length == 1 else self.filled + query_length), 0
 
     def get_seq_length(self) -> int:
@@ -223,7 +224,8 @@ class GrowingCache(Cache):  # type: ignore[misc]
         return cls([_Layer(capacity) for _ in range(layers)])
 
     def fill(self, length: int) -> None:
-        """Set the number of positions that count: fewer drop the rest, more take in what parts wrote."""
+        """Set the number of positions that count: a smaller one drops the rest, a larger one includes what parts
+        wrote."""
         for layer in self.layers:
             layer.filled = length
 
@@ -232,7 +234,7 @@ class GrowingCache(Cache):  # type: ignore[misc]
         return GrowingCache([layer.part(rows, _Layer) for layer in self.layers], self._steps)
 
     def recorded(self, features: Callable[..., torch.Tensor]) -> RecordedStep:
-        """A step of one token in this memory; parts of a cache share what they have recorded."""
+        """A recorded step of one token in this memory; parts of a cache share their recordings."""
         keys = self.layers[0].keys
         where = (keys.data_ptr(), len(keys))
         if where not in self._steps:
@@ -245,7 +247,7 @@ class GrowingCache(Cache):  # type: ignore[misc]
 
     @property
     def behind(self) -> int:
-        """Positions that its rows share."""
+        """The number of positions that its rows share."""
         return int(self.layers[0].behind)
 
     def expanded(self, rows: int, capacity: int, behind: int = 0) -> GrowingCache:
@@ -332,8 +334,8 @@ class Chunk:
 
 # Several continuations of the same rows as a tree, so that one pass reads all of them and what they share once.
 #
-# Eighty labels of five tokens each would otherwise cost a pass for each token of each label. A token attends to its
-# row and to the tokens of its own branch, and stands where it would stand alone (tree attention, Miao et al. 2024).
+# Eighty labels of five tokens each would otherwise cost a pass for each token of each label. A token attends to its row
+# and to the tokens of its own branch, at the position that it would have alone (tree attention, Miao et al. 2024).
 
 
 class Branches:
@@ -341,10 +343,10 @@ class Branches:
 
     Attributes:
         continuations: at least one token each.
-        paths: all that a token of them comes after, each once; the first one is empty.
+        paths: all prefixes that a token of a continuation follows, each once; the first one is empty.
         tokens: the last token of every path but the empty one, (nodes,).
         depths: the number of tokens of its branch before each of them, (nodes,).
-        seen: which tokens each of them attends to: those of its own branch up to itself, (nodes, nodes).
+        seen: True for the tokens that each of them attends to: those of its own branch up to itself, (nodes, nodes).
     """
 
     def __init__(self, continuations: Sequence[Tokens]) -> None:
@@ -370,7 +372,7 @@ def attends_to_everything(config: Any) -> bool:
     return set(kinds) == {"full_attention"} if kinds else getattr(text, "sliding_window", None) is None
 
 
-# The model's last matrix, applied to the columns that are asked for alone.
+# The model's last matrix, applied only to the requested columns.
 
 
 class OutputHead:
@@ -387,7 +389,7 @@ class OutputHead:
         self.separable = self._is_one_matrix()
 
     def _is_one_matrix(self) -> bool:
-        # Of a quantised head, and of a model in parts, the weights are not at hand.
+        # The weights of a quantised head, and of a model in parts, are not accessible.
         if type(self._matrix) is not torch.nn.Linear or self._model.base_model is self._model or in_parts(self._model):
             return False
         inputs = {"input_ids": torch.tensor([[1, 2, 3]], device=self._model.device)}
@@ -428,7 +430,7 @@ class OutputHead:
 # One forward pass over a chunk of rows.
 
 _PART = 512
-"""Positions of a prefix that are fed at once: what attention on a GPU holds grows with these times all before."""
+"""Positions of a prefix that are fed at once: attention's memory on a GPU grows with these times all earlier ones."""
 
 
 class ForwardPass:
@@ -436,8 +438,8 @@ class ForwardPass:
 
     Attributes:
         head: makes logits of what a pass returns.
-        branches: whether it can look at continuations as a tree (`ahead`).
-        shares: whether rows hold what they share once; found out at load.
+        branches: whether it can read continuations as a tree (`ahead`).
+        shares: whether rows store a shared prefix once; found out at load.
         records: whether steps of one token are recorded; found out at load.
     """
 
@@ -453,7 +455,8 @@ class ForwardPass:
 
     @torch.inference_mode()
     def _can_share(self) -> bool:
-        """Whether rows that hold a prefix once say what rows say that each have it; some models alter keys."""
+        """Whether rows that store a prefix once give the same result as rows that each have it; some models alter
+        keys."""
         words = torch.arange(_ALIGNED + 3) % 47 + 1
         try:
             prefix, seen = self.prefix(words[:-1].tolist()), torch.ones((2, len(words)), dtype=torch.long)
@@ -466,12 +469,12 @@ class ForwardPass:
         return bool((sharing - plain).norm() < 0.05 * plain.norm())
 
     def shared(self, prefix: int, rows: int) -> int:
-        """Positions of a prefix that so many rows share in memory."""
+        """The number of positions of a prefix that so many rows share in memory."""
         return prefix // _ALIGNED * _ALIGNED if self.shares and rows > 1 else 0
 
     @torch.inference_mode()
     def _can_record(self) -> bool:
-        """Whether a recorded step says what the same step says launched kernel by kernel."""
+        """Whether a recorded step gives the same result as the step launched kernel by kernel."""
         words = torch.arange(8) % 97 + 1
         cache = self.prefix(words[:6].tolist()).expanded(4, 8)
         chunk = Chunk(cache, words[6:7].expand(4, 1), torch.ones((4, 7), dtype=torch.long))
@@ -483,7 +486,7 @@ class ForwardPass:
         return torch.allclose(found.float(), plain.float(), rtol=0.02, atol=0.02)
 
     def __call__(self, chunk: Chunk) -> torch.Tensor:
-        """What logits of the last position are made of, (rows, 1, width); the chunk's cache is filled."""
+        """The features for logits of the last position, (rows, 1, width); fills the chunk's cache."""
         if self.records and chunk.tokens.shape[1] == 1 and chunk.cache.layers[0].is_initialized:
             found = chunk.cache.recorded(self.head.features)(chunk.tokens, chunk.mask)
             chunk.cache.fill(chunk.mask.shape[1])
@@ -498,7 +501,7 @@ class ForwardPass:
         )
 
     def ahead(self, chunk: Chunk, rows: slice, tree: Branches) -> torch.Tensor:
-        """The same of every path of a tree but the empty one, after some rows of a chunk, which stays where it was.
+        """The features of every path of a tree but the empty one, after some rows of a chunk, which does not move.
 
         Returns:
             Shape (rows, nodes, width).
@@ -517,7 +520,7 @@ class ForwardPass:
 
     def prefix(self, tokens: Sequence[int]) -> GrowingCache:
         """The cache of one row that holds these tokens."""
-        # Without any, one tells the shapes of keys and values, and is forgotten.
+        # Without any tokens, one is fed to learn the shapes of keys and values, and then dropped.
         fed = torch.tensor([list(tokens) or [0]])
         cache = GrowingCache.empty(self.layers, fed.shape[1])
         for start in range(0, fed.shape[1], _PART):

@@ -1,7 +1,7 @@
-"""Memory and cores that this process may use: the machine's, or its container's where that has less.
+"""Memory and cores that this process may use: the machine's, or its container's if that has less.
 
-psutil and torch tell what the machine has. A container's bounds stand in the files of its control group (cgroup
-version 2, or 1), and in those of the groups around it.
+psutil and torch report the machine's. A container's bounds are in the files of its control group (cgroup version 2, or
+1), and in those of the groups around it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _GROUPS, _OWN = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 _LIMITS = ("memory.max", "memory.high", "memory.limit_in_bytes")
 _USED = ("memory.current", "memory.usage_in_bytes")
 _CACHED = ("inactive_file", "total_inactive_file")
-"""Of `memory.stat`: file pages that the kernel gives back when memory is asked for."""
+"""Entries of `memory.stat`: file pages that the kernel frees on demand."""
 
 
 def total_memory() -> int:

@@ -1,6 +1,6 @@
-"""Memory: what the C library keeps, how many rows fit at once, and what happens when it runs out.
+"""Memory: how much the C library keeps, how many rows fit at once, and retries when it runs out.
 
-Shapes follow from the device's memory alone, so that they stay public.
+Shapes depend on the device's memory alone, so they are public.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def release_freed_memory() -> None:
 _CPU, _ACCELERATOR = (128, 256, 4096), (4096, 1024, 2**16)
 """Positions of a step that keep the device busy, rows of a chunk at most, and positions of a pass at most.
 
-More rows than keep it busy no longer come nearly free. Passes of more positions are hardly faster on a CPU, and the
-first of each shape is compared (research/docs/engine.md).
+Further rows no longer come nearly free. Passes of more positions are hardly faster on a CPU, and the first of each
+shape is compared (research/docs/engine.md).
 """
 _SHARE_OF_A_CHUNK = 8
 """One part in eight of the free memory is for what a chunk computes; the rest is for keys and values."""
@@ -70,13 +70,13 @@ class DeviceRoom:
     """What fits, for one model on one device.
 
     Attributes:
-        free: bytes for keys, values and what a pass computes.
+        free: bytes for keys, values and the values that a pass computes.
         busy: positions of a step that keep the device busy.
         most: rows of a chunk at most.
         at_once: positions of one forward pass at most.
-        cache_bytes: of keys and values for one position of one row.
-        state_bytes: that computing a position takes.
-        score_bytes: that a position's attention to another one takes.
+        cache_bytes: bytes of keys and values for one position of one row.
+        state_bytes: bytes that computing a position takes.
+        score_bytes: bytes that a position's attention to another one takes.
     """
 
     free: int
@@ -96,7 +96,7 @@ class DeviceRoom:
         key_heads = getattr(config, "num_key_value_heads", None) or heads
         head_width = getattr(config, "head_dim", None) or config.hidden_size // heads
         inner = getattr(config, "intermediate_size", None) or 4 * config.hidden_size
-        # Of a CPU a fixed part, since its memory also holds the data.
+        # A fixed part of a CPU's memory, which also holds the data.
         on_gpu = device.type == "cuda"
         free = torch.cuda.mem_get_info(device)[0] if on_gpu else total_memory() * 3 // 5
         busy, most, at_once = _CPU if device.type == "cpu" else _ACCELERATOR
@@ -144,9 +144,10 @@ class DeviceRoom:
             )
 
 
-# Memory that runs out in spite of what was measured: another process took it meanwhile. Shapes are public, and so is
-# how much memory they take: that it ran out tells of the machine, not of the rows. Every row of a batch is computed
-# again in passes of a smaller shape, twice, so that equal rows still have equal numbers; then it is told in one line.
+# Memory can run out in spite of the measurement, if another process took it meanwhile. Shapes are public, and so is the
+# memory that they take: running out depends on the machine, not on the rows. Every row of a batch is then computed
+# again in passes of a smaller shape, so that equal rows still have equal numbers; after two retries the error is one
+# line.
 
 _FULL = (
     "The memory of this machine ran out while the model computed. Nothing more was released. Close what else uses it, "
@@ -176,7 +177,7 @@ def retry_when_out_of_memory(work: Callable[[DeviceRoom], _T], room: DeviceRoom,
         except (MemoryError, RuntimeError) as error:
             if not _ran_out(error):
                 raise
-        gc.collect()  # not above, where the error holds on to what was computed
+        gc.collect()  # not above, where the error keeps the computed values alive
         release_freed_memory()
         room = replace(room, at_once=max(min(room.at_once, rows * positions) // 2, positions))
     return work(room)

@@ -1,8 +1,8 @@
 """A step of one token, recorded once on an NVIDIA GPU (a CUDA graph) and replayed for every later token.
 
 Launched one by one, the thousand small kernels of a step take up to five times as long as they compute
-(research/docs/gpu.md). A recording has fixed addresses and shapes: a step reads its tokens, their positions, what they
-see, and the place that they are written to from tensors that stay where they are.
+(research/docs/gpu.md). A recording has fixed addresses and shapes: a step reads its tokens, their positions, their
+mask, and the place to which they are written from tensors at fixed addresses.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Placed(CacheLayerMixin):  # type: ignore[misc]
         self.dtype, self.device, self.is_initialized = keys.dtype, keys.device, True
 
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
-        """It has its memory already."""
+        """Do nothing: the memory exists already."""
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
@@ -49,7 +49,8 @@ class _Placed(CacheLayerMixin):  # type: ignore[misc]
 
 @contextmanager
 def _any_kernel() -> Iterator[None]:
-    """For a write that is deterministic whatever writes it: one position, once. The kernels for many sort first."""
+    """Allow any kernel for a write to a single position, which is always deterministic. Kernels for many positions sort
+    first."""
     asked = torch.are_deterministic_algorithms_enabled()
     only_warns = torch.is_deterministic_algorithms_warn_only_enabled()
     torch.use_deterministic_algorithms(False)

@@ -1,11 +1,10 @@
-"""The threads that compute: how many, the same number for a whole run, and which of a server's threads starts them.
+"""The number of threads that compute, fixed for a whole run, and the one thread of a server that starts them.
 
 Threads meet at a barrier after every operation. One that has lost its core to another process keeps the others waiting
 each time, so that on a busy machine fewer are faster (docs/engine.md). But a row's numbers depend on how many there
 are: if the number changed between two batches, a row that moves into the next batch because another one was inserted
 would get other numbers. So the number is chosen once for a process, when it loads its first model, and by a server once
-before each run. What this process computes itself is taken out of the reading, so that the number follows from what
-other processes do.
+before each run. The load by this process itself is subtracted, so that the number depends on other processes only.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ whole core gets half of one or more beside as many threads as cores."""
 
 
 def threads_said() -> int | None:
-    """The number of threads that the environment fixes; None where it leaves it open.
+    """The number of threads that the environment fixes; None if it fixes none.
 
     Raises:
         UsageError: `DPICL_THREADS` is not a number of threads.
@@ -53,7 +52,7 @@ def threads_said() -> int | None:
 
 
 def fixed_threads() -> int:
-    """A number for work whose bits or times are compared: the environment's, or torch's."""
+    """The number of threads for work whose bits or times are compared: the environment's, or torch's."""
     return threads_said() or torch.get_num_threads()
 
 
@@ -72,7 +71,7 @@ class Threads:
         self._others()
 
     def _others(self) -> float:
-        """Cores that other processes used since it was last asked."""
+        """The cores that other processes used since the last call."""
         return float(self._cores * psutil.cpu_percent() - self._process.cpu_percent()) / 100
 
     def fix(self, number: int) -> None:
@@ -114,7 +113,7 @@ _here = local()
 
 
 def compute_in_one_thread() -> None:
-    """From here on one thread of this process computes, whichever asks; the others wait for it."""
+    """From here on one thread of this process computes for all others, which wait for it."""
     if not _one:
         keep_freed_memory()  # a thread that has asked for memory before stays with an arena of its own
         _one.append(SimpleQueue())
@@ -136,8 +135,8 @@ def _answer(asked: Future[Any], work: Callable[[], Any]) -> None:
 
 
 def computing(work: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Decorate what computes: it uses the chosen number of threads, and runs in the thread that computes, where there
-    is one."""
+    """Decorate a function that computes: it uses the chosen number of threads, and runs in the computing thread, if
+    there is one."""
 
     def here(*args: _P.args, **kwargs: _P.kwargs) -> _T:
         if (number := threads_here().number) is not None and number != torch.get_num_threads():

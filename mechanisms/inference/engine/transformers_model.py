@@ -28,16 +28,18 @@ from mechanisms.noise import Floats, Integers
 
 # Numbers of rows at which every slot of a batch computes alike, found out on the device itself.
 #
-# A matrix kernel works in blocks of rows and does the last, smaller block with other instructions, or gives each
-# thread a blocking of its own; either rounds differently, so that a row's last bits tell where it sits. Nobody sits
-# elsewhere because somebody left (docs/accounting.md), so that this is defence in depth: with it a row's numbers are
-# its own. Which numbers of rows are safe depends on processor, threads and library.
+# A matrix kernel works in blocks of rows and does the last, smaller block with other instructions, or gives each thread
+# a blocking of its own; either rounds differently, so that a row's last bits depend on its slot. No unit changes its
+# slot because another left (docs/accounting.md), so this is defence in depth: with it a row's numbers depend on the row
+# alone. Which numbers of rows are safe depends on processor, threads and library.
 
 _MULTIPLES = (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
 _MANY, _OF_MANY = 64, 4
-"""From so many rows on, a chunk's number of rows is a multiple: labels of nearly as many rows share a shape."""
+"""Chunks of at least the first number of rows have a multiple of the second: labels of nearly equal size share a
+shape."""
 _BEFORE = 16
-"""Positions that rows which share nothing attend to in a comparison: no kernel that mixes rows sees how many."""
+"""Positions that rows without a shared prefix attend to in a comparison: kernels that mix rows do not depend on
+them."""
 
 
 class Slots:
@@ -51,8 +53,8 @@ class Slots:
     def layout(self, room: DeviceRoom, rows: int, limit: int, length: int, prefix: int = 0) -> tuple[int, int, bool]:
         """Number of chunks, rows of each, and whether every slot is known to compute alike with them.
 
-        The chunks have room for a few more rows, as few as every slot computes alike with. Where there is no such
-        number within the limit, they are those that memory allows.
+        The chunks have room for a few more rows: as few as make every slot compute alike. If no number within the limit
+        does, the chunks are those that memory allows.
 
         Args:
             limit: rows of a chunk at most.
@@ -77,10 +79,10 @@ class Slots:
         return rows == 1 or self._known[key]
 
     def _compared(self, rows: int, positions: int, behind: int) -> bool:
-        # The whole model: a difference in the last bit is seldom seen behind a few layers in bfloat16.
+        # The whole model is compared: a few layers in bfloat16 seldom show a difference in the last bit.
         before = max(behind, _BEFORE)
         words, forward = torch.arange(before + positions) % 47 + 1, self._forward
-        # Shorter comparisons stand behind the beginning of the longest so far: one is kept, not one a length.
+        # Shorter comparisons follow the beginning of the longest so far: one prefix is kept, not one for each length.
         if self._words is None or self._words.layers[0].get_max_length() < before:
             self._words = forward.prefix(words[:before].tolist())
         self._words.fill(before)
@@ -114,10 +116,10 @@ def layout(rows: int, limit: int, in_a_pass: int, multiple: int = 1) -> tuple[in
 # The model and its sessions.
 
 _LOGITS = 128
-"""Rows of logits of the whole vocabulary that are computed at once, unless a chunk has more."""
+"""The number of rows whose logits of the whole vocabulary are computed at once, unless a chunk has more."""
 _PREFIXES_KEPT = 8
 _WRITER = "You write short texts the way people write them."
-"""In the place of what a template says by itself, by which a model soon writes of itself and of helping."""
+"""Replaces a template's own system message, which soon makes a model write about itself and about helping."""
 _UNKNOWN_CONTEXT = 2**31
 _THOUGHTS = {
     **{f"<{tag}>": f"\n\n</{tag}>\n\n" for tag in ("think", "thinking", "thought", "reasoning")},
@@ -126,7 +128,7 @@ _THOUGHTS = {
     "<|START_THINKING|>": "<|END_THINKING|>",  # Cohere
     "<|think|>": "<|end|><|begin|>assistant<|content|>",  # Solar Open
 }
-"""How thoughts of models begin, with what closes an empty one, in the spelling of their own templates."""
+"""How models' thoughts begin, with the text that closes an empty one, in the spelling of their own templates."""
 
 
 def _without_thought(asked: str) -> str:
@@ -191,11 +193,11 @@ class TransformersModel:
         return Turn(*map(self._special, (before, _without_thought(after), shown, again)))
 
     def _around(self, roles: Sequence[str], system: Sequence[dict[str, str]] = (), asks: bool = False) -> list[str]:
-        """What the template puts before, between and behind what the roles say; a ValueError where it leaves some of
-        that out."""
+        """The template's text before, between and after the roles' messages; a ValueError if it leaves out a
+        message."""
         marks = [f"<<{i}>>" for i in range(len(roles))]
         messages = [*system, *({"role": role, "content": mark} for role, mark in zip(roles, marks, strict=True))]
-        # Templates of models that may think know the last argument; others leave it aside.
+        # Templates of models that may think use the last argument; others ignore it.
         whole: str = self.tokenizer.apply_chat_template(
             messages, tokenize=False, add_generation_prompt=asks, enable_thinking=False
         )
@@ -261,7 +263,7 @@ class TransformersModel:
         return self.slots.layout(self.room, rows, limit, length, before)[2]
 
     def started(self, prefix: Tokens) -> list[int]:
-        """The prefix behind the tokens that start every text of the model; unchanged where it has them already."""
+        """The prefix after the tokens that start every text of the model; unchanged if it has them already."""
         start = self._start if not prefix or list(prefix[: len(self._start)]) != self._start else []
         return [*start, *prefix]
 
@@ -273,7 +275,7 @@ class TransformersModel:
 
 
 def log_probabilities(logits: torch.Tensor) -> torch.Tensor:
-    """Of every token, in float32: float64 takes four times as long."""
+    """The log-probabilities of every token, in float32: float64 takes four times as long."""
     return torch.log_softmax(logits.float(), dim=-1)
 
 
@@ -364,7 +366,7 @@ class TransformersSession:
     @computing
     @report_out_of_memory()
     def keep(self, rows: Sequence[int], per_chunk: int | None = None) -> None:
-        """Keep these rows, `per_chunk` as when the session was opened."""
+        """Keep these rows; `per_chunk` means the same as when the session was opened."""
         with torch.inference_mode():
             chunks, per_chunk = self._layout(len(rows), 1, per_chunk)
             # Repetitions of the first row fill the last chunk.
@@ -400,7 +402,7 @@ class TransformersSession:
     @computing
     @report_out_of_memory()
     def scores(self, continuations: Sequence[Tokens]) -> Floats:
-        """Scores of all continuations at once; one by one where the model cannot look at a tree."""
+        """Scores of all continuations at once; one by one if the model cannot read a tree."""
         if not self._forward.branches:
             return np.stack([self.score(each) for each in continuations], axis=1)
         tree = Branches(continuations)

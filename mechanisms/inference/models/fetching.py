@@ -1,4 +1,4 @@
-"""Fetching a model from the hub: how far it is, a connection that breaks off, and digests."""
+"""Fetching a model from the hub, with progress, retries and checks of digests."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from mechanisms.errors import ModelUnavailable
 from mechanisms.inference.models import file_digest, no_model
 
 _NETWORK = ".transfer"
-"""How the hub's client ends the name of the bar of bytes that Xet moves."""
+"""The ending by which the hub's client names the progress bar of bytes that Xet transfers."""
 _FULL = "No space left"
 _BESIDE = (".json", ".txt", ".model", ".jinja")
-"""Endings of the files that stand beside weights; others, pickles among them, are not fetched."""
+"""Endings of the files that are fetched in addition to weights; others, such as pickles, are not."""
 
 
 def fetch(
@@ -38,15 +38,15 @@ def fetch(
 ) -> None:
     """Fetch a model into the hub's cache: its configuration first, and weights as safetensors alone.
 
-    A connection that breaks off is taken up a few times where it broke off, as long as the call goes on; a file that is
-    whole is not fetched again. Each file of weights has to have the SHA-256 that the hub states.
+    A broken connection is resumed a few times during the call; a complete file is not fetched again. Each file of
+    weights must have the SHA-256 that the hub states.
 
     Args:
         name: the hub id.
-        file: the GGUF file that is the model, in the place of all that.
-        tell: is told the share of all bytes that is there; a `ModelUnavailable` of it stops
-            the fetch, and files that are whole are kept.
-        check: is given the folder before weights are fetched, and may refuse it.
+        file: the GGUF file of the model, which is then the only one to be fetched.
+        tell: gets the share of all bytes that has arrived; a `ModelUnavailable` that it raises stops the fetch, and
+            complete files are kept.
+        check: gets the folder before weights are fetched, and may refuse it.
 
     Raises:
         ModelUnavailable: no such model, its licence was not accepted, the hub cannot be reached, there are no
@@ -95,7 +95,7 @@ def _fetch(name: str, file: str, tell: Callable[[float], object], check: Callabl
     there, stopped = 0, list[ModelUnavailable]()
 
     class Told(tqdm):  # type: ignore[misc, type-arg]
-        """Draws nothing, and says how much of all files is there."""
+        """A progress bar that draws nothing, and reports how much of all files has arrived."""
 
         def __init__(self, *args: Any, name: str | None = None, **more: Any) -> None:
             # Of Xet there are two: what came over the network, compressed, and the file, which is what counts.
