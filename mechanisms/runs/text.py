@@ -33,7 +33,7 @@ _GLUED = re.compile(r"[^\W\d_][!?]{1,3}[^\W\d_]{2,}|\d[.:]\d+[.:]\d+[.:](?!\d)")
 _SYLLABLES = re.compile(r"([^\W\d_]{2,4})\1\1|([^\W\d_]{4,})\2")
 _OFFERS = re.compile(
     r"\b(how (can|may) (i|we) (help|assist)|can i help you|(here|happy|glad|ready) to (help|assist)|assist you|"
-    r"sorry (to hear|for (your|any|the inconvenience))|as an ai\b|"
+    r"sorry (to hear|for (your|any|the (inconvenience|misunderstanding|confusion)))|as an ai\b|"
     r"(unable|not able|not equipped|not authori[sz]ed) to (help|assist|provide)|please contact (us|our|the)\b|"
     r"i hope this message finds you|feel free to (ask|reach)|don['’]t hesitate to (ask|contact|reach))",
     re.IGNORECASE,

@@ -136,6 +136,7 @@ def test_a_message_that_its_writer_did_not_write_is_refused(text):
         "I am sorry, but I am unable to provide a way to pay.",
         "I'm not equipped to assist with that.",
         "How can I help you?",
+        "I'm sorry for the misunderstanding, but I am not a bank.",
         "As an AI I do not pay.",
     ],
 )
