@@ -88,7 +88,7 @@ def test_a_set_that_can_no_longer_be_written_is_not_lost(data, tmp_path, monkeyp
         yield from run(*arguments, **named)
         shutil.rmtree(folder)
 
-    monkeypatch.setattr(api, "run_events", removing)
+    monkeypatch.setattr("mechanisms.runs.driver.run", removing)
     with pytest.raises(UsageError, match="Cannot write") as lost:
         write(data, folder / "demos.json", sizes="counted")
     assert spent() > 0
