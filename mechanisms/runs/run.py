@@ -42,7 +42,7 @@ from mechanisms.runs.events import (
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.run_file import RunJournal
 from mechanisms.runs.spec import SCORE, WRITE
-from mechanisms.runs.stage import RunState, Step, part_of, release_name
+from mechanisms.runs.stage import RunState, Step, part_of
 from mechanisms.sampling import copy_numbers, role_place
 
 TEST_SEED = "made with a test seed: an observer can predict the noise"
@@ -123,7 +123,10 @@ def run(
 def _events(
     state: RunState, steps: Mapping[str, Step], begun: DemoSet, entry: LedgerRun | None, journal: RunJournal | None
 ) -> Iterator[CuratorEvent]:
-    """The events of a reserved run. The journal and the kept set have each release before it is yielded."""
+    """The events of a reserved run: each stage asks, what it releases is marked and written down, and then applied.
+
+    The journal and the kept set have each release before it is yielded.
+    """
     plan = state.plan
     started = RunStarted(begun, tuple(plan.stages), entry.before if entry else None)
     replayed: Sequence[CuratorEvent] = ()
@@ -134,17 +137,19 @@ def _events(
     yield from replayed
     if replayed:
         yield from _kept(state, begun)
-        _check_replayed(replayed, entry)
-    entered = {event.stage for event in replayed if isinstance(event, StageStarted)}
+    told = _told(replayed, entry)
+    entered = [event.stage for event in replayed if isinstance(event, StageStarted)]
     for name, step in steps.items():
         stage = plan.stages[name]
         if entry and not stage.charges_itself:
             for of, events in stage.charges():
                 entry.charge(of, events, name)
+        if name in entered[:-1]:  # it had asked all that it asks
+            continue
         begins = [] if name in entered else [[StageStarted(name)]]
-        for together in chain(begins, step.events(entry, journal)):
-            if journal:
-                journal.write(*together)
+        for together in chain(begins, step.ask(entry)):
+            if entry and journal:
+                _write_down(entry, journal, told, name, together)
             for event in together:
                 step.apply(event)
             if any(isinstance(event, Release | DemoCompleted | DemoRefused | SetsCompared) for event in together):
@@ -186,21 +191,43 @@ def _replay(steps: Mapping[str, Step], journal: RunJournal | None) -> None:
             step.apply(event)
 
 
-def _check_replayed(replayed: Sequence[CuratorEvent], entry: LedgerRun | None) -> None:
-    """Refuse a journal with releases that the ledger never marked."""
-    stage, told = "", set()
+def _part(stage: str, event: CuratorEvent) -> str | None:
+    """The part of the run, by its name in the ledger, that an event of a stage lets out; None where it lets out none.
+
+    The name of a release holds no label: a label may have the name of a stage.
+    """
+    match event:
+        case Release():
+            return f"{type(event).__name__} in {stage}"
+        case TokenReleased() | DemoCompleted():
+            return part_of(key_of(event))
+    return None
+
+
+def _told(replayed: Sequence[CuratorEvent], entry: LedgerRun | None) -> set[str]:
+    """The parts that a journal tells of; a UsageError where the ledger never marked them."""
+    stage, told = "", set[str]()
     for event in replayed:
-        match event:
-            case StageStarted(name):
-                stage = name
-            case Release():
-                told.add(release_name(stage, event))
-            case TokenReleased() | DemoCompleted():
-                told.add(part_of(key_of(event)))
+        stage = event.stage if isinstance(event, StageStarted) else stage
+        if part := _part(stage, event):
+            told.add(part)
     if entry is not None and not told <= entry.released:
         raise UsageError(
             "The run's file tells of releases that this ledger does not know: give the file that the run wrote."
         )
+    return told
+
+
+def _write_down(
+    entry: LedgerRun, journal: RunJournal, told: set[str], stage: str, together: Sequence[CuratorEvent]
+) -> None:
+    """Mark what is released together in the ledger, and write it into the journal, before anybody sees it."""
+    for event in together:
+        part = _part(stage, event)
+        if part and (isinstance(event, Release) or part not in told):  # tokens are marked with their demonstration
+            told.add(part)
+            entry.mark(part, journal.lines(event))
+    journal.write(*together)
 
 
 def _reserved(
