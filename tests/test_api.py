@@ -20,8 +20,9 @@ from mechanisms.errors import AccountingError, BudgetRefused, ModelUnavailable, 
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Dataset, Record
 from mechanisms.rounding import rounded_up
-from mechanisms.runs.plan import DECLARED_COUNTS, DECLARED_SIZES
+from mechanisms.runs.plan import DECLARED_COUNTS
 from mechanisms.runs.run import run
+from mechanisms.runs.terms import DECLARED_SIZES
 from mechanisms.runs.verification import verify
 from tests.runs.running import Speaking
 from tests.toy_embedder import ToyEmbedder

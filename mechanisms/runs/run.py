@@ -114,20 +114,24 @@ def run(
         if entry:
             spent = entry.before.epsilon, entry.before.delta
             begun = replace(begun, certificate=replace(begun.certificate, spent_before=spent))
-        yield from _events(state, steps, begun, entry, journal)
+        yield from _events(plan, state, steps, begun, entry, journal)
     finally:
         if entry:
             entry.finish()
 
 
 def _events(
-    state: RunState, steps: Mapping[str, Step], begun: DemoSet, entry: LedgerRun | None, journal: RunJournal | None
+    plan: Plan,
+    state: RunState,
+    steps: Mapping[str, Step],
+    begun: DemoSet,
+    entry: LedgerRun | None,
+    journal: RunJournal | None,
 ) -> Iterator[CuratorEvent]:
     """The events of a reserved run: each stage asks, what it releases is marked and written down, and then applied.
 
     The journal and the kept set have each release before it is yielded.
     """
-    plan = state.plan
     started = RunStarted(begun, tuple(plan.stages), entry.before if entry else None)
     replayed: Sequence[CuratorEvent] = ()
     if journal:

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -38,10 +38,8 @@ from mechanisms.runs.drafts import (
 )
 from mechanisms.runs.events import CuratorEvent, Drafting, Key, Release, SetsCompared
 from mechanisms.runs.judging import Judging
+from mechanisms.runs.terms import EventLists, RunTerms
 from mechanisms.runs.text import Gate, cleaned
-
-if TYPE_CHECKING:
-    from mechanisms.runs.plan import EventLists, Plan
 
 _ROWS, _LENGTH, _STEPS = 32, 64, 4
 
@@ -122,7 +120,7 @@ class PlannedStage(ABC):
         charges_itself: whether the step charges its parts one by one, each before its first release.
     """
 
-    plan: Plan
+    plan: RunTerms
 
     name: ClassVar[str]
     place: ClassVar[float]
@@ -208,7 +206,7 @@ class RunState:
         compared: the sets that rows read under, once they are told.
     """
 
-    plan: Plan
+    plan: RunTerms
     parts: Mapping[str, Dataset]
     model: LanguageModel
     embedder: Embedder | None

@@ -22,9 +22,9 @@ from mechanisms.runs.events import (
     WritingEvent,
     key_of,
 )
-from mechanisms.runs.plan import ALL, EventLists
 from mechanisms.runs.spec import WRITE
 from mechanisms.runs.stage import PlannedStage, RunState, Work, part_of
+from mechanisms.runs.terms import ALL, EventLists
 from mechanisms.runs.writing import DemonstrationWriter, finish_publicly, groups, write_together
 from mechanisms.sampling import Scheme
 
