@@ -132,7 +132,7 @@ def _events(
 
     The journal and the kept set have each release before it is yielded.
     """
-    started = RunStarted(begun, tuple(plan.stages), entry.before if entry else None)
+    started = RunStarted(begun, plan, entry.before if entry else None)
     replayed: Sequence[CuratorEvent] = ()
     if journal:
         journal.begin(started)

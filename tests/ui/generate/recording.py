@@ -179,7 +179,7 @@ def told(kind: str) -> list[RunEvent]:
 def as_told(kind: str, events: list[RunEvent]) -> list[RunEvent]:
     """A story with its beginning, the set as it stands before each release that changes it, and its end."""
     made = demo_set(kind=kind)
-    seen: list[RunEvent] = [RunStarted(made, tuple(plan(kind).stages), snapshot(0.0))]
+    seen: list[RunEvent] = [RunStarted(made, plan(kind), snapshot(0.0))]
     for event in events:
         before = made
         match event:
