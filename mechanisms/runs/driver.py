@@ -45,25 +45,27 @@ def drive(
             of its rows had become known without noise until then.
         tell: takes remarks, one line each.
         stopped: whether the curator has stopped the run; it then ends with `RunStopped`.
-        randomness, curator, journal: as `mechanisms.runs.run.run` takes them; some events hold values for
-            the curator's screen alone.
+        randomness, curator, journal: as `mechanisms.runs.run.run` takes them; some events hold values for the curator's
+            screen alone.
 
     Raises:
         BudgetRefused: the data set's cap does not allow the run.
-        UsageError: the run was stopped before it began.
+        UsageError: the run was stopped before it began, or before it was past what it had told already.
         StudioError: the run is refused, or cannot go on.
     """
     last: RunStarted | SetKept | RunCompleted | None = None
+    left = 1 + len(journal.replayed or ()) if journal and journal.begun else 0  # events that tell nothing new
     with closing(journal) if journal else nullcontext():
         try:
             with closing(run(plan, dataset, model, ledger, randomness, curator, journal, embedder)) as events:
                 for event in events:
                     if isinstance(event, RunStarted | SetKept | RunCompleted):
                         last = event
+                    left -= last is not None
                     yield event
                     if isinstance(event, SetKept | RunCompleted) or not stopped():  # what a set is kept for comes next
                         continue
-                    if last is None:
+                    if last is None or left >= 0:
                         raise UsageError(_STOPPED_AGAIN if journal and journal.begun else _STOPPED)
                     yield RunStopped(last.demo_set)
                     return

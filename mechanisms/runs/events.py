@@ -48,9 +48,10 @@ class Release:
 
 @plain(frozen=True)
 class RunStarted:
-    """A run begins; `demo_set` already holds its whole claim, and no demonstration yet. The plan follows from it.
+    """A run begins; `demo_set` already holds its whole claim, and no demonstration yet.
 
-    The ledger's `budget` is None for a run that charges nothing, and in a file.
+    The `plan` follows from its certificate, and is for no data set. The ledger's `budget` is None for a run that
+    charges nothing, and in a file.
     """
 
     demo_set: DemoSet

@@ -43,6 +43,7 @@ from mechanisms.runs.plan import Plan
 from mechanisms.runs.run_file import RunJournal
 from mechanisms.runs.spec import SCORE, WRITE
 from mechanisms.runs.stage import RunState, Step, part_of
+from mechanisms.runs.terms import NO_FILE
 from mechanisms.sampling import copy_numbers, role_place
 
 TEST_SEED = "made with a test seed: an observer can predict the noise"
@@ -132,7 +133,7 @@ def _events(
 
     The journal and the kept set have each release before it is yielded.
     """
-    started = RunStarted(begun, plan, entry.before if entry else None)
+    started = RunStarted(begun, plan.for_content(NO_FILE), entry.before if entry else None)
     replayed: Sequence[CuratorEvent] = ()
     if journal:
         journal.begin(started)
