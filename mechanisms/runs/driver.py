@@ -35,23 +35,16 @@ def drive(
     curator: bool = False,
     journal: RunJournal | None = None,
 ) -> Generator[CuratorEvent, None, None]:
-    """The events of a run; closing the generator ends the run, settles the ledger and closes the journal.
+    """The events of a run, as `mechanisms.runs.run.run` tells them; closing the generator closes the journal, too.
 
     Args:
         plan: calibrated, or the plan of the journal's run.
-        model, embedder: the embedding model only where the plan `embeds`.
-        keep: takes the set once before this generator ends, if anything was released, however the run ends, and whether
-            the run came to its end; of one that did, the run file then takes the journal's place. The set states which
-            of its rows had become known without noise until then.
+        keep: takes the set once before this generator ends, if anything was released, and whether the run came to its
+            end; of one that did, the run file then takes the journal's place. The set states which of its rows had
+            become known without noise until then.
         tell: takes remarks, one line each.
-        stopped: whether the curator has stopped the run; it then ends with `RunStopped`.
-        randomness, curator, journal: as `mechanisms.runs.run.run` takes them; some events hold values for the curator's
-            screen alone.
-
-    Raises:
-        BudgetRefused: the data set's cap does not allow the run.
-        UsageError: the run was stopped before it began, or before it was past what it had told already.
-        StudioError: the run is refused, or cannot go on.
+        stopped: whether the curator has stopped the run, which then ends with `RunStopped`; a UsageError before it has
+            told anything new.
     """
     last: RunStarted | SetKept | RunCompleted | None = None
     left = 1 + len(journal.replayed or ()) if journal and journal.begun else 0  # events that tell nothing new

@@ -96,7 +96,8 @@ def run(
     held_out = held_out and not earlier_runs(data, ledger, journal.key if journal else "")
     state = RunState(plan, parts, model, embedder, randomness, curator, held_out)
     steps = {name: stage.begin(state) for name, stage in plan.stages.items()}
-    _replay(steps, journal)
+    for name, event in _by_stage(journal):  # to where the run was cut off
+        steps[name].apply(event)
     if WRITE not in plan.stages:  # public, and the likeliest to fail: before anybody has paid
         yield from state.try_the_model()
     shown, seed = _disclosures(data, plan, ledger), None if randomness.private else TEST_SEED
@@ -142,8 +143,8 @@ def _events(
     yield from replayed
     if replayed:
         yield from _kept(state, begun)
-    told = _told(replayed, entry)
-    entered = [event.stage for event in replayed if isinstance(event, StageStarted)]
+    told = _told(journal, entry)
+    entered = list(dict.fromkeys(stage for stage, _ in _by_stage(journal)))
     for name, step in steps.items():
         stage = plan.stages[name]
         if entry and not stage.charges_itself:
@@ -186,14 +187,12 @@ def _kept(state: RunState, begun: DemoSet) -> Iterator[SetKept]:
         yield SetKept(made)
 
 
-def _replay(steps: Mapping[str, Step], journal: RunJournal | None) -> None:
-    """Bring the steps to where the run was cut off."""
-    step = None
+def _by_stage(journal: RunJournal | None) -> Iterator[tuple[str, CuratorEvent]]:
+    """The events of a run that was cut off, each behind the name of its stage."""
+    stage = ""
     for event in (journal.replayed if journal else None) or ():
-        if isinstance(event, StageStarted):
-            step = steps.get(event.stage)
-        elif step is not None:
-            step.apply(event)
+        stage = event.stage if isinstance(event, StageStarted) else stage
+        yield stage, event
 
 
 def _part(stage: str, event: CuratorEvent) -> str | None:
@@ -209,13 +208,9 @@ def _part(stage: str, event: CuratorEvent) -> str | None:
     return None
 
 
-def _told(replayed: Sequence[CuratorEvent], entry: LedgerRun | None) -> set[str]:
+def _told(journal: RunJournal | None, entry: LedgerRun | None) -> set[str]:
     """The parts that a journal tells of; a UsageError where the ledger never marked them."""
-    stage, told = "", set[str]()
-    for event in replayed:
-        stage = event.stage if isinstance(event, StageStarted) else stage
-        if part := _part(stage, event):
-            told.add(part)
+    told = {part for stage, event in _by_stage(journal) if (part := _part(stage, event))}
     if entry is not None and not told <= entry.released:
         raise UsageError(
             "The run's file tells of releases that this ledger does not know: give the file that the run wrote."
