@@ -1,7 +1,7 @@
 """What the rows of each label are about, as directions among embedded texts: part of a set, and public as the set is.
 
-A direction is the released mean of a label's embeddings less the mean over labels, of unit length. Everything here
-follows from released numbers and public texts, so that it costs nothing.
+A direction is the released mean of a label's embeddings less the mean over labels, across that mean and of unit length.
+Everything here follows from released numbers and public texts, so that it costs nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from mechanisms.errors import UsageError
 from mechanisms.inference import Embedder
 from mechanisms.noise import Floats, Integers
 
+LIKENESS = 0.5
+"""What a text's place along the mean over labels counts beside its place along a label's direction: among texts of the
+label, those more like all rows are better. More lets other labels' texts in (research/docs/words.md)."""
 _DIGITS = 5
 """Of a number of a unit vector, in a file: an angle changes by less than .0002."""
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from mechanisms.asking import NO_HINT, Asked, Hint
 from mechanisms.demos.demo_set import DemoSet
-from mechanisms.demos.directions import Directions, margins
+from mechanisms.demos.directions import LIKENESS, Directions, margins
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import Embedder, LanguageModel, WritingPrompt
 from mechanisms.noise import Floats, Integers, Randomness, SecureRandomness
@@ -38,8 +38,6 @@ _LEFT, _BY = 0.75, 8
 new number of rows: some stay, so that it is a multiple."""
 _SAID = 2
 """Released words in a sentence."""
-_LIKENESS = 0.5
-"""What a text's likeness to all rows counts beside its margin: more changed little, and let other labels' texts in."""
 FEWEST = 2
 """The fewest drafts of a label for a vote."""
 DRAFT_TOKENS: int = RunSpec.model_fields["draft_tokens"].default
@@ -211,7 +209,7 @@ class Margins:
         vectors = self._embedder.embed(texts).astype(np.float64)
         own = np.full(len(texts), self._labels.index(label))
         margin = margins(vectors @ self._directions.matrix.T, own)
-        ranked = np.argsort(-(margin + _LIKENESS * vectors @ self._middle), kind="stable").tolist()
+        ranked = np.argsort(-(margin + LIKENESS * vectors @ self._middle), kind="stable").tolist()
         kept = [i for i in ranked if margin[i] > 0]
         return [texts[i] for i in (kept if len(kept) >= FEWEST else ranked)]
 

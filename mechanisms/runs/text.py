@@ -31,6 +31,14 @@ _BREAKS_OFF = re.compile(r"[,:(\[{<\-–—/&@#*=+][\s'\"”’]*$")
 _GLUED = re.compile(r"[^\W\d_][!?]{1,3}[^\W\d_]{2,}|\d[.:]\d+[.:]\d+[.:](?!\d)")
 """Signs inside a word, and numbers that are none."""
 _SYLLABLES = re.compile(r"([^\W\d_]{2,4})\1\1|([^\W\d_]{4,})\2")
+_OFFERS = re.compile(
+    r"\b(how (can|may) (i|we) (help|assist)|can i help you|(here|happy|glad|ready) to (help|assist)|assist you|"
+    r"sorry (to hear|for (your|any|the inconvenience))|as an ai\b|"
+    r"(unable|not able|not equipped|not authori[sz]ed) to (help|assist|provide)|please contact (us|our|the)\b|"
+    r"i hope this message finds you|feel free to (ask|reach)|don['’]t hesitate to (ask|contact|reach))",
+    re.IGNORECASE,
+)
+"""What a model says that helps, in place of what the person would write whom it was asked to be."""
 _CLOSES_NOTHING = re.compile(r"[.!?]['’]$")
 _OPENS = re.compile(r"(?<!\w)['‘’]")
 
@@ -72,6 +80,8 @@ class Gate:
             "signs inside words or numbers": bool(_GLUED.search(text)),
             "it repeats itself": _loops(lower),
             "written as by somebody else": self._asked.of_another(text),
+            # The owner's own sentence may ask for texts of people who help.
+            "it offers help, as a model does": not self._asked.sentence and bool(_OFFERS.search(text)),
             "it says a public exemplar again": not self._shown.isdisjoint(_sentences(text)),
         }
         return next((reason for reason, holds in rules.items() if holds), None)
@@ -156,14 +166,6 @@ _FIELD = re.compile(r"\W*\w+:")
 _NUMBERED = re.compile(r"\W*(?:\d+(?:\.\d+)*[.):\]]|\d+\.\d|\d+\s[-–—]\s|\d{4,}-\d|[^\W\d_]\)|[-*•·‣▪–—+](?:\s|$))")
 _ITEMS = re.compile(r"\d+(?:\.\d+){3,}|\s\d+[.)]\s.*\s\d+[.)](?!\S)")
 _MARKUP_OF_DRAFT = re.compile(r"://|www\.|\S@\S|\*\*|__|`|#\w|&\w+;|[\[\]{}<>|\\]")
-_OFFERS = re.compile(
-    r"\b(how (can|may) (i|we) (help|assist)|can i help you|(here|happy|glad|ready) to (help|assist)|assist you|"
-    r"sorry (to hear|for (your|any|the inconvenience))|as an ai\b|(unable|not able) to (help|assist)|"
-    r"please contact (us|our|the)\b|"
-    r"i hope this message finds you|feel free to (ask|reach)|don't hesitate to (ask|contact|reach))",
-    re.IGNORECASE,
-)
-"""What a model says that helps, in place of what the person would write whom it was asked to be."""
 _QUOTES = {'"': '"', "“": "”", "„": "“”", "«": "»", "»": "«", "‘": "’", "'": "'", "「": "」", "『": "』"}
 
 
@@ -178,7 +180,6 @@ def cleaned(text: str, asked: Asked, label: str, labels: Sequence[str], gate: Ga
         or _NUMBERED.match(kept)
         or _ITEMS.search(kept)
         or _MARKUP_OF_DRAFT.search(kept)  # addresses, markup and blanks to fill in: the web, not a text of the label
-        or _OFFERS.search(kept)
         or _repeats_itself(kept)
         or _unbalanced(kept)
         or any(unicodedata.category(each) == "Cc" for each in kept)

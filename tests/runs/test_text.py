@@ -130,7 +130,22 @@ def test_a_message_that_its_writer_did_not_write_is_refused(text):
         assert judged(text, asked) is None, "nobody says who writes it to whom, or not in English"
 
 
-@pytest.mark.parametrize("text", OF_THE_WRITER)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I am sorry, but I am unable to provide a way to pay.",
+        "I'm not equipped to assist with that.",
+        "How can I help you?",
+        "As an AI I do not pay.",
+    ],
+)
+def test_a_text_that_offers_help_is_the_models_own(text):
+    """But where the owner's own sentence may ask for texts of people who help."""
+    assert judged(text, A_PATIENT) == "it offers help, as a model does"
+    assert judged(text, Asked(sentence="Write what an agent of a bank says about {label}:")) is None
+
+
+@pytest.mark.parametrize("text", [*OF_THE_WRITER, "I was unable to pay.", "They could not help me."])
 def test_a_writer_may_speak_of_itself(text):
     assert judged(text, A_PATIENT) is None
 

@@ -106,7 +106,7 @@ def asked(stage: Words, dataset: Dataset, embedder: Any = None, randomness: Any 
 
 
 def apart(told: WordsReleased) -> np.ndarray:
-    """Each label's mean less the mean over labels, as the release tells it."""
+    """What of each label's mean lies across the mean over labels, as the release tells it."""
     return np.array([np.array(told.directions[label]) * told.lengths[label] for label in told.directions])
 
 
@@ -121,10 +121,22 @@ def test_without_noise_directions_are_those_of_the_sums_over_public_sizes(many):
     told = asked(stage_for(dataset, sizes), dataset, embedder)
     means = np.array([embedder.embed([r.text for r in records if r.label == y]).sum(axis=0) / sizes[y] for y in LABELS])
     middle = means.mean(axis=0)
-    assert apart(told) == pytest.approx(means - middle, abs=1e-4)
+    across = np.eye(len(middle)) - np.outer(middle, middle) / (middle @ middle)
+    assert apart(told) == pytest.approx((means - middle) @ across, abs=1e-4)
     assert np.linalg.norm([*told.directions.values()], axis=1) == pytest.approx(1, abs=1e-4)
     assert told.middle == pytest.approx(middle / np.linalg.norm(middle), abs=1e-4)
     assert (told.embedder, told.sha256) == (embedder.name, embedder.sha256)
+
+
+def test_a_label_of_which_few_take_part_does_not_lie_against_what_all_rows_say():
+    """Everybody says "today"; of one label half of the units that it is declared to have take part. That all say it is
+    no word of the other one."""
+    whole = about(SAID, 200)
+    few = replace(whole, records=whole.records[100:])
+    told = asked(stage_for(few, dict.fromkeys(LABELS, 200)), few)
+    for label in LABELS:
+        assert np.array(told.directions[label]) @ np.array(told.middle) == pytest.approx(0, abs=1e-4)
+    assert {each.word for each in told.words[LABELS[1]]} == {*SAID[1]}
 
 
 @pytest.mark.parametrize("split", list(Split))
@@ -240,13 +252,24 @@ UNEVEN = {"red": 30, "blue": 30, "green": 120}
 EVEN = {"red": 40, "blue": 40, "green": 40}
 
 
+class Alike(ToyEmbedder):
+    """Any two texts say the same."""
+
+    name, sha256 = "alike", "alike"
+
+    def embed(self, texts):
+        return np.tile(np.eye(self.dimensions, dtype=np.float32)[0], (len(texts), 1))
+
+
 @pytest.mark.parametrize("sizes", [EVEN, UNEVEN], ids=["equal sizes", "unequal sizes"])
 def test_the_deviation_that_is_told_is_that_of_the_noise(sizes):
-    """Of the place of any unit vector along each label's mean less the mean over labels, by its closed form too."""
-    nobody = Dataset("d", tuple(sizes), ())
-    stage, embedder = stage_for(nobody, sizes), ToyEmbedder(32)
-    found = np.array([apart(asked(stage, nobody, embedder, SeededRandomness(seed))) for seed in range(80)])
-    simulated = found.std(axis=(0, 2))  # every coordinate is the place of a unit vector
+    """Of the place of any unit vector across the mean over labels, by its closed form too."""
+    records = tuple(Record(f"Note {i} of {label}", label) for label, size in sizes.items() for i in range(size))
+    everybody, embedder = Dataset("d", tuple(sizes), records), Alike(32)
+    stage = stage_for(everybody, sizes)
+    found = np.array([apart(asked(stage, everybody, embedder, SeededRandomness(seed))) for seed in range(80)])
+    assert found[:, :, 0] == pytest.approx(0, abs=0.1), "all rows lie there, and no direction does"
+    simulated = found[:, :, 1:].std(axis=(0, 2))  # every other coordinate is the place of a unit vector
     assert found.mean(axis=(0, 2)) == pytest.approx(0, abs=5 * simulated.max() / 50)
     of_mean = {label: stage.tally.noise_multiplier / size for label, size in sizes.items()}
     count = len(sizes)
@@ -257,7 +280,7 @@ def test_the_deviation_that_is_told_is_that_of_the_noise(sizes):
         assert simulated[place] == pytest.approx(wanted, rel=0.06)
         if sizes == EVEN:
             assert wanted == pytest.approx(of_mean[label] * math.sqrt((count - 1) / count))
-    told = asked(stage, nobody, embedder, SeededRandomness(1))
+    told = asked(stage, everybody, embedder, SeededRandomness(1))
     assert [*told.noise.values()] == pytest.approx(stage.deviations)
 
 
@@ -317,7 +340,7 @@ def test_words_clear_their_noise_belong_to_one_label_and_are_unlike(directions, 
     found = Directions.of(ToyEmbedder(3), labels, np.array(directions))
     vectors = np.array([each / np.linalg.norm(each) for each in places], dtype=np.float32)
     public = Vocabulary(tuple(f"word{i}" for i in range(len(places))), vectors)
-    words = words_of(found, np.full(len(labels), clear), public)
+    words = words_of(found, np.array([0.6, 0.8, 0.0]), np.full(len(labels), clear), public)
     assert [*words] == labels
     told = [each.word for of in words.values() for each in of]
     assert len(told) == len({*told})
@@ -334,15 +357,23 @@ def test_words_clear_their_noise_belong_to_one_label_and_are_unlike(directions, 
 def test_of_words_that_say_the_same_as_clearly_the_common_one_stands_first():
     labels, places = ("red", "blue"), np.eye(6, dtype=np.float32)[[0, 1, 2, 3]]
     directions = Directions.of(ToyEmbedder(6), labels, np.array([[1.0, 1, 1, 1, 0, 0], [0, 0, 0, 0, 1, 0]]))
-    [*told] = words_of(directions, np.array([90.0, 90.0]), Vocabulary(("a", "b", "c", "d"), places))["red"]
+    [*told] = words_of(directions, np.zeros(6), np.array([90.0, 90.0]), Vocabulary(("a", "b", "c", "d"), places))["red"]
     assert [each.word for each in told] == ["a", "b", "c", "d"]
+
+
+def test_of_words_that_say_the_same_as_clearly_that_which_is_like_all_rows_stands_first():
+    labels, places = ("red", "blue"), np.eye(6, dtype=np.float32)[[0, 1, 2, 3]]
+    directions = Directions.of(ToyEmbedder(6), labels, np.array([[1.0, 1, 1, 1, 0, 0], [0, 0, 0, 0, 1, 0]]))
+    public = Vocabulary(("a", "b", "c", "d"), places)
+    [*told] = words_of(directions, np.eye(6)[2], np.array([90.0, 90.0]), public)["red"]
+    assert [each.word for each in told] == ["c", "a", "b", "d"]
 
 
 def test_however_far_a_word_clears_its_noise_it_is_told():
     """With millions of rows and a large epsilon the noise is a billionth of what is found."""
     directions = Directions.of(ToyEmbedder(4), LABELS, np.eye(4)[[0, 3]])
     near = np.array([[1.0, 0, 0, 0], [0.7, 0.7, 0, 0], [0.7, 0, 0.7, 0]], dtype=np.float32)
-    [*told] = words_of(directions, np.array([1e10, 1e10]), Vocabulary(("a", "b", "c"), near))["red"]
+    [*told] = words_of(directions, np.zeros(4), np.array([1e10, 1e10]), Vocabulary(("a", "b", "c"), near))["red"]
     assert [each.clears for each in told] == [1e6] * 3
 
 

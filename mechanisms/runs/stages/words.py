@@ -1,8 +1,8 @@
 """The stage "words": what are the rows of each label about? One noisy mean of embeddings a label, and what follows.
 
-Each unit adds one embedding to the sum of its label. Means of these sums less the mean over labels are directions:
-what a label's texts have that others have not. Of any public text the noise on its place along a direction is known,
-so that public words can be told from noise. No language model reads a row.
+Each unit adds one embedding to the sum of its label. Means of these sums less the mean over labels, across that mean,
+are directions: what a label's texts have that others have not. Of any public text the noise on its place along a
+direction is known, so that public words can be told from noise. No language model reads a row.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as checked
 
 from mechanisms.accounting import PrivacyTarget
-from mechanisms.demos.directions import Directions, are_units, margins
+from mechanisms.demos.directions import LIKENESS, Directions, are_units, margins
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import one_record_each
 from mechanisms.evaluation.reader import reported
@@ -56,8 +56,8 @@ class WordsReleased(Release):
     Attributes:
         embedder: the embedding model's name, and `sha256` its digest.
         directions: of each label, of unit length.
-        lengths: of each label's mean less the mean over labels, before it got unit length.
-        noise: standard deviation of the noise on any unit vector's place along each label's mean less that mean.
+        lengths: of what of each label's mean lies across the mean over labels, before it got unit length.
+        noise: standard deviation, at most, of the noise on any unit vector's place along it.
         middle: the unit vector of the mean over labels.
         words: of each label, best first; none where fewer than three clear the noise, or texts are `foreign`.
         named: the labels whose own name, as the model is asked for it, lies along their direction.
@@ -130,7 +130,7 @@ class Words(PlannedStage):
     @property
     def deviations(self) -> Floats:
         """Standard deviation of the noise on a unit vector's place along each label's mean less the mean over labels,
-        shape (labels,)."""
+        shape (labels,); across that mean it is no larger."""
         labels, of_means = len(self.plan.labels), (self.tally.noise_multiplier / self.counted) ** 2
         return np.asarray(np.sqrt(((1 - 1 / labels) ** 2 - 1 / labels**2) * of_means + of_means.sum() / labels**2))
 
@@ -186,13 +186,14 @@ class Words(PlannedStage):
         sums = self.tally.sums(Prototypes.contributions(places, vectors), state.randomness)
         means = sums / self.counted[:, None]
         middle = means.mean(axis=0)
-        apart = means - middle
+        apart = _across(means - middle, middle)
         lengths, deviations = np.linalg.norm(apart, axis=1), self.deviations
         directions = Directions.of(embedder, plan.labels, apart)
         asked = plan.spec.asked
         # The program's own sentence asks in English, and public words are English.
         foreign = bool(asked.sentence) and state.gate.foreign
-        found = words_of(directions, lengths / deviations, public)
+        common = Directions.of(embedder, ("",), middle[None])
+        found = words_of(directions, common.matrix[0], lengths / deviations, public)
         names = directions.places([f"{asked.kind} {asked.relation} {asked.named(y)}" for y in plan.labels], embedder)
         own = np.arange(len(plan.labels))
         speaks = (margins(names, own) > 0) & (names[own, own] * lengths > CLEARS * deviations)
@@ -202,7 +203,7 @@ class Words(PlannedStage):
             directions=dict(directions.vectors),
             lengths=dict(zip(plan.labels, lengths.round(6).tolist(), strict=True)),
             noise=dict(zip(plan.labels, deviations.tolist(), strict=True)),
-            middle=Directions.of(embedder, ("",), middle[None]).vectors[""],
+            middle=common.vectors[""],
             words=dict.fromkeys(plan.labels, ()) if foreign else found,
             named=tuple(label for label, holds in zip(plan.labels, speaks, strict=True) if holds),
             foreign=foreign,
@@ -214,19 +215,31 @@ class Words(PlannedStage):
         state.drafts.clear()  # drafts that were tried before anybody paid were asked without words
 
 
+def _across(apart: Floats, middle: Floats) -> Floats:
+    """What of each label's mean less the mean over labels lies across that mean, shape (labels, dimensions).
+
+    Means are divided by public sizes, and how many units take part is another number: a label of which fewer do has a
+    shorter mean, and would lie against what all rows have in common.
+    """
+    common = middle / max(float(np.linalg.norm(middle)), 1e-12)
+    return np.asarray(apart - np.outer(apart @ common, common))
+
+
 _AT_ONCE = 16
 _STRONG = 0.1
 """The place along its direction that a label's best words have, or twice as much, on the six public sets."""
 
 
-def words_of(directions: Directions, clear: Floats, public: Vocabulary) -> dict[str, tuple[Word, ...]]:
+def words_of(directions: Directions, middle: Floats, clear: Floats, public: Vocabulary) -> dict[str, tuple[Word, ...]]:
     """The words of each label: those that clear their noise and lie along its direction more than along any other;
-    common ones before rare ones, no two alike. None where fewer than three do.
+    those that are like all rows first, common ones before rare ones, no two alike. None where fewer than three do.
 
     Args:
+        middle: the unit vector of the mean over labels, shape (dimensions,).
         clear: of each label, how many deviations of its noise a place of 1 along its direction is, shape (labels,).
     """
     places = public.places.astype(np.float64) @ directions.matrix.T
+    like = LIKENESS * public.places.astype(np.float64) @ middle
     rarer = _RARE * np.log10(np.arange(1, len(public.words) + 1))
     found = {}
     for i, label in enumerate(directions.vectors):
@@ -234,7 +247,7 @@ def words_of(directions: Directions, clear: Floats, public: Vocabulary) -> dict[
         fits = (own * clear[i] > CLEARS) & (places.argmax(axis=1) == i)
         best = own[fits].max(initial=0.0)
         fits &= own >= _LEAST * best
-        order = sorted(np.flatnonzero(fits).tolist(), key=lambda place: best * rarer[place] - own[place])
+        order = sorted(np.flatnonzero(fits).tolist(), key=lambda place: best * rarer[place] - like[place] - own[place])
         chosen: list[int] = []
         for place in order:
             if len(chosen) == MOST_WORDS:
