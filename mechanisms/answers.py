@@ -46,7 +46,7 @@ from mechanisms.queries import QueryMechanism, Retrieval, nearest_by_shard, pres
 from mechanisms.queries.retrieval import similarities
 from mechanisms.records import Dataset, PromptTemplate, Record, person
 from mechanisms.rounding import rounded_up
-from mechanisms.runs.plan import FILE_FORMAT, LABEL_SET
+from mechanisms.runs.terms import FILE_FORMAT, LABEL_SET
 from mechanisms.sampling import copy_numbers, seat_in_subsets
 
 WHETHER_RESERVED = "whether the file is the one reserved for"

@@ -16,8 +16,7 @@ released; other results are for the curator unless their docstring says more.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Generator, Sequence
-from contextlib import closing, nullcontext
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypedDict, Unpack
 
@@ -25,12 +24,12 @@ from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.answers import AnswerRequest, AnswerSession, ask_all, open_session
 from mechanisms.data.columns import ColumnMapping, checked_dataset, completed
 from mechanisms.data.label_names import LabelNames
-from mechanisms.data.sizes import MeasuredSizes, disclosures_at_the_end, mark_scored, measure_sizes, owners_of
+from mechanisms.data.sizes import MeasuredSizes, mark_scored, measure_sizes, owners_of
 from mechanisms.data.sources import name_of, read_table
 from mechanisms.data.table import FLAGS, Reading
 from mechanisms.demos.demo_set import DemoSet, loads, to_text
 from mechanisms.demos.signature import signed
-from mechanisms.errors import AccountingError, NotWritten, TooLong, UsageError
+from mechanisms.errors import AccountingError, NotWritten, UsageError
 from mechanisms.evaluation.by_directions import By
 from mechanisms.evaluation.evaluate import PRIVATE, Progress, Scorecard, arms_of
 from mechanisms.evaluation.evaluate import evaluate as evaluated
@@ -50,16 +49,15 @@ from mechanisms.evaluation.reader import (
 )
 from mechanisms.exports.export_format import Added, Released, format_named, packed
 from mechanisms.files import atomic_write, check_writable, text_of
-from mechanisms.inference import Embedder, LanguageModel
+from mechanisms.inference import LanguageModel
 from mechanisms.inference.models import default_model, listed_as, load_embedder, load_model
 from mechanisms.inference.vocabulary import vocabulary
 from mechanisms.noise import Randomness
 from mechanisms.queries import Retrieval, query_mechanism_class
 from mechanisms.records import Dataset, default_template
 from mechanisms.runs.drafts import public_demonstrations
-from mechanisms.runs.events import CuratorEvent, RunCompleted, SetKept
+from mechanisms.runs.driver import drive
 from mechanisms.runs.plan import Plan, plan_for
-from mechanisms.runs.run import run as run_events
 from mechanisms.runs.run_file import RunJournal
 from mechanisms.runs.score import USUAL_SHARE, ScoredSet, ScoreFound, of_demo_set, read_set, score_set
 from mechanisms.runs.spec import SETTINGS, RunSettings, RunSpec
@@ -67,13 +65,11 @@ from mechanisms.runs.verification import Verification, verify
 
 __all__ = [
     "By", "NotWritten", "Plan", "Verification", "about_to_send", "ask", "ask_all", "ask_as", "classify",
-    "disclosures", "evaluate", "export", "label_remotely", "load", "load_model", "mark_test_file", "measure",
-    "plan", "predictions", "prepare_words", "read", "read_any", "read_by", "recognise", "resume", "run", "score",
+    "disclosures", "drive", "evaluate", "export", "label_remotely", "load", "load_model", "mark_test_file", "measure",
+    "plan", "predictions", "prepare_words", "read", "read_any", "read_by", "recognise", "resume", "score",
     "verify", "write", "writer_of",
 ]  # fmt: skip
 
-Keep = Callable[[DemoSet, RunCompleted | None], None]
-"""Takes a set and the end of its run; the end is None if the run was interrupted, or failed after a release."""
 Reader = LanguageModel | RemoteReader
 """A model that reads demonstrations: on this machine, or behind an address."""
 _SHARED = (
@@ -195,43 +191,6 @@ def plan(dataset: Dataset, *, measured: MeasuredSizes | None = None, **settings:
     return plan_for(spec, dataset, measured).calibrated()
 
 
-def run(
-    plan: Plan,
-    dataset: Dataset,
-    model: LanguageModel,
-    ledger: PrivacyLedger,
-    keep: Keep,
-    *,
-    randomness: Randomness | None = None,
-    journal: RunJournal | None = None,
-    embedder: Embedder | None = None,
-) -> Generator[CuratorEvent, None, None]:
-    """The events of a run, for a program that follows it; some hold values for the curator's screen alone.
-
-    Args:
-        plan: calibrated, as `plan` returns it.
-        keep: takes the set once before this generator ends, if anything was released, however the run ends. The set
-            states which of its rows had become known without noise until then.
-        randomness, journal, embedder: as `mechanisms.runs.run.run` takes them.
-
-    Raises:
-        BudgetRefused: the data set's cap does not allow the run.
-        StudioError: the run is refused, or cannot go on.
-    """
-    events = run_events(plan, dataset, model, ledger, randomness, journal=journal, embedder=embedder)
-    last: SetKept | RunCompleted | None = None
-    try:
-        with closing(events):
-            for event in events:
-                if isinstance(event, SetKept | RunCompleted):
-                    last = event
-                yield event
-    finally:
-        if last is not None:
-            disclosures = disclosures_at_the_end(fingerprint(dataset), ledger)  # what was shown while it ran counts too
-            keep(last.demo_set.with_disclosures(disclosures), last if isinstance(last, RunCompleted) else None)
-
-
 def write(
     planned: Plan,
     dataset: Dataset,
@@ -290,19 +249,13 @@ def _written(
         _warn(remark)
     made: list[DemoSet] = []
 
-    def kept(demo_set: DemoSet, ended: RunCompleted | None) -> None:
+    def keep(demo_set: DemoSet, whole: bool) -> None:
         made.append(demo_set)
         _put(demo_set, Path(out))
-        if journal is not None and ended is not None:
-            try:
-                journal.end(ended, ledger, demo_set.certificate.disclosures)
-            except TooLong as error:
-                _warn(str(error))
 
-    embedder = load_embedder() if planned.embeds else None
-    with closing(journal) if journal else nullcontext():
-        for _ in run(planned, dataset, model or default_model(), ledger, kept, journal=journal, embedder=embedder):
-            pass
+    used, embedder = model or default_model(), load_embedder() if planned.embeds else None
+    for _ in drive(planned, dataset, used, embedder, ledger, keep=keep, tell=_warn, journal=journal):
+        pass
     return made[-1]
 
 

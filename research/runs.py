@@ -15,9 +15,9 @@ from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.records import Dataset, Demonstration
+from mechanisms.runs.driver import drive
 from mechanisms.runs.events import DemoCompleted, TokenReleased
 from mechanisms.runs.plan import Plan, plan_for, solved_flag
-from mechanisms.runs.run import run
 from mechanisms.runs.spec import RunSpec
 from mechanisms.steps import mechanism_class
 from mechanisms.steps.noisy_vector import AS_RELEASED, NoisyVector
@@ -51,7 +51,7 @@ def written(
     planned = api.plan(data, sizes="counted", epsilon=epsilon, delta=delta, **asked)
     kept: list[DemoSet] = []
     with _ledger(data, epsilon, delta) as ledger:
-        for _ in api.run(planned, data, model, ledger, lambda made, _: kept.append(made), embedder=embedder):
+        for _ in drive(planned, data, model, embedder, ledger, keep=lambda made, _: kept.append(made)):
             pass
     return kept[-1]
 
@@ -124,7 +124,7 @@ def texts_written(data: Dataset, model: LanguageModel, **asked: Any) -> Texts:
     claimed = planned.claim().epsilon
     with (
         _ledger(data, planned.spec.epsilon, planned.spec.delta) as ledger,
-        closing(run(planned, data, model, ledger)) as events,
+        closing(drive(planned, data, model, None, ledger)) as events,
     ):
         for event in events:
             if isinstance(event, TokenReleased):

@@ -20,8 +20,9 @@ from mechanisms.errors import AccountingError, BudgetRefused, ModelUnavailable, 
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Dataset, Record
 from mechanisms.rounding import rounded_up
-from mechanisms.runs.plan import DECLARED_COUNTS, DECLARED_SIZES
+from mechanisms.runs.plan import DECLARED_COUNTS
 from mechanisms.runs.run import run
+from mechanisms.runs.terms import DECLARED_SIZES
 from mechanisms.runs.verification import verify
 from tests.runs.running import Speaking
 from tests.toy_embedder import ToyEmbedder
@@ -88,7 +89,7 @@ def test_a_set_that_can_no_longer_be_written_is_not_lost(data, tmp_path, monkeyp
         yield from run(*arguments, **named)
         shutil.rmtree(folder)
 
-    monkeypatch.setattr(api, "run_events", removing)
+    monkeypatch.setattr("mechanisms.runs.driver.run", removing)
     with pytest.raises(UsageError, match="Cannot write") as lost:
         write(data, folder / "demos.json", sizes="counted")
     assert spent() > 0

@@ -32,6 +32,11 @@ def test_files_are_short():
     assert long == set(LONG_FILES)
 
 
+def test_no_circle_of_imports_is_hidden():
+    hiding = [path.name for path in (ROOT / "mechanisms").rglob("*.py") if "TYPE_CHECKING" in path.read_text("utf-8")]
+    assert hiding == []
+
+
 def test_pages_wrap():
     pages = [*ROOT.glob("*.md"), *ROOT.glob("assets/**/*.md")]
     pages += [*ROOT.glob("docs/**/*.md"), *ROOT.glob("research/docs/*.md")]

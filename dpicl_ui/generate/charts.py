@@ -97,7 +97,7 @@ def _sentence(token: TokenReleased) -> str:
 
 
 def _sampling(view: RunView) -> SamplingPlan | None:
-    return view.plan.sampling if view.plan and WRITE in view.plan.stages else None
+    return view.plan.sampling if view.plan and WRITE in view.stages else None
 
 
 def _which(view: RunView, writing: Writing) -> str:

@@ -23,15 +23,14 @@ from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Fingerprint, PrivacyLedger, fingerprint, new_key
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.files import keyed_digest
-from mechanisms.records import Dataset
+from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.rounding import rounded_up
-from mechanisms.runs.events import CuratorEvent, Drafting, RunCompleted, RunStarted, RunStopped, SetKept
+from mechanisms.runs.driver import drive
+from mechanisms.runs.events import CuratorEvent, RunCompleted, RunStarted, SetKept
 from mechanisms.runs.plan import Plan
-from mechanisms.runs.run import run
 from mechanisms.runs.run_file import RunJournal
 from mechanisms.runs.spec import WRITE, RunSpec
 from mechanisms.runs.stages import stages_by_place
-from mechanisms.runs.view import RunView, fold
 
 # Journals of current runs: one file for each data set, in a folder beside the owner's ledger.
 #
@@ -118,9 +117,6 @@ def _what(data: Fingerprint) -> str:
 
 # The planned or the resumed run as events for the screen; the tab keeps its set.
 
-_STOPPED = "Stopped. No row was read, and nothing is spent."
-_STOPPED_AGAIN = "Stopped. No row was read, and the run can still be resumed."
-
 
 class Runner:
     """Starts runs with the app's models; `at_work` holds the ledger's keys of those that can be resumed."""
@@ -161,14 +157,19 @@ class Runner:
         begun = ended = False
         if confirmed is not session.of(DataState).confirmed:
             raise UsageError("The data of step 1 has changed: look at step 2, then start again.")
-        data = fingerprint(confirmed.dataset)
-        events = self._start(confirmed.dataset, plan, ledger, curator, journal)
+        dataset, data, state = confirmed.dataset, fingerprint(confirmed.dataset), session.of(GenerateState)
+        models, stopped = self._models(plan), pressed.stop.is_set
+        events = drive(plan, dataset, *models, ledger, stopped=stopped, curator=curator, journal=journal)
         try:
-            for event in _kept(session, data, events, pressed):
-                if journal and unfinished and isinstance(event, RunStarted):
-                    begun = True
-                    self.at_work.add(journal.key)
-                    unfinished.replace(data, journal)
+            for event in events:
+                if isinstance(event, RunStarted):  # one that was refused leaves the run before
+                    state.written = pressed
+                    if journal and unfinished:
+                        begun = True
+                        self.at_work.add(journal.key)
+                        unfinished.replace(data, journal)
+                if isinstance(event, SetKept | RunCompleted):
+                    state.made = Made(event.demo_set, data)
                 yield event
             ended = not pressed.left.is_set()
         finally:
@@ -180,7 +181,6 @@ class Runner:
 
             release_freed_memory()  # rows were in it
             if journal is not None:
-                journal.close()
                 if begun:  # one that was refused may be at work elsewhere
                     self.at_work.discard(journal.key)
                 if unfinished and (ended or not journal.path.exists()):  # or another run took its place
@@ -196,35 +196,13 @@ class Runner:
             raise UsageError(f"This run was begun with the model {made.model_id}: load it in step 2, then resume it.")
         return confirmed, journal.plan(fingerprint(confirmed.dataset).content)
 
-    def _start(
-        self, dataset: Dataset, plan: Plan, ledger: PrivacyLedger, curator: bool, journal: RunJournal | None
-    ) -> Generator[CuratorEvent]:
-        """The run's events; waits for the models. No row is read before the first event is requested."""
+    def _models(self, plan: Plan) -> tuple[LanguageModel, Embedder | None]:
+        """The models that a run needs; waits for them."""
         model = self._loader.model()
         from mechanisms.inference.engine.threads import threads_here  # torch takes seconds to import
 
         threads_here().choose()  # for this run; runs take turns
-        embedder = self._embedder.embedder() if plan.embeds else None
-        return run(plan, dataset, model, ledger, curator=curator, journal=journal, embedder=embedder)
-
-
-def _kept(session: Session, of: Fingerprint, events: Generator[CuratorEvent], pressed: Run) -> Generator[CuratorEvent]:
-    """A run's events until it ends or is stopped; the tab keeps its set."""
-    state, view = session.of(GenerateState), RunView()
-    for event in events:
-        view = fold(view, event)
-        if isinstance(event, RunStarted):  # one that was refused leaves the run before
-            state.written = pressed
-        if isinstance(event, SetKept | RunCompleted):
-            state.made = Made(event.demo_set, of)
-        yield event
-        if not pressed.stop.is_set() or isinstance(event, SetKept):  # what it is kept for is told next
-            continue
-        if isinstance(event, Drafting) and view.phase != "running":
-            raise UsageError(_STOPPED_AGAIN if pressed.before else _STOPPED)
-        if view.phase == "running" and view.demo_set:
-            yield RunStopped(view.demo_set)
-            return
+        return model, self._embedder.embedder() if plan.embeds else None
 
 
 # The offer to resume or to discard an interrupted run on the confirmed data.

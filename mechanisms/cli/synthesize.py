@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, nullcontext, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.api import run
 from mechanisms.cli.main import add_config
 from mechanisms.cli.options import (
     FROM_THE_COLUMN,
@@ -34,7 +33,7 @@ from mechanisms.data.sizes import MeasuredSizes, check_epsilon, measure_sizes
 from mechanisms.data.sources import formats_in_words
 from mechanisms.demos.demo_set import DemoSet, to_text
 from mechanisms.demos.signature import signed
-from mechanisms.errors import StudioError, TooLong, UsageError, printable
+from mechanisms.errors import StudioError, UsageError, printable
 from mechanisms.files import atomic_write, check_writable
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models import ENGINES, LOCAL, load_embedder, opened
@@ -55,6 +54,7 @@ from mechanisms.runs.checks import (
     of_time,
     warned,
 )
+from mechanisms.runs.driver import drive
 from mechanisms.runs.events import (
     CuratorEvent,
     DemoCompleted,
@@ -63,7 +63,6 @@ from mechanisms.runs.events import (
     DemoStarted,
     Drafting,
     Release,
-    RunCompleted,
     RunStarted,
     StageStarted,
 )
@@ -128,25 +127,18 @@ def _synthesize(options: argparse.Namespace) -> None:
         embedder = load_embedder() if asked.embeds else None
         if spec.count_epsilon is not None and not spec.public:
             asked = plan_for(spec, dataset, _measured(spec.count_epsilon, spec, dataset, ledger, randomness, journal))
-        with closing(journal) if journal else nullcontext():
-            plan = _ready(asked, journal)
-            kept = partial(_keep, options, model, ledger, journal)
-            events = run(plan, dataset, model, ledger, kept, randomness=randomness, journal=journal, embedder=embedder)
-            with closing(events):
-                for line in (line for event in events for line in lines_of(event, dataset.name)):
-                    progress(line)
+        plan, keep = _ready(asked, journal), partial(_keep, options, model)
+        events = drive(
+            plan, dataset, model, embedder, ledger, keep=keep, tell=progress, randomness=randomness, journal=journal
+        )
+        with closing(events):
+            for line in (line for event in events for line in lines_of(event, dataset.name)):
+                progress(line)
 
 
-def _keep(
-    options: argparse.Namespace,
-    model: LanguageModel,
-    ledger: PrivacyLedger,
-    journal: RunJournal | None,
-    demo_set: DemoSet,
-    ended: RunCompleted | None,
-) -> None:
-    """Write a set where it goes, and, where its run has ended, the run where it was written down."""
-    if ended is None:
+def _keep(options: argparse.Namespace, model: LanguageModel, demo_set: DemoSet, whole: bool) -> None:
+    """Write a set where it goes."""
+    if not whole:
         progress("ended early: what was released before is kept, with the certificate of the whole run")
     document = signed(demo_set)
     try:
@@ -160,11 +152,6 @@ def _keep(
         show(options, document)
     if Gate(model, [each.text for each in demo_set.demonstrations]).foreign:
         progress(FOREIGN)
-    if journal is not None and ended is not None:
-        try:
-            journal.end(ended, ledger, demo_set.certificate.disclosures)
-        except TooLong as error:
-            progress(str(error))
 
 
 def _spec(options: argparse.Namespace) -> RunSpec:

@@ -7,6 +7,7 @@ Those with a name for `event` are the lines of a run file: their fields, with th
 from __future__ import annotations
 
 from dataclasses import dataclass as plain
+from dataclasses import field
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
@@ -15,6 +16,7 @@ from pydantic.dataclasses import dataclass
 from mechanisms.accounting import BudgetSnapshot
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.records import Demonstration
+from mechanisms.runs.terms import RunTerms
 
 LONGEST, MOST = 50_000, 50_000
 """Characters of a text, and items of a list."""
@@ -48,11 +50,12 @@ class Release:
 class RunStarted:
     """A run begins; `demo_set` already holds its whole claim, and no demonstration yet.
 
-    The ledger's `budget` is None for a run that charges nothing, and in a file.
+    The `plan` follows from its certificate, and is for no data set. The ledger's `budget` is None for a run that
+    charges nothing, and in a file.
     """
 
     demo_set: DemoSet
-    stages: tuple[str, ...]
+    plan: RunTerms = field(compare=False)
     budget: BudgetSnapshot | None = None
 
 

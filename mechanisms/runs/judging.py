@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +27,8 @@ from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.records import Dataset, Demonstration, saying_words
 from mechanisms.runs.events import StageProgress
+from mechanisms.runs.terms import RunTerms
 from mechanisms.tallies import masses, mean_contribution, weights
-
-if TYPE_CHECKING:
-    from mechanisms.runs.plan import Plan
 
 _LEAST_SHARE = 0.02
 """Of an even share of the probability: noise may leave less than nothing of it, and a logarithm needs something."""
@@ -86,7 +83,7 @@ class Judging:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: RunTerms,
         parts: Mapping[str, Dataset],
         sets: Mapping[str, tuple[Demonstration, ...]],
         model: LanguageModel,

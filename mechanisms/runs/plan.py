@@ -6,7 +6,7 @@ plan(spec, data) -> Plan: noise, event, claim, reasons against it. Nothing is re
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -14,7 +14,7 @@ from typing import Any, Self
 import yaml
 
 from mechanisms.accounting import Claim, PrivacyTarget, claim, fingerprint
-from mechanisms.data.columns import MOST_LABELS, ColumnMapping
+from mechanisms.data.columns import ColumnMapping
 from mechanisms.data.label_names import names_of
 from mechanisms.data.sizes import (
     WHETHER_MET,
@@ -28,41 +28,30 @@ from mechanisms.data.table import FLAGS, USUAL, Reading
 from mechanisms.demos.demo_set import MEASURED_SIZES, Certificate, DemoSet, StageRecord
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
-from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent, SequentialComposition
-from mechanisms.records import RECORD, Dataset, PromptTemplate
+from mechanisms.privacy_events import Composed, SequentialComposition
+from mechanisms.records import Dataset
 from mechanisms.rounding import rounded_up
 from mechanisms.runs.spec import (
     FEWEST_FOR_WORDS,
     FLAGGED,
     MOST_CORRECTED_LABELS,
-    OPENINGS,
     SCORE,
     VOTE,
     WORDS,
     WRITE,
     Recipe,
     RunSpec,
-    Split,
     completed,
     stated,
 )
 from mechanisms.runs.stage import PlannedStage, Work
 from mechanisms.runs.stages import stages_by_place
-from mechanisms.sampling import EventOfSteps, SamplingPlan
-from mechanisms.steps import TokenMechanism, Transform, mechanism_class
+from mechanisms.runs.terms import DECLARED_SIZES, FILE_FORMAT, LABEL_SET, Events, RunTerms
+from mechanisms.sampling import EventOfSteps
+from mechanisms.steps import mechanism_class
 
 DECLARED_COUNTS = "label counts declared public"
 DECLARED_USERS = "numbers of users of each label declared public"
-DECLARED_SIZES = "upper bounds of label sizes declared public"
-LABEL_SET = "label set"
-FILE_FORMAT = "how the file divides into rows (encoding, line ends, separator, quotes, header)"
-NO_FILE = ""
-"""The content of a plan that no file is read for: public text, a measurement of speed, a check of a certificate."""
-ALL = "all"
-"""The one event list of users where stages share epsilon."""
-
-Events = tuple[PrivacyEvent, ...]
-EventLists = tuple[tuple[str, Events], ...]
 
 _MANY_LABELS = (
     "With {} labels a small model answers many texts wrongly, with or without demonstrations. Class prototypes need no "
@@ -71,140 +60,17 @@ _MANY_LABELS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
-    """All public values that fix a run.
-
-    Attributes:
-        spec: with nothing left open; the mechanism's noise among its parameters, once the plan is calibrated.
-        sizes: declared upper bound of the units of each label.
-        content: keyed digest of the data set that the run is planned for; the run refuses every other one.
-        measured: the measurement that the sizes come from; None where they are declared public.
-        public_inputs: what the claim takes as public beyond the parameters.
-    """
-
-    spec: RunSpec
-    labels: tuple[str, ...]
-    sizes: Mapping[str, int]
-    unit: str = RECORD
-    content: str = NO_FILE
-    measured: MeasuredSizes | None = None
-    public_inputs: tuple[str, ...] = (LABEL_SET, FILE_FORMAT, DECLARED_SIZES)
-
-    def __post_init__(self) -> None:
-        if not self.labels or set(self.sizes) != set(self.labels):
-            raise UsageError("Every public label needs a declared size, and there must be at least one label.")
-        if len(self.labels) > MOST_LABELS:
-            raise UsageError(f"At most {MOST_LABELS} labels take part: leave some out, or merge some.")
-        if foreign := [label for label in self.spec.label_words if label not in self.labels]:
-            raise UsageError(f"There is no label '{foreign[0]}' to name: name labels of the label set.")
-        if len(self.labels) < 2 and (foreign := sorted(set(self.spec.shares or ()) - {WRITE, OPENINGS, VOTE})):
-            raise UsageError(f"With a single label there is nothing to tell apart: leave out the stage '{foreign[0]}'.")
-        if self.measured and self.measured.content != self.content:
-            raise UsageError("The label sizes were measured on another file: measure this file's.")
-        left_after_counts(self.spec.epsilon, self.measured)
-
-    @property
-    def by_user(self) -> bool:
-        """Whether the unit is all rows of a user."""
-        return self.unit != RECORD
-
-    @property
-    def template(self) -> PromptTemplate:
-        return self.spec.template(self.labels)
-
-    @property
-    def smallest(self) -> str:
-        """The label with the fewest units: each of them joins most often."""
-        return min(self.labels, key=lambda label: self.sizes[label])
+class Plan(RunTerms):
+    """The stages of a run, with its noise, its event and its claim."""
 
     @cached_property
     def stages(self) -> dict[str, PlannedStage]:
-        return {name: of(self) for name, of in stages_by_place().items() if name in self.shares}
+        return {name: stages_by_place()[name](self) for name in self.stage_names}
 
     @property
     def work(self) -> Work:
         """What the run asks of the models, expected."""
         return sum((stage.work() for stage in self.stages.values()), Work())
-
-    @property
-    def shares(self) -> Mapping[str, float]:
-        """Of each stage: of the units, or of epsilon."""
-        assert self.spec.shares is not None
-        return self.spec.shares
-
-    @property
-    def alone(self) -> bool:
-        """Whether the run writes token by token and does nothing else, with all units."""
-        return list(self.stages) == [WRITE] and not self.by_roles
-
-    @property
-    def by_roles(self) -> bool:
-        """Whether each unit takes part in one stage."""
-        return self.spec.split is Split.ROLES
-
-    def role(self, stage: str) -> float:
-        """The share of the units that a stage reads."""
-        return self.shares[stage] if self.by_roles else 1.0
-
-    def epsilon(self, stage: str) -> float:
-        """What a stage may cost a unit that takes part in it."""
-        whole = left_after_counts(self.spec.epsilon, self.measured)
-        return whole if self.by_roles else whole * self.shares[stage]
-
-    def units(self, stage: str) -> float:
-        """Units that a stage reads, expected from the public sizes; a user counts once for each label."""
-        return self.role(stage) * sum(self.sizes.values())
-
-    def rows(self, stage: str) -> float:
-        """Rows of those units, for a forecast: how many a user has is private, and is between one and the cap."""
-        return self.units(stage) * ((1 + self.spec.max_unit_records) / 2 if self.by_user else 1)
-
-    @cached_property
-    def sampling(self) -> SamplingPlan:
-        """Who joins a token, of the units that write."""
-        return self.spec.sampling(self.role(WRITE) if WRITE in self.stages else 1.0)
-
-    @cached_property
-    def mechanism(self) -> TokenMechanism:
-        """The mechanism that writes; a UsageError where it has no sound accounting under this sampling."""
-        return self.spec.made_mechanism.for_plan(self.sampling)
-
-    @cached_property
-    def transform(self) -> Transform:
-        return self.spec.made_transform
-
-    @property
-    def signal_to_noise(self) -> float | None:
-        """Of a token; None where no row speaks at a token."""
-        writes = WRITE in self.stages and self.mechanism.uses_private_rows
-        return self.mechanism.signal_to_noise(self.sampling) if writes else None
-
-    def capacity(self, label: str) -> int:
-        """Rows of the batch for a label."""
-        return self.sampling.capacity(self.sizes[label], self.spec.delta)[0]
-
-    def composed_writing(self, event: EventOfSteps) -> Composed:
-        """The event of the writing, had its mechanism the given one."""
-        sizes = {label: self.sizes[label] for label in self.labels}
-        run = self.sampling.compose(event, sizes, self.spec.delta, not self.by_user)
-        if self.measured is None:
-            return run
-        failure = Approximate(self.measured.failure)
-        return Composed(run.per, tuple((name, (*events, failure)) for name, events in run))
-
-    @property
-    def reads_rows(self) -> bool:
-        return list(self.stages) != [WRITE] or self.mechanism.uses_private_rows
-
-    @property
-    def embeds(self) -> bool:
-        """Whether a stage reads rows with the embedding model."""
-        return not {WORDS, VOTE}.isdisjoint(self.stages)
-
-    @property
-    def not_private(self) -> str | None:
-        """Why the run promises nothing; None where it does."""
-        return self.mechanism.not_private if WRITE in self.stages else None
 
     def calibrated(self) -> Self:
         """The same plan with the least noise that meets its target; all noise but the writing's follows from epsilon.
@@ -239,11 +105,6 @@ class Plan:
                 lists[name] = lists.get(name, ()) + events
         per = "role" if self.by_roles else "dataset" if self.by_user else "label"
         return Composed(per, tuple(lists.items()))
-
-    @property
-    def shared_lists(self) -> tuple[str, ...]:
-        """The lists of stages that share epsilon: a label each, or one for users, who may have several labels."""
-        return (ALL,) if self.by_user else self.labels
 
     def certified_event(self) -> Composed:
         """The event that the certificate shows: the run's, after the measurement of sizes where there was one."""

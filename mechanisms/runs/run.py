@@ -42,7 +42,8 @@ from mechanisms.runs.events import (
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.run_file import RunJournal
 from mechanisms.runs.spec import SCORE, WRITE
-from mechanisms.runs.stage import RunState, Step, part_of, release_name
+from mechanisms.runs.stage import RunState, Step, part_of
+from mechanisms.runs.terms import NO_FILE
 from mechanisms.sampling import copy_numbers, role_place
 
 TEST_SEED = "made with a test seed: an observer can predict the noise"
@@ -95,7 +96,8 @@ def run(
     held_out = held_out and not earlier_runs(data, ledger, journal.key if journal else "")
     state = RunState(plan, parts, model, embedder, randomness, curator, held_out)
     steps = {name: stage.begin(state) for name, stage in plan.stages.items()}
-    _replay(steps, journal)
+    for name, event in _by_stage(journal):  # to where the run was cut off
+        steps[name].apply(event)
     if WRITE not in plan.stages:  # public, and the likeliest to fail: before anybody has paid
         yield from state.try_the_model()
     shown, seed = _disclosures(data, plan, ledger), None if randomness.private else TEST_SEED
@@ -114,18 +116,25 @@ def run(
         if entry:
             spent = entry.before.epsilon, entry.before.delta
             begun = replace(begun, certificate=replace(begun.certificate, spent_before=spent))
-        yield from _events(state, steps, begun, entry, journal)
+        yield from _events(plan, state, steps, begun, entry, journal)
     finally:
         if entry:
             entry.finish()
 
 
 def _events(
-    state: RunState, steps: Mapping[str, Step], begun: DemoSet, entry: LedgerRun | None, journal: RunJournal | None
+    plan: Plan,
+    state: RunState,
+    steps: Mapping[str, Step],
+    begun: DemoSet,
+    entry: LedgerRun | None,
+    journal: RunJournal | None,
 ) -> Iterator[CuratorEvent]:
-    """The events of a reserved run. The journal and the kept set have each release before it is yielded."""
-    plan = state.plan
-    started = RunStarted(begun, tuple(plan.stages), entry.before if entry else None)
+    """The events of a reserved run: each stage asks, what it releases is marked and written down, and then applied.
+
+    The journal and the kept set have each release before it is yielded.
+    """
+    started = RunStarted(begun, plan.for_content(NO_FILE), entry.before if entry else None)
     replayed: Sequence[CuratorEvent] = ()
     if journal:
         journal.begin(started)
@@ -134,17 +143,19 @@ def _events(
     yield from replayed
     if replayed:
         yield from _kept(state, begun)
-        _check_replayed(replayed, entry)
-    entered = {event.stage for event in replayed if isinstance(event, StageStarted)}
+    told = _told(journal, entry)
+    entered = list(dict.fromkeys(stage for stage, _ in _by_stage(journal)))
     for name, step in steps.items():
         stage = plan.stages[name]
         if entry and not stage.charges_itself:
             for of, events in stage.charges():
                 entry.charge(of, events, name)
+        if name in entered[:-1]:  # it had asked all that it asks
+            continue
         begins = [] if name in entered else [[StageStarted(name)]]
-        for together in chain(begins, step.events(entry, journal)):
-            if journal:
-                journal.write(*together)
+        for together in chain(begins, step.ask(entry)):
+            if entry and journal:
+                _write_down(entry, journal, told, name, together)
             for event in together:
                 step.apply(event)
             if any(isinstance(event, Release | DemoCompleted | DemoRefused | SetsCompared) for event in together):
@@ -176,31 +187,47 @@ def _kept(state: RunState, begun: DemoSet) -> Iterator[SetKept]:
         yield SetKept(made)
 
 
-def _replay(steps: Mapping[str, Step], journal: RunJournal | None) -> None:
-    """Bring the steps to where the run was cut off."""
-    step = None
+def _by_stage(journal: RunJournal | None) -> Iterator[tuple[str, CuratorEvent]]:
+    """The events of a run that was cut off, each behind the name of its stage."""
+    stage = ""
     for event in (journal.replayed if journal else None) or ():
-        if isinstance(event, StageStarted):
-            step = steps.get(event.stage)
-        elif step is not None:
-            step.apply(event)
+        stage = event.stage if isinstance(event, StageStarted) else stage
+        yield stage, event
 
 
-def _check_replayed(replayed: Sequence[CuratorEvent], entry: LedgerRun | None) -> None:
-    """Refuse a journal with releases that the ledger never marked."""
-    stage, told = "", set()
-    for event in replayed:
-        match event:
-            case StageStarted(name):
-                stage = name
-            case Release():
-                told.add(release_name(stage, event))
-            case TokenReleased() | DemoCompleted():
-                told.add(part_of(key_of(event)))
+def _part(stage: str, event: CuratorEvent) -> str | None:
+    """The part of the run, by its name in the ledger, that an event of a stage lets out; None where it lets out none.
+
+    The name of a release holds no label: a label may have the name of a stage.
+    """
+    match event:
+        case Release():
+            return f"{type(event).__name__} in {stage}"
+        case TokenReleased() | DemoCompleted():
+            return part_of(key_of(event))
+    return None
+
+
+def _told(journal: RunJournal | None, entry: LedgerRun | None) -> set[str]:
+    """The parts that a journal tells of; a UsageError where the ledger never marked them."""
+    told = {part for stage, event in _by_stage(journal) if (part := _part(stage, event))}
     if entry is not None and not told <= entry.released:
         raise UsageError(
             "The run's file tells of releases that this ledger does not know: give the file that the run wrote."
         )
+    return told
+
+
+def _write_down(
+    entry: LedgerRun, journal: RunJournal, told: set[str], stage: str, together: Sequence[CuratorEvent]
+) -> None:
+    """Mark what is released together in the ledger, and write it into the journal, before anybody sees it."""
+    for event in together:
+        part = _part(stage, event)
+        if part and (isinstance(event, Release) or part not in told):  # tokens are marked with their demonstration
+            told.add(part)
+            entry.mark(part, journal.lines(event))
+    journal.write(*together)
 
 
 def _reserved(

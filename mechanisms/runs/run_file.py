@@ -262,7 +262,7 @@ class _History:
             words=None,
             directions=None,
         )
-        return RunStarted(nothing, tuple(self._stages))
+        return RunStarted(nothing, self.plan)
 
     def add(self, event: Any) -> None:
         match event:

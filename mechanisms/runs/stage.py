@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -38,11 +38,8 @@ from mechanisms.runs.drafts import (
 )
 from mechanisms.runs.events import CuratorEvent, Drafting, Key, Release, SetsCompared
 from mechanisms.runs.judging import Judging
+from mechanisms.runs.terms import EventLists, RunTerms
 from mechanisms.runs.text import Gate, cleaned
-
-if TYPE_CHECKING:
-    from mechanisms.runs.plan import EventLists, Plan
-    from mechanisms.runs.run_file import RunJournal
 
 _ROWS, _LENGTH, _STEPS = 32, 64, 4
 
@@ -123,7 +120,7 @@ class PlannedStage(ABC):
         charges_itself: whether the step charges its parts one by one, each before its first release.
     """
 
-    plan: Plan
+    plan: RunTerms
 
     name: ClassVar[str]
     place: ClassVar[float]
@@ -178,14 +175,10 @@ class PlannedStage(ABC):
 class Step(Protocol):
     """A stage at work. Its state follows from the events that `apply` gets, now or from a journal."""
 
-    def events(self, run: LedgerRun | None, journal: RunJournal | None) -> Iterator[Sequence[CuratorEvent]]:
+    def ask(self, run: LedgerRun | None) -> Iterator[Sequence[CuratorEvent]]:
         """What was not applied yet of the stage, which has been charged; what is released together comes together.
 
-        The caller applies the events before it asks for the next ones.
-
-        Args:
-            run: the ledger's run, in which a release is marked before it is yielded; None where nothing is charged.
-            journal: has the lines that the ledger keeps with a mark; without it nothing is marked.
+        `run` is the ledger's, for a stage that charges itself; None where nothing is charged.
         """
 
     def apply(self, event: CuratorEvent) -> None:
@@ -213,7 +206,7 @@ class RunState:
         compared: the sets that rows read under, once they are told.
     """
 
-    plan: Plan
+    plan: RunTerms
     parts: Mapping[str, Dataset]
     model: LanguageModel
     embedder: Embedder | None
@@ -309,13 +302,14 @@ class RunState:
         return tuple(dict.fromkeys(standing))[: self.plan.spec.shots]
 
     def compare(self) -> Iterator[CuratorEvent]:
-        """Tell the sets that rows read under, unless they were told; the caller applies the event."""
+        """Tell the sets that rows read under, unless they were told."""
         if self.compared is None:
             labels, shots = self.plan.labels, self.plan.spec.shots
             yield from self.first_drafts([label for label in labels if len(self.chosen(label)) < shots])
             yield from self._public_drafts()
             public = interleaved({label: self.public[label][:shots] for label in labels}, labels)
-            yield SetsCompared(public, self._standing())
+            self.compared = SetsCompared(public, self._standing())
+            yield self.compared
 
     def kept(self, demo_set: DemoSet) -> DemoSet:
         """The set from what is released so far."""
@@ -323,7 +317,7 @@ class RunState:
         kept = replace(demo_set, demonstrations=made, refused=tuple(self.refused))
         if self.directions is not None:
             kept = replace(kept, words=self.words, directions=self.directions)
-        return self.judging.kept(kept) if "judging" in self.__dict__ else kept
+        return self.judging.kept(kept) if self.compared else kept
 
     def _standing(self) -> tuple[Demonstration, ...]:
         labels = self.plan.labels
@@ -334,11 +328,6 @@ def check_noise(told: float, certified: float) -> None:
     """Refuse a deviation of noise that is not the certificate's, but for its last digits."""
     if not math.isclose(told, certified, rel_tol=1e-9):
         raise UsageError("noise that is not the certificate's")
-
-
-def release_name(stage: str, event: CuratorEvent) -> str:
-    """The name of a release in the ledger. It holds no label: a label may have the name of a stage."""
-    return f"{type(event).__name__} in {stage}"
 
 
 def part_of(key: Key) -> str:
@@ -353,13 +342,9 @@ class OneRelease:
         self._stage, self._state = stage, state
         self._done = False
 
-    def events(self, run: LedgerRun | None, journal: RunJournal | None) -> Iterator[Sequence[CuratorEvent]]:
-        if self._done:
-            return
-        for event in self._stage.ask(self._state):
-            if isinstance(event, Release) and run and journal:
-                run.mark(release_name(self._stage.name, event), journal.lines(event))
-            yield [event]
+    def ask(self, run: LedgerRun | None) -> Iterator[Sequence[CuratorEvent]]:
+        if not self._done:
+            yield from ([event] for event in self._stage.ask(self._state))
 
     def apply(self, event: CuratorEvent) -> None:
         if isinstance(event, SetsCompared):

@@ -25,8 +25,9 @@ from mechanisms.demos.demo_set import (
 from mechanisms.errors import StudioError
 from mechanisms.privacy_events import Approximate, Composed
 from mechanisms.runs.certificate import WHERE, plan_of
-from mechanisms.runs.plan import DECLARED_COUNTS, DECLARED_SIZES, DECLARED_USERS, LABEL_SET, Plan
+from mechanisms.runs.plan import DECLARED_COUNTS, DECLARED_USERS, Plan
 from mechanisms.runs.spec import CALIBRATE, SCORE, WORDS
+from mechanisms.runs.terms import DECLARED_SIZES, LABEL_SET
 
 # Machines differ in the last digits of Fourier transforms (epsilon), of binomial tails (failure probabilities), and in
 # the last bits of logarithms and powers (noise). Relative tolerances for that, and no other slack.

@@ -8,9 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from mechanisms.accounting import BudgetSnapshot
 from mechanisms.demos.demo_set import DemoSet
-from mechanisms.errors import UsageError
 from mechanisms.records import Demonstration, person
-from mechanisms.runs.certificate import plan_of
 from mechanisms.runs.events import (
     CuratorEvent,
     DemoCompleted,
@@ -32,8 +30,8 @@ from mechanisms.runs.events import (
     TokenReleased,
     key_of,
 )
-from mechanisms.runs.plan import Plan
 from mechanisms.runs.spec import WRITE
+from mechanisms.runs.terms import RunTerms
 
 Recorded = TypeVar("Recorded")
 
@@ -69,7 +67,7 @@ class RunView:
 
     Attributes:
         demo_set: the run's set: empty at first, growing, final at the end.
-        plan: what its certificate states, planned anew; None where this version cannot.
+        plan: None before the run begins.
         done: approximate progress of the stage at work, 0 to 1.
         told: the last release of each stage.
         writing: demonstrations in progress, oldest first.
@@ -82,8 +80,7 @@ class RunView:
 
     phase: Literal["idle", "waiting", "running", "completed", "stopped", "failed"] = "idle"
     demo_set: DemoSet | None = None
-    plan: Plan | None = None
-    stages: tuple[str, ...] = ()
+    plan: RunTerms | None = None
     stage: str = ""
     done: float = 0.0
     drafting: Drafting | None = None
@@ -97,6 +94,10 @@ class RunView:
     moved: int = 0
     budget: BudgetSnapshot | None = None
     message: str = ""
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        return self.plan.stage_names if self.plan else ()
 
     @property
     def shown(self) -> Writing | None:
@@ -150,12 +151,8 @@ class RunView:
 
 def fold(view: RunView, event: CuratorEvent) -> RunView:
     match event:
-        case RunStarted(demo_set, stages, budget):
-            try:
-                plan = plan_of(demo_set)
-            except UsageError:
-                plan = None
-            return RunView("running", demo_set, plan, stages, budget=budget)
+        case RunStarted(demo_set, plan, budget):
+            return RunView("running", demo_set, plan, budget=budget)
         case StageStarted(stage):
             return replace(view, stage=stage, done=0.0, drafting=None)
         case Drafting():

@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby, islice, pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +21,11 @@ from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.records import Demonstration, Record
 from mechanisms.runs.drafts import NO_LOGITS
 from mechanisms.runs.events import DemoCompleted, Key, PrivateDiagnostics, TokenReleased, WritingEvent
+from mechanisms.runs.terms import RunTerms
 from mechanisms.runs.text import whole_sentences
 from mechanisms.sampling import Scheme, seat_in_slots, seat_in_subsets
 from mechanisms.steps import TokenDistributions
 from mechanisms.steps.distributions import descending
-
-if TYPE_CHECKING:
-    from mechanisms.runs.plan import Plan
 
 _LENGTHS = 8
 """The public length of a private row is a multiple of this."""
@@ -121,7 +118,7 @@ class DemonstrationWriter:
     def __init__(
         self,
         units: Sequence[tuple[Record, ...]],
-        plan: Plan,
+        plan: RunTerms,
         model: LanguageModel,
         randomness: Randomness,
         key: Key,
@@ -246,7 +243,7 @@ class DemonstrationWriter:
 
 
 def groups(
-    writers: Sequence[DemonstrationWriter], plan: Plan, model: LanguageModel
+    writers: Sequence[DemonstrationWriter], plan: RunTerms, model: LanguageModel
 ) -> Iterator[Sequence[DemonstrationWriter]]:
     """Groups of demonstrations to write together, each of one label and one sentence and as large as a batch of the
     model allows; a UsageError where not even one of them fits."""
@@ -262,7 +259,7 @@ def groups(
             yield mine[start : start + size]
 
 
-def _shape(writers: Sequence[DemonstrationWriter], plan: Plan, more: int = 0) -> tuple[int, int]:
+def _shape(writers: Sequence[DemonstrationWriter], plan: RunTerms, more: int = 0) -> tuple[int, int]:
     """Positions of a private row, `more` of them for tokens that have yet to be written, and tokens that are appended
     to it: none where every token starts anew."""
     length = max(writer.length + len(writer.written) for writer in writers) + more
@@ -271,7 +268,9 @@ def _shape(writers: Sequence[DemonstrationWriter], plan: Plan, more: int = 0) ->
     return math.ceil(length / _LENGTHS) * _LENGTHS, room
 
 
-def write_together(writers: Sequence[DemonstrationWriter], plan: Plan, model: LanguageModel) -> Iterator[WritingEvent]:
+def write_together(
+    writers: Sequence[DemonstrationWriter], plan: RunTerms, model: LanguageModel
+) -> Iterator[WritingEvent]:
     """Write demonstrations to their end; each step adds one token to every one of them."""
     batch = _Batch(writers, plan, model)
     while batch.writers:
@@ -307,7 +306,7 @@ def finish_publicly(writers: Sequence[DemonstrationWriter], model: LanguageModel
 class _Batch:
     """The sessions of demonstrations in progress: public rows, rows for the base distribution, private rows."""
 
-    def __init__(self, writers: Sequence[DemonstrationWriter], plan: Plan, model: LanguageModel) -> None:
+    def __init__(self, writers: Sequence[DemonstrationWriter], plan: RunTerms, model: LanguageModel) -> None:
         self.writers = list(writers)
         self._plan, self._model, self._prefix = plan, model, writers[0].prompt.prefix
         tokens = plan.sampling.tokens

@@ -8,7 +8,7 @@ import pytest
 
 from mechanisms.answers import WHETHER_RESERVED
 from mechanisms.data.sizes import WHETHER_SHOWN
-from mechanisms.runs.plan import FILE_FORMAT, LABEL_SET
+from mechanisms.runs.terms import FILE_FORMAT, LABEL_SET
 from tests.cli.command import BANK, check_refusal, run
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_model")]

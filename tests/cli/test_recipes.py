@@ -118,7 +118,7 @@ def test_a_run_that_ends_early_leaves_what_was_released(
             yield SetKept(kept)
         raise error
 
-    monkeypatch.setattr("mechanisms.api.run_events", ending)
+    monkeypatch.setattr("mechanisms.runs.driver.run", ending)
     found, out, err = run(capsys, f"{LINE} --recipe vote {QUICK} --out {demos}")
     assert (found, out) == (code, ""), err
     assert demos.exists() == released == ("released before is kept" in err)

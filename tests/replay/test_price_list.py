@@ -10,9 +10,10 @@ import pytest
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.records import RECORD
-from mechanisms.runs.plan import NO_FILE, Plan
+from mechanisms.runs.plan import Plan
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, WRITE, Recipe, RunSpec, Split, completed
 from mechanisms.runs.stages import stage_names
+from mechanisms.runs.terms import NO_FILE
 from mechanisms.sampling import Scheme
 from mechanisms.steps import mechanism_class, mechanism_names
 from mechanisms.tallies import Weighing

@@ -25,13 +25,13 @@ def data():
 @pytest.fixture
 def plans(monkeypatch):
     """The plans that are run."""
-    found, run = [], runs.run
+    found, drive = [], runs.drive
 
     def watched(plan, *given):
         found.append(plan)
-        return run(plan, *given)
+        return drive(plan, *given)
 
-    monkeypatch.setattr(runs, "run", watched)
+    monkeypatch.setattr(runs, "drive", watched)
     return found
 
 
@@ -83,15 +83,15 @@ def test_labels_are_called_by_their_names(data, plans):
 
 
 def test_the_whole_vocabulary_may_come_next_at_the_same_price(data, monkeypatch):
-    seen, run = [], runs.run
+    seen, drive = [], runs.drive
 
     def watched(*given):
-        for event in run(*given):
+        for event in drive(*given):
             if isinstance(event, TokenReleased):
                 seen.append(len(event.candidates))
             yield event
 
-    monkeypatch.setattr(runs, "run", watched)
+    monkeypatch.setattr(runs, "drive", watched)
     written(data, "non-private")
     assert max(seen) == 8
     seen.clear()

@@ -16,7 +16,7 @@ from mechanisms.errors import UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Composed
 from mechanisms.records import RECORD, Dataset, Record
-from mechanisms.runs.plan import DECLARED_COUNTS, DECLARED_SIZES, Plan, plan_for
+from mechanisms.runs.plan import DECLARED_COUNTS, Plan, plan_for
 from mechanisms.runs.spec import (
     CALIBRATE,
     FEWEST_DRAFTS,
@@ -42,6 +42,7 @@ from mechanisms.runs.spec import (
 from mechanisms.runs.stage import Speed, measure
 from mechanisms.runs.stages import stages_by_place
 from mechanisms.runs.stages.score import Score
+from mechanisms.runs.terms import DECLARED_SIZES
 from mechanisms.sampling import Scheme
 from mechanisms.tallies import Weighing
 from tests.toy_model import ToyModel

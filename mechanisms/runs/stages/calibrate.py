@@ -133,8 +133,8 @@ def reading_work(stage: PlannedStage, zero_shot: float, public: float, own: floa
     behind = 1 + shown / 2400
     sets = 2 * shown * (1 + shown / 1500)
     reading = Work(read=rows * query * (zero_shot + behind * (public + own)) + sets)
-    first = next(name for name in plan.stages if name in (CALIBRATE, SCORE))
-    if stage.name != first or {OPENINGS, WORDS}.isdisjoint(plan.stages):
+    first = next(name for name in plan.stage_names if name in (CALIBRATE, SCORE))
+    if stage.name != first or {OPENINGS, WORDS}.isdisjoint(plan.shares):
         return reading
     # The first of these stages writes the public set; where nothing is released before, the ballot's drafts are public.
     return reading + drafting_work(len(plan.labels), drafts_for(plan.spec.shots), plan.spec.draft_tokens)

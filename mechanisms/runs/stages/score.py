@@ -70,7 +70,7 @@ class Score(PlannedStage):
     @property
     def arms(self) -> tuple[str, ...]:
         """What is compared: the sets that the model reads with and, where they are released, the directions."""
-        return (ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS, *((DIRECTIONS,) if WORDS in self.plan.stages else ()))
+        return (ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS, *((DIRECTIONS,) if WORDS in self.plan.shares else ()))
 
     @property
     def margin(self) -> float:

@@ -22,9 +22,9 @@ from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.queries.retrieval import similarities
 from mechanisms.records import Record
 from mechanisms.runs.events import LINE, Count, CuratorEvent, Name, Number, Release, StageProgress, Texts
-from mechanisms.runs.plan import EventLists
 from mechanisms.runs.spec import CLEARANCE, EXCESS
 from mechanisms.runs.stage import PlannedStage, RunState, Work, check_noise, drafting_work
+from mechanisms.runs.terms import EventLists
 from mechanisms.runs.text import normalised_text
 from mechanisms.tallies import Votes, mean_contribution
 
@@ -121,7 +121,7 @@ class Vote(PlannedStage):
         check_noise(event.noise, self.tally.deviation)
         for each in event.ballots.values():
             spec = self.plan.spec
-            most = (spec.drafts or 0) + (spec.written or 0 if "write" in self.plan.stages else 0)
+            most = (spec.drafts or 0) + (spec.written or 0 if "write" in self.plan.shares else 0)
             fits = len(each.votes) == len(each.drafts) <= max(most, spec.shots) and each.written <= len(each.drafts)
             distinct = len(set(each.winners)) == len(each.winners) and all(i < len(each.drafts) for i in each.winners)
             if not (fits and distinct and len(each.winners) <= spec.shots):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from mechanisms.accounting import LedgerRun
 from mechanisms.asking import Hint
@@ -23,14 +22,11 @@ from mechanisms.runs.events import (
     WritingEvent,
     key_of,
 )
-from mechanisms.runs.plan import ALL, EventLists
 from mechanisms.runs.spec import WRITE
 from mechanisms.runs.stage import PlannedStage, RunState, Work, part_of
+from mechanisms.runs.terms import ALL, EventLists
 from mechanisms.runs.writing import DemonstrationWriter, finish_publicly, groups, write_together
 from mechanisms.sampling import Scheme
-
-if TYPE_CHECKING:
-    from mechanisms.runs.run_file import RunJournal
 
 NO_SENTENCE = "it has no whole sentence"
 OF_ANOTHER = "it is about what another label's rows are about"
@@ -144,6 +140,7 @@ class Writer:
         self._cut_off: set[Key] = set()
         self._texts: dict[Key, str] = {}
         self._refused: set[Key] = set()
+        self._last: CuratorEvent | None = None
         # What does not fit is refused here, before anybody has paid.
         deque(groups([self._writer(key, "") for key in self._keys], self._plan, state.model), maxlen=0)
 
@@ -158,20 +155,12 @@ class Writer:
         model, randomness = state.model, state.randomness
         return DemonstrationWriter(units, self._plan, model, randomness, key, opening, state.curator, hint)
 
-    def events(self, run: LedgerRun | None, journal: RunJournal | None) -> Iterator[Sequence[CuratorEvent]]:
-        """Each demonstration is charged, or charged again, before its first token, and marked before that is yielded;
-        a finished one comes together with what the gate says of it."""
-        replayed = (journal.replayed if journal else None) or ()
-        if replayed and isinstance(replayed[-1], DemoCompleted):  # the interruption came before it was judged
-            yield [*self._judged(replayed[-1])]
-        seen = run.released if run else frozenset()
-        marked = set(seen)
-        for event in self._written(run, seen):
-            if run and journal and isinstance(event, TokenReleased | DemoCompleted):
-                part = part_of(key_of(event))
-                if part not in marked:
-                    marked.add(part)
-                    run.mark(part, journal.lines(event))
+    def ask(self, run: LedgerRun | None) -> Iterator[Sequence[CuratorEvent]]:
+        """Each demonstration is charged, or charged again, before its first token; a finished one comes together with
+        what the gate says of it."""
+        if self._last is not None:  # the interruption may have come before it was judged
+            yield [*self._judged(self._last)]
+        for event in self._written(run, run.released if run else frozenset()):
             yield [event, *self._judged(event)]
 
     def _written(self, run: LedgerRun | None, seen: frozenset[str]) -> Iterator[WritingEvent]:
@@ -221,6 +210,7 @@ class Writer:
                 yield DemoRefused(*key_of(event), reason)
 
     def apply(self, event: CuratorEvent) -> None:
+        self._last = event
         match event:
             case DemoStarted(opening=opening, words=words):
                 self._begun[key_of(event)] = opening, words

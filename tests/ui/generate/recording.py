@@ -25,13 +25,14 @@ from mechanisms.runs.events import (
     StageStarted,
     TokenReleased,
 )
-from mechanisms.runs.plan import DECLARED_COUNTS, LABEL_SET, Plan
+from mechanisms.runs.plan import DECLARED_COUNTS, Plan
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WORDS, WRITE, RunSpec, completed
 from mechanisms.runs.stages.calibrate import PriorsReleased
 from mechanisms.runs.stages.openings import OpeningsReleased
 from mechanisms.runs.stages.score import ScoreReleased
 from mechanisms.runs.stages.vote import Ballot, VotesReleased
 from mechanisms.runs.stages.words import Word, WordsReleased
+from mechanisms.runs.terms import LABEL_SET
 
 LABELS = ("News", "Sport")
 HOSTILE = "<img src=x onerror=alert(1)>${alert(2)}{{3}}"
@@ -178,7 +179,7 @@ def told(kind: str) -> list[RunEvent]:
 def as_told(kind: str, events: list[RunEvent]) -> list[RunEvent]:
     """A story with its beginning, the set as it stands before each release that changes it, and its end."""
     made = demo_set(kind=kind)
-    seen: list[RunEvent] = [RunStarted(made, tuple(plan(kind).stages), snapshot(0.0))]
+    seen: list[RunEvent] = [RunStarted(made, plan(kind), snapshot(0.0))]
     for event in events:
         before = made
         match event:

@@ -221,6 +221,29 @@ def test_a_stop_is_an_end_and_a_closed_tab_is_none():
     assert "was cut off" in app.card(app.tab("again"))
 
 
+@pytest.mark.parametrize("told", [0, 1, 2])
+def test_a_run_that_is_stopped_before_it_has_gone_on_can_still_be_resumed(told: int):
+    app = App()
+    cut_off(app, app.tab(), whole)
+    again, spent = app.tab("again"), app.spent()
+    state = app.session(again).of(GenerateState)
+    running = app.go_on(again)
+    next(running)
+    recording = state.run.recording
+
+    class Pressed:
+        """Stop, pressed behind so many events."""
+
+        def is_set(self) -> bool:
+            return len(recording) > told
+
+    object.__setattr__(state.run, "stop", Pressed())
+    assert app.notice(list(running)).endswith("the run can still be resumed.")
+    assert app.spent() == spent
+    list(app.go_on(again))
+    assert len(state.made.demo_set.demonstrations) == 4
+
+
 @pytest.mark.parametrize("how", ["gone on with", "left", "replaced", "replaced while at work"])
 def test_what_the_ledger_keeps_of_a_run_goes_with_its_file(how: str):
     app = App()

@@ -1,0 +1,74 @@
+"""The driver of a run, for whoever follows it: command line, `api`, app and research use it and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import closing, nullcontext
+
+from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.data.sizes import disclosures_at_the_end
+from mechanisms.demos.demo_set import DemoSet
+from mechanisms.errors import TooLong, UsageError
+from mechanisms.inference import Embedder, LanguageModel
+from mechanisms.noise import Randomness
+from mechanisms.records import Dataset
+from mechanisms.runs.events import CuratorEvent, RunCompleted, RunStarted, RunStopped, SetKept
+from mechanisms.runs.plan import Plan
+from mechanisms.runs.run import run
+from mechanisms.runs.run_file import RunJournal
+
+_STOPPED = "Stopped. No row was read, and nothing is spent."
+_STOPPED_AGAIN = "Stopped. No row was read, and the run can still be resumed."
+
+
+def drive(
+    plan: Plan,
+    dataset: Dataset,
+    model: LanguageModel,
+    embedder: Embedder | None,
+    ledger: PrivacyLedger,
+    *,
+    keep: Callable[[DemoSet, bool], object] | None = None,
+    tell: Callable[[str], object] = lambda remark: None,
+    stopped: Callable[[], bool] = lambda: False,
+    randomness: Randomness | None = None,
+    curator: bool = False,
+    journal: RunJournal | None = None,
+) -> Generator[CuratorEvent, None, None]:
+    """The events of a run, as `mechanisms.runs.run.run` tells them; closing the generator closes the journal, too.
+
+    Args:
+        plan: calibrated, or the plan of the journal's run.
+        keep: takes the set once before this generator ends, if anything was released, and whether the run came to its
+            end; of one that did, the run file then takes the journal's place. The set states which of its rows had
+            become known without noise until then.
+        tell: takes remarks, one line each.
+        stopped: whether the curator has stopped the run, which then ends with `RunStopped`; a UsageError before it has
+            told anything new.
+    """
+    last: RunStarted | SetKept | RunCompleted | None = None
+    left = 1 + len(journal.replayed or ()) if journal and journal.begun else 0  # events that tell nothing new
+    with closing(journal) if journal else nullcontext():
+        try:
+            with closing(run(plan, dataset, model, ledger, randomness, curator, journal, embedder)) as events:
+                for event in events:
+                    if isinstance(event, RunStarted | SetKept | RunCompleted):
+                        last = event
+                    left -= last is not None
+                    yield event
+                    if isinstance(event, SetKept | RunCompleted) or not stopped():  # what a set is kept for comes next
+                        continue
+                    if last is None or left >= 0:
+                        raise UsageError(_STOPPED_AGAIN if journal and journal.begun else _STOPPED)
+                    yield RunStopped(last.demo_set)
+                    return
+        finally:
+            if keep and isinstance(last, SetKept | RunCompleted):
+                # What was shown while it ran counts too.
+                made = last.demo_set.with_disclosures(disclosures_at_the_end(fingerprint(dataset), ledger))
+                keep(made, isinstance(last, RunCompleted))
+                if journal and isinstance(last, RunCompleted):
+                    try:
+                        journal.end(last, ledger, made.certificate.disclosures)
+                    except TooLong as error:
+                        tell(str(error))

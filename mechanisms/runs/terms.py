@@ -1,0 +1,169 @@
+"""The terms of a run: all public values that fix it, and what follows from them for a stage.
+
+A stage knows the terms alone; what follows from its stages is the plan (`plan.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from mechanisms.data.columns import MOST_LABELS
+from mechanisms.data.sizes import MeasuredSizes, left_after_counts
+from mechanisms.errors import UsageError
+from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent
+from mechanisms.records import RECORD, PromptTemplate
+from mechanisms.runs.spec import OPENINGS, VOTE, WORDS, WRITE, RunSpec, Split
+from mechanisms.runs.stages import stages_by_place
+from mechanisms.sampling import EventOfSteps, SamplingPlan
+from mechanisms.steps import TokenMechanism, Transform
+
+DECLARED_SIZES = "upper bounds of label sizes declared public"
+LABEL_SET = "label set"
+FILE_FORMAT = "how the file divides into rows (encoding, line ends, separator, quotes, header)"
+NO_FILE = ""
+"""The content of a plan that no file is read for: public text, a measurement of speed, a check of a certificate."""
+ALL = "all"
+"""The one event list of users where stages share epsilon."""
+
+Events = tuple[PrivacyEvent, ...]
+EventLists = tuple[tuple[str, Events], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunTerms:
+    """All public values that fix a run.
+
+    Attributes:
+        spec: with nothing left open; the mechanism's noise among its parameters, once the plan is calibrated.
+        sizes: declared upper bound of the units of each label.
+        content: keyed digest of the data set that the run is planned for; the run refuses every other one.
+        measured: the measurement that the sizes come from; None where they are declared public.
+        public_inputs: what the claim takes as public beyond the parameters.
+    """
+
+    spec: RunSpec
+    labels: tuple[str, ...]
+    sizes: Mapping[str, int]
+    unit: str = RECORD
+    content: str = NO_FILE
+    measured: MeasuredSizes | None = None
+    public_inputs: tuple[str, ...] = (LABEL_SET, FILE_FORMAT, DECLARED_SIZES)
+
+    def __post_init__(self) -> None:
+        if not self.labels or set(self.sizes) != set(self.labels):
+            raise UsageError("Every public label needs a declared size, and there must be at least one label.")
+        if len(self.labels) > MOST_LABELS:
+            raise UsageError(f"At most {MOST_LABELS} labels take part: leave some out, or merge some.")
+        if foreign := [label for label in self.spec.label_words if label not in self.labels]:
+            raise UsageError(f"There is no label '{foreign[0]}' to name: name labels of the label set.")
+        if len(self.labels) < 2 and (foreign := sorted(set(self.spec.shares or ()) - {WRITE, OPENINGS, VOTE})):
+            raise UsageError(f"With a single label there is nothing to tell apart: leave out the stage '{foreign[0]}'.")
+        if self.measured and self.measured.content != self.content:
+            raise UsageError("The label sizes were measured on another file: measure this file's.")
+        left_after_counts(self.spec.epsilon, self.measured)
+
+    @property
+    def by_user(self) -> bool:
+        """Whether the unit is all rows of a user."""
+        return self.unit != RECORD
+
+    @property
+    def template(self) -> PromptTemplate:
+        return self.spec.template(self.labels)
+
+    @property
+    def smallest(self) -> str:
+        """The label with the fewest units: each of them joins most often."""
+        return min(self.labels, key=lambda label: self.sizes[label])
+
+    @property
+    def shares(self) -> Mapping[str, float]:
+        """Of each stage: of the units, or of epsilon."""
+        assert self.spec.shares is not None
+        return self.spec.shares
+
+    @property
+    def stage_names(self) -> tuple[str, ...]:
+        """In the order in which the run asks."""
+        return tuple(name for name in stages_by_place() if name in self.shares)
+
+    @property
+    def alone(self) -> bool:
+        """Whether the run writes token by token and does nothing else, with all units."""
+        return set(self.shares) == {WRITE} and not self.by_roles
+
+    @property
+    def by_roles(self) -> bool:
+        """Whether each unit takes part in one stage."""
+        return self.spec.split is Split.ROLES
+
+    def role(self, stage: str) -> float:
+        """The share of the units that a stage reads."""
+        return self.shares[stage] if self.by_roles else 1.0
+
+    def epsilon(self, stage: str) -> float:
+        """What a stage may cost a unit that takes part in it."""
+        whole = left_after_counts(self.spec.epsilon, self.measured)
+        return whole if self.by_roles else whole * self.shares[stage]
+
+    def units(self, stage: str) -> float:
+        """Units that a stage reads, expected from the public sizes; a user counts once for each label."""
+        return self.role(stage) * sum(self.sizes.values())
+
+    def rows(self, stage: str) -> float:
+        """Rows of those units, for a forecast: how many a user has is private, and is between one and the cap."""
+        return self.units(stage) * ((1 + self.spec.max_unit_records) / 2 if self.by_user else 1)
+
+    @cached_property
+    def sampling(self) -> SamplingPlan:
+        """Who joins a token, of the units that write."""
+        return self.spec.sampling(self.role(WRITE) if WRITE in self.shares else 1.0)
+
+    @cached_property
+    def mechanism(self) -> TokenMechanism:
+        """The mechanism that writes; a UsageError where it has no sound accounting under this sampling."""
+        return self.spec.made_mechanism.for_plan(self.sampling)
+
+    @cached_property
+    def transform(self) -> Transform:
+        return self.spec.made_transform
+
+    @property
+    def signal_to_noise(self) -> float | None:
+        """Of a token; None where no row speaks at a token."""
+        writes = WRITE in self.shares and self.mechanism.uses_private_rows
+        return self.mechanism.signal_to_noise(self.sampling) if writes else None
+
+    def capacity(self, label: str) -> int:
+        """Rows of the batch for a label."""
+        return self.sampling.capacity(self.sizes[label], self.spec.delta)[0]
+
+    def composed_writing(self, event: EventOfSteps) -> Composed:
+        """The event of the writing, had its mechanism the given one."""
+        sizes = {label: self.sizes[label] for label in self.labels}
+        run = self.sampling.compose(event, sizes, self.spec.delta, not self.by_user)
+        if self.measured is None:
+            return run
+        failure = Approximate(self.measured.failure)
+        return Composed(run.per, tuple((name, (*events, failure)) for name, events in run))
+
+    @property
+    def reads_rows(self) -> bool:
+        return set(self.shares) != {WRITE} or self.mechanism.uses_private_rows
+
+    @property
+    def embeds(self) -> bool:
+        """Whether a stage reads rows with the embedding model."""
+        return not {WORDS, VOTE}.isdisjoint(self.shares)
+
+    @property
+    def not_private(self) -> str | None:
+        """Why the run promises nothing; None where it does."""
+        return self.mechanism.not_private if WRITE in self.shares else None
+
+    @property
+    def shared_lists(self) -> tuple[str, ...]:
+        """The lists of stages that share epsilon: a label each, or one for users, who may have several labels."""
+        return (ALL,) if self.by_user else self.labels
