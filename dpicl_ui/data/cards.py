@@ -12,7 +12,7 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.state import GO_ON, LOST, Columns, DataState
-from dpicl_ui.frame.handlers import MODEL, PRIVATE, guarded, on
+from dpicl_ui.frame.handlers import FETCH, MODEL, PRIVATE, UNTIL_FREE, guarded, on
 from dpicl_ui.frame.inputs import PrivateCheckboxGroup, PrivateDropdown, control, drop, pairs_in_lines, taken, whole
 from dpicl_ui.frame.services import Services, Session, State
 from dpicl_ui.frame.tree import (
@@ -29,7 +29,7 @@ from dpicl_ui.frame.tree import (
 from mechanisms.asking import Asked, in_words
 from mechanisms.data.columns import MOST_LABELS, ColumnMapping, Inspection
 from mechanisms.data.headers import TEXTS, suggested_names
-from mechanisms.data.label_names import alike
+from mechanisms.data.label_names import SPELLED, alike
 from mechanisms.data.sources import EXAMPLES, PACKED, RawFile, format_in, formats_in_words, read_table
 from mechanisms.data.table import BACKSLASH, DOUBLED, USUAL, Reading, ReadingAsked, Table
 from mechanisms.data.text_lines import ENCODINGS
@@ -331,9 +331,13 @@ class ReadingCard:
                 choices=_SEPARATORS, value=proposed.separator or _UNSAID, visible="separator" in takes
             ),
             self.escape: gr.Dropdown(choices=_ESCAPES, value=proposed.escape or _UNSAID, visible="escape" in takes),
-            self.sheet: gr.Dropdown(choices=list(asked.parts), value=proposed.sheet, visible="sheet" in takes),
+            self.sheet: gr.Dropdown(
+                choices=list(asked.parts), value=proposed.sheet, visible="sheet" in takes and bool(asked.parts)
+            ),
             self.merged: gr.Radio(value=merged, visible="fill_merged" in takes),
-            self.rows: gr.Dropdown(choices=list(asked.parts), value=proposed.rows, visible="rows" in takes),
+            self.rows: gr.Dropdown(
+                choices=list(asked.parts), value=proposed.rows, visible="rows" in takes and bool(asked.parts)
+            ),
             self.look: _look_at(raw, proposed),
         }
 
@@ -414,7 +418,7 @@ class ColumnsForm:
         return ColumnMapping(text or "", label or "", None if unit == _NO_USER else unit, drop_duplicates)
 
 
-_SAME = "These labels differ only in case, spaces, forms of characters, invisible characters, or as 1 and 1.0 do:"
+_SAME = f"These labels are spellings of one another ({SPELLED}):"
 _NEW_NAMES = (
     "One line a label: label = Name. A name takes its label's place from here on: in the prompts, the export and the "
     "figures; test files are read alike."
@@ -561,12 +565,13 @@ class Words:
 
 class Preview(State):
     """The words that a tab wants to see drafts of, those whose drafts it sees or is about to, who asked last, and the
-    name of the better writer that it is shown."""
+    names of the better writer that it is shown and of the one that was fetched and is to be loaded."""
 
     wanted: Words | None = None
     shown: Words | None = None
     newest: object = None
     offered: str | None = None
+    fetched: str | None = None
 
     def want(self, words: Words | None) -> None:
         """Equal words stay the same object, by which a preview at work knows that it was wanted all the time."""
@@ -598,7 +603,8 @@ class DraftPreview:
             quiet = changed(self._settle, labels, self.drafts, queue=False, **newest)
             written = quiet.then(guarded(self.drafts)(self._write), None, self.drafts, **MODEL, **newest)
             on(written.then, self._offer, None, self._offers, self.offer)
-        changed = on(self.better.click, self._change, None, self._offers, self.offer, **MODEL)
+        fetched = on(self.better.click, self._fetch, None, self._offers, self.offer, **FETCH)
+        changed = on(fetched.then, self._change, None, self._offers, self.offer, **MODEL)
         changed.then(guarded(self.drafts)(self._write), None, self.drafts, **MODEL, **PRIVATE)
         bar.blur(self._leave, None, None, queue=False, **PRIVATE)
 
@@ -624,22 +630,43 @@ class DraftPreview:
             told += _NO_BETTER
         return {self.offer: [el("p.muted", told + _OWN)], **hidden}
 
-    def _change(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
-        """Load the model that was shown, whatever is the best by now; drafts are written anew behind that."""
-        loader, state, refused = self._app.loader, self._app.session(request).of(Preview), ""
-        if state.offered is None:
+    def _fetch(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
+        """Fetch the model that was shown, whatever is the best by now; drafts and runs go on meanwhile."""
+        loader, state = self._app.loader, self._app.session(request).of(Preview)
+        state.fetched = None
+        if (name := state.offered) is None:
             raise UsageError("No better writer is offered here any more: choose a model in step 2.")
         try:
-            for told in loader.changed(state.offered):
-                stops = gr.Button(visible=loader.fetching)
-                yield {self.offer: told, self.better: gr.Button(visible=False), self.stop: stops}
+            for told in loader.fetched(name):
+                yield self._coming(told, stops=loader.fetching)
+        except StudioError as error:
+            yield self._refused(str(error), request)
+            return
+        state.fetched = name
+        yield self._coming(spinner(UNTIL_FREE))
+
+    def _change(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
+        """Load the model that was fetched; drafts are written anew behind that."""
+        loader, state = self._app.loader, self._app.session(request).of(Preview)
+        name, state.fetched = state.fetched, None
+        if name is None:
+            return
+        try:
+            for told in loader.changed(name):
+                yield self._coming(told)
             refused = loader.refusal or loader.problem or ""
         except StudioError as error:
             refused = str(error)
         if not refused:
             state.shown = None
+        yield self._refused(refused, request)
+
+    def _coming(self, told: list[Tree], stops: bool = False) -> dict[Any, Any]:
+        return {self.offer: told, self.better: gr.Button(visible=False), self.stop: gr.Button(visible=stops)}
+
+    def _refused(self, why: str, request: gr.Request) -> dict[Any, Any]:
         shown = self._offer(request)
-        yield shown | {self.offer: [*notice(refused), *shown[self.offer]]}
+        return shown | {self.offer: [*notice(why), *shown[self.offer]]}
 
     def _settle(self, labels: list[str], request: gr.Request) -> Any:
         """Wait until the words stand still. A preview of other words ends, and so does a wait with older labels."""

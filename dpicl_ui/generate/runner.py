@@ -238,8 +238,8 @@ _LEFT = "The run was discarded and can no longer be resumed. What it was charged
 
 
 _LEFT_RUN = (
-    "{} What it was charged stays charged. To go on with it choose its file again, under the same name: step 3 then "
-    "offers to resume it, for no more than was planned."
+    "{} What it was charged stays charged. To go on with it choose its file or example again, under the same name: "
+    "step 3 then offers to resume it, for no more than was planned."
 )
 _STOPPING = "A run on '{}' is at work in another tab, or stops just now, since its page was closed or loaded anew."
 _CUT_OFF = "A run on '{}' was cut off."

@@ -21,7 +21,7 @@ from huggingface_hub.utils._xet import abort_xet_session
 from huggingface_hub.utils.tqdm import tqdm
 
 from mechanisms.errors import ModelUnavailable
-from mechanisms.inference.models import file_digest, no_model
+from mechanisms.inference.models import KEPT, file_digest, no_model
 
 _NETWORK = ".transfer"
 """How the hub's client ends the name of the bar of bytes that Xet moves."""
@@ -70,7 +70,7 @@ def fetch(
 def _no_room(name: str) -> ModelUnavailable:
     return ModelUnavailable(
         f"The disk is full, so '{name}' cannot be fetched: make room for '{HF_HUB_CACHE}', or set HF_HUB_CACHE to a "
-        "folder on another disk, and try again. Files that are whole are kept."
+        f"folder on another disk, and try again. {KEPT}"
     )
 
 

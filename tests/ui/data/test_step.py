@@ -697,10 +697,13 @@ class OffersOne:
         larger = ModelListing(self.best, "larger, chat (Apache-2.0)", 600_000_000, False)
         return Offer(135_000_000, None if self.loaded else larger, 1_200_000_000, 290.0)
 
-    def changed(self, name: str) -> Any:
+    def fetched(self, name: str) -> Any:
         yield [f"fetching {HOSTILE}"]
         if self._refused:
             raise ModelUnavailable(self._refused)
+
+    def changed(self, name: str) -> Any:
+        yield [f"loading {HOSTILE}"]
         self.loaded.append(name)
 
     model = ToyModel
@@ -716,9 +719,13 @@ def test_a_better_writer_is_one_press_away_and_writes_the_drafts_anew(previews, 
         assert said in text_of(offered[previews.offer])
     assert offered[previews.better].visible
     loader.best = "some/other"  # by now another one fits, which nobody was shown
-    *told, last = previews._change(TAB)
+    *told, fetched = previews._fetch(TAB)
     assert told
     assert told[0][previews.stop].visible
+    assert not fetched[previews.stop].visible
+    assert list(previews._write(TAB)) == [], "the drafts of the present model stay"
+    previews._offer(TAB)
+    *_, last = previews._change(TAB)
     assert not last[previews.stop].visible
     assert loader.loaded == ["some/larger"]
     assert not last[previews.better].visible
@@ -732,7 +739,8 @@ def test_what_cannot_be_fetched_leaves_drafts_and_offer_where_they_are(previews,
     settle(previews, "x", "y")
     written(previews)
     previews._offer(TAB)
-    *_, last = previews._change(TAB)
+    *_, last = previews._fetch(TAB)
+    assert list(previews._change(TAB)) == []
     assert "Connect to the hub." in text_of(last[previews.offer])
     assert "writes better" in text_of(last[previews.offer])
     assert last[previews.better].visible
