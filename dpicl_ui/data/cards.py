@@ -12,7 +12,7 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.state import GO_ON, LOST, Columns, DataState
-from dpicl_ui.frame.handlers import FETCH, MODEL, PRIVATE, UNTIL_FREE, guarded, on
+from dpicl_ui.frame.handlers import FETCH, MODEL, PRIVATE, UNTIL_FREE, guarded, in_one_line, on
 from dpicl_ui.frame.inputs import PrivateCheckboxGroup, PrivateDropdown, control, drop, pairs_in_lines, taken, whole
 from dpicl_ui.frame.services import Services, Session, State
 from dpicl_ui.frame.tree import (
@@ -24,6 +24,7 @@ from dpicl_ui.frame.tree import (
     notice,
     panel,
     private_tag,
+    seen,
     spinner,
 )
 from mechanisms.asking import Asked, in_words
@@ -33,7 +34,7 @@ from mechanisms.data.label_names import SPELLED, alike
 from mechanisms.data.sources import EXAMPLES, PACKED, RawFile, format_in, formats_in_words, read_table
 from mechanisms.data.table import BACKSLASH, DOUBLED, USUAL, Reading, ReadingAsked, Table
 from mechanisms.data.text_lines import ENCODINGS
-from mechanisms.errors import DataError, StudioError, UsageError
+from mechanisms.errors import DataError, UsageError
 from mechanisms.noise import SecureRandomness
 from mechanisms.rounding import duration
 from mechanisms.runs.drafts import DRAFT_TOKENS, FEWEST, Drafts, preview_drafts
@@ -202,7 +203,7 @@ class PublicCard:
         self.outputs: list[Any] = [self.public, self.left_out, self.problem]
 
     def unconfirmed(self, columns: Columns | None, labels: Collection[str]) -> dict[Any, Any]:
-        many = columns is not None and columns.left_out(labels).many
+        many = columns is not None and not columns.inspection.fatal and columns.left_out(labels).many
         return {
             self.public: gr.Checkbox(value=False, label=declared(columns is not None and columns.by_user)),
             self.left_out: gr.Checkbox(value=False, visible=many),
@@ -565,13 +566,13 @@ class Words:
 
 class Preview(State):
     """The words that a tab wants to see drafts of, those whose drafts it sees or is about to, who asked last, and the
-    names of the better writer that it is shown and of the one that was fetched and is to be loaded."""
+    names of the better writer that it is shown and of the one that is on its way."""
 
     wanted: Words | None = None
     shown: Words | None = None
     newest: object = None
     offered: str | None = None
-    fetched: str | None = None
+    coming: str | None = None
 
     def want(self, words: Words | None) -> None:
         """Equal words stay the same object, by which a preview at work knows that it was wanted all the time."""
@@ -590,10 +591,11 @@ class DraftPreview:
         panel(el("h3", _HEAD), el("p.muted", _HELP))
         self.drafts = panel(elem_id="draft-preview")
         self.offer = panel(elem_id="better-writer")
-        self.better = gr.Button("Write with it", size="sm", visible=False, elem_id="write-better")
-        self.stop = gr.Button("Stop fetching", size="sm", visible=False, elem_id="stop-better")
+        self.better = gr.Button("Write with it", size="sm", visible=seen(False), elem_id="write-better")
+        self.stop = gr.Button("Stop fetching", size="sm", visible=seen(False), elem_id="stop-better")
         self.stop.click(app.loader.stop_fetching, None, None, queue=False, **PRIVATE)
-        self._offers = [self.offer, self.better, self.stop]
+        self._buttons = [self.better, self.stop]
+        self._offers = [self.offer, *self._buttons]
 
     def follow(self, labels: PrivateCheckboxGroup, *changes: gr.events.Dependency) -> None:
         """Write drafts after these, and when somebody comes back to the step; who leaves it ends them."""
@@ -602,10 +604,12 @@ class DraftPreview:
         for changed in events:
             quiet = changed(self._settle, labels, self.drafts, queue=False, **newest)
             written = quiet.then(guarded(self.drafts)(self._write), None, self.drafts, **MODEL, **newest)
-            on(written.then, self._offer, None, self._offers, self.offer)
+            on(written.then, self._offer_if_none_comes, None, self._offers, self.offer)
         fetched = on(self.better.click, self._fetch, None, self._offers, self.offer, **FETCH)
         changed = on(fetched.then, self._change, None, self._offers, self.offer, **MODEL)
         changed.then(guarded(self.drafts)(self._write), None, self.drafts, **MODEL, **PRIVATE)
+        for ended in (fetched, changed):
+            ended.then(self._said_again, None, self._buttons, **PRIVATE)
         bar.blur(self._leave, None, None, queue=False, **PRIVATE)
 
     def cleared(self, session: Session) -> dict[Any, Any]:
@@ -614,13 +618,16 @@ class DraftPreview:
         state.wanted = state.shown = None
         return {self.drafts: []}
 
+    def _offer_if_none_comes(self, request: gr.Request) -> dict[Any, Any]:
+        none = self._app.session(request).of(Preview).coming is None
+        return self._offer(request) if none else {self.offer: gr.skip()}
+
     def _offer(self, request: gr.Request) -> dict[Any, Any]:
         """Whose drafts these are, and the model that would write better ones."""
         state, offer = self._app.session(request).of(Preview), self._app.loader.offer()
         state.offered = offer.better.name if offer and offer.better else None
-        hidden = {self.better: gr.Button(visible=state.offered is not None), self.stop: gr.Button(visible=False)}
         if offer is None:
-            return {self.offer: [], **hidden}
+            return {self.offer: [], **self._shown(False)}
         told = _FROM.format(in_millions(offer.present))
         if better := offer.better:
             size, memory = in_millions(better.parameters), f"{offer.memory / 1e9:.1f} GB"
@@ -628,41 +635,49 @@ class DraftPreview:
             told += "" if better.available else _FETCHED + " "
         else:
             told += _NO_BETTER
-        return {self.offer: [el("p.muted", told + _OWN)], **hidden}
+        return {self.offer: [el("p.muted", told + _OWN)], **self._shown(state.offered is not None)}
 
     def _fetch(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
         """Fetch the model that was shown, whatever is the best by now; drafts and runs go on meanwhile."""
         loader, state = self._app.loader, self._app.session(request).of(Preview)
-        state.fetched = None
-        if (name := state.offered) is None:
+        if state.offered is None:
             raise UsageError("No better writer is offered here any more: choose a model in step 2.")
+        state.coming = name = state.offered
         try:
             for told in loader.fetched(name):
                 yield self._coming(told, stops=loader.fetching)
-        except StudioError as error:
-            yield self._refused(str(error), request)
-            return
-        state.fetched = name
-        yield self._coming(spinner(UNTIL_FREE))
+        except Exception as error:
+            state.coming = None
+            yield self._refused(in_one_line(error), request)
+        else:
+            yield self._coming(spinner(UNTIL_FREE))
 
     def _change(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
         """Load the model that was fetched; drafts are written anew behind that."""
         loader, state = self._app.loader, self._app.session(request).of(Preview)
-        name, state.fetched = state.fetched, None
-        if name is None:
+        if state.coming is None:
             return
         try:
-            for told in loader.changed(name):
+            for told in loader.changed(state.coming):
                 yield self._coming(told)
             refused = loader.refusal or loader.problem or ""
-        except StudioError as error:
-            refused = str(error)
+        except Exception as error:
+            refused = in_one_line(error)
+        state.coming = None
         if not refused:
             state.shown = None
         yield self._refused(refused, request)
 
+    def _shown(self, better: bool, stop: bool = False) -> dict[Any, Any]:
+        return {self.better: gr.Button(visible=seen(better)), self.stop: gr.Button(visible=seen(stop))}
+
+    def _said_again(self, request: gr.Request) -> dict[Any, Any]:
+        """What a call just before the last one hid and showed (`seen`)."""
+        state = self._app.session(request).of(Preview)
+        return self._shown(state.offered is not None and state.coming is None)
+
     def _coming(self, told: list[Tree], stops: bool = False) -> dict[Any, Any]:
-        return {self.offer: told, self.better: gr.Button(visible=False), self.stop: gr.Button(visible=stops)}
+        return {self.offer: told, **self._shown(False, stops)}
 
     def _refused(self, why: str, request: gr.Request) -> dict[Any, Any]:
         shown = self._offer(request)

@@ -253,7 +253,7 @@ class CutOffCard:
         with gr.Column(elem_classes="card", elem_id="cut-off", visible=False) as self.body:
             self.words = panel(elem_id="cut-off-words")
             with gr.Row(elem_classes="actions"):
-                self.go_on = gr.Button("Resume", elem_id="go-on")
+                self.go_on = gr.Button("Resume", variant="primary", elem_id="go-on")
                 self.leave = gr.Button("Discard", elem_id="leave-run")
         self.outputs = [self.body, self.words, self.go_on, self.leave]
 

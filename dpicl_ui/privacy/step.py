@@ -13,7 +13,7 @@ from dpicl_ui.frame.handlers import ACCOUNTING, FETCH, MODEL, PRIVATE, UNTIL_FRE
 from dpicl_ui.frame.inputs import File, control, described, download, epsilon_slider, in_field, number, said, sink
 from dpicl_ui.frame.model_loader import AT_START
 from dpicl_ui.frame.services import Services, Session
-from dpicl_ui.frame.tree import Tree, Updates, budget, drawn, el, notice, panel, spinner
+from dpicl_ui.frame.tree import Tree, Updates, budget, drawn, el, notice, panel, seen, spinner
 from dpicl_ui.privacy.cards import (
     CALIBRATING,
     Expectation,
@@ -222,14 +222,14 @@ class ModelChoice:
         self.own = gr.Textbox(label="Or a folder, a GGUF file or a hub id", info=_OWN, elem_id="model-own")
         self.notice = panel(elem_id="model-notice")
         self.load = gr.Button("Load", size="sm", elem_id="load-model")
-        self.stop = gr.Button("Stop fetching", size="sm", visible=False, elem_id="stop-model")
+        self.stop = gr.Button("Stop fetching", size="sm", visible=seen(False), elem_id="stop-model")
         self.stop.click(self._loader.stop_fetching, None, None, queue=False, **PRIVATE)
         self.name.input(lambda: "", None, self.own, **PRIVATE)
         self.fetched = gr.State()
         shown, chosen = [self.notice, self.load, self.stop], [self.name, self.own]
         fetching = on(self.load.click, self._fetch, chosen, [*shown, self.fetched], self.notice, **FETCH)
         shown.append(self.there)
-        free = {self.load: gr.Button(interactive=True), self.stop: gr.Button(visible=False)}
+        free = {self.load: gr.Button(interactive=True), self.stop: gr.Button(visible=seen(False))}
         self.loaded = on(fetching.then, self._load, self.fetched, shown, self.notice, lambda: free, **MODEL)
 
     def _fetch(self, listed: str, own: str) -> Iterator[Updates]:
@@ -237,8 +237,8 @@ class ModelChoice:
         name = (own or "").strip() or listed or ""
         yield {self.load: gr.Button(interactive=False), self.fetched: None}
         for told in self._loader.fetched(name):
-            yield {self.notice: told, self.stop: gr.Button(visible=self._loader.fetching)}
-        yield {self.notice: spinner(UNTIL_FREE), self.stop: gr.Button(visible=False), self.fetched: name}
+            yield {self.notice: told, self.stop: gr.Button(visible=seen(self._loader.fetching))}
+        yield {self.notice: spinner(UNTIL_FREE), self.stop: gr.Button(visible=seen(False)), self.fetched: name}
 
     def _load(self, name: str | None) -> Iterator[Updates]:
         if name is None:

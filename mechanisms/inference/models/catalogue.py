@@ -202,7 +202,7 @@ def needs(name: str) -> ModelNeeds:
         except (OSError, ValueError):  # not there, or no id
             return ModelNeeds(listed, False, converted=not file_of(name))
         if not has_weights(source):
-            return ModelNeeds(listed, False)
+            return ModelNeeds(listed, False, converted=not file_of(name))
     if source.is_file():
         folder = conversion_of(source)
         if not converted_before(folder):

@@ -52,8 +52,15 @@ def fetch(
         ModelUnavailable: no such model, its licence was not accepted, the hub cannot be reached, there are no
             safetensors, the disk is full, or a digest differs.
     """
+    begun = False
+
+    def told(share: float) -> None:
+        nonlocal begun
+        begun = True
+        tell(share)
+
     try:
-        _fetch(name, file, tell, check)
+        _fetch(name, file, told, check)
     except GatedRepoError as error:
         raise ModelUnavailable(
             f"The licence of '{name}' has to be accepted on the hub first, and HF_TOKEN has to hold a key of yours."
@@ -64,7 +71,7 @@ def fetch(
         raise no_model(name) from error
     except (HTTPError, OSError, RuntimeError) as error:  # Xet's own errors are all of the last kind
         full = getattr(error, "errno", None) == errno.ENOSPC or _FULL in str(error)
-        raise (_no_room(name) if full else _not_reached(name)) from error
+        raise (_no_room(name) if full else _not_reached(name, begun)) from error
 
 
 def _no_room(name: str) -> ModelUnavailable:
@@ -74,10 +81,11 @@ def _no_room(name: str) -> ModelUnavailable:
     )
 
 
-def _not_reached(name: str) -> ModelUnavailable:
+def _not_reached(name: str, begun: bool = False) -> ModelUnavailable:
+    failed = "broke off" if begun else "failed"
     return ModelUnavailable(
-        f"The model '{name}' is not on this machine, and fetching it failed: connect to the hub and try again, or give "
-        "a folder or a GGUF file."
+        f"The model '{name}' is not on this machine, and fetching it {failed}: connect to the hub and try again, or "
+        f"give a folder or a GGUF file.{f' {KEPT}' if begun else ''}"
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import gradio as gr
 import openpyxl
 import pandas as pd
 import pytest
@@ -717,18 +718,19 @@ def test_a_better_writer_is_one_press_away_and_writes_the_drafts_anew(previews, 
     before, offered = len(asked_for), previews._offer(TAB)
     for said in ("135M parameters", "larger, chat (Apache-2.0)", "600M", "1.2 GB", "about 5 minutes", "step 2"):
         assert said in text_of(offered[previews.offer])
-    assert offered[previews.better].visible
+    assert offered[previews.better].visible is True
     loader.best = "some/other"  # by now another one fits, which nobody was shown
     *told, fetched = previews._fetch(TAB)
     assert told
-    assert told[0][previews.stop].visible
-    assert not fetched[previews.stop].visible
+    assert told[0][previews.stop].visible is True
+    assert fetched[previews.stop].visible == "hidden"
     assert list(previews._write(TAB)) == [], "the drafts of the present model stay"
-    previews._offer(TAB)
+    nothing = previews._offer_if_none_comes(TAB)[previews.offer]
+    assert nothing == gr.skip(), "drafts of the present model end meanwhile"
     *_, last = previews._change(TAB)
-    assert not last[previews.stop].visible
+    assert last[previews.stop].visible == "hidden"
     assert loader.loaded == ["some/larger"]
-    assert not last[previews.better].visible
+    assert last[previews.better].visible == "hidden"
     assert "none of the list" in text_of(last[previews.offer])
     written(previews)
     assert len(asked_for) == 2 * before
@@ -743,7 +745,7 @@ def test_what_cannot_be_fetched_leaves_drafts_and_offer_where_they_are(previews,
     assert list(previews._change(TAB)) == []
     assert "Connect to the hub." in text_of(last[previews.offer])
     assert "writes better" in text_of(last[previews.offer])
-    assert last[previews.better].visible
+    assert last[previews.better].visible is previews._said_again(TAB)[previews.better].visible is True
     assert list(previews._write(TAB)) == []
 
 
