@@ -13,7 +13,6 @@ from dpicl_ui.data.cards import (
     UNCONFIRMED,
     AskingForm,
     ColumnsForm,
-    DraftPreview,
     LabelChoice,
     PublicCard,
     ReadingCard,
@@ -23,6 +22,7 @@ from dpicl_ui.data.cards import (
     preview_table,
     proposed_name,
 )
+from dpicl_ui.data.drafts import DraftPreview
 from dpicl_ui.data.state import LOST, Columns, Confirmed, DataState
 from dpicl_ui.frame.handlers import PRIVATE, on
 from dpicl_ui.frame.services import Services, Session

@@ -14,7 +14,8 @@ import openpyxl
 import pandas as pd
 import pytest
 
-from dpicl_ui.data.cards import STAYS, DraftPreview, Preview, Waiting, declared, label_counts, proposed_name
+from dpicl_ui.data.cards import STAYS, Waiting, declared, label_counts, proposed_name
+from dpicl_ui.data.drafts import DraftPreview, Preview
 from dpicl_ui.data.state import Columns, Confirmed, DataState
 from dpicl_ui.export import DEMO_SET, ExportStep
 from dpicl_ui.frame.handlers import guarded
@@ -444,8 +445,8 @@ def asked_for(monkeypatch) -> list[str]:
         asked.append(wanted.asked.of(wanted.label))
         return (f"{wanted.label} {HOSTILE}",)
 
-    monkeypatch.setattr("dpicl_ui.data.cards.preview_drafts", drafts)
-    monkeypatch.setattr("dpicl_ui.data.cards._QUIET", 0.0)
+    monkeypatch.setattr("dpicl_ui.data.drafts.preview_drafts", drafts)
+    monkeypatch.setattr("dpicl_ui.data.drafts._QUIET", 0.0)
     return asked
 
 
@@ -511,7 +512,7 @@ def test_drafts_that_were_cut_off_are_not_shown_as_of_no_use_where_somebody_came
     settle(previews, "x", "y")
     whole = previews._write(TAB)
     with monkeypatch.context() as patched:
-        patched.setattr("dpicl_ui.data.cards.preview_drafts", cut_off)
+        patched.setattr("dpicl_ui.data.drafts.preview_drafts", cut_off)
         assert "of use" not in str([*whole])
     assert HOSTILE in text_of(written(previews)), "the same words are written anew"
 
@@ -540,7 +541,7 @@ def test_labels_that_change_while_older_ones_are_waited_for_are_the_ones_that_co
         if (labels := next(newer, None)) is not None:
             assert "Waiting" in text_of(settle(previews, *labels))
 
-    monkeypatch.setattr("dpicl_ui.data.cards.time.sleep", pause)
+    monkeypatch.setattr("dpicl_ui.data.drafts.time.sleep", pause)
     assert settle(previews, "x", "y") == {"__type__": "update"}
     assert tab.sessions.of(TAB).of(Preview).wanted.labels == ("x",)
 
