@@ -325,11 +325,11 @@ class ReadingCard:
             ),
             self.escape: gr.Dropdown(choices=_ESCAPES, value=proposed.escape or _UNSAID, visible="escape" in takes),
             self.sheet: gr.Dropdown(
-                choices=list(asked.parts), value=proposed.sheet, visible="sheet" in takes and bool(asked.parts)
+                choices=list(asked.parts), value=proposed.sheet, visible="sheet" in takes and len(asked.parts) > 1
             ),
             self.merged: gr.Radio(value=merged, visible="fill_merged" in takes),
             self.rows: gr.Dropdown(
-                choices=list(asked.parts), value=proposed.rows, visible="rows" in takes and bool(asked.parts)
+                choices=list(asked.parts), value=proposed.rows, visible="rows" in takes and len(asked.parts) > 1
             ),
             self.look: _look_at(raw, proposed),
         }

@@ -153,7 +153,7 @@ def test_quotes_behind_a_backslash_merged_cells_and_a_list_are_proposed_with_a_l
         (json.dumps({"test": rows[:1], "train": rows}), "letters.json", {"rows": "train"}),
     ):
         shown, reading = tab.bring(raw, name), tab.step.reading
-        for each in ("escape", "merged", "rows"):
+        for each in ("escape", "merged", "rows", "sheet"):
             assert shown[getattr(reading, each)].visible == (each in said), (name, each)
             assert not said.get(each) or shown[getattr(reading, each)].value == said[each]
         assert "letter" in words(shown[reading.look])
@@ -208,6 +208,9 @@ def test_rows_that_are_left_out_are_told_and_many_want_a_tick(tab: Letters):
     assert not tab.state.columns.allow_left_out
     with pytest.raises(SeveralErrors, match="at least two labels"):
         tab.confirm(["card"], name="")
+
+    shown = tab.bring("text,label\n" + "a letter,card\n,loan\n" * 10)  # one label is left, with or without a tick
+    assert not shown[tab.step.public.left_out].visible
 
 
 def settings_text(tab: Letters) -> str:
