@@ -41,6 +41,7 @@ from mechanisms.inference.engine.device import (
     prepare,
 )
 from mechanisms.inference.engine.limits import available_memory
+from mechanisms.inference.engine.memory import release_freed_memory
 from mechanisms.inference.engine.threads import computing, threads_here
 from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.language_model import LanguageModel
@@ -321,6 +322,8 @@ def load_model(
     if gguf is not None:
         tell(READING if known.converted else CONVERTING)
         source = converted(gguf)
+        if not known.converted:
+            release_freed_memory()  # else all that the conversion took is kept beside the model that is read next
     tell(READING)
     device = chosen_device()
     prepare(device)
