@@ -600,15 +600,17 @@ def export(
     files = format_named(to).write(released)
     if problems := verify(released.demo_set).problems:
         raise AccountingError(f"The certificate is refused, so nothing is written. {problems[0]}")
+    in_one = len(files) == 1 or path.suffix == ".zip"
+    if not in_one:
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"Cannot make the folder '{path}': choose another place.") from error
     if test is not None:
         mark_test_file(test)  # the set will be tried on these rows, and they may become private ones later
-    if len(files) == 1 or path.suffix == ".zip":
+    if in_one:
         atomic_write(path, packed(files))
         return (path,)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"Cannot make the folder '{path}': choose another place.") from error
     for name, content in files.items():
         atomic_write(path / name, content)
     return tuple(path / name for name in files)

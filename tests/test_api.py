@@ -169,6 +169,9 @@ def test_a_set_is_evaluated_scored_and_exported(data, tmp_path):
     tests = Dataset("tests", ("a", "b"), rows)
     with pytest.raises(AccountingError, match="refused"):
         api.export(json.dumps(forged), "promptfoo", tmp_path / "promptfoo", test=tests)
+    (in_the_way := tmp_path / "a file").touch()
+    with pytest.raises(UsageError, match="Cannot make the folder"):
+        api.export(out.read_text(encoding="utf-8"), "promptfoo", in_the_way, test=tests)
     assert not api.disclosures(tests)
     api.export(out.read_text(encoding="utf-8"), "promptfoo", tmp_path / "promptfoo", test=tests)
     assert api.disclosures(tests)

@@ -1,18 +1,17 @@
-"""Step 1's cards: the file and how it is read, its columns and labels, words and drafts, and what becomes public."""
+"""Step 1's cards: the file and how it is read, its columns and labels, words, and what becomes public."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.data.state import GO_ON, LOST, Columns, DataState
-from dpicl_ui.frame.handlers import MODEL, PRIVATE, guarded, on
+from dpicl_ui.data.state import GO_ON, LOST, Columns
+from dpicl_ui.frame.handlers import PRIVATE, guarded
 from dpicl_ui.frame.inputs import PrivateCheckboxGroup, PrivateDropdown, control, drop, pairs_in_lines, taken, whole
 from dpicl_ui.frame.services import Services, Session, State
 from dpicl_ui.frame.tree import (
@@ -20,25 +19,19 @@ from dpicl_ui.frame.tree import (
     Tree,
     count_row,
     el,
-    in_millions,
     notice,
     panel,
     private_tag,
-    spinner,
 )
 from mechanisms.asking import Asked, in_words
 from mechanisms.data.columns import MOST_LABELS, ColumnMapping, Inspection
 from mechanisms.data.headers import TEXTS, suggested_names
-from mechanisms.data.label_names import alike
+from mechanisms.data.label_names import SPELLED, alike
 from mechanisms.data.sources import EXAMPLES, PACKED, RawFile, format_in, formats_in_words, read_table
 from mechanisms.data.table import BACKSLASH, DOUBLED, USUAL, Reading, ReadingAsked, Table
 from mechanisms.data.text_lines import ENCODINGS
-from mechanisms.errors import DataError, StudioError, UsageError
-from mechanisms.noise import SecureRandomness
-from mechanisms.rounding import duration
-from mechanisms.runs.drafts import DRAFT_TOKENS, FEWEST, Drafts, preview_drafts
+from mechanisms.errors import DataError, UsageError
 from mechanisms.runs.spec import RunSpec
-from mechanisms.runs.text import FOREIGN, Gate
 
 # Where the file comes from.
 
@@ -202,7 +195,7 @@ class PublicCard:
         self.outputs: list[Any] = [self.public, self.left_out, self.problem]
 
     def unconfirmed(self, columns: Columns | None, labels: Collection[str]) -> dict[Any, Any]:
-        many = columns is not None and columns.left_out(labels).many
+        many = columns is not None and not columns.inspection.fatal and columns.left_out(labels).many
         return {
             self.public: gr.Checkbox(value=False, label=declared(columns is not None and columns.by_user)),
             self.left_out: gr.Checkbox(value=False, visible=many),
@@ -331,9 +324,13 @@ class ReadingCard:
                 choices=_SEPARATORS, value=proposed.separator or _UNSAID, visible="separator" in takes
             ),
             self.escape: gr.Dropdown(choices=_ESCAPES, value=proposed.escape or _UNSAID, visible="escape" in takes),
-            self.sheet: gr.Dropdown(choices=list(asked.parts), value=proposed.sheet, visible="sheet" in takes),
+            self.sheet: gr.Dropdown(
+                choices=list(asked.parts), value=proposed.sheet, visible="sheet" in takes and len(asked.parts) > 1
+            ),
             self.merged: gr.Radio(value=merged, visible="fill_merged" in takes),
-            self.rows: gr.Dropdown(choices=list(asked.parts), value=proposed.rows, visible="rows" in takes),
+            self.rows: gr.Dropdown(
+                choices=list(asked.parts), value=proposed.rows, visible="rows" in takes and len(asked.parts) > 1
+            ),
             self.look: _look_at(raw, proposed),
         }
 
@@ -414,7 +411,7 @@ class ColumnsForm:
         return ColumnMapping(text or "", label or "", None if unit == _NO_USER else unit, drop_duplicates)
 
 
-_SAME = "These labels differ only in case, spaces, forms of characters, invisible characters, or as 1 and 1.0 do:"
+_SAME = f"These labels are spellings of one another ({SPELLED}):"
 _NEW_NAMES = (
     "One line a label: label = Name. A name takes its label's place from here on: in the prompts, the export and the "
     "figures; test files are read alike."
@@ -532,161 +529,3 @@ def first_words(mapping: ColumnMapping, before: Asked | None = None) -> tuple[As
     before = before or Asked()
     relation = _OF_LABELS.get(labels[0], RunSpec.model_fields["relation"].default)
     return replace(before, kind=texts[0].lower(), relation=relation, words={}), labels[0]
-
-
-# Step 1's free preview: drafts from public words alone, beside the words, anew whenever these have changed.
-
-_PREVIEWED = 6
-_HEAD = "Do your texts sound like this? Nothing of them was read."
-_HELP = "The model writes two drafts a label from the words beside them. Change the words until they fit."
-_MORE = "These are {shown} of {all} labels."
-_FROM = "These drafts come from a model of {} parameters. "
-_BETTER = "A larger one writes better: {}, {} parameters, {} of memory, {} for a run here. "
-_NO_BETTER = "A larger one writes better, but none of the list fits here and takes about five minutes for a run. "
-_OWN = "Or give the path of a GGUF file, a folder or a hub id under 'Use another model' in step 2."
-_FETCHED = "It is fetched once, its digest is checked, and the drafts are written anew."
-_NONE = "(nothing of use: other words may help)"
-_WAITING = "Waiting for the model …"
-_QUIET = 0.6
-"""Seconds without a change after which drafts are written."""
-
-
-@dataclass(frozen=True)
-class Words:
-    """What drafts follow from, all public."""
-
-    asked: Asked
-    labels: tuple[str, ...]
-
-
-class Preview(State):
-    """The words that a tab wants to see drafts of, those whose drafts it sees or is about to, who asked last, and the
-    name of the better writer that it is shown."""
-
-    wanted: Words | None = None
-    shown: Words | None = None
-    newest: object = None
-    offered: str | None = None
-
-    def want(self, words: Words | None) -> None:
-        """Equal words stay the same object, by which a preview at work knows that it was wanted all the time."""
-        if words != self.wanted:
-            self.wanted = words
-
-    def close(self) -> None:
-        self.wanted = None
-
-
-class DraftPreview:
-    """The card of the drafts."""
-
-    def __init__(self, app: Services) -> None:
-        self._app = app
-        panel(el("h3", _HEAD), el("p.muted", _HELP))
-        self.drafts = panel(elem_id="draft-preview")
-        self.offer = panel(elem_id="better-writer")
-        self.better = gr.Button("Write with it", size="sm", visible=False, elem_id="write-better")
-        self.stop = gr.Button("Stop fetching", size="sm", visible=False, elem_id="stop-better")
-        self.stop.click(app.loader.stop_fetching, None, None, queue=False, **PRIVATE)
-        self._offers = [self.offer, self.better, self.stop]
-
-    def follow(self, labels: PrivateCheckboxGroup, *changes: gr.events.Dependency) -> None:
-        """Write drafts after these, and when somebody comes back to the step; who leaves it ends them."""
-        bar, newest = self._app.bar.html, {"trigger_mode": "always_last", **PRIVATE}
-        events: list[Any] = [bar.focus, *(each.then for each in changes)]
-        for changed in events:
-            quiet = changed(self._settle, labels, self.drafts, queue=False, **newest)
-            written = quiet.then(guarded(self.drafts)(self._write), None, self.drafts, **MODEL, **newest)
-            on(written.then, self._offer, None, self._offers, self.offer)
-        changed = on(self.better.click, self._change, None, self._offers, self.offer, **MODEL)
-        changed.then(guarded(self.drafts)(self._write), None, self.drafts, **MODEL, **PRIVATE)
-        bar.blur(self._leave, None, None, queue=False, **PRIVATE)
-
-    def cleared(self, session: Session) -> dict[Any, Any]:
-        """The components for another file; a preview at work ends."""
-        state = session.of(Preview)
-        state.wanted = state.shown = None
-        return {self.drafts: []}
-
-    def _offer(self, request: gr.Request) -> dict[Any, Any]:
-        """Whose drafts these are, and the model that would write better ones."""
-        state, offer = self._app.session(request).of(Preview), self._app.loader.offer()
-        state.offered = offer.better.name if offer and offer.better else None
-        hidden = {self.better: gr.Button(visible=state.offered is not None), self.stop: gr.Button(visible=False)}
-        if offer is None:
-            return {self.offer: [], **hidden}
-        told = _FROM.format(in_millions(offer.present))
-        if better := offer.better:
-            size, memory = in_millions(better.parameters), f"{offer.memory / 1e9:.1f} GB"
-            told += _BETTER.format(better.description, size, memory, duration(offer.seconds))
-            told += "" if better.available else _FETCHED + " "
-        else:
-            told += _NO_BETTER
-        return {self.offer: [el("p.muted", told + _OWN)], **hidden}
-
-    def _change(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
-        """Load the model that was shown, whatever is the best by now; drafts are written anew behind that."""
-        loader, state, refused = self._app.loader, self._app.session(request).of(Preview), ""
-        if state.offered is None:
-            raise UsageError("No better writer is offered here any more: choose a model in step 2.")
-        try:
-            for told in loader.changed(state.offered):
-                stops = gr.Button(visible=loader.fetching)
-                yield {self.offer: told, self.better: gr.Button(visible=False), self.stop: stops}
-            refused = loader.refusal or loader.problem or ""
-        except StudioError as error:
-            refused = str(error)
-        if not refused:
-            state.shown = None
-        shown = self._offer(request)
-        yield shown | {self.offer: [*notice(refused), *shown[self.offer]]}
-
-    def _settle(self, labels: list[str], request: gr.Request) -> Any:
-        """Wait until the words stand still. A preview of other words ends, and so does a wait with older labels."""
-        session = self._app.session(request)
-        state = session.of(Preview)
-        mine = state.newest = object()
-        state.want(_words(session, labels))
-        while True:
-            time.sleep(_QUIET)
-            if state.newest is not mine:
-                return gr.skip()
-            if (now := _words(session, labels)) == state.wanted or state.wanted is None:
-                break
-            state.wanted = now
-        return gr.skip() if state.wanted in (None, state.shown) else spinner(_WAITING)
-
-    def _leave(self, request: gr.Request) -> None:
-        self._app.session(request).of(Preview).wanted = None
-
-    def _write(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
-        state = self._app.session(request).of(Preview)
-        words = state.wanted
-        if words == state.shown:
-            return
-        if words is None:
-            state.shown = None
-            yield {self.drafts: []}
-            return
-        model, randomness, shown = self._app.loader.model(), SecureRandomness(), list[Tree]()
-        state.shown, written = words, list[str]()
-        for label in words.labels[:_PREVIEWED]:
-            yield {self.drafts: [*shown, *spinner(f"Writing drafts of {label} …")]}
-            wanted = Drafts(words.asked, label, words.labels, FEWEST, DRAFT_TOKENS, {})
-            drafts = preview_drafts(model, wanted, randomness, lambda: state.wanted is words)
-            if state.wanted is not words:  # drafts that were cut off say nothing of the words
-                state.shown = None
-                yield {self.drafts: shown}
-                return
-            written += drafts
-            shown.append(el("div.demo", el("span.chip", label), *(el("p", text) for text in drafts or (_NONE,))))
-        if len(shown) < len(words.labels):
-            shown.append(el("p.muted", _MORE.format(shown=len(shown), all=len(words.labels))))
-        if Gate(model, written).foreign:
-            shown[:0] = notice(FOREIGN, "warn")
-        yield {self.drafts: shown}
-
-
-def _words(session: Session, labels: Sequence[str]) -> Words | None:
-    state = session.of(DataState)
-    return Words(state.asked, tuple(sorted(labels))) if state.columns and labels else None

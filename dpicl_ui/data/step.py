@@ -13,7 +13,6 @@ from dpicl_ui.data.cards import (
     UNCONFIRMED,
     AskingForm,
     ColumnsForm,
-    DraftPreview,
     LabelChoice,
     PublicCard,
     ReadingCard,
@@ -23,7 +22,8 @@ from dpicl_ui.data.cards import (
     preview_table,
     proposed_name,
 )
-from dpicl_ui.data.state import Columns, Confirmed, DataState
+from dpicl_ui.data.drafts import DraftPreview
+from dpicl_ui.data.state import LOST, Columns, Confirmed, DataState
 from dpicl_ui.frame.handlers import PRIVATE, on
 from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Updates, el, notice, panel
@@ -271,7 +271,7 @@ class DataStep:
             state.ask(self.words.read(values))
         with if_refused():
             if (columns := state.columns) is None:
-                raise DataError("Choose a file and its columns first.")
+                raise DataError(LOST if state.file is None else "Choose the columns of texts and labels first.")
             columns.check(labels)
         with if_refused():
             if not name:

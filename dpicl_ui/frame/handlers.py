@@ -27,6 +27,12 @@ PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden
 MODEL: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model"}
 """Arguments of handlers that take turns at the model."""
 
+UNTIL_FREE = "Waiting until nothing uses the model …"
+"""What whoever waits for such a turn is told."""
+
+FETCH: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "fetch"}
+"""Arguments of handlers that fetch a model's files: one at a time, beside whoever uses the present model."""
+
 ACCOUNTING: dict[str, Any] = {"concurrency_limit": 2, "concurrency_id": "calibrate"}
 """Arguments of handlers that calibrate noise or account for a run: two at a time."""
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from dpicl_ui.frame.tree import Tree, el, notice, spinner
 from mechanisms.errors import ModelUnavailable, StudioError, UsageError
-from mechanisms.inference.models import ModelListing, available_models, device_here
+from mechanisms.inference.models import KEPT, ModelListing, available_models, device_here
 
 if TYPE_CHECKING:
     from mechanisms.inference import Embedder, LanguageModel
@@ -31,7 +31,7 @@ _USUAL_RUN = 130_000, 22_500
 """Positions read and tokens written by a run of the bundled examples as step 2 proposes it."""
 _PATIENCE = 330.0
 """Seconds of such a run that are still about five minutes."""
-_STOPPED = "Fetching was stopped. Files that are whole are kept: ask for the model again to fetch the others."
+_STOPPED = f"Fetching was stopped. {KEPT} Ask for the model again to fetch the rest."
 _CHAT = "It is asked through its chat template."
 _PLAIN = "It is asked in plain text, as a base model is."
 
@@ -227,20 +227,25 @@ class ModelLoader:
         return Offer(loaded.parameters, better, needs(better.name).memory or 0, of_size * better.parameters)
 
     def changed(self, name: str) -> Iterator[list[Tree]]:
-        """Fetch another model, load it (`choose`), and tell how far that is until it has ended.
+        """Load another model (`choose`), and tell how far that is until it has ended.
 
         Raises:
-            UsageError, ModelUnavailable: as `choose`; what cannot be fetched leaves the present model where it is.
+            UsageError, ModelUnavailable: as `choose`.
         """
-        if name and name != AT_START and not self.locked:
-            yield from self._fetched(name)
         self.choose(name)
         while not self.settled:
             yield self.there()
             time.sleep(_GLANCE)
         yield self.there()
 
-    def _fetched(self, name: str) -> Iterator[list[Tree]]:
+    def fetched(self, name: str) -> Iterator[list[Tree]]:
+        """Fetch a model's files, if they are not here, and tell how far that is; whoever uses the present one goes on.
+
+        Raises:
+            ModelUnavailable: they cannot be fetched, or that was stopped.
+        """
+        if not name or name == AT_START or self.locked:  # `choose` says what is wrong
+            return
         from mechanisms.inference.models.catalogue import fetched
 
         stages, freed = [""], self._loaded.memory if self._loaded else 0

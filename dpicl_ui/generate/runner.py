@@ -216,8 +216,8 @@ _LEFT = "The run was discarded and can no longer be resumed. What it was charged
 
 
 _LEFT_RUN = (
-    "{} What it was charged stays charged. To go on with it choose its file again, under the same name: step 3 then "
-    "offers to resume it, for no more than was planned."
+    "{} What it was charged stays charged. To go on with it choose its file or example again, under the same name: "
+    "step 3 then offers to resume it, for no more than was planned."
 )
 _STOPPING = "A run on '{}' is at work in another tab, or stops just now, since its page was closed or loaded anew."
 _CUT_OFF = "A run on '{}' was cut off."
@@ -231,7 +231,7 @@ class CutOffCard:
         with gr.Column(elem_classes="card", elem_id="cut-off", visible=False) as self.body:
             self.words = panel(elem_id="cut-off-words")
             with gr.Row(elem_classes="actions"):
-                self.go_on = gr.Button("Resume", elem_id="go-on")
+                self.go_on = gr.Button("Resume", variant="primary", elem_id="go-on")
                 self.leave = gr.Button("Discard", elem_id="leave-run")
         self.outputs = [self.body, self.words, self.go_on, self.leave]
 

@@ -9,11 +9,11 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.handlers import ACCOUNTING, MODEL, PRIVATE, on
+from dpicl_ui.frame.handlers import ACCOUNTING, FETCH, MODEL, PRIVATE, UNTIL_FREE, on
 from dpicl_ui.frame.inputs import File, control, described, download, epsilon_slider, in_field, number, said, sink
 from dpicl_ui.frame.model_loader import AT_START
 from dpicl_ui.frame.services import Services, Session
-from dpicl_ui.frame.tree import Tree, Updates, budget, drawn, el, notice, panel, spinner
+from dpicl_ui.frame.tree import Tree, Updates, budget, drawn, el, notice, panel, seen, spinner
 from dpicl_ui.privacy.cards import (
     CALIBRATING,
     Expectation,
@@ -222,20 +222,29 @@ class ModelChoice:
         self.own = gr.Textbox(label="Or a folder, a GGUF file or a hub id", info=_OWN, elem_id="model-own")
         self.notice = panel(elem_id="model-notice")
         self.load = gr.Button("Load", size="sm", elem_id="load-model")
-        self.stop = gr.Button("Stop fetching", size="sm", visible=False, elem_id="stop-model")
+        self.stop = gr.Button("Stop fetching", size="sm", visible=seen(False), elem_id="stop-model")
         self.stop.click(self._loader.stop_fetching, None, None, queue=False, **PRIVATE)
         self.name.input(lambda: "", None, self.own, **PRIVATE)
-        waiting = self.load.click(self._wait, None, [self.notice, self.load], **PRIVATE)
-        shown, chosen = [self.there, self.notice, self.load, self.stop], [self.name, self.own]
-        free = {self.load: gr.Button(interactive=True), self.stop: gr.Button(visible=False)}
-        self.loaded = on(waiting.then, self._load, chosen, shown, self.notice, lambda: free, **MODEL)
+        self.fetched = gr.State()
+        shown, chosen = [self.notice, self.load, self.stop], [self.name, self.own]
+        fetching = on(self.load.click, self._fetch, chosen, [*shown, self.fetched], self.notice, **FETCH)
+        shown.append(self.there)
+        free = {self.load: gr.Button(interactive=True), self.stop: gr.Button(visible=seen(False))}
+        self.loaded = on(fetching.then, self._load, self.fetched, shown, self.notice, lambda: free, **MODEL)
 
-    def _wait(self) -> Updates:
-        return {self.notice: spinner("Waiting until nothing uses the model …"), self.load: gr.Button(interactive=False)}
+    def _fetch(self, listed: str, own: str) -> Iterator[Updates]:
+        """Fetch a model's files, if they are not here; `fetched` is its name where that went well."""
+        name = (own or "").strip() or listed or ""
+        yield {self.load: gr.Button(interactive=False), self.fetched: None}
+        for told in self._loader.fetched(name):
+            yield {self.notice: told, self.stop: gr.Button(visible=seen(self._loader.fetching))}
+        yield {self.notice: spinner(UNTIL_FREE), self.stop: gr.Button(visible=seen(False)), self.fetched: name}
 
-    def _load(self, listed: str, own: str) -> Iterator[Updates]:
-        for told in self._loader.changed((own or "").strip() or listed or ""):
-            yield {self.there: told, self.notice: [], self.stop: gr.Button(visible=self._loader.fetching)}
+    def _load(self, name: str | None) -> Iterator[Updates]:
+        if name is None:
+            return
+        for told in self._loader.changed(name):
+            yield {self.there: told, self.notice: []}
         missed = self._loader.refusal or self._loader.problem
         yield {self.notice: [] if missed else notice("The model is loaded.", "good")}
 

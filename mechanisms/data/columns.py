@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from mechanisms.data.headers import guess_columns, guess_person, is_nested, looks_like_ids, quoted
-from mechanisms.data.label_names import HOW_LABELS_ARE_SAID, LabelNames, folded, names_of, spellings
+from mechanisms.data.label_names import HOW_LABELS_ARE_SAID, SPELLED, LabelNames, folded, names_of, spellings
 from mechanisms.data.table import TEXT, Table, plain_name
 from mechanisms.errors import DataError, SeveralErrors
 from mechanisms.records import Columns, Dataset
@@ -116,7 +116,7 @@ def _column(table: Table, name: str) -> pd.Series:
             others = f", such as {plain}" if plain else ""
             raise DataError(f"{told}: name another column{others}, or save the file with one value a cell.")
         numbered = table.reading.header is False
-        called = "columns are called 1, 2, ..." if numbered else "check the name against its first line."
+        called = "columns are called 1, 2, ..." if numbered else "check how the file writes the name."
         raise DataError(f"The file has no column '{name}' among its {len(table.columns)}: {called}")
     return cells
 
@@ -207,7 +207,7 @@ class Reason(StrEnum):
     LOOKS_EMPTY = 'with a text such as "nan", "NULL" or "-"'
     NO_USER = "without a user"
     UNLABELLED = "without a label"
-    ALIKE = "with another spelling of a label of the set (case, spaces, invisible characters, or 1.0 for 1)"
+    ALIKE = f"with another spelling of a label of the set ({SPELLED})"
     SEVERAL = "with several labels in one cell"
     OUTSIDE = "with a label outside the set"
 

@@ -98,6 +98,8 @@ def names_of(labels: Collection[str], names: LabelNames) -> LabelNames:
 
 # Labels that look alike; how a label looks is a function of that label alone.
 
+SPELLED = "case, spaces, invisible characters, or 1.0 for 1"
+"""How labels that look alike differ, in the words of every message."""
 _WHOLE = re.compile(r"([-+]?\d+)\.0+")
 """A whole number with a decimal point, as programs write it if a cell of its column is missing."""
 _INVISIBLE = {"Cf", "Cc", "Co", "Cn"}

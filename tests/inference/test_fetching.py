@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from httpx2 import HTTPError
 from huggingface_hub.utils._xet_progress_reporting import XetDownloadProgressReporter
 
 from mechanisms.errors import ModelUnavailable
@@ -104,6 +105,16 @@ def test_a_fetch_that_was_stopped_keeps_whole_files_and_can_be_asked_for_again(f
     assert done.returncode == 0, done.stderr
     assert hub.asked.count("tokenizer.json") == 1
     assert fetched(tmp_path / "home", WEIGHTS).read_bytes() == (folder / WEIGHTS).read_bytes()
+
+
+def test_a_connection_that_is_gone_in_the_middle_is_told_with_what_is_kept(on_the_hub):
+    def gone(name, file, tqdm_class):
+        tqdm_class(total=100).update(60)
+        raise HTTPError("reset")
+
+    on_the_hub(gone)
+    with pytest.raises(ModelUnavailable, match="broke off: connect to the hub and try again.*begins anew"):
+        fetching.fetch(NAME, "model.safetensors")
 
 
 def test_a_fetch_by_xet_is_stopped_although_it_swallows_errors_of_its_bars(on_the_hub):

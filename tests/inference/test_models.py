@@ -67,6 +67,21 @@ def test_a_hub_model_that_is_not_here_is_unknown(monkeypatch):
     catalogue.refuse_too_large("nobody/nothing-of-the-kind")
 
 
+def test_a_fetch_that_ended_too_early_changes_nothing_of_what_a_model_needs(tmp_path, monkeypatch):
+    """The hub's client leaves a folder without the file."""
+    monkeypatch.setattr(models, "try_to_load_from_cache", lambda *_: None)
+    name = next(each.name for each in available_models() if models.file_of(each.name))
+
+    def not_here(*_, **__):
+        raise OSError
+
+    monkeypatch.setattr(catalogue, "snapshot_download", not_here)
+    before = catalogue.needs(name)
+    monkeypatch.setattr(catalogue, "snapshot_download", lambda *_, **__: str(tmp_path))
+    assert catalogue.needs(name) == before
+    assert not before.converted
+
+
 def test_a_model_that_cannot_fit_is_refused_before_it_is_read(folder, monkeypatch):
     needed = catalogue.needs(str(folder)).memory
     monkeypatch.setattr(catalogue, "available_memory", lambda: needed - 1)

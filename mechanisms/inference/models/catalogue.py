@@ -41,6 +41,7 @@ from mechanisms.inference.engine.device import (
     prepare,
 )
 from mechanisms.inference.engine.limits import available_memory
+from mechanisms.inference.engine.memory import release_freed_memory
 from mechanisms.inference.engine.threads import computing, threads_here
 from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.language_model import LanguageModel
@@ -203,7 +204,7 @@ def needs(name: str) -> ModelNeeds:
         except (OSError, ValueError):  # not there, or no id
             return ModelNeeds(listed, False, converted=not file_of(name))
         if not has_weights(source):
-            return ModelNeeds(listed, False)
+            return ModelNeeds(listed, False, converted=not file_of(name))
     if source.is_file():
         folder = conversion_of(source)
         if not converted_before(folder):
@@ -323,6 +324,8 @@ def load_model(
     if gguf is not None:
         tell(READING if known.converted else CONVERTING)
         source = converted(gguf)
+        if not known.converted:
+            release_freed_memory()  # else all that the conversion took is kept beside the model that is read next
     tell(READING)
     device = chosen_device()
     prepare(device)

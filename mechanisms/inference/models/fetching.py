@@ -21,7 +21,7 @@ from huggingface_hub.utils._xet import abort_xet_session
 from huggingface_hub.utils.tqdm import tqdm
 
 from mechanisms.errors import ModelUnavailable
-from mechanisms.inference.models import file_digest, no_model
+from mechanisms.inference.models import KEPT, file_digest, no_model
 
 _NETWORK = ".transfer"
 """The ending by which the hub's client names the progress bar of bytes that Xet transfers."""
@@ -52,8 +52,15 @@ def fetch(
         ModelUnavailable: no such model, its licence was not accepted, the hub cannot be reached, there are no
             safetensors, the disk is full, or a digest differs.
     """
+    begun = False
+
+    def told(share: float) -> None:
+        nonlocal begun
+        begun = True
+        tell(share)
+
     try:
-        _fetch(name, file, tell, check)
+        _fetch(name, file, told, check)
     except GatedRepoError as error:
         raise ModelUnavailable(
             f"The licence of '{name}' has to be accepted on the hub first, and HF_TOKEN has to hold a key of yours."
@@ -64,20 +71,21 @@ def fetch(
         raise no_model(name) from error
     except (HTTPError, OSError, RuntimeError) as error:  # Xet's own errors are all of the last kind
         full = getattr(error, "errno", None) == errno.ENOSPC or _FULL in str(error)
-        raise (_no_room(name) if full else _not_reached(name)) from error
+        raise (_no_room(name) if full else _not_reached(name, begun)) from error
 
 
 def _no_room(name: str) -> ModelUnavailable:
     return ModelUnavailable(
         f"The disk is full, so '{name}' cannot be fetched: make room for '{HF_HUB_CACHE}', or set HF_HUB_CACHE to a "
-        "folder on another disk, and try again. Files that are whole are kept."
+        f"folder on another disk, and try again. {KEPT}"
     )
 
 
-def _not_reached(name: str) -> ModelUnavailable:
+def _not_reached(name: str, begun: bool = False) -> ModelUnavailable:
+    failed = "broke off" if begun else "failed"
     return ModelUnavailable(
-        f"The model '{name}' is not on this machine, and fetching it failed: connect to the hub and try again, or give "
-        "a folder or a GGUF file."
+        f"The model '{name}' is not on this machine, and fetching it {failed}: connect to the hub and try again, or "
+        f"give a folder or a GGUF file.{f' {KEPT}' if begun else ''}"
     )
 
 

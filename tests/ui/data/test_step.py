@@ -9,11 +9,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import gradio as gr
 import openpyxl
 import pandas as pd
 import pytest
 
-from dpicl_ui.data.cards import STAYS, DraftPreview, Preview, Waiting, declared, label_counts, proposed_name
+from dpicl_ui.data.cards import STAYS, Waiting, declared, label_counts, proposed_name
+from dpicl_ui.data.drafts import DraftPreview, Preview
 from dpicl_ui.data.state import Columns, Confirmed, DataState
 from dpicl_ui.export import DEMO_SET, ExportStep
 from dpicl_ui.frame.handlers import guarded
@@ -151,7 +153,7 @@ def test_quotes_behind_a_backslash_merged_cells_and_a_list_are_proposed_with_a_l
         (json.dumps({"test": rows[:1], "train": rows}), "letters.json", {"rows": "train"}),
     ):
         shown, reading = tab.bring(raw, name), tab.step.reading
-        for each in ("escape", "merged", "rows"):
+        for each in ("escape", "merged", "rows", "sheet"):
             assert shown[getattr(reading, each)].visible == (each in said), (name, each)
             assert not said.get(each) or shown[getattr(reading, each)].value == said[each]
         assert "letter" in words(shown[reading.look])
@@ -206,6 +208,9 @@ def test_rows_that_are_left_out_are_told_and_many_want_a_tick(tab: Letters):
     assert not tab.state.columns.allow_left_out
     with pytest.raises(SeveralErrors, match="at least two labels"):
         tab.confirm(["card"], name="")
+
+    shown = tab.bring("text,label\n" + "a letter,card\n,loan\n" * 10)  # one label is left, with or without a tick
+    assert not shown[tab.step.public.left_out].visible
 
 
 def settings_text(tab: Letters) -> str:
@@ -443,8 +448,8 @@ def asked_for(monkeypatch) -> list[str]:
         asked.append(wanted.asked.of(wanted.label))
         return (f"{wanted.label} {HOSTILE}",)
 
-    monkeypatch.setattr("dpicl_ui.data.cards.preview_drafts", drafts)
-    monkeypatch.setattr("dpicl_ui.data.cards._QUIET", 0.0)
+    monkeypatch.setattr("dpicl_ui.data.drafts.preview_drafts", drafts)
+    monkeypatch.setattr("dpicl_ui.data.drafts._QUIET", 0.0)
     return asked
 
 
@@ -510,7 +515,7 @@ def test_drafts_that_were_cut_off_are_not_shown_as_of_no_use_where_somebody_came
     settle(previews, "x", "y")
     whole = previews._write(TAB)
     with monkeypatch.context() as patched:
-        patched.setattr("dpicl_ui.data.cards.preview_drafts", cut_off)
+        patched.setattr("dpicl_ui.data.drafts.preview_drafts", cut_off)
         assert "of use" not in str([*whole])
     assert HOSTILE in text_of(written(previews)), "the same words are written anew"
 
@@ -539,7 +544,7 @@ def test_labels_that_change_while_older_ones_are_waited_for_are_the_ones_that_co
         if (labels := next(newer, None)) is not None:
             assert "Waiting" in text_of(settle(previews, *labels))
 
-    monkeypatch.setattr("dpicl_ui.data.cards.time.sleep", pause)
+    monkeypatch.setattr("dpicl_ui.data.drafts.time.sleep", pause)
     assert settle(previews, "x", "y") == {"__type__": "update"}
     assert tab.sessions.of(TAB).of(Preview).wanted.labels == ("x",)
 
@@ -697,10 +702,13 @@ class OffersOne:
         larger = ModelListing(self.best, "larger, chat (Apache-2.0)", 600_000_000, False)
         return Offer(135_000_000, None if self.loaded else larger, 1_200_000_000, 290.0)
 
-    def changed(self, name: str) -> Any:
+    def fetched(self, name: str) -> Any:
         yield [f"fetching {HOSTILE}"]
         if self._refused:
             raise ModelUnavailable(self._refused)
+
+    def changed(self, name: str) -> Any:
+        yield [f"loading {HOSTILE}"]
         self.loaded.append(name)
 
     model = ToyModel
@@ -714,14 +722,19 @@ def test_a_better_writer_is_one_press_away_and_writes_the_drafts_anew(previews, 
     before, offered = len(asked_for), previews._offer(TAB)
     for said in ("135M parameters", "larger, chat (Apache-2.0)", "600M", "1.2 GB", "about 5 minutes", "step 2"):
         assert said in text_of(offered[previews.offer])
-    assert offered[previews.better].visible
+    assert offered[previews.better].visible is True
     loader.best = "some/other"  # by now another one fits, which nobody was shown
-    *told, last = previews._change(TAB)
+    *told, fetched = previews._fetch(TAB)
     assert told
-    assert told[0][previews.stop].visible
-    assert not last[previews.stop].visible
+    assert told[0][previews.stop].visible is True
+    assert fetched[previews.stop].visible == "hidden"
+    assert list(previews._write(TAB)) == [], "the drafts of the present model stay"
+    nothing = previews._offer_if_none_comes(TAB)[previews.offer]
+    assert nothing == gr.skip(), "drafts of the present model end meanwhile"
+    *_, last = previews._change(TAB)
+    assert last[previews.stop].visible == "hidden"
     assert loader.loaded == ["some/larger"]
-    assert not last[previews.better].visible
+    assert last[previews.better].visible == "hidden"
     assert "none of the list" in text_of(last[previews.offer])
     written(previews)
     assert len(asked_for) == 2 * before
@@ -732,10 +745,11 @@ def test_what_cannot_be_fetched_leaves_drafts_and_offer_where_they_are(previews,
     settle(previews, "x", "y")
     written(previews)
     previews._offer(TAB)
-    *_, last = previews._change(TAB)
+    *_, last = previews._fetch(TAB)
+    assert list(previews._change(TAB)) == []
     assert "Connect to the hub." in text_of(last[previews.offer])
     assert "writes better" in text_of(last[previews.offer])
-    assert last[previews.better].visible
+    assert last[previews.better].visible is previews._said_again(TAB)[previews.better].visible is True
     assert list(previews._write(TAB)) == []
 
 

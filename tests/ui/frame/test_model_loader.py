@@ -153,7 +153,7 @@ def test_what_cannot_be_fetched_leaves_the_present_model(shelf, monkeypatch):
 
     monkeypatch.setattr(catalogue, "fetched", offline)
     with pytest.raises(ModelUnavailable, match="Connect"):
-        [*loader.changed(OTHER)]
+        [*loader.fetched(OTHER)]
     assert loader.title == f"toy {EMBEDDED}"
     assert shelf.asked == [EMBEDDED]
 
@@ -171,7 +171,7 @@ def test_fetching_can_be_stopped_and_leaves_the_present_model(shelf, monkeypatch
             ended.set()
 
     monkeypatch.setattr(catalogue, "fetched", endless)
-    progress = loader.changed(OTHER)
+    progress = loader.fetched(OTHER)
     assert "fetching it" in words(next(progress))
     assert loader.fetching
     if closed:
@@ -185,7 +185,7 @@ def test_fetching_can_be_stopped_and_leaves_the_present_model(shelf, monkeypatch
     assert loader.title == f"toy {EMBEDDED}"
     assert shelf.asked == [EMBEDDED]
     monkeypatch.setattr(catalogue, "fetched", lambda name, tell, freed: tell("fetching it"))
-    [*loader.changed(OTHER)]
+    [*loader.fetched(OTHER), *loader.changed(OTHER)]
     assert loader.title == f"toy {OTHER}"
 
 
@@ -233,7 +233,8 @@ def choice(loader: ModelLoader) -> ModelChoice:
 
 def loaded(made: ModelChoice, *chosen: str) -> tuple[str, str]:
     """What stands there in the end, and the notice."""
-    last = functools.reduce(dict.__or__, made._load(*chosen))
+    *_, fetched = made._fetch(*chosen)
+    last = functools.reduce(dict.__or__, made._load(fetched[made.fetched]))
     return words(last[made.there]), words(last[made.notice])
 
 
