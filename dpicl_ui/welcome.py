@@ -21,9 +21,9 @@ from mechanisms.runs.view import RunView
 
 RECORDED = "examples/recorded_run.dpicl.jsonl"
 """A run on `bank_support.csv`, as it came; the tests make its certificate anew."""
-ROW = "I have saved €31,000 and found a small flat for €168,000. Is that enough of a deposit for a first mortgage?"
+ROW = "I paid €110 to an online shop for a tent, and now the website is gone. Was it a fake shop, and can I recover it?"
 """A row of the same file, which is fictional and public."""
-MADE = "I'm looking for a loan to buy a house. Can you lend money?"
+MADE = "I can't believe you have a fraud on the account, I just discovered it was a scammer. Can you tell me what happened?"
 """A demonstration of the recorded run."""
 _BARS = 8
 """Candidates of a token that the small screen shows: the likeliest, and the one that was chosen."""
@@ -42,12 +42,12 @@ _PAIR: list[Tree] = [
         el(
             "div.demo",
             el("span.tag.private", "A private row (fictional)"),
-            el("p", f"“{ROW}” → Loans"),
+            el("p", f"“{ROW}” → Fraud"),
         ),
         el(
             "div.demo",
             el("span.tag.public", "An example that such rows voted for"),
-            el("p", f"“{MADE}” → Loans"),
+            el("p", f"“{MADE}” → Fraud"),
         ),
     ),
 ]
