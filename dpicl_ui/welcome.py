@@ -23,7 +23,10 @@ RECORDED = "examples/recorded_run.dpicl.jsonl"
 """A run on `bank_support.csv`, as it came; the tests make its certificate anew."""
 ROW = "I paid €110 to an online shop for a tent, and now the website is gone. Was it a fake shop, and can I recover it?"
 """A row of the same file, which is fictional and public."""
-MADE = "I can't believe you have a fraud on the account, I just discovered it was a scammer. Can you tell me what happened?"
+MADE = (
+    "I can't believe you have a fraud on the account, I just discovered it was a scammer. "
+    "Can you tell me what happened?"
+)
 """A demonstration of the recorded run."""
 _BARS = 8
 """Candidates of a token that the small screen shows: the likeliest, and the one that was chosen."""

@@ -353,6 +353,7 @@ def run_all_stages(page: Page, seen: Journey) -> None:
     for name, value in FEW.items():
         fill(page, name, value)
     planned(page)
+    page.wait_for_selector("#checks :text('Rows do not say')", timeout=SLOW)  # it is looked at anew behind each plan
     seen.shown["stages"], seen.shown["checks"] = page.inner_text("#stages"), page.inner_text("#checks")
     step(page, 3)
     page.click("#generate")
