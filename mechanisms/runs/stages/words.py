@@ -238,8 +238,8 @@ def words_of(directions: Directions, middle: Floats, clear: Floats, public: Voca
         middle: the unit vector of the mean over labels, shape (dimensions,).
         clear: of each label, how many deviations of its noise a place of 1 along its direction is, shape (labels,).
     """
-    places = public.places.astype(np.float64) @ directions.matrix.T
-    like = LIKENESS * public.places.astype(np.float64) @ middle
+    vectors = public.places.astype(np.float64)
+    places, like = vectors @ directions.matrix.T, LIKENESS * (vectors @ middle)
     rarer = _RARE * np.log10(np.arange(1, len(public.words) + 1))
     found = {}
     for i, label in enumerate(directions.vectors):
