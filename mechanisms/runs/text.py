@@ -35,7 +35,10 @@ _OFFERS = re.compile(
     r"\b(how (can|may) (i|we) (help|assist)|can i help you|(here|happy|glad|ready) to (help|assist)|assist you|"
     r"sorry (to hear|for (your|any|the (inconvenience|misunderstanding|confusion)))|as an ai\b|"
     r"(unable|not able|not equipped|not authori[sz]ed) to (help|assist|provide)|please contact (us|our|the)\b|"
-    r"i hope this message finds you|feel free to (ask|reach)|don['’]t hesitate to (ask|contact|reach))",
+    r"i hope this message finds you|feel free to (ask|reach)|don['’]t hesitate to (ask|contact|reach)|"
+    r"sorry,? but i(['’]m| am) (an?|not an?|just an?|unable)\b|"
+    r"i(['’]m| am) (an?|your) ((large )?language model|(ai|virtual) (model|assistant))|"
+    r"i (can(no|['’])t|could(n['’]t| not)) (assist|help you)\b)",
     re.IGNORECASE,
 )
 """What a model says that helps, in place of what the person would write whom it was asked to be."""

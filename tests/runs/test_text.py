@@ -137,6 +137,9 @@ def test_a_message_that_its_writer_did_not_write_is_refused(text):
         "I'm not equipped to assist with that.",
         "How can I help you?",
         "I'm sorry for the misunderstanding, but I am not a bank.",
+        "I'm sorry, but I'm not an internet service provider.",
+        "I can't assist with that request, but a nurse could.",
+        "I am a large language model and have no account.",
         "As an AI I do not pay.",
     ],
 )
