@@ -46,7 +46,7 @@ def drafting_in_words(view: RunView) -> str:
     """Whose drafts are being written, and from what; empty where none are."""
     if (each := view.drafting) is None:
         return ""
-    what = "Public drafts" if each.public else "Drafts with released openings"
+    what = "Public drafts" if each.public else "Drafts with released words"
     return f"{what}: {each.label}, label {each.number} of {each.of}"
 
 

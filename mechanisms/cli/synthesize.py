@@ -346,7 +346,7 @@ def lines_of(event: CuratorEvent, name: str) -> Iterator[str]:
     """The lines for an event of a run on the data set `name`; tokens have none."""
     match event:
         case Drafting(label, number, of, public):
-            yield f"{label}: writing {'public drafts' if public else 'drafts with released openings'}, {number} of {of}"
+            yield f"{label}: writing {'public drafts' if public else 'drafts with released words'}, {number} of {of}"
         case RunStarted(budget=budget) if budget:
             spent = f"{rounded_up(budget.epsilon, 4)} of {budget.cap.epsilon:g}"
             yield f"'{name}' has spent {spent} before this run"

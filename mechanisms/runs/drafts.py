@@ -1,4 +1,4 @@
-"""Public drafts: texts of a label that the model writes from public text and released openings alone."""
+"""Drafts: texts of a label that the model writes from public text, released words and released openings alone."""
 
 from __future__ import annotations
 
