@@ -16,14 +16,18 @@ from mechanisms.errors import UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Composed
 from mechanisms.records import RECORD, Dataset, Record
-from mechanisms.runs.plan import DECLARED_COUNTS, Plan, plan_for
-from mechanisms.runs.spec import (
-    CALIBRATE,
+from mechanisms.runs.completion import (
     FEWEST_DRAFTS,
     FEWEST_FOR_WORDS,
     MOST_CORRECTED_LABELS,
     MOST_DRAFTS,
     MOST_PROMPTED,
+    completed,
+    fewest_for_roles,
+)
+from mechanisms.runs.plan import DECLARED_COUNTS, Plan, plan_for
+from mechanisms.runs.spec import (
+    CALIBRATE,
     OPENINGS,
     SCORE,
     SETTINGS,
@@ -36,8 +40,6 @@ from mechanisms.runs.spec import (
     RunSettings,
     RunSpec,
     Split,
-    completed,
-    fewest_for_roles,
 )
 from mechanisms.runs.stage import Speed, measure
 from mechanisms.runs.stages import stages_by_place
