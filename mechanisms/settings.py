@@ -49,6 +49,10 @@ _PLACEHOLDERS = {int: "N", float: "X", str: "TEXT"}
 _LIMITS = (("ge", "at least"), ("gt", "more than"), ("le", "at most"), ("lt", "less than"))
 
 
+PARAMETERS = "parameters"
+"""The setting without a flag: each parameter of a mechanism has its own."""
+
+
 class Setting:
     """A field of a spec as people say it.
 
@@ -144,6 +148,11 @@ class Spec(BaseModel):
     def settings(cls) -> dict[str, Setting]:
         """The fields by name, in order."""
         return {name: Setting(name, field) for name, field in cls.model_fields.items()}
+
+    @classmethod
+    def flagged(cls) -> list[Setting]:
+        """The settings that have a flag of their own, in order."""
+        return [each for each in cls.settings().values() if each.name != PARAMETERS]
 
     @classmethod
     def of(cls, **values: Any) -> Self:

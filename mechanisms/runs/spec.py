@@ -17,7 +17,7 @@ from mechanisms.errors import UsageError
 from mechanisms.records import PromptTemplate, default_template
 from mechanisms.runs.stages import stage_names
 from mechanisms.sampling import SamplingPlan, Scheme
-from mechanisms.settings import Spec, refused, setting
+from mechanisms.settings import PARAMETERS, Spec, refused, setting
 from mechanisms.steps import (
     TokenMechanism,
     Transform,
@@ -318,11 +318,8 @@ class RunSettings(TypedDict, total=False):
     max_unit_records: int
 
 
-PARAMETERS = "parameters"
-"""The setting without a flag: each parameter of mechanism and transform has its own."""
-
 SETTINGS = RunSpec.settings()
-FLAGGED = [each for each in SETTINGS.values() if each.name != PARAMETERS]
+FLAGGED = RunSpec.flagged()
 """Settings that have a flag of their own, in their order."""
 _ELSEWHERE = {"delta", "sizes", "count_epsilon", "score", PARAMETERS}
 """Settings that a certificate states beside its parameters, or in another form."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import EnumMeta
-from typing import Any, Literal, get_type_hints
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,25 +46,14 @@ from mechanisms.runs.stages.score import Score
 from mechanisms.runs.terms import DECLARED_SIZES
 from mechanisms.sampling import Scheme
 from mechanisms.tallies import Weighing
+from tests.told_settings import check_told
 from tests.toy_model import ToyModel
 
 SPEC = RunSpec()
 
 
 def test_editors_are_told_the_settings_that_there_are():
-    """A choice may be said as text, which the spec reads."""
-
-    def told(setting) -> Any:
-        said = setting.field.annotation
-        for kind in setting.kinds:
-            if isinstance(kind, EnumMeta):
-                said = said | Literal[tuple(map(str, kind))]
-        return said
-
-    named = get_type_hints(RunSettings)
-    assert [*named] == [*SETTINGS]
-    assert {name: kind for name, kind in named.items() if kind != told(SETTINGS[name])} == {}
-    assert RunSettings.__required_keys__ == frozenset()
+    check_told(RunSettings, RunSpec)
 
 
 def data(each: int, *labels: str) -> Dataset:
