@@ -20,8 +20,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from mechanisms.accounting import PrivacyLedger, PrivacyTarget, fingerprint
-from mechanisms.answers import AnswerRequest, AnswerSession, ask_all, open_session
+from mechanisms.accounting import PrivacyLedger, fingerprint
+from mechanisms.answers.plan import AnswerPlan, plan_answers
+from mechanisms.answers.session import AnswerSession, ask_all, open_session
+from mechanisms.answers.spec import AnswerSettings, AnswerSpec
 from mechanisms.data.columns import ColumnMapping, checked_dataset, completed
 from mechanisms.data.label_names import LabelNames
 from mechanisms.data.sizes import MeasuredSizes, mark_scored, measure_sizes, owners_of
@@ -54,7 +56,7 @@ from mechanisms.inference.models import default_model, listed_as, load_embedder,
 from mechanisms.inference.vocabulary import vocabulary
 from mechanisms.noise import Randomness
 from mechanisms.queries import Retrieval, query_mechanism_class
-from mechanisms.records import Dataset, default_template
+from mechanisms.records import Dataset
 from mechanisms.runs.drafts import public_demonstrations
 from mechanisms.runs.driver import drive
 from mechanisms.runs.plan import Plan, plan_for
@@ -329,61 +331,47 @@ def read_any(path: str | Path) -> ScoredSet:
     return read_set(text_of(str(path)))
 
 
-def ask(
-    dataset: Dataset,
-    *,
-    queries: int,
-    epsilon: float,
-    delta: float,
-    mechanism: str = "knn-votes",
-    model: LanguageModel | None = None,
-) -> AnswerSession:
+def ask(dataset: Dataset, model: LanguageModel | None = None, **settings: Unpack[AnswerSettings]) -> AnswerSession:
     """A session of private answers, `ask(data, ...).ask(text)`: each follows from the rows near its question.
 
+    The ledger reserves the cost of all answers at once.
+
     Args:
-        queries: the number of answers for which each unit can pay.
-        epsilon, delta: the cost of all answers together for a unit, which the ledger reserves at once.
-        mechanism: a name of `mechanisms.queries.query_mechanism_names`.
         model: answers for each shard; None takes the embedded model.
+        settings: the settings of `mechanisms.answers.spec.AnswerSpec`: `queries`, the number of answers for which each
+            unit can pay, `epsilon` and `delta`, the cost of all answers together for a unit, and others with defaults.
 
     Raises:
         BudgetRefused: the data set's cap does not allow the reservation.
         ReservedOtherwise: the data set has a reservation under other terms.
         UsageError: a value is out of range.
     """
-    request = AnswerRequest(
-        template=default_template(dataset.labels, "text", "label"),
-        mechanism=query_mechanism_class(mechanism)(),
-        target=PrivacyTarget(epsilon, delta),
-        queries=queries,
-        labels=dataset.labels,
-        by_user=dataset.by_user,
-    ).calibrated()
-    return ask_as(request, dataset, model)
+    spec = AnswerSpec.of(**settings)
+    labels = () if query_mechanism_class(spec.mechanism).open_answers else dataset.labels
+    return ask_as(plan_answers(spec, labels, dataset.by_user), dataset, model)
 
 
 def ask_as(
-    request: AnswerRequest,
+    planned: AnswerPlan,
     dataset: Dataset,
     model: LanguageModel | None = None,
     *,
     randomness: Randomness | None = None,
     anew: bool = False,
 ) -> AnswerSession:
-    """A session of private answers like that of `ask`, with every setting.
+    """A session of private answers like that of `ask`, from its plan.
 
     `ask_all` asks the session all questions of a labelled file, and scores the answers.
 
     Args:
-        request: calibrated.
         randomness: None takes the operating system's; any other source is for tests.
         anew: True pays for a new reservation if the data set has one for another file or under other terms.
 
     Raises:
         BudgetRefused, ReservedOtherwise, UsageError: as in `ask`.
     """
-    reader = None if request.retrieval is Retrieval.LABELS_ONLY else model or default_model()
-    return open_session(dataset, request, load_embedder(), reader, PrivacyLedger(), randomness, anew)
+    reader = None if planned.spec.retrieval is Retrieval.LABELS_ONLY else model or default_model()
+    return open_session(dataset, planned, load_embedder(), reader, PrivacyLedger(), randomness, anew)
 
 
 # With demonstrations: nothing private is read, and nothing is spent.

@@ -20,12 +20,13 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget, claim
-from mechanisms.answers import AnswerRequest, open_session
+from mechanisms.accounting import Cap, PrivacyLedger, claim
+from mechanisms.answers.plan import plan_answers
+from mechanisms.answers.session import open_session
+from mechanisms.answers.spec import AnswerSpec
 from mechanisms.errors import StudioError
 from mechanisms.privacy_events import Composed, from_json
-from mechanisms.queries import Retrieval, query_mechanism_class
-from mechanisms.records import Dataset, PromptTemplate
+from mechanisms.records import Dataset
 from mechanisms.runs.events import Release, StageStarted, TokenReleased
 from mechanisms.runs.run import run
 from mechanisms.runs.run_file import RunJournal, from_lines, line_of
@@ -78,20 +79,17 @@ def runs(ledger: PrivacyLedger, journal: RunJournal | None = None):
 
 def answers(ledger: PrivacyLedger, journal: None = None):
     """Answers, each with the reservation's events and the number of rows that paid."""
-    mechanism = query_mechanism_class("knn-votes")()
-    asked = AnswerRequest(
-        PromptTemplate("Classify.", "T", "L"),
-        mechanism,
-        PrivacyTarget(4.0, 1e-5),
-        200,
-        retrieval=Retrieval.THRESHOLD,
-        labels=LABELS,
+    spec = AnswerSpec.of(
+        epsilon=4.0,
+        delta=1e-5,
+        queries=200,
         shards=4,
         neighbours=2,
         max_record_tokens=12,
         max_query_tokens=12,
         threshold=-1.0,
-    ).calibrated()
+    )
+    asked = plan_answers(spec, LABELS)
     yield READY, [], 0, ""
     session = open_session(data("answers"), asked, ToyEmbedder(), ToyModel(), ledger)
     for number in range(12):

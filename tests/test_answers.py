@@ -11,34 +11,32 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mechanisms.accounting import PrivacyLedger, PrivacyTarget
-from mechanisms.answers import (
-    GOOD,
-    AnswerRequest,
-    LabelRespondent,
-    NeighbourLabels,
-    SearchableUnits,
-    exact_match,
-    greedy,
-    odds_in_words,
-    open_session,
-)
+from mechanisms.answers.plan import GOOD, AnswerPlan, odds_in_words, plan_answers
+from mechanisms.answers.session import SearchableUnits, exact_match, open_session
+from mechanisms.answers.shards import LabelRespondent, NeighbourLabels, greedy
+from mechanisms.answers.spec import AnswerSettings, AnswerSpec
 from mechanisms.errors import BudgetRefused, ReservedOtherwise, UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.queries import Retrieval, nearest_by_shard, query_mechanism_class, query_mechanism_names
 from mechanisms.queries.keywords import Keywords
 from mechanisms.queries.retrieval import on_grid
-from mechanisms.records import Dataset, PromptTemplate, Record
+from mechanisms.records import Dataset, Record
+from tests.told_settings import check_told
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 
 # What it costs, and what does not go together.
 
 
-def make(mechanism="knn-votes", epsilon=2.0, queries=5, **changes) -> AnswerRequest:
-    chosen = query_mechanism_class(mechanism)()
-    labels = () if chosen.open_answers else ("a", "b")
-    values = {"labels": labels} | changes
-    return AnswerRequest(PromptTemplate("", "T", "L"), chosen, PrivacyTarget(epsilon, 1e-5), queries, **values)
+def make(mechanism="knn-votes", epsilon=2.0, queries=5, labels=None, **changes) -> AnswerPlan:
+    if labels is None:
+        labels = () if query_mechanism_class(mechanism).open_answers else ("a", "b")
+    spec = AnswerSpec.of(mechanism=mechanism, epsilon=epsilon, delta=1e-5, queries=queries, **changes)
+    return plan_answers(spec, labels)
+
+
+def test_editors_are_told_the_settings_that_there_are():
+    check_told(AnswerSettings, AnswerSpec)
 
 
 @pytest.mark.slow
@@ -46,7 +44,7 @@ def make(mechanism="knn-votes", epsilon=2.0, queries=5, **changes) -> AnswerRequ
 @pytest.mark.parametrize("mechanism", query_mechanism_names())
 def test_calibration_uses_the_target_up_and_never_exceeds_it(mechanism, rate, epsilon):
     retrieval = Retrieval.THRESHOLD if rate is None else Retrieval.POISSON
-    claimed = make(mechanism, epsilon, retrieval=retrieval, rate=rate).calibrated().claim()
+    claimed = make(mechanism, epsilon, retrieval=retrieval, rate=rate).claim()
     assert 0.97 * epsilon <= claimed.epsilon <= epsilon
     assert claimed.delta == 1e-5
 
@@ -74,15 +72,19 @@ def test_terms_tell_reservations_apart():
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
-        ({"queries": 0}, "queries"),
-        ({"shards": 0}, "shards"),
-        ({"neighbours": 99}, "neighbours"),
+        ({"queries": 0}, "Answers"),
+        ({"shards": 0}, "Shards"),
+        ({"neighbours": 99}, "Neighbours"),
         ({"threshold": 1.5}, "cosine"),
         ({"labels": ("a",)}, "two public labels"),
         ({"labels": ()}, "two public labels"),
         ({"rate": 0.5}, "Poisson"),
         ({"retrieval": Retrieval.POISSON}, "Poisson"),
-        ({"retrieval": Retrieval.POISSON, "rate": 1.5}, "rate"),
+        ({"retrieval": Retrieval.POISSON, "rate": 1.5}, "Rate"),
+        ({"retrieval": Retrieval.POISSON, "size": 0}, "Size"),
+        ({"retrieval": Retrieval.POISSON, "rate": 0.5, "size": 100}, "not both"),
+        ({"parameters": {"noise": 1.0}}, "no parameter"),
+        ({"mechanism": "mine", "labels": ("a", "b")}, "no pay-per-query mechanism"),
         ({"mechanism": "keywords", "labels": ("a", "b")}, "open answers"),
         ({"mechanism": "keywords", "retrieval": Retrieval.LABELS_ONLY}, "open answers"),
     ],
@@ -96,7 +98,7 @@ def test_what_does_not_go_together_is_refused(changes, word):
 def test_where_the_accountants_have_a_gap_more_noise_is_taken():
     """At the least noise for three questions they cannot bound epsilon; a little above it they can."""
     request = make(epsilon=8.0, queries=3, retrieval=Retrieval.POISSON, rate=0.1)
-    assert 4.0 < request.calibrated().claim().epsilon <= 8.0
+    assert 4.0 < request.claim().epsilon <= 8.0
 
 
 # What is said of an answer's noise before it is paid for.
@@ -104,7 +106,7 @@ def test_where_the_accountants_have_a_gap_more_noise_is_taken():
 
 @pytest.mark.parametrize(("epsilon", "queries", "chance"), [(4.0, 5, 78), (8.0, 1, 99)])
 def test_poor_terms_are_named_with_what_to_change_and_good_ones_get_no_advice(epsilon, queries, chance):
-    said = odds_in_words(make(epsilon=epsilon, queries=queries).calibrated())
+    said = odds_in_words(make(epsilon=epsilon, queries=queries))
     assert "7 of 10 groups" in said
     assert f"{chance} of 100" in said
     assert ("Fewer questions" in said) == (chance < 100 * GOOD)
@@ -112,7 +114,6 @@ def test_poor_terms_are_named_with_what_to_change_and_good_ones_get_no_advice(ep
 
 # A session from end to end.
 
-TEMPLATE = PromptTemplate("Classify.", "T", "L")
 LABELS = ("a", "b", "c")
 BOUNDED = settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 NAMES = (f"data {number}" for number in itertools.count())
@@ -132,12 +133,14 @@ class Overheard:
         return self._mechanism.release(histogram, randomness)
 
 
-def request(mechanism="knn-votes", retrieval=Retrieval.THRESHOLD, queries=3, **changes) -> AnswerRequest:
-    chosen = query_mechanism_class(mechanism)() if isinstance(mechanism, str) else mechanism
-    values = {"labels": () if chosen.open_answers else LABELS, "shards": 4, "neighbours": 2, "max_record_tokens": 12}
-    values |= {"rate": 0.5 if retrieval is Retrieval.POISSON else None, "answer_tokens": 4, "max_query_tokens": 12}
-    target = PrivacyTarget(4.0, 1e-5)
-    asked = AnswerRequest(TEMPLATE, chosen, target, queries, retrieval=retrieval, **(values | changes)).calibrated()
+PROMPTS = {"instruction": "Classify.", "text_field": "T", "label_field": "L", "max_record_tokens": 12}
+
+
+def request(mechanism="knn-votes", retrieval=Retrieval.THRESHOLD, queries=3, **changes) -> AnswerPlan:
+    values = {"shards": 4, "neighbours": 2, "answer_tokens": 4, "max_query_tokens": 12, "retrieval": retrieval}
+    values |= PROMPTS | ({"rate": 0.5} if retrieval is Retrieval.POISSON else {}) | changes
+    labels = () if query_mechanism_class(mechanism).open_answers else LABELS
+    asked = make(mechanism, 4.0, queries, labels, **values)
     return replace(asked, mechanism=Overheard(asked.mechanism))
 
 
@@ -232,7 +235,7 @@ def retrieved_pay(records, asked, repeats):
     units = SearchableUnits(Dataset("d", LABELS, tuple(records)), asked, Ranked())
     (by_unit, by_record), left, votes = units.similarities(Ranked().embed(["0"])[0]), np.arange(len(records)), []
     for _ in range(repeats):
-        [row] = nearest_by_shard(by_unit, units.shard, left, asked.shards, asked.neighbours)
+        [row] = nearest_by_shard(by_unit, units.shard, left, asked.spec.shards, asked.spec.neighbours)
         votes.append(NeighbourLabels(asked).answer([units.examples(row, by_record)], "0").histogram)
         left = np.setdiff1d(left, row)
     return votes
@@ -292,9 +295,12 @@ def test_a_crash_loses_the_answer_and_never_the_charge(mechanism):
     assert again.ask("p").asked == 4
 
 
-@pytest.mark.parametrize("mechanism", ["knn-votes", Keywords(fewest_keywords=1, most_keywords=3)])
-def test_shapes_given_to_the_model_are_public(mechanism):
-    asked = request(mechanism, threshold=0.0)
+FEW_KEYWORDS = {"fewest-keywords": 1, "most-keywords": 4}
+
+
+@pytest.mark.parametrize(("mechanism", "own"), [("knn-votes", {}), ("keywords", FEW_KEYWORDS)])
+def test_shapes_given_to_the_model_are_public(mechanism, own):
+    asked = request(mechanism, threshold=0.0, parameters=own)
     shapes = []
     for records in ([Record("p q", "a")] * 9, [Record("p " * 200, "b" if asked.labels else "b " * 99)] * 2, []):
         model = ToyModel()
@@ -303,9 +309,9 @@ def test_shapes_given_to_the_model_are_public(mechanism):
     assert shapes[0] == shapes[1] == shapes[2]
 
 
-@pytest.mark.parametrize("mechanism", ["knn-votes", Keywords(noise=0.01, fewest_keywords=2, most_keywords=4)])
-def test_what_the_model_may_refuse_is_asked_before_anything_is_reserved(mechanism):
-    asked, model = request(mechanism, threshold=-1.0), Agreeing()
+@pytest.mark.parametrize(("mechanism", "own"), [("knn-votes", {}), ("keywords", FEW_KEYWORDS)])
+def test_what_the_model_may_refuse_is_asked_before_anything_is_reserved(mechanism, own):
+    asked, model = request(mechanism, threshold=-1.0, parameters=own), Agreeing()
     opened = session([Record("p q", "a")] * 30, asked, model)
     assert model.checked
     assert not model.opened
@@ -343,8 +349,8 @@ def test_keywords_answer_where_shards_agree_and_abstain_where_they_do_not(data_f
     data_folder.mkdir()
     (data_folder / "key").write_bytes(bytes(32))
     records = [Record(f"p {number}", "x") for number in range(40)]
-    mechanism = Keywords(noise=0.1, fewest_keywords=1, most_keywords=4)
-    asked = AnswerRequest(TEMPLATE, mechanism, PrivacyTarget(4.0, 1e-5), 3, threshold=-1.0, shards=8, answer_tokens=4)
+    asked = make("keywords", queries=3, threshold=-1.0, shards=8, answer_tokens=4)
+    asked = replace(asked, mechanism=Keywords(noise=0.1, fewest_keywords=1, most_keywords=4))
     for model, agreed in ((Agreeing(), True), (ToyModel(), False)):
         released = session(records, asked, model).ask("p")
         assert (released.abstained is None) == agreed
@@ -399,16 +405,8 @@ SHARDS[7] = []
 
 
 def votes(model, examples, mechanism="knn-votes", query="which one?"):
-    request = AnswerRequest(
-        TEMPLATE,
-        query_mechanism_class(mechanism)(),
-        PrivacyTarget(1.0, 1e-5),
-        5,
-        labels=PAIR,
-        max_record_tokens=12,
-        max_query_tokens=20,
-    )
-    return LabelRespondent(model, request).answer(examples, query).histogram
+    asked = make(mechanism, 1.0, labels=PAIR, **PROMPTS, max_query_tokens=20)
+    return LabelRespondent(model, asked).answer(examples, query).histogram
 
 
 def only(place, examples):

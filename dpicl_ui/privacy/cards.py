@@ -22,8 +22,9 @@ from mechanisms.errors import StudioError
 from mechanisms.inference import LanguageModel, Tokens, WritingPrompt
 from mechanisms.rounding import duration, rounded_down, rounded_up
 from mechanisms.runs.checks import Finding, Level
+from mechanisms.runs.completion import fewest_for_roles
 from mechanisms.runs.plan import Plan, guarantee
-from mechanisms.runs.spec import OPENINGS, SCORE, VOTE, WRITE, fewest_for_roles
+from mechanisms.runs.spec import OPENINGS, SCORE, VOTE, WRITE
 from mechanisms.tallies import Weighing
 
 # The stages in words: who is asked for what, and what share they have.

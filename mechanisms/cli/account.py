@@ -22,9 +22,10 @@ from mechanisms.discovery import parameters
 from mechanisms.errors import AccountingError, UsageError
 from mechanisms.files import text_of
 from mechanisms.privacy_events import Composed
-from mechanisms.runs.spec import PARAMETERS, RunSpec
+from mechanisms.runs.spec import RunSpec
 from mechanisms.runs.verification import verify
 from mechanisms.sampling import ADJACENCY, Compose, EventOfSteps, SamplingPlan, Scheme
+from mechanisms.settings import PARAMETERS
 from mechanisms.steps import TokenMechanism, mechanism_class, mechanism_names
 
 _LABEL = "each label"

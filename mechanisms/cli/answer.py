@@ -6,18 +6,18 @@ import argparse
 from typing import Any
 
 from mechanisms import api, confidence
-from mechanisms.accounting import PrivacyTarget
-from mechanisms.answers import (
-    AnswerRequest,
+from mechanisms.answers.plan import AnswerPlan, odds_in_words, plan_answers
+from mechanisms.answers.session import (
     AnswerSession,
     AnswersOpened,
     AnswersScored,
     answer_in_words,
-    odds_in_words,
     reservation_in_words,
 )
+from mechanisms.answers.spec import AnswerSpec, given_parameters
 from mechanisms.cli.options import (
     FROM_THE_COLUMN,
+    add_flags,
     add_json,
     add_labels,
     add_model,
@@ -26,23 +26,23 @@ from mechanisms.cli.options import (
     check_says_something,
     described,
     field_names,
-    given,
     in_json,
     labels_of,
     loaded,
     loaded_private,
     not_private,
     progress,
+    read_spec,
     show,
     told_of_owners,
     told_of_rows,
 )
 from mechanisms.data.sizes import SCORED
-from mechanisms.discovery import Parameter, parameters
+from mechanisms.discovery import Parameter
 from mechanisms.errors import UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.queries import Retrieval, query_mechanism_class, query_mechanism_names
-from mechanisms.records import Dataset, PromptTemplate, Record, default_template
+from mechanisms.records import Dataset, Record
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
@@ -54,72 +54,23 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     data = parser.add_argument_group("data", "--label-column: the label, or the answer in words, without --labels")
     add_private_rows(data)
     add_labels(data, required=False)
-    answers = parser.add_argument_group("answers")
-    answers.add_argument("--mechanism", default="knn-votes", choices=query_mechanism_names())
-    answers.add_argument("--retrieval", default=Retrieval.THRESHOLD.value, choices=[each.value for each in Retrieval])
-    answers.add_argument(
-        "--threshold",
-        type=float,
-        default=AnswerRequest.threshold,
-        help="cosine similarity from which on a row takes part, and pays (default: %(default)s)",
-    )
-    answers.add_argument("--shards", type=int, default=AnswerRequest.shards, metavar="S", help="groups asked apart")
-    answers.add_argument("--neighbours", type=int, default=AnswerRequest.neighbours, metavar="N", help="examples each")
-    rate = answers.add_mutually_exclusive_group()
-    rate.add_argument("--rate", type=float, metavar="q", help="poisson: probability that a row is drawn")
-    rate.add_argument("--size", type=int, metavar="n", help="poisson: public number of rows; the rate is S N / n")
-    budget = parser.add_argument_group("budget")
-    budget.add_argument("--queries", type=int, required=True, metavar="Q", help="answers that every row can pay for")
-    budget.add_argument("--epsilon", type=float, required=True, help="what all answers together may cost")
-    budget.add_argument("--delta", type=float, required=True, help="failure probability of the claim, well under 1/n")
-    budget.add_argument("--new-reservation", action="store_true", help="pay again, for a changed file or other terms")
-    prompts = parser.add_argument_group("prompts")
-    prompts.add_argument("--instruction", help="what a prompt asks for")
-    prompts.add_argument("--text-field", help=f"how prompts call the text (default: {FROM_THE_COLUMN})")
-    prompts.add_argument("--label-field", help=f"how prompts call the label (default: {FROM_THE_COLUMN})")
-    prompts.add_argument("--max-record-tokens", type=int, default=AnswerRequest.max_record_tokens)
-    prompts.add_argument("--max-query-tokens", type=int, default=AnswerRequest.max_query_tokens)
-    prompts.add_argument("--answer-tokens", type=int, default=AnswerRequest.answer_tokens)
-    add_model(prompts)
+    parser.add_argument("--new-reservation", action="store_true", help="pay again, for a changed file or other terms")
+    add_flags(parser, AnswerSpec.flagged(), dict.fromkeys(("text_field", "label_field"), FROM_THE_COLUMN))
+    add_model(parser)
     add_parameter_options(parser, _described())
     add_json(parser)
     parser.set_defaults(run=_answer)
 
 
 def _described() -> dict[str, dict[str, Parameter]]:
-    """The mechanisms' parameters except their noise, which follows from epsilon."""
-    flags = described(query_mechanism_class(name) for name in query_mechanism_names())
-    return {flag: users for flag, users in flags.items() if flag != "noise"}
+    return described((query_mechanism_class(name) for name in query_mechanism_names()), given_parameters)
 
 
-def _request(options: argparse.Namespace) -> AnswerRequest:
-    """The calibrated request that the options describe."""
-    labels, rate = labels_of(options), options.rate
-    if options.size is not None:
-        if options.size < 1:
-            raise UsageError("--size must be at least 1.")
-        rate = min(1.0, options.shards * options.neighbours / options.size)
-    chosen, values = query_mechanism_class(options.mechanism), given(options, _described())
-    own = {each.flag: each.name for each in parameters(chosen)}
-    if foreign := [flag for flag in values if flag not in own]:
-        raise UsageError(f"--{foreign[0]} is no parameter of '{options.mechanism}'.")
-    usual = default_template(labels, *field_names(options))
-    return AnswerRequest(
-        template=PromptTemplate(options.instruction or usual.instruction, usual.text, usual.label),
-        mechanism=chosen(**{own[flag]: value for flag, value in values.items()}),
-        target=PrivacyTarget(options.epsilon, options.delta),
-        queries=options.queries,
-        labels=labels,
-        by_user=options.unit_column is not None,
-        retrieval=Retrieval(options.retrieval),
-        threshold=options.threshold,
-        shards=options.shards,
-        neighbours=options.neighbours,
-        rate=rate,
-        max_record_tokens=options.max_record_tokens,
-        max_query_tokens=options.max_query_tokens,
-        answer_tokens=options.answer_tokens,
-    ).calibrated()
+def _plan(options: argparse.Namespace) -> AnswerPlan:
+    """The calibrated plan that the options describe."""
+    text_field, label_field = field_names(options)
+    spec = read_spec(AnswerSpec, options, _described(), text_field=text_field, label_field=label_field)
+    return plan_answers(spec, labels_of(options), options.unit_column is not None)
 
 
 def _answer(options: argparse.Namespace) -> None:
@@ -131,19 +82,19 @@ def _answer(options: argparse.Namespace) -> None:
         raise UsageError("--limit must be at least 1.")
     if options.test_seed is not None and options.test_seed < 0:
         raise UsageError("--test-seed must not be negative.")
-    request = _request(options)
-    file = loaded(options, options.test, request.labels, name="test file") if options.test else None
-    test = _test_rows(file, options, request) if file else []
-    if odds := odds_in_words(request):
+    plan = _plan(options)
+    file = loaded(options, options.test, plan.labels, name="test file") if options.test else None
+    test = _test_rows(file, options, plan) if file else []
+    if odds := odds_in_words(plan):
         progress(odds)
-    dataset = loaded_private(options, request.labels)
-    model = None if request.retrieval is Retrieval.LABELS_ONLY else api.load_model(options.model)
+    dataset = loaded_private(options, plan.labels)
+    model = None if plan.spec.retrieval is Retrieval.LABELS_ONLY else api.load_model(options.model)
     randomness = None if options.test_seed is None else SeededRandomness(options.test_seed)
-    session = api.ask_as(request, dataset, model, randomness=randomness, anew=options.new_reservation)
+    session = api.ask_as(plan, dataset, model, randomness=randomness, anew=options.new_reservation)
     for line in (*session.opened.notes, reservation_in_words(session.opened)):
         progress(line)
-    left = request.queries - session.opened.asked
-    if request.rate is not None and len(test) > left:
+    left = plan.spec.queries - session.opened.asked
+    if plan.rate is not None and len(test) > left:
         raise UsageError(f"This reservation has {left} answers left: ask fewer with --limit.")
     if file is not None:
         show(options, _scored(session, file, test))
@@ -186,12 +137,12 @@ def _scored(session: AnswerSession, file: Dataset, test: list[Record]) -> dict[s
     return document | {"session": marked} | not_private(owners)
 
 
-def _test_rows(file: Dataset, options: argparse.Namespace, request: AnswerRequest) -> list[Record]:
-    usable = [row for row in file.records if not request.labels or row.label in request.labels][: options.limit]
+def _test_rows(file: Dataset, options: argparse.Namespace, plan: AnswerPlan) -> list[Record]:
+    usable = [row for row in file.records if not plan.labels or row.label in plan.labels][: options.limit]
     if not usable:
-        raise UsageError(f"No test row has one of the labels {', '.join(request.labels)}.")
-    if request.rate is not None and len(usable) > request.queries:
-        raise UsageError(f"Poisson samples give {request.queries} answers in all: raise --queries to {len(usable)}.")
+        raise UsageError(f"No test row has one of the labels {', '.join(plan.labels)}.")
+    if plan.rate is not None and len(usable) > plan.spec.queries:
+        raise UsageError(f"Poisson samples give {plan.spec.queries} answers in all: raise --queries to {len(usable)}.")
     return usable
 
 
@@ -200,10 +151,10 @@ def _terms(opened: AnswersOpened) -> dict[str, Any]:
         "epsilon": opened.claim.epsilon,
         "delta": opened.claim.delta,
         "unit": opened.unit,
-        "queries": opened.request.queries,
-        "noise": opened.request.mechanism.deviation,
+        "queries": opened.plan.spec.queries,
+        "noise": opened.plan.mechanism.deviation,
         "private": opened.private,
-        "public_inputs": list(opened.request.public_inputs),
+        "public_inputs": list(opened.plan.public_inputs),
         "curator_diagnostics_shown": bool(opened.disclosures),
         "shown": list(opened.disclosures),
         "reservation": "continued" if opened.continued else "new",

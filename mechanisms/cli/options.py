@@ -6,9 +6,10 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from mechanisms import api
 from mechanisms.data.headers import suggested_names
@@ -20,9 +21,11 @@ from mechanisms.evaluation.evaluate import Accuracy, MeanRecall
 from mechanisms.inference.models import default_name
 from mechanisms.records import Dataset
 from mechanisms.runs.plan import solved_flag
-from mechanisms.runs.spec import FLAGGED, PARAMETERS, Group, RunSpec
+from mechanisms.runs.spec import FLAGGED, SETTINGS, RunSpec
+from mechanisms.settings import PARAMETERS, Setting, Spec
 from mechanisms.steps import mechanism_class, mechanism_names, transform_class, transform_names
 
+_Kind = TypeVar("_Kind", bound=Spec)
 _UNIT_ROWS = "per_subset"
 _SHARED = "parameters of several mechanisms"
 
@@ -32,42 +35,59 @@ def add_settings(
     names: Collection[str] = RunSpec.model_fields,
     usual: Mapping[str, Any] | None = None,
 ) -> None:
-    """Add an option for each of some settings; without a value the setting is left open.
+    """Add an option for each of some settings of a run; without a value the setting is left open.
 
     Args:
         names: of fields of `RunSpec`.
         usual: what some of them are where nothing is said, if that is not the field's default.
     """
-    groups: dict[Group, Any] = {}
-    for each in FLAGGED:
-        if each.name not in names:
-            continue
-        group = groups.get(each.group) or groups.setdefault(each.group, parser.add_argument_group(each.group.value))
-        help_text = each.help((usual or {}).get(each.name)).replace("%", "%%")
-        group.add_argument(
-            f"--{each.flag}", dest=each.name, choices=each.choices, metavar=each.placeholder, help=help_text
-        )
-        if each.name == _UNIT_ROWS:
-            words = "each sampled unit is a row (default)"
-            group.add_argument("--unit-rows", dest=each.name, action="store_const", const=None, help=words)
+    groups = add_flags(parser, [each for each in FLAGGED if each.name in names], usual)
+    if _UNIT_ROWS in names:
+        words = "each sampled unit is a row (default)"
+        group = groups[SETTINGS[_UNIT_ROWS].group]
+        group.add_argument("--unit-rows", dest=_UNIT_ROWS, action="store_const", const=None, help=words)
     if PARAMETERS in names:
         add_parameter_options(parser, _of_steps())
 
 
+def add_flags(
+    parser: argparse.ArgumentParser, settings: Iterable[Setting], usual: Mapping[str, Any] | None = None
+) -> dict[StrEnum, argparse._ArgumentGroup]:
+    """Add an option for each setting, under the headings of their groups, which are returned."""
+    groups: dict[StrEnum, argparse._ArgumentGroup] = {}
+    for each in settings:
+        group = groups.get(each.group) or groups.setdefault(each.group, parser.add_argument_group(each.group.value))
+        group.add_argument(
+            f"--{each.flag}",
+            dest=each.name,
+            choices=each.choices,
+            metavar=each.placeholder,
+            required=each.required,
+            help=each.help((usual or {}).get(each.name)).replace("%", "%%"),
+        )
+    return groups
+
+
 def spec_of(options: argparse.Namespace, **usual: Any) -> RunSpec:
-    """What the options ask for.
+    """What the options of a run ask for, see `read_spec`."""
+    return read_spec(RunSpec, options, _of_steps(), **usual)
+
+
+def read_spec(kind: type[_Kind], options: argparse.Namespace, flags: Iterable[str], **usual: Any) -> _Kind:
+    """The spec that the options ask for.
 
     Args:
-        options: of a parser with `add_settings`.
+        options: of a parser with `add_flags` and `add_parameter_options`.
+        flags: of the parameters of mechanisms.
         usual: settings where nothing is said of them.
 
     Raises:
         UsageError: a value is out of range, or does not go with the others.
     """
-    values = ((each, getattr(options, each.name, None)) for each in FLAGGED)
+    values = ((each, getattr(options, each.name, None)) for each in kind.flagged())
     said = {each.name: each.read(value) for each, value in values if value is not None}
-    parameters = given(options, _of_steps())
-    return RunSpec.of(**usual | said | ({PARAMETERS: parameters} if parameters else {}))
+    parameters = given(options, flags)
+    return kind.of(**usual | said | ({PARAMETERS: parameters} if parameters else {}))
 
 
 def _of_steps() -> dict[str, dict[str, Parameter]]:
@@ -83,11 +103,17 @@ def check_noise(spec: RunSpec, required: bool = False) -> None:
         raise UsageError(f"'{spec.mechanism}' {wanted} --{solved}.")
 
 
-def described(users: Iterable[Any]) -> dict[str, dict[str, Parameter]]:
-    """For each flag, the names of those `users` that have it, with the parameter's description."""
+def described(
+    users: Iterable[Any], own: Callable[[Any], Iterable[Parameter]] = parameters
+) -> dict[str, dict[str, Parameter]]:
+    """For each flag, the names of those `users` that have it, with the parameter's description.
+
+    Args:
+        own: the parameters of a user that may be given.
+    """
     flags: dict[str, dict[str, Parameter]] = {}
     for user in users:
-        for each in parameters(user):
+        for each in own(user):
             flags.setdefault(each.flag, {})[user.name] = each
     return flags
 

@@ -243,6 +243,10 @@ def _beginning(line: bytes) -> bytes:
 
 
 # Recognition: the encoding under which most non-ASCII characters are usual ones of some language.
+#
+# charset-normalizer 3.5.2 loses where a file has few lines. Sentences of reviews in 17 languages and 18 encodings, read
+# right: 137 of 146 single ones here, 74 there (90 if it may choose among our encodings alone); of groups of three 44 of
+# 44 here, 37 (40) there; of groups of six to eight 22 of 22 here, 19 (21) there.
 
 _HANZI = (
     "的一是不了在人有我他这中大来上个国到说们为子和你地出道也时年得就那要下以生会自着去之过家学对可她里后小么心多天而能"

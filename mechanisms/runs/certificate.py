@@ -14,8 +14,9 @@ from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Approximate, Pure
 from mechanisms.runs.plan import Plan
-from mechanisms.runs.spec import PARAMETERS, SCORE, WRITE, RunSpec, stated
+from mechanisms.runs.spec import SCORE, WRITE, RunSpec, stated
 from mechanisms.runs.terms import NO_FILE
+from mechanisms.settings import PARAMETERS
 from mechanisms.steps import mechanism_class, mechanism_names, transform_class, transform_names
 
 WHERE = "privacy/parameters"

@@ -17,7 +17,8 @@ from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import Embedder, LanguageModel, WritingPrompt
 from mechanisms.noise import Floats, Integers, Randomness, SecureRandomness
 from mechanisms.records import Demonstration
-from mechanisms.runs.spec import DRAFTS_A_WINNER, FEWEST_DRAFTS, RunSpec
+from mechanisms.runs.completion import DRAFTS_A_WINNER, FEWEST_DRAFTS
+from mechanisms.runs.spec import RunSpec
 from mechanisms.runs.text import Gate, cleaned, normalised_text, quotes
 
 TOP_P = 0.92

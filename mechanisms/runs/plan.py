@@ -31,19 +31,8 @@ from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed, SequentialComposition
 from mechanisms.records import Dataset
 from mechanisms.rounding import rounded_up
-from mechanisms.runs.spec import (
-    FEWEST_FOR_WORDS,
-    FLAGGED,
-    MOST_CORRECTED_LABELS,
-    SCORE,
-    VOTE,
-    WORDS,
-    WRITE,
-    Recipe,
-    RunSpec,
-    completed,
-    stated,
-)
+from mechanisms.runs.completion import FEWEST_FOR_WORDS, MOST_CORRECTED_LABELS, completed
+from mechanisms.runs.spec import FLAGGED, SCORE, VOTE, WORDS, WRITE, Recipe, RunSpec, stated
 from mechanisms.runs.stage import PlannedStage, Work
 from mechanisms.runs.stages import stages_by_place
 from mechanisms.runs.terms import DECLARED_SIZES, FILE_FORMAT, LABEL_SET, Events, RunTerms

@@ -1,30 +1,23 @@
-"""What an owner asks of a run: one model of public values, which has every setting with its default, bounds and words.
+"""The settings of a run: one model of public values.
 
-From it come the options of the command line, the keys of a settings file, the bounds, labels and help of the app's
-controls, and the reference page. What is left open (None) follows from the labels and from public sizes (`completed`):
-many rows are limited by compute, few by noise. The same model with nothing left open is what a plan and a certificate
-state.
+What is left open (None) follows from the labels and from public sizes (`mechanisms.runs.completion`). The same model
+with nothing left open is what a plan and a certificate state.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from enum import StrEnum
 from functools import partial
-from types import NoneType
-from typing import Any, Literal, Self, TypedDict, get_args, get_origin
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from pydantic.fields import FieldInfo
+from typing import Any, Literal, TypedDict
 
 from mechanisms.asking import MOST_EXEMPLARS, Asked
-from mechanisms.data.label_names import read_pairs
 from mechanisms.discovery import parameters
-from mechanisms.errors import UsageError, refusal
+from mechanisms.errors import UsageError
 from mechanisms.records import PromptTemplate, default_template
-from mechanisms.runs.stages import stage_names, stages_by_place
+from mechanisms.runs.stages import stage_names
 from mechanisms.sampling import SamplingPlan, Scheme
+from mechanisms.settings import PARAMETERS, Spec, refused, setting
 from mechanisms.steps import (
     TokenMechanism,
     Transform,
@@ -33,8 +26,7 @@ from mechanisms.steps import (
     transform_class,
     transform_names,
 )
-from mechanisms.steps.mechanism import Norm
-from mechanisms.tallies import Weighing, usual_weighing
+from mechanisms.tallies import Weighing
 
 WRITE, VOTE, OPENINGS, WORDS = "write", "vote", "openings", "words"
 CALIBRATE, SCORE = "calibrate", "score"
@@ -71,37 +63,11 @@ class Group(StrEnum):
     CAPS = "caps on what is read"
 
 
-def setting(
-    default: Any,
-    title: str,
-    help: str,
-    *,
-    group: Group,
-    flag: str = "",
-    unit: str = "",
-    words: Sequence[str] = (),
-    otherwise: str = "",
-    **bounds: Any,
-) -> Any:
-    """A field with its words for people.
-
-    Args:
-        default: None where it follows from the labels and from public sizes, or `otherwise` says what it means.
-        flag: where it is not the field's name.
-        words: what may be said; of a yes or no, the word for no and the one for yes.
-        bounds: as `pydantic.Field` takes them.
-    """
-    more: dict[str, Any] = {"group": group, "flag": flag, "unit": unit, "words": [*words], "otherwise": otherwise}
-    return Field(default, title=title, description=help, json_schema_extra=more, **bounds)
-
-
 _task, _privacy, _of_stages, _tokens, _cap = (partial(setting, group=each) for each in Group)
 
 
-class RunSpec(BaseModel):
+class RunSpec(Spec):
     """The settings of a run."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     epsilon: float = _privacy(1.0, "Epsilon", "What the run may cost, a measurement of sizes included.", gt=0, le=1e6)
     delta: float = _privacy(1e-5, "Delta", "Failure probability of the claim, well under 1/n.", gt=0, lt=1)
@@ -209,24 +175,11 @@ class RunSpec(BaseModel):
         3, "Rows of a user", "That a stage takes of one user, at most.", unit="rows", ge=1, le=64
     )
 
-    @classmethod
-    def of(cls, **values: Any) -> Self:
-        """A spec of some values; a UsageError names all that are unknown, of the wrong kind or out of range, or else
-        all that do not go together."""
-        try:
-            return cls.model_validate(values)
-        except ValidationError as error:
-            raise refusal(_in_words(error)) from None
-
-    def with_(self, **values: Any) -> Self:
-        """The same with other values, checked as `of` does."""
-        return self.of(**{name: getattr(self, name) for name in self.model_fields_set} | values)
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if found := [*self._of_sizes(), *self._of_mechanism(), *self._of_stages(), *self._of_words()]:
-            raise ValueError("\n".join(found))
-        return self
+    def _contradictions(self) -> Iterator[str]:
+        yield from self._of_sizes()
+        yield from self._of_mechanism()
+        yield from self._of_stages()
+        yield from self._of_words()
 
     def _of_sizes(self) -> Iterator[str]:
         if self.sizes is not None and self.count_epsilon is not None:
@@ -248,8 +201,8 @@ class RunSpec(BaseModel):
                 "probabilities, such as gaussian."
             )
         if known:
-            yield from _refused(lambda: self.made_mechanism)
-            yield from _refused(lambda: self.made_transform)
+            yield from refused(lambda: self.made_mechanism)
+            yield from refused(lambda: self.made_transform)
 
     def _of_stages(self) -> Iterator[str]:
         shares = self.shares
@@ -270,8 +223,8 @@ class RunSpec(BaseModel):
             yield "Without a private score the stage 'score' has no share: leave it out of the shares too."
 
     def _of_words(self) -> Iterator[str]:
-        yield from _refused(lambda: self.asked)
-        yield from _refused(lambda: PromptTemplate("", self.text_field, self.label_field))
+        yield from refused(lambda: self.asked)
+        yield from refused(lambda: PromptTemplate("", self.text_field, self.label_field))
 
     @property
     def asked(self) -> Asked:
@@ -365,94 +318,8 @@ class RunSettings(TypedDict, total=False):
     max_unit_records: int
 
 
-PARAMETERS = "parameters"
-"""The setting without a flag: each parameter of mechanism and transform has its own."""
-_PLACEHOLDERS = {int: "N", float: "X", str: "TEXT"}
-_LIMITS = (("ge", "at least"), ("gt", "more than"), ("le", "at most"), ("lt", "less than"))
-
-
-class Setting:
-    """A field of `RunSpec` as people say it.
-
-    Attributes:
-        flag: on the command line and in a file, without dashes.
-        kinds: types of what may be said; None, which leaves it open, is not among them.
-    """
-
-    def __init__(self, name: str, field: FieldInfo) -> None:
-        assert isinstance(field.json_schema_extra, dict)
-        more: dict[str, Any] = dict(field.json_schema_extra)
-        self.name, self.field = name, field
-        self.group, self.unit = Group(more["group"]), str(more["unit"])
-        self.flag = str(more["flag"] or name.replace("_", "-"))
-        kind = field.annotation
-        united = get_args(kind) if get_origin(kind) not in (None, dict, Literal) else (kind,)
-        self.kinds = [each for each in united if each is not NoneType]
-        self._words = list(more["words"]) or (["no", "yes"] if self.kinds == [bool] else [])
-        self._otherwise = more["otherwise"]
-
-    @property
-    def choices(self) -> list[str] | None:
-        """All that may be said; None where there is more."""
-        [kind, *others] = self.kinds
-        named = isinstance(kind, type) and issubclass(kind, StrEnum) and not others
-        return self._words or ([str(each) for each in kind] if named else None)
-
-    @property
-    def placeholder(self) -> str | None:
-        """For a value in a usage line; None where the choices stand there."""
-        if self.choices:
-            return None
-        said = []
-        for kind in self.kinds:
-            inner = get_args(kind)
-            if get_origin(kind) is dict:
-                value = _PLACEHOLDERS[inner[1]]
-                said.append(f"A={value},B={value}")
-            else:
-                said += inner or [_PLACEHOLDERS[kind]]
-        return "|".join(said)
-
-    def help(self, usual: Any = None) -> str:
-        """Title, help, bounds and default: `usual`, where it is not the field's own."""
-        limits = " and ".join(
-            f"{words} {getattr(each, limit):g}"
-            for limit, words in _LIMITS
-            for each in self.field.metadata
-            if hasattr(each, limit)
-        )
-        unit = f" {self.unit}" if self.unit and limits else ""
-        default = self.written(self.field.default)
-        if default is None:
-            default = self._otherwise or "follows from the labels and from public sizes"
-        stated = f"default: {usual or default}" if usual or default not in ("", {}) else ""
-        note = "; ".join(each for each in (f"{limits}{unit}", stated) if each)
-        title = str(self.field.title)
-        return f"{title}{'' if title.endswith('?') else ':'} {self.field.description}{f' ({note})' if note else ''}"
-
-    def written(self, value: Any) -> Any:
-        if isinstance(value, bool):
-            return self._words[value]
-        return str(value) if isinstance(value, StrEnum) else value
-
-    def read(self, said: str) -> Any:
-        """What was said, for `RunSpec.of`, which reads numbers; a UsageError where pairs are none or repeated."""
-        if bool in self.kinds:
-            return bool(self._words.index(said))
-        literals = [each for kind in self.kinds if get_origin(kind) is Literal for each in get_args(kind)]
-        if said in literals or not any(get_origin(kind) is dict for kind in self.kinds):
-            return said
-        try:
-            pairs = [(name.strip(), value.strip()) for name, value in read_pairs(said)]
-        except UsageError as error:
-            raise UsageError(f"--{self.flag} takes {self.placeholder}.") from error
-        if twice := [name for name, _ in pairs if [each for each, _ in pairs].count(name) > 1]:
-            raise UsageError(f"--{self.flag} names '{twice[0]}' twice.")
-        return dict(pairs)
-
-
-SETTINGS = {name: Setting(name, field) for name, field in RunSpec.model_fields.items()}
-FLAGGED = [each for each in SETTINGS.values() if each.name != PARAMETERS]
+SETTINGS = RunSpec.settings()
+FLAGGED = RunSpec.flagged()
 """Settings that have a flag of their own, in their order."""
 _ELSEWHERE = {"delta", "sizes", "count_epsilon", "score", PARAMETERS}
 """Settings that a certificate states beside its parameters, or in another form."""
@@ -473,194 +340,3 @@ def stated(writes: bool, by_user: bool) -> list[str]:
         if each.name == "shots" or each.group in groups
         if each.name not in left_out
     ]
-
-
-def _refused(made: Callable[[], object]) -> Iterator[str]:
-    """Why something cannot be made, in its own words."""
-    try:
-        made()
-    except UsageError as error:
-        yield str(error)
-
-
-def _in_words(error: ValidationError) -> list[str]:
-    """What is wrong, a line for each setting, which it names."""
-    errors = error.errors()
-    lines: list[str] = []
-    for place in dict.fromkeys(each["loc"][:1] for each in errors):
-        # Of a setting that may be one of two kinds each kind has an error: the longest place is of the kind that was
-        # meant.
-        found = max((each for each in errors if each["loc"][:1] == place), key=lambda each: len(each["loc"]))
-        message = str(found["msg"]).removeprefix("Value error, ")
-        setting = SETTINGS.get(str(place[0])) if place else None
-        if found["type"] == "extra_forbidden":
-            lines.append(f"A run has no setting '{found['loc'][0]}'.")
-        elif setting is None or found["type"] == "value_error":
-            lines += message.splitlines()
-        else:
-            lines.append(f"{setting.field.title} ({setting.flag}): {message[:1].lower()}{message[1:]}.")
-    return lines
-
-
-MOST_WRITTEN_LABELS = 12
-"""Labels up to which a run writes token by token: each label takes its own sample, and its own time."""
-MOST_CORRECTED_LABELS = 24
-"""Labels up to which a correction is measured. Every label's sum gets the same noise, so that more labels need more
-rows, and a row takes longer to read with every label."""
-MOST_PROMPTED = 16
-"""The most demonstrations of each label that are read in one prompt: no row scores larger sets."""
-
-_AT_MOST = {VOTE: 0.5, SCORE: 0.15}
-"""Shares that these stages have at most, where they want more units than a small file has."""
-_VOTERS_A_LABEL, _CALIBRATORS_A_LABEL = 40, 24
-"""Units for each of many labels: only a label's own rows vote on its drafts, and noise is added to each label's sum."""
-
-FEWEST_SUBSETS, SUBSETS, SUBSETS_OF_MANY = 4, 100, 56
-"""M; that of many from `fewest_for_roles` units on, since the first token waits until all these rows are read. With
-2,000 rows, four labels and epsilon 1 they give a signal-to-noise of 10. More rows give more: each joins less often."""
-TOKENS = 24
-MIN_TOKENS = 8
-"""Tokens before a demonstration may end: small models like to write a title."""
-INDEX_NUCLEUS = 0.9
-"""Where only a token's index is released its noise cannot be read: what no text goes on with is no candidate."""
-
-FEWEST_DRAFTS, MOST_DRAFTS = 8, 24
-DRAFTS_A_WINNER = 2
-"""Drafts for each demonstration that is asked for, at least: with fewer, the vote would leave nothing out."""
-CLEARANCE, EXCESS = 4.0, 2.0
-"""A winner should exceed the average draft by so many deviations of the noise, if it has so many times its votes."""
-
-
-FEWEST_FOR_WORDS, ENOUGH_FOR_WORDS = 100, 900
-"""Units of a label, times epsilon: with fewer than the first number hardly a word clears the noise, whatever
-their share; more than the second in the stage say little more (research/docs/words.md)."""
-
-
-def fewest_for_roles(labels: int) -> int:
-    """The number of units from which on roles are proposed: with fewer, some role says little through its noise."""
-    return min(2000, max(1200, 160 * labels))
-
-
-def completed(spec: RunSpec, sizes: Mapping[str, int]) -> RunSpec:
-    """The spec with nothing left open, for so many units of each label; a UsageError where a size is not positive, or
-    what is asked does not go together."""
-    if not sizes or min(sizes.values()) < 1:
-        empty = min(sizes, key=lambda label: sizes[label]) if sizes else ""
-        raise UsageError(f"The label '{empty}' has a declared size of 0: leave it out, or declare its size.")
-    recipe = spec.recipe or _recipe(spec, len(sizes))
-    stages = _stages(spec, recipe, sizes)
-    weighing = spec.weighing or (Weighing.ROWS if len(sizes) > MOST_CORRECTED_LABELS else usual_weighing(sizes))
-    shares, split = _shares(spec, stages, sizes, weighing)
-    written = spec.written or (1 if recipe is Recipe.BOTH else spec.shots)
-    tokens = spec.tokens or TOKENS
-    most = SUBSETS_OF_MANY if sum(sizes.values()) >= fewest_for_roles(len(sizes)) else SUBSETS
-    mechanism = mechanism_class(spec.mechanism)
-    released_whole = mechanism.uses_private_rows and mechanism().sensitivity(True).norm is not Norm.RANGE
-    found = {
-        "recipe": recipe,
-        "split": split,
-        "shares": shares,
-        "written": written,
-        "tokens": tokens,
-        "min_tokens": min(tokens, MIN_TOKENS) if spec.min_tokens is None else min(tokens, spec.min_tokens),
-        # M is at most the units of the smallest label: with more, all of them would join each time.
-        "subsets": spec.subsets or max(FEWEST_SUBSETS, min([most, *sizes.values()])),
-        "drafts": spec.drafts or _drafts(spec, shares.get(VOTE, 0.0), split, sizes),
-        "weighing": weighing,
-        "candidate_top_p": spec.candidate_top_p or (1.0 if released_whole else INDEX_NUCLEUS),
-    }
-    if recipe is Recipe.BOTH and (not mechanism.uses_private_rows or mechanism.not_private):
-        raise UsageError(f"A recipe does not write with '{spec.mechanism}': choose a private mechanism.")
-    return spec.with_(**found)
-
-
-def _recipe(spec: RunSpec, labels: int) -> Recipe:
-    """Both, where a recipe can write with the mechanism; many labels and many demonstrations are voted for."""
-    mechanism = mechanism_class(spec.mechanism)
-    if labels < 2 or not mechanism.uses_private_rows or mechanism.not_private:
-        return Recipe.TOKENS
-    asked = {"mechanism", "transform", "parameters", "scheme", "subsets", "per_subset", "tokens", "written"}
-    asks = bool(asked & spec.model_fields_set) or WRITE in (spec.shares or {})
-    return Recipe.BOTH if asks or labels <= MOST_WRITTEN_LABELS else Recipe.VOTE
-
-
-def _stages(spec: RunSpec, recipe: Recipe, sizes: Mapping[str, int]) -> list[str]:
-    known, labels = stages_by_place(), len(sizes)
-    if recipe is Recipe.TOKENS and spec.shares is None:
-        return [WRITE]
-    if spec.shares is not None:
-        return [name for name in known if name in spec.shares]
-    sources = SOURCES[recipe]
-    # Beside the words of a label its openings change little: they are for whoever asks (research/docs/words.md).
-    left_out = {WRITE, VOTE, OPENINGS} - sources
-    if labels < 2 or min(sizes.values()) * spec.epsilon < FEWEST_FOR_WORDS:
-        left_out.add(WORDS)
-    if not spec.score:
-        left_out.add(SCORE)
-    if spec.shots > MOST_PROMPTED or labels < 2:
-        left_out |= {CALIBRATE, SCORE}
-    if labels > MOST_CORRECTED_LABELS:
-        left_out.add(CALIBRATE)
-    return [name for name in known if name not in left_out]
-
-
-def _shares(
-    spec: RunSpec, stages: list[str], sizes: Mapping[str, int], weighing: Weighing
-) -> tuple[dict[str, float], Split]:
-    if spec.shares is not None:
-        return {name: spec.shares[name] for name in stages}, spec.split or Split.ROLES
-    if len(stages) == 1:
-        return {stages[0]: 1.0}, spec.split or Split.EPSILON
-    units = sum(sizes.values())
-    split = spec.split or (Split.ROLES if units >= fewest_for_roles(len(sizes)) else Split.EPSILON)
-    known = stages_by_place()
-    if split is Split.EPSILON:
-        whole = sum(known[name].parts for name in stages)
-        return {name: known[name].parts / whole for name in stages}, split
-    return _roles(stages, units, len(sizes), spec.epsilon, weighing), split
-
-
-def _roles(stages: list[str], units: int, labels: int, epsilon: float, weighing: Weighing) -> dict[str, float]:
-    """Shares that give each stage the units it wants; below `fewest_for_roles`, the shares for that many.
-
-    What stages want is what two cores read in a good minute. All other units say what their labels are about, as many
-    as say something new, or write: a sample out of more units costs the same time and needs less noise.
-    """
-    known = stages_by_place()
-    wanted = {name: known[name].wanted for name in stages if known[name].wanted is not None}
-    if VOTE in wanted:
-        wanted[VOTE] = max(wanted[VOTE], _VOTERS_A_LABEL * labels)
-    if CALIBRATE in wanted:
-        wanted[CALIBRATE] = max(wanted[CALIBRATE], _CALIBRATORS_A_LABEL * labels)
-    if SCORE in wanted and weighing is Weighing.LABELS:
-        wanted[SCORE] *= 2  # the few scorers of a small label count as much as the many of a large one
-    among = max(units, fewest_for_roles(labels))
-    shares = {name: count / among for name, count in wanted.items()}
-    shares |= {name: min(shares[name], most) for name, most in _AT_MOST.items() if name in shares}
-    if WORDS in stages:
-        parts = {name: known[name].parts for name in stages if known[name].wanted is None}
-        fair = (1 - sum(shares.values())) * parts[WORDS] / sum(parts.values())
-        shares[WORDS] = min(fair, ENOUGH_FOR_WORDS * labels / epsilon / among)
-    rest = WRITE if WRITE in stages else VOTE
-    shares[rest] = shares.get(rest, 0.0) + 1 - sum(shares.values())
-    return {name: _two_digits(shares[name]) for name in stages}
-
-
-def _two_digits(share: float) -> float:
-    """A share cut to two digits: short in certificates, and never more than 1 in sum."""
-    unit = 10.0 ** (math.floor(math.log10(share)) - 1)
-    # The quotient of two decimals may fall a hair short of the whole number that it is.
-    return float(f"{math.floor(share / unit + 1e-6) * unit:.2g}")
-
-
-def _drafts(spec: RunSpec, share: float, split: Split, sizes: Mapping[str, int]) -> int:
-    """J: as many as the smallest label's voters can judge, and twice what the set needs.
-
-    A draft of the field has v / J votes, a winner `EXCESS` times as many more, and that excess should be `CLEARANCE`
-    deviations of the noise: J = EXCESS v / (CLEARANCE * 1.41 / epsilon).
-    """
-    smallest = min(sizes.values())
-    voters, spent = (share * smallest, spec.epsilon) if split is Split.ROLES else (smallest, share * spec.epsilon)
-    judged = EXCESS * voters * spent / (CLEARANCE * math.sqrt(2))
-    usual = int(min(MOST_DRAFTS, max(FEWEST_DRAFTS, judged)))
-    return max(usual, DRAFTS_A_WINNER * spec.shots)

@@ -16,8 +16,8 @@ import csv
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +26,15 @@ from rapidfuzz.distance import Levenshtein
 from rouge_score.rouge_scorer import RougeScorer
 from sacrebleu.metrics.bleu import BLEU
 
-from mechanisms.accounting import PrivacyLedger, PrivacyTarget
-from mechanisms.answers import AnswerRequest, TextRespondent, exact_match, open_session
+from mechanisms.accounting import PrivacyLedger
+from mechanisms.answers.plan import AnswerPlan, plan_answers
+from mechanisms.answers.session import exact_match, open_session
+from mechanisms.answers.shards import TextRespondent
+from mechanisms.answers.spec import AnswerSpec
 from mechanisms.inference.models import EMBEDDED
 from mechanisms.inference.models.catalogue import load_embedder, load_model
 from mechanisms.noise import Floats, Integers, Randomness, SecureRandomness
-from mechanisms.queries import QueryMechanism, QueryRelease, Retrieval, query_mechanism_class
+from mechanisms.queries import QueryMechanism, QueryRelease, Retrieval
 from mechanisms.queries.retrieval import similarities
 from mechanisms.records import Dataset, PromptTemplate, Record
 from research.remembering import Remembering
@@ -48,7 +51,7 @@ ENOUGH = 2 / 3
 class Task:
     questions: int
     template: PromptTemplate
-    mechanism: QueryMechanism
+    mechanism: str
     labels: tuple[str, ...] = ()
     columns: tuple[str, ...] = ("text",)
     between: str = " "
@@ -58,6 +61,8 @@ class Task:
     max_record_tokens: int = 32
     max_query_tokens: int = 48
     answer_tokens: int = 16
+    parameters: Mapping[str, int] = field(default_factory=dict)
+    """Of the mechanism, by their flags."""
     folder: str = ""
     """Of the data, where it is not the name of the task."""
 
@@ -71,7 +76,7 @@ TASKS = {
             "Question",
             "Answer Type",
         ),
-        query_mechanism_class("knn-votes")(),
+        "knn-votes",
         ("Number", "Location", "Person", "Description", "Entity", "Abbreviation"),
     ),
     "agnews": Task(
@@ -81,7 +86,7 @@ TASKS = {
             "Article",
             "Answer",
         ),
-        query_mechanism_class("knn-votes")(),
+        "knn-votes",
         ("World", "Sports", "Business", "Technology"),
         max_record_tokens=48,
         max_query_tokens=64,
@@ -91,7 +96,8 @@ TASKS = {
         PromptTemplate(
             "Read each text and answer the question at its end with words from the text.", "Text and question", "Answer"
         ),
-        query_mechanism_class("keywords")(fewest_keywords=1, most_keywords=8),
+        "keywords",
+        parameters={"fewest-keywords": 1, "most-keywords": 8},
         columns=("context", "question"),
         label="answer",
         shards=30,
@@ -103,7 +109,8 @@ TASKS = {
     "squad-koskela": Task(
         100,
         PromptTemplate("", "Read the text", "Do not provide a Yes/No answer"),
-        query_mechanism_class("keywords")(fewest_keywords=15, most_keywords=30),
+        "keywords",
+        parameters={"fewest-keywords": 15, "most-keywords": 30},
         columns=("context", "question"),
         between="\nAnswer the question with at most 4 words: ",
         label="answer",
@@ -133,12 +140,15 @@ def data_of(folder: Path, name: str, questions: int | None = None) -> tuple[list
     return rows("train.csv"), test[:asked], test[asked:]
 
 
-def request_of(task: Task, **terms: Any) -> AnswerRequest:
-    """Questions of a task; `terms` are further fields of the request, `queries` among them."""
-    of_task = ("shards", "neighbours", "max_record_tokens", "max_query_tokens", "answer_tokens")
+def plan_of(task: Task, **settings: Any) -> AnswerPlan:
+    """Questions of a task at the largest epsilon; `settings` are further ones, `queries` among them."""
+    of_task = (
+        "mechanism", "parameters", "shards", "neighbours", "max_record_tokens", "max_query_tokens", "answer_tokens"
+    )  # fmt: skip
+    asked = task.template
+    prompts = {"instruction": asked.instruction, "text_field": asked.text, "label_field": asked.label}
     usual = {name: getattr(task, name) for name in of_task}
-    target = PrivacyTarget(EPSILONS[-1], DELTA)
-    return AnswerRequest(task.template, task.mechanism, target, labels=task.labels, **(usual | terms))
+    return plan_answers(AnswerSpec.of(epsilon=EPSILONS[-1], delta=DELTA, **usual | prompts | settings), task.labels)
 
 
 def public_terms(task: Task, questions: Sequence[str], others: Sequence[str], size: int, embedder) -> tuple[float, int]:
@@ -167,10 +177,10 @@ def recorded(mechanism: QueryMechanism, histograms: list[np.ndarray]) -> QueryMe
     return Recorded(**{each.name: getattr(mechanism, each.name) for each in fields(mechanism)})
 
 
-def ask(request: AnswerRequest, data: Dataset, questions: Sequence[str], embedder, model) -> tuple[list, list[str]]:
+def ask(plan: AnswerPlan, data: Dataset, questions: Sequence[str], embedder, model) -> tuple[list, list[str]]:
     """The shards' histograms, and the model's answers without data, for every question in order."""
     histograms: list[np.ndarray] = []
-    listening = replace(request, mechanism=recorded(request.mechanism, histograms))
+    listening = replace(plan, mechanism=recorded(plan.mechanism, histograms))
     session = open_session(data, listening, embedder, model, PrivacyLedger())
     zero_shot = []
     for question in questions:
@@ -190,11 +200,11 @@ def line(name: str, scores: np.ndarray, *rest: object) -> str:
 class Arm:
     """One kind of retrieval with what the shards said, releasable at any epsilon."""
 
-    def __init__(self, name: str, request: AnswerRequest, histograms: list[np.ndarray]) -> None:
-        self.name, self.request, self.histograms = name, request, histograms
+    def __init__(self, name: str, plan: AnswerPlan, histograms: list[np.ndarray]) -> None:
+        self.name, self.plan, self.histograms = name, plan, histograms
 
-    def at(self, epsilon: float) -> AnswerRequest:
-        return replace(self.request, target=PrivacyTarget(epsilon, DELTA)).calibrated()
+    def at(self, epsilon: float) -> AnswerPlan:
+        return plan_answers(self.plan.spec.with_(epsilon=epsilon), self.plan.labels)
 
 
 Release = Callable[[Integers, Randomness], QueryRelease]
@@ -259,7 +269,7 @@ def text_section(
 
     yield row("zero-shot | 0 |", zero_shot, "")
     for arm in arms:
-        writer = TextRespondent(model, arm.request)
+        writer = TextRespondent(model, arm.plan)
         for epsilon in epsilons:
             mechanism = arm.at(epsilon).mechanism
             chosen = [mechanism.release(h, SecureRandomness()).chosen for h in arm.histograms]
@@ -270,7 +280,7 @@ def text_section(
             answered = f"{sum(tokens is not None for tokens in chosen)} of {len(chosen)}"
             yield row(f"{arm.name} | {epsilon:g} | {mechanism.deviation:.2f}", answers, answered)
         answers = [
-            writer.final(widest_gap(h, arm.request.mechanism), question)[1]
+            writer.final(widest_gap(h, arm.plan.mechanism), question)[1]
             for h, question in zip(arm.histograms, questions, strict=True)
         ]
         yield row(f"{arm.name}, without noise | infinite | 0", answers, f"{len(answers)} of {len(answers)}")
@@ -289,18 +299,18 @@ def section(name: str, task: Task, options: argparse.Namespace, embedder, model)
     questions, truths = [row.text for row in asked], [row.label for row in asked]
     threshold, answers = public_terms(task, questions, [row.text for row in others], len(train), embedder)
     answers = options.answers or answers
-    near = request_of(task, queries=answers, threshold=threshold)
+    terms = {"queries": answers, "threshold": threshold}
     rate = min(1.0, task.shards * task.neighbours / len(train))
-    poisson = replace(near, queries=task.questions, retrieval=Retrieval.POISSON, rate=rate)
-    requests = {"neighbours": near, "Poisson": poisson}
+    poisson = {"queries": task.questions, "retrieval": Retrieval.POISSON, "rate": rate}
+    plans = {"neighbours": plan_of(task, **terms), "Poisson": plan_of(task, **terms | poisson)}
     if task.labels:
-        requests["dummy"] = replace(near, retrieval=Retrieval.LABELS_ONLY)
+        plans["dummy"] = plan_of(task, **terms, retrieval=Retrieval.LABELS_ONLY)
     arms, zero_shot = [], []
-    for kind, request in requests.items():
+    for kind, plan in plans.items():
         data = Dataset(f"{name}-{kind}", task.labels, tuple(train))
-        needed = None if request.retrieval is Retrieval.LABELS_ONLY else model
-        histograms, public = ask(request.calibrated(), data, questions, embedder, needed)
-        arms.append(Arm(kind, request, histograms))
+        needed = None if plan.spec.retrieval is Retrieval.LABELS_ONLY else model
+        histograms, public = ask(plan, data, questions, embedder, needed)
+        arms.append(Arm(kind, plan, histograms))
         zero_shot = zero_shot or public
     if task.labels:
         table = label_section(task, arms, zero_shot, truths, options.epsilons)

@@ -34,9 +34,10 @@ from mechanisms.inference.models import default_name
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.noise import SecureRandomness
 from mechanisms.records import RECORD, Record
+from mechanisms.runs.completion import completed
 from mechanisms.runs.events import TokenReleased
 from mechanisms.runs.plan import Plan
-from mechanisms.runs.spec import WRITE, Recipe, RunSpec, completed
+from mechanisms.runs.spec import WRITE, Recipe, RunSpec
 from mechanisms.runs.writing import DemonstrationWriter, write_together
 from mechanisms.sampling import Scheme
 

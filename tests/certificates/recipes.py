@@ -10,8 +10,9 @@ from typing import Any
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.demos.demo_set import MEASURED_SIZES, ArmScore, Baselines, DemoSet, Refusal, Score
 from mechanisms.records import Demonstration
+from mechanisms.runs.completion import completed
 from mechanisms.runs.plan import Plan
-from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, SOURCES, VOTE, WRITE, Recipe, RunSpec, Split, completed
+from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, SOURCES, VOTE, WRITE, Recipe, RunSpec, Split
 from mechanisms.runs.terms import DECLARED_SIZES, FILE_FORMAT, LABEL_SET, NO_FILE
 
 LABELS = ("a", "b")

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mechanisms.answers import WHETHER_RESERVED
+from mechanisms.answers.plan import WHETHER_RESERVED
 from mechanisms.data.sizes import WHETHER_SHOWN
 from mechanisms.runs.terms import FILE_FORMAT, LABEL_SET
 from tests.cli.command import BANK, check_refusal, run
@@ -100,7 +100,7 @@ def test_open_answers_for_users(capsys, small):
         (f"{ASKED} --queries 2 --epsilon 1 --most-keywords 3", 2, "--most-keywords"),
         (f"{ASKED} --queries 2 --epsilon 1 --retrieval poisson", 2, "rate"),
         (f"{ASKED} --queries 2 --epsilon 1 --size 50", 2, "rate"),
-        (f"{ASKED} --queries 2 --epsilon 1 --retrieval poisson --size 0", 2, "--size"),
+        (f"{ASKED} --queries 2 --epsilon 1 --retrieval poisson --size 0", 2, "Size"),
         (f"{VOTES} --queries 2 --epsilon 1 --retrieval poisson --size 400 --test {BANK}", 2, "--queries"),
         (f"{ASKED} --queries 2 --epsilon 1 --test-seed -1", 2, "--test-seed"),
         (f"{ASKED} --queries 2 --epsilon 1 --text-column body", 2, "body"),

@@ -14,9 +14,10 @@ from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.demos.demo_set import loads
 from mechanisms.errors import ModelUnavailable
 from mechanisms.records import Dataset, Record
+from mechanisms.runs.completion import completed
 from mechanisms.runs.events import SetKept
 from mechanisms.runs.plan import Plan, plan_for
-from mechanisms.runs.spec import RunSpec, Split, completed
+from mechanisms.runs.spec import RunSpec, Split
 from mechanisms.runs.text import Gate
 from mechanisms.runs.verification import verify
 from tests.cli.command import BANK, check_refusal, run

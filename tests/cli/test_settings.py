@@ -24,7 +24,8 @@ from mechanisms.errors import UsageError
 from mechanisms.records import Dataset
 from mechanisms.runs import plan as run_plan
 from mechanisms.runs.plan import Plan, plan_for, solved_flag
-from mechanisms.runs.spec import FLAGGED, PARAMETERS, RunSpec
+from mechanisms.runs.spec import FLAGGED, RunSpec
+from mechanisms.settings import PARAMETERS
 from mechanisms.steps import mechanism_class, mechanism_names, transform_class, transform_names
 from tests.cli.command import check_refusal
 

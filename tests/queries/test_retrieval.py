@@ -7,11 +7,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mechanisms.accounting import PrivacyTarget
-from mechanisms.answers import AnswerRequest, SearchableUnits
-from mechanisms.queries import nearest_by_shard, query_mechanism_class
+from mechanisms.answers.plan import AnswerPlan
+from mechanisms.answers.session import SearchableUnits
+from mechanisms.answers.spec import AnswerSpec
+from mechanisms.queries import nearest_by_shard
 from mechanisms.queries.retrieval import GRID, on_grid, similarities
-from mechanisms.records import Dataset, PromptTemplate, Record
+from mechanisms.records import Dataset, Record
 from tests.toy_embedder import ToyEmbedder
 
 SHARDS, NEIGHBOURS = 10, 4
@@ -19,10 +20,9 @@ BOUNDED = settings(max_examples=200, suppress_health_check=[HealthCheck.function
 
 
 def units_of(records, embedder, by_user=False) -> SearchableUnits:
-    request = AnswerRequest(
-        PromptTemplate("", "T", "L"), query_mechanism_class("keywords")(), PrivacyTarget(1.0, 1e-5), 1, by_user=by_user
-    )
-    return SearchableUnits(Dataset("d", (), tuple(records), "who" if by_user else None), request, embedder)
+    spec = AnswerSpec.of(mechanism="keywords", epsilon=1.0, delta=1e-5, queries=1)
+    plan = AnswerPlan(spec, spec.made_mechanism, by_user=by_user)
+    return SearchableUnits(Dataset("d", (), tuple(records), "who" if by_user else None), plan, embedder)
 
 
 def retrieved(records, embedder, query: str, threshold: float, by_user=False) -> list[list[Record]]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from mechanisms.answers import chance_of_first, clear_majority
+from mechanisms.answers.plan import chance_of_first, clear_majority
 from mechanisms.noise import SecureRandomness
 from mechanisms.queries import presence_histogram, query_mechanism_class, query_mechanism_names
 from mechanisms.queries.knn_votes import SENSITIVITY, KnnVotes

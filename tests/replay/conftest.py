@@ -14,7 +14,7 @@ from mechanisms.sampling import SamplingPlan
 def quick_claims(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a run claims is other tests' matter: here it is what it does. Bounds of binomials are computed once."""
     monkeypatch.setattr(SamplingPlan, "capacity", functools.cache(SamplingPlan.capacity))
-    for module in ("runs.plan", "runs.score", "answers", "data.sizes"):
+    for module in ("runs.plan", "runs.score", "answers.plan", "data.sizes"):
         monkeypatch.setattr(f"mechanisms.{module}.claim", lambda event, delta: Claim(1.0, delta, "", 1.0, ""))
 
 

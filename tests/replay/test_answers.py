@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mechanisms import answers
-from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget
-from mechanisms.answers import AnswerRequest, SearchableUnits
+from mechanisms.accounting import Cap, PrivacyLedger
+from mechanisms.answers import session
+from mechanisms.answers.plan import AnswerPlan, plan_answers
+from mechanisms.answers.session import SearchableUnits
+from mechanisms.answers.spec import AnswerSpec
 from mechanisms.evaluation.reader import CONTENT_FREE
 from mechanisms.queries import Retrieval, query_mechanism_class, query_mechanism_names
-from mechanisms.queries.keywords import Keywords
-from mechanisms.records import Dataset, PromptTemplate, Record
+from mechanisms.records import Dataset, Record
 from tests.replay.contract import EXTREMES, replayed
 from tests.replay.tape import Extreme, Shape
 from tests.replay.world import OTHER, UNIT
@@ -60,14 +61,15 @@ class Model(ToyModel):
         return Swayed(rows)
 
 
-def request_of(mechanism, retrieval: Retrieval, shards: int, by_user: bool) -> AnswerRequest:
-    return AnswerRequest(
-        PromptTemplate("Classify.", "T", "L"),
-        mechanism,
-        PrivacyTarget(4.0, 1e-5),
-        QUESTIONS,
-        labels=() if mechanism.open_answers else LABELS,
-        by_user=by_user,
+def request_of(own, retrieval: Retrieval, shards: int, by_user: bool) -> AnswerPlan:
+    spec = AnswerSpec.of(
+        instruction="Classify.",
+        text_field="T",
+        label_field="L",
+        **own,
+        epsilon=4.0,
+        delta=1e-5,
+        queries=QUESTIONS,
         retrieval=retrieval,
         rate=0.5 if retrieval is Retrieval.POISSON else None,
         threshold=-1.0,
@@ -76,12 +78,13 @@ def request_of(mechanism, retrieval: Retrieval, shards: int, by_user: bool) -> A
         max_record_tokens=12,
         answer_tokens=4,
         max_query_tokens=12,
-    ).calibrated()
+    )
+    return plan_answers(spec, () if spec.made_mechanism.open_answers else LABELS, by_user)
 
 
-def release(wanted: AnswerRequest, folder: Path, monkeypatch: pytest.MonkeyPatch):
+def release(wanted: AnswerPlan, folder: Path, monkeypatch: pytest.MonkeyPatch):
     """A session with two questions more than anybody pays for, or with all that there are."""
-    folders, reserve = (folder / str(i) for i in itertools.count()), answers.reserve
+    folders, reserve = (folder / str(i) for i in itertools.count()), session.reserve
 
     def run(data, tape):
         def reserved(ledger, reservation, anew):
@@ -89,17 +92,17 @@ def release(wanted: AnswerRequest, folder: Path, monkeypatch: pytest.MonkeyPatch
                 tape.charge(name, events)
             return reserve(ledger, reservation, anew)
 
-        monkeypatch.setattr(answers, "reserve", reserved)
+        monkeypatch.setattr(session, "reserve", reserved)
         ledger = PrivacyLedger(next(folders))
         ledger.set_cap(data.name, data.unit, Cap(1e9, 0.1))
-        asked = answers.open_session(data, wanted, ToyEmbedder(), Model(tape), ledger, tape)
+        asked = session.open_session(data, wanted, ToyEmbedder(), Model(tape), ledger, tape)
         for _ in range(QUESTIONS + 2 * (wanted.rate is None)):
             tape.tell(asked.ask(QUESTION))
 
     return run
 
 
-def pair_of(wanted: AnswerRequest, by_user: bool):
+def pair_of(wanted: AnswerPlan, by_user: bool):
     """Neighbours whose unit is nearest to the question, and the last in the order of digests, as of positions."""
     labels, column = wanted.labels or ("q",), "who" if by_user else None
     rows = [Record(f"{OTHER} {i}", labels[0], f"user {i}" if by_user else None) for i in range(OTHERS)]
@@ -116,13 +119,9 @@ def pair_of(wanted: AnswerRequest, by_user: bool):
 ONE_SHARD = (None, Extreme(-1))
 """A test that passes where one shard stands alone, as with noise that is far out, is what delta pays for."""
 MECHANISMS = {
-    **{
-        name: query_mechanism_class(name)()
-        for name in query_mechanism_names()
-        if not query_mechanism_class(name)().open_answers
-    },
-    "keywords": Keywords(fewest_keywords=2, most_keywords=4),
-    "keywords of a fixed number": Keywords(fewest_keywords=4, most_keywords=4),
+    **{name: {"mechanism": name} for name in query_mechanism_names() if not query_mechanism_class(name).open_answers},
+    "keywords": {"mechanism": "keywords", "parameters": {"fewest-keywords": 2, "most-keywords": 4}},
+    "keywords of a fixed number": {"mechanism": "keywords", "parameters": {"fewest-keywords": 4, "most-keywords": 4}},
 }
 
 
@@ -131,11 +130,12 @@ MECHANISMS = {
 @pytest.mark.parametrize("retrieval", list(Retrieval))
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_a_unit_costs_what_was_reserved_and_not_much_less(name, retrieval, shards, by_user, tmp_path, monkeypatch):
-    mechanism = MECHANISMS[name]
-    if mechanism.open_answers and retrieval is Retrieval.LABELS_ONLY:
+    own = MECHANISMS[name]
+    open_answers = query_mechanism_class(own["mechanism"]).open_answers
+    if open_answers and retrieval is Retrieval.LABELS_ONLY:
         return
-    wanted = request_of(mechanism, retrieval, shards, by_user)
-    alone = mechanism.open_answers and shards == 1
+    wanted = request_of(own, retrieval, shards, by_user)
+    alone = open_answers and shards == 1
     found = replayed(
         release(wanted, tmp_path, monkeypatch),
         *pair_of(wanted, by_user),
@@ -143,5 +143,5 @@ def test_a_unit_costs_what_was_reserved_and_not_much_less(name, retrieval, shard
         sources=ONE_SHARD if alone else EXTREMES,
     )
     assert found.allowed
-    assert found.noise > (-1 if alone else 0.3 if mechanism.open_answers else 0.95)
+    assert found.noise > (-1 if alone else 0.3 if open_answers else 0.95)
     assert (found.rate == pytest.approx(1)) == (retrieval is Retrieval.POISSON)

@@ -10,8 +10,9 @@ import pytest
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.records import RECORD
+from mechanisms.runs.completion import completed
 from mechanisms.runs.plan import Plan
-from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, WRITE, Recipe, RunSpec, Split, completed
+from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, WRITE, Recipe, RunSpec, Split
 from mechanisms.runs.stages import stage_names
 from mechanisms.runs.terms import NO_FILE
 from mechanisms.sampling import Scheme

@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from mechanisms.accounting import PrivacyLedger, PrivacyTarget
-from mechanisms.answers import AnswerRequest, open_session
+from mechanisms.accounting import PrivacyLedger
+from mechanisms.answers.plan import plan_answers
+from mechanisms.answers.session import open_session
+from mechanisms.answers.spec import AnswerSpec
 from mechanisms.data.sizes import measure_sizes
 from mechanisms.noise import SecureRandomness
-from mechanisms.queries import Retrieval, query_mechanism_class
-from mechanisms.records import Dataset, PromptTemplate
+from mechanisms.records import Dataset
 from mechanisms.runs.plan import plan_for
 from mechanisms.runs.run import run
 from mechanisms.runs.score import score_set
@@ -53,20 +54,12 @@ def scored(own: Dataset, account: PrivacyLedger) -> Charged:
 
 
 def answered(own: Dataset, account: PrivacyLedger) -> Charged:
-    request = AnswerRequest(
-        PromptTemplate("Sort.", "Note", "Topic"),
-        query_mechanism_class("knn-votes")(),
-        PrivacyTarget(EPSILON, 1e-5),
-        2,
-        labels=LABELS,
-        by_user=own.by_user,
-        retrieval=Retrieval.LABELS_ONLY,
-        threshold=-1.0,
-        shards=4,
-        neighbours=1,
-    ).calibrated()
-    open_session(own, request, Embedding(), None, account, SecureRandomness()).ask("The red one?")
-    return [("answers by knn-votes", request.claim().epsilon)]
+    spec = AnswerSpec.of(
+        epsilon=EPSILON, delta=1e-5, queries=2, retrieval="labels-only", threshold=-1.0, shards=4, neighbours=1
+    )
+    asked = plan_answers(spec, LABELS, own.by_user)
+    open_session(own, asked, Embedding(), None, account, SecureRandomness()).ask("The red one?")
+    return [("answers by knn-votes", asked.claim().epsilon)]
 
 
 WAYS: dict[str, Callable[[Dataset, PrivacyLedger], Charged]] = {

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import EnumMeta
-from typing import Any, Literal, get_type_hints
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,14 +15,18 @@ from mechanisms.errors import UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Composed
 from mechanisms.records import RECORD, Dataset, Record
-from mechanisms.runs.plan import DECLARED_COUNTS, Plan, plan_for
-from mechanisms.runs.spec import (
-    CALIBRATE,
+from mechanisms.runs.completion import (
     FEWEST_DRAFTS,
     FEWEST_FOR_WORDS,
     MOST_CORRECTED_LABELS,
     MOST_DRAFTS,
     MOST_PROMPTED,
+    completed,
+    fewest_for_roles,
+)
+from mechanisms.runs.plan import DECLARED_COUNTS, Plan, plan_for
+from mechanisms.runs.spec import (
+    CALIBRATE,
     OPENINGS,
     SCORE,
     SETTINGS,
@@ -36,8 +39,6 @@ from mechanisms.runs.spec import (
     RunSettings,
     RunSpec,
     Split,
-    completed,
-    fewest_for_roles,
 )
 from mechanisms.runs.stage import Speed, measure
 from mechanisms.runs.stages import stages_by_place
@@ -45,25 +46,14 @@ from mechanisms.runs.stages.score import Score
 from mechanisms.runs.terms import DECLARED_SIZES
 from mechanisms.sampling import Scheme
 from mechanisms.tallies import Weighing
+from tests.told_settings import check_told
 from tests.toy_model import ToyModel
 
 SPEC = RunSpec()
 
 
 def test_editors_are_told_the_settings_that_there_are():
-    """A choice may be said as text, which the spec reads."""
-
-    def told(setting) -> Any:
-        said = setting.field.annotation
-        for kind in setting.kinds:
-            if isinstance(kind, EnumMeta):
-                said = said | Literal[tuple(map(str, kind))]
-        return said
-
-    named = get_type_hints(RunSettings)
-    assert [*named] == [*SETTINGS]
-    assert {name: kind for name, kind in named.items() if kind != told(SETTINGS[name])} == {}
-    assert RunSettings.__required_keys__ == frozenset()
+    check_told(RunSettings, RunSpec)
 
 
 def data(each: int, *labels: str) -> Dataset:

@@ -22,12 +22,13 @@ from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Composed
 from mechanisms.records import Dataset, Record
 from mechanisms.runs import stage as run_stage
+from mechanisms.runs.completion import completed
 from mechanisms.runs.drafts import Drafts, Margins
 from mechanisms.runs.events import DemoRefused, DemoStarted, SetsCompared, StageProgress, StageStarted
 from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.run import divide, run
 from mechanisms.runs.run_file import from_lines
-from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WORDS, Split, completed
+from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WORDS, Split
 from mechanisms.runs.stage import RunState
 from mechanisms.runs.stages import words as words_stage
 from mechanisms.runs.stages.words import CLEARS, FEWEST_WORDS, MOST_WORDS, Word, Words, WordsReleased, words_of

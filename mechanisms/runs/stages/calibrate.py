@@ -18,10 +18,11 @@ from mechanisms.demos.demo_set import DEMONSTRATIONS
 from mechanisms.errors import UsageError
 from mechanisms.noise import Floats
 from mechanisms.privacy_events import PrivacyEvent
+from mechanisms.runs.completion import CLEARANCE
 from mechanisms.runs.drafts import drafts_for
 from mechanisms.runs.events import LINE, CuratorEvent, Numbers, Release
 from mechanisms.runs.judging import preferences, step
-from mechanisms.runs.spec import CALIBRATE, CLEARANCE, OPENINGS, SCORE, WORDS
+from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, WORDS
 from mechanisms.runs.stage import PlannedStage, RunState, Work, drafting_work
 from mechanisms.tallies import LabelBias
 

@@ -21,8 +21,8 @@ from mechanisms.noise import Floats
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.queries.retrieval import similarities
 from mechanisms.records import Record
+from mechanisms.runs.completion import CLEARANCE, EXCESS
 from mechanisms.runs.events import LINE, Count, CuratorEvent, Name, Number, Release, StageProgress, Texts
-from mechanisms.runs.spec import CLEARANCE, EXCESS
 from mechanisms.runs.stage import PlannedStage, RunState, Work, check_noise, drafting_work
 from mechanisms.runs.terms import EventLists
 from mechanisms.runs.text import normalised_text

@@ -12,6 +12,7 @@ from mechanisms.accounting import BudgetSnapshot, Cap
 from mechanisms.demos.demo_set import ArmScore, DemoSet, Refusal, Score
 from mechanisms.demos.directions import Directions
 from mechanisms.records import Demonstration
+from mechanisms.runs.completion import completed
 from mechanisms.runs.events import (
     DemoCompleted,
     DemoRefused,
@@ -26,7 +27,7 @@ from mechanisms.runs.events import (
     TokenReleased,
 )
 from mechanisms.runs.plan import DECLARED_COUNTS, Plan
-from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WORDS, WRITE, RunSpec, completed
+from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WORDS, WRITE, RunSpec
 from mechanisms.runs.stages.calibrate import PriorsReleased
 from mechanisms.runs.stages.openings import OpeningsReleased
 from mechanisms.runs.stages.score import ScoreReleased

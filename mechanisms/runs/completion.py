@@ -1,0 +1,179 @@
+"""What follows for a run from its labels and public sizes, where the owner leaves a setting open.
+
+Many rows are limited by compute, few by noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from mechanisms.errors import UsageError
+from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, SOURCES, VOTE, WORDS, WRITE, Recipe, RunSpec, Split
+from mechanisms.runs.stages import stages_by_place
+from mechanisms.steps import mechanism_class
+from mechanisms.steps.mechanism import Norm
+from mechanisms.tallies import Weighing, usual_weighing
+
+MOST_WRITTEN_LABELS = 12
+"""Labels up to which a run writes token by token: each label takes its own sample, and its own time."""
+MOST_CORRECTED_LABELS = 24
+"""Labels up to which a correction is measured. Every label's sum gets the same noise, so that more labels need more
+rows, and a row takes longer to read with every label."""
+MOST_PROMPTED = 16
+"""The most demonstrations of each label that are read in one prompt: no row scores larger sets."""
+
+_AT_MOST = {VOTE: 0.5, SCORE: 0.15}
+"""Shares that these stages have at most, where they want more units than a small file has."""
+_VOTERS_A_LABEL, _CALIBRATORS_A_LABEL = 40, 24
+"""Units for each of many labels: only a label's own rows vote on its drafts, and noise is added to each label's sum."""
+
+FEWEST_SUBSETS, SUBSETS, SUBSETS_OF_MANY = 4, 100, 56
+"""M; that of many from `fewest_for_roles` units on, since the first token waits until all these rows are read. With
+2,000 rows, four labels and epsilon 1 they give a signal-to-noise of 10. More rows give more: each joins less often."""
+TOKENS = 24
+MIN_TOKENS = 8
+"""Tokens before a demonstration may end: small models like to write a title."""
+INDEX_NUCLEUS = 0.9
+"""Where only a token's index is released its noise cannot be read: what no text goes on with is no candidate."""
+
+FEWEST_DRAFTS, MOST_DRAFTS = 8, 24
+DRAFTS_A_WINNER = 2
+"""Drafts for each demonstration that is asked for, at least: with fewer, the vote would leave nothing out."""
+CLEARANCE, EXCESS = 4.0, 2.0
+"""A winner should exceed the average draft by so many deviations of the noise, if it has so many times its votes."""
+
+
+FEWEST_FOR_WORDS, ENOUGH_FOR_WORDS = 100, 900
+"""Units of a label, times epsilon: with fewer than the first number hardly a word clears the noise, whatever
+their share; more than the second in the stage say little more (research/docs/words.md)."""
+
+
+def fewest_for_roles(labels: int) -> int:
+    """The number of units from which on roles are proposed: with fewer, some role says little through its noise."""
+    return min(2000, max(1200, 160 * labels))
+
+
+def completed(spec: RunSpec, sizes: Mapping[str, int]) -> RunSpec:
+    """The spec with nothing left open, for so many units of each label; a UsageError where a size is not positive, or
+    what is asked does not go together."""
+    if not sizes or min(sizes.values()) < 1:
+        empty = min(sizes, key=lambda label: sizes[label]) if sizes else ""
+        raise UsageError(f"The label '{empty}' has a declared size of 0: leave it out, or declare its size.")
+    recipe = spec.recipe or _recipe(spec, len(sizes))
+    stages = _stages(spec, recipe, sizes)
+    weighing = spec.weighing or (Weighing.ROWS if len(sizes) > MOST_CORRECTED_LABELS else usual_weighing(sizes))
+    shares, split = _shares(spec, stages, sizes, weighing)
+    written = spec.written or (1 if recipe is Recipe.BOTH else spec.shots)
+    tokens = spec.tokens or TOKENS
+    most = SUBSETS_OF_MANY if sum(sizes.values()) >= fewest_for_roles(len(sizes)) else SUBSETS
+    mechanism = mechanism_class(spec.mechanism)
+    released_whole = mechanism.uses_private_rows and mechanism().sensitivity(True).norm is not Norm.RANGE
+    found = {
+        "recipe": recipe,
+        "split": split,
+        "shares": shares,
+        "written": written,
+        "tokens": tokens,
+        "min_tokens": min(tokens, MIN_TOKENS) if spec.min_tokens is None else min(tokens, spec.min_tokens),
+        # M is at most the units of the smallest label: with more, all of them would join each time.
+        "subsets": spec.subsets or max(FEWEST_SUBSETS, min([most, *sizes.values()])),
+        "drafts": spec.drafts or _drafts(spec, shares.get(VOTE, 0.0), split, sizes),
+        "weighing": weighing,
+        "candidate_top_p": spec.candidate_top_p or (1.0 if released_whole else INDEX_NUCLEUS),
+    }
+    if recipe is Recipe.BOTH and (not mechanism.uses_private_rows or mechanism.not_private):
+        raise UsageError(f"A recipe does not write with '{spec.mechanism}': choose a private mechanism.")
+    return spec.with_(**found)
+
+
+def _recipe(spec: RunSpec, labels: int) -> Recipe:
+    """Both, where a recipe can write with the mechanism; many labels and many demonstrations are voted for."""
+    mechanism = mechanism_class(spec.mechanism)
+    if labels < 2 or not mechanism.uses_private_rows or mechanism.not_private:
+        return Recipe.TOKENS
+    asked = {"mechanism", "transform", "parameters", "scheme", "subsets", "per_subset", "tokens", "written"}
+    asks = bool(asked & spec.model_fields_set) or WRITE in (spec.shares or {})
+    return Recipe.BOTH if asks or labels <= MOST_WRITTEN_LABELS else Recipe.VOTE
+
+
+def _stages(spec: RunSpec, recipe: Recipe, sizes: Mapping[str, int]) -> list[str]:
+    known, labels = stages_by_place(), len(sizes)
+    if recipe is Recipe.TOKENS and spec.shares is None:
+        return [WRITE]
+    if spec.shares is not None:
+        return [name for name in known if name in spec.shares]
+    sources = SOURCES[recipe]
+    # Beside the words of a label its openings change little: they are for whoever asks (research/docs/words.md).
+    left_out = {WRITE, VOTE, OPENINGS} - sources
+    if labels < 2 or min(sizes.values()) * spec.epsilon < FEWEST_FOR_WORDS:
+        left_out.add(WORDS)
+    if not spec.score:
+        left_out.add(SCORE)
+    if spec.shots > MOST_PROMPTED or labels < 2:
+        left_out |= {CALIBRATE, SCORE}
+    if labels > MOST_CORRECTED_LABELS:
+        left_out.add(CALIBRATE)
+    return [name for name in known if name not in left_out]
+
+
+def _shares(
+    spec: RunSpec, stages: list[str], sizes: Mapping[str, int], weighing: Weighing
+) -> tuple[dict[str, float], Split]:
+    if spec.shares is not None:
+        return {name: spec.shares[name] for name in stages}, spec.split or Split.ROLES
+    if len(stages) == 1:
+        return {stages[0]: 1.0}, spec.split or Split.EPSILON
+    units = sum(sizes.values())
+    split = spec.split or (Split.ROLES if units >= fewest_for_roles(len(sizes)) else Split.EPSILON)
+    known = stages_by_place()
+    if split is Split.EPSILON:
+        whole = sum(known[name].parts for name in stages)
+        return {name: known[name].parts / whole for name in stages}, split
+    return _roles(stages, units, len(sizes), spec.epsilon, weighing), split
+
+
+def _roles(stages: list[str], units: int, labels: int, epsilon: float, weighing: Weighing) -> dict[str, float]:
+    """Shares that give each stage the units it wants; below `fewest_for_roles`, the shares for that many.
+
+    What stages want is what two cores read in a good minute. All other units say what their labels are about, as many
+    as say something new, or write: a sample out of more units costs the same time and needs less noise.
+    """
+    known = stages_by_place()
+    wanted = {name: known[name].wanted for name in stages if known[name].wanted is not None}
+    if VOTE in wanted:
+        wanted[VOTE] = max(wanted[VOTE], _VOTERS_A_LABEL * labels)
+    if CALIBRATE in wanted:
+        wanted[CALIBRATE] = max(wanted[CALIBRATE], _CALIBRATORS_A_LABEL * labels)
+    if SCORE in wanted and weighing is Weighing.LABELS:
+        wanted[SCORE] *= 2  # the few scorers of a small label count as much as the many of a large one
+    among = max(units, fewest_for_roles(labels))
+    shares = {name: count / among for name, count in wanted.items()}
+    shares |= {name: min(shares[name], most) for name, most in _AT_MOST.items() if name in shares}
+    if WORDS in stages:
+        parts = {name: known[name].parts for name in stages if known[name].wanted is None}
+        fair = (1 - sum(shares.values())) * parts[WORDS] / sum(parts.values())
+        shares[WORDS] = min(fair, ENOUGH_FOR_WORDS * labels / epsilon / among)
+    rest = WRITE if WRITE in stages else VOTE
+    shares[rest] = shares.get(rest, 0.0) + 1 - sum(shares.values())
+    return {name: _two_digits(shares[name]) for name in stages}
+
+
+def _two_digits(share: float) -> float:
+    """A share cut to two digits: short in certificates, and never more than 1 in sum."""
+    unit = 10.0 ** (math.floor(math.log10(share)) - 1)
+    # The quotient of two decimals may fall a hair short of the whole number that it is.
+    return float(f"{math.floor(share / unit + 1e-6) * unit:.2g}")
+
+
+def _drafts(spec: RunSpec, share: float, split: Split, sizes: Mapping[str, int]) -> int:
+    """J: as many as the smallest label's voters can judge, and twice what the set needs.
+
+    A draft of the field has v / J votes, a winner `EXCESS` times as many more, and that excess should be `CLEARANCE`
+    deviations of the noise: J = EXCESS v / (CLEARANCE * 1.41 / epsilon).
+    """
+    smallest = min(sizes.values())
+    voters, spent = (share * smallest, spec.epsilon) if split is Split.ROLES else (smallest, share * spec.epsilon)
+    judged = EXCESS * voters * spent / (CLEARANCE * math.sqrt(2))
+    usual = int(min(MOST_DRAFTS, max(FEWEST_DRAFTS, judged)))
+    return max(usual, DRAFTS_A_WINNER * spec.shots)
