@@ -57,8 +57,8 @@ def test_what_says_an_exemplar_again_does_not_leave(kind, text, embedded_model):
     asked = [Asked(kind, *who) for who in ((), ("a patient", "a clinic"))]
     showing = next(each for each in asked if text in {shown for _, shown in each.shown()})
     again = f"I am well. {text.upper()}"
-    assert Gate(embedded_model, asked=showing).reason(again) == "it says a public exemplar again"
-    assert Gate(embedded_model, asked=Asked(kind, exemplars=0)).reason(again) != "it says a public exemplar again"
+    assert Gate(embedded_model, asked=showing).reason(again) == "it repeats a public exemplar"
+    assert Gate(embedded_model, asked=Asked(kind, exemplars=0)).reason(again) != "it repeats a public exemplar"
 
 
 @pytest.mark.parametrize("text", ["Is it safe to drive?", "I heard a grinding noise.", "Nobody has called me back."])

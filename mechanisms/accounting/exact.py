@@ -95,7 +95,7 @@ def _solved(release: Primitive, delta: float) -> float:
 
 
 def _removed(release: Primitive, epsilon: float) -> float:
-    """`q` times delta at `log(1 + (e^epsilon - 1) / q)`."""
+    """The log of `q` times delta at `log(1 + (e^epsilon - 1) / q)`."""
     rate = release.rate
     if rate == 1.0:
         return _log_delta(release, epsilon)
@@ -106,7 +106,8 @@ def _removed(release: Primitive, epsilon: float) -> float:
 
 
 def _added(release: Primitive, epsilon: float) -> float:
-    """`1 - (1 - q) e^epsilon`, where that is positive, times delta at log of `q e^epsilon` over it."""
+    """The log of `l` times delta at `log(q e^epsilon / l)`, where `l = 1 - (1 - q) e^epsilon`; minus infinity for
+    `l <= 0`."""
     rate = release.rate
     left = rate - (1 - rate) * math.expm1(min(epsilon, 700.0))
     return math.log(left) + _log_delta(release, epsilon + math.log(rate / left)) if left > 0 else -math.inf

@@ -90,9 +90,11 @@ def _one_direction(form: NormalForm, direction: Direction, delta: float) -> Foun
 
 @dataclass(frozen=True, eq=False)
 class _Grid:
-    """Places of the composed loss: `start`, `start + 1`, ... steps.
+    """A grid of values of the composed privacy loss: `points` multiples of `step`, the first `start` times `step`.
 
-    `tilt` is that of the weights on it; the tilt `above` shows how little of delta lies above it.
+    Attributes:
+        tilt: the exponential tilt of the probabilities on the grid.
+        above: the tilt whose Chernoff bound limits the part of delta above the grid.
     """
 
     start: int

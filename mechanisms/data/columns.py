@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from mechanisms.data.headers import guess_columns, guess_person, is_nested, looks_like_ids, quoted
-from mechanisms.data.label_names import HOW_LABELS_ARE_SAID, SPELLED, LabelNames, folded, names_of, spellings
+from mechanisms.data.label_names import HOW_TO_WRITE_LABELS, SPELLED, LabelNames, folded, names_of, spellings
 from mechanisms.data.table import TEXT, Table, plain_name
 from mechanisms.errors import DataError, SeveralErrors
 from mechanisms.records import Columns, Dataset
@@ -413,7 +413,7 @@ def checked_dataset(
         tell(f"The file has names for the labels of '{mapping.label}': {', '.join(classes)}. Give these as labels.")
     missing = [label for label in labels if label not in rows.labels]
     if missing and {Reason.ALIKE, Reason.SEVERAL, Reason.OUTSIDE} & left_out.counts.keys():
-        tell(f"No row has the label '{missing[0]}': check its spelling. {HOW_LABELS_ARE_SAID}")
+        tell(f"No row has the label '{missing[0]}': check its spelling. {HOW_TO_WRITE_LABELS}")
     sentence = left_out.sentence
     if left_out.counts.get(Reason.ALIKE):
         sentence += " --merge-labels reads another spelling as the label itself (in Python merge_labels=True)."

@@ -47,7 +47,7 @@ def named(labels: Iterable[str], names: LabelNames) -> tuple[str, ...]:
 
 # Labels and pairs of the command line: a JSON document, or with commas between them, as in a line of CSV.
 
-HOW_LABELS_ARE_SAID = """A label with a comma stands in quotes, or all of them in a JSON list: '["A, B", "C"]'."""
+HOW_TO_WRITE_LABELS = """Put a label that has a comma in quotes, or write all labels as a JSON list: '["A, B", "C"]'."""
 
 
 def read_labels(said: str) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ def _divided(said: str) -> list[str]:
     try:
         return next(csv.reader([said], skipinitialspace=True, strict=True), [])
     except csv.Error as error:
-        raise UsageError(f"The labels cannot be read. {HOW_LABELS_ARE_SAID}") from error
+        raise UsageError(f"The labels cannot be read. {HOW_TO_WRITE_LABELS}") from error
 
 
 def read_names(said: str) -> LabelNames:

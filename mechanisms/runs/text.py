@@ -1,4 +1,4 @@
-"""What a text is: rules on public values alone, in any language that has letters."""
+"""Rules that tell texts from other strings. They use public values only, and hold in any language that has letters."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ FOREIGN = (
     "nothing: read them, or choose a model that speaks it."
 )
 _MOST_SAMPLED = 64
-"""Words that are looked at: a text has no more that tell something new."""
+"""The number of words that are examined; further ones change little."""
 
 _MARKUP = re.compile(r"\*\*|__|```|\[[A-Z][A-Za-z' /_-]*\]|[{}]|<\w+>|\ufffd")
 """Markup, and blanks to fill in: the web, not a text of the label."""
 _ADDRESS = re.compile(r"\S+://\S+|\S*www\.\S+|\S+@\S+")
 _BREAKS_OFF = re.compile(r"[,:(\[{<\-–—/&@#*=+][\s'\"”’]*$")
 _GLUED = re.compile(r"[^\W\d_][!?]{1,3}[^\W\d_]{2,}|\d[.:]\d+[.:]\d+[.:](?!\d)")
-"""Signs inside a word, and numbers that are none."""
+"""Signs inside words, and malformed numbers."""
 _SYLLABLES = re.compile(r"([^\W\d_]{2,4})\1\1|([^\W\d_]{4,})\2")
 _OFFERS = re.compile(
     r"\b(how (can|may) (i|we) (help|assist)|can i help you|(here|happy|glad|ready) to (help|assist)|assist you|"
@@ -41,7 +41,7 @@ _OFFERS = re.compile(
     r"i (can(no|['’])t|could(n['’]t| not)) (assist|help you)\b)",
     re.IGNORECASE,
 )
-"""What a model says that helps, in place of what the person would write whom it was asked to be."""
+"""What an assistant writes instead of the person whom the model was asked to be."""
 _CLOSES_NOTHING = re.compile(r"[.!?]['’]$")
 _OPENS = re.compile(r"(?<!\w)['‘’]")
 
@@ -49,11 +49,11 @@ _OPENS = re.compile(r"(?<!\w)['‘’]")
 class Gate:
     """Judges texts by the pieces in which a model's tokenizer writes their words, and by who seems to write them.
 
-    A language that the tokenizer was not made for needs more pieces a word. Public texts of the task, as the model
-    writes them, say how many are `usual`.
+    A language that the tokenizer was not made for needs more pieces for each word. `usual` are public texts of the
+    task that the model wrote, from which the usual number follows.
 
     Attributes:
-        foreign: whether a third of these are of a language that the model may hardly know, as far as pieces tell.
+        foreign: whether a third of these have so many pieces that the model may hardly know their language.
     """
 
     def __init__(self, model: LanguageModel, usual: Sequence[str] = (), asked: Asked | None = None) -> None:
@@ -68,24 +68,24 @@ class Gate:
         self.foreign = 3 * sum(each > _FOREIGN_PIECES for each in found) > len(found)
 
     def reason(self, text: str) -> str | None:
-        """Why a text is none, in a few words; None where it is one."""
+        """Why a text cannot be a demonstration, in a few words; None if it can."""
         text = _ADDRESS.sub(" ", text)
         words = _WORD.findall(text)
         lower = [word.casefold() for word in words]
         pieces = self._pieces(text)
         rules = {
-            "no words": not words,
-            "words that are none": pieces is not None and pieces > self._most,
-            "mostly other than letters": _mostly_signs(text, 0.6),
-            "markup, or a blank to fill in": bool(_MARKUP.search(text)),
+            "it has no words": not words,
+            "many strings are not words": pieces is not None and pieces > self._most,
+            "too few of its signs are letters": _mostly_signs(text, 0.6),
+            "it has markup, or a blank to fill in": bool(_MARKUP.search(text)),
             "it breaks off": bool(_BREAKS_OFF.search(text)) or _unpaired(text),
-            "the same syllables again": bool(_SYLLABLES.search(text)),
-            "signs inside words or numbers": bool(_GLUED.search(text)),
+            "it repeats syllables": bool(_SYLLABLES.search(text)),
+            "it has signs inside words or numbers": bool(_GLUED.search(text)),
             "it repeats itself": _loops(lower),
-            "written as by somebody else": self._asked.of_another(text),
+            "somebody else seems to write it": self._asked.of_another(text),
             # The owner's own sentence may ask for texts of people who help.
             "it offers help, as a model does": not self._asked.sentence and bool(_OFFERS.search(text)),
-            "it says a public exemplar again": not self._shown.isdisjoint(_sentences(text)),
+            "it repeats a public exemplar": not self._shown.isdisjoint(_sentences(text)),
         }
         return next((reason for reason, holds in rules.items() if holds), None)
 

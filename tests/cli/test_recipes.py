@@ -129,11 +129,11 @@ def test_a_run_that_ends_early_leaves_what_was_released(
 
 
 def test_a_run_whose_texts_are_all_refused_leaves_no_file(capsys, tmp_path, toy_models, monkeypatch):
-    monkeypatch.setattr(Gate, "reason", lambda gate, text: "mostly other than letters")
+    monkeypatch.setattr(Gate, "reason", lambda gate, text: "too few of its signs are letters")
     line = f"{LINE} --recipe tokens {WRITING} --out {tmp_path / 'demos.json'}"
     code, out, err = run(capsys, line)
     assert (code, out) == (2, "")
-    assert "refused, mostly other than letters" in err
+    assert "refused, too few of its signs are letters" in err
     assert "Nothing of this run is left to keep" in err
     assert not (tmp_path / "demos.json").exists()
 
