@@ -1,4 +1,4 @@
-"""`calibrate`, `account`, `audit` and `plan`: noise for a target, its cost, a test of it, and the most signal.
+"""`calibrate`, `account`, `audit` and `plan`: the noise for a target, its cost, a test of it, and plans by signal.
 
 `account --from FILE` checks a demo set's certificate and prints the file's digest. It exits with 0 if the certificate
 is consistent, and with 3 if it is not, after the list of problems, or if the digest differs from the given one.
@@ -200,7 +200,7 @@ def _add_plan_command(parser: argparse.ArgumentParser) -> None:
 
 
 def cost(plan: SamplingPlan, size: int, prompt_tokens: int, delta: float) -> float:
-    """Prompt tokens through the model for one demonstration, spare rows of the batch included.
+    """The prompt tokens of one demonstration that the model reads, with the spare rows of the batch.
 
     Per token every prompt is run again with the t tokens so far, `rows T (P + (T - 1) / 2)`; otherwise the cache is
     kept, `rows (P + T)`.
@@ -214,7 +214,8 @@ def cost(plan: SamplingPlan, size: int, prompt_tokens: int, delta: float) -> flo
 def plans_within(
     plain: SamplingPlan, size: int, prompt_tokens: int, target: PrivacyTarget, budget: float, mechanism: TokenMechanism
 ) -> Iterator[dict[str, Any]]:
-    """Calibrated plans of a budget, of each scheme the largest M that fits, and up to four halves; two seconds each.
+    """Calibrated plans within a budget: for each scheme the largest M that fits, and up to four halves of it. Each
+    takes about two seconds.
 
     Args:
         plain: has tokens, shots, and records a prompt with subsets.

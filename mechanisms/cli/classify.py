@@ -1,4 +1,4 @@
-"""`query`, `evaluate`, `score` and `export`: what a demo set is used for, and a private accuracy of one."""
+"""`query`, `evaluate`, `score` and `export`: the uses of a demo set, and its private accuracy."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_by(parser: argparse.ArgumentParser) -> None:
-    """Add the option that says what classifies."""
+    """Add the option that chooses what classifies."""
     words = (
         "what classifies: the model behind the demonstrations, the set's directions, which need no language model, or "
         "both together (default: what the set's private score recommends, else model)"
@@ -107,7 +107,7 @@ def _remote_reader(options: argparse.Namespace) -> RemoteReader | None:
 
 
 def _model(options: argparse.Namespace, written: DemoSet) -> LanguageModel:
-    """Load the local model, with a note where another one wrote the set."""
+    """Load the local model, with a note if another one wrote the set."""
     model = api.load_model(options.model or default_name())
     if not same_reader(written, model):
         progress(readers_in_words(written, model))
@@ -259,7 +259,7 @@ def _score(options: argparse.Namespace) -> None:
 
 
 def _of_score(found: ScoreFound, share: float, scored: ScoredSet, dataset: Dataset) -> dict[str, Any]:
-    """A document like a demo set's `score`, with the cost, and with the sizes that weigh labels."""
+    """A document like a demo set's `score`, with the cost and with the sizes that weigh labels."""
     own = found.score.exported(without=DEMONSTRATIONS not in found.score.arms)
     return {
         **found.score.to_json(),

@@ -104,7 +104,7 @@ def _models(options: argparse.Namespace) -> None:
 
 
 def _prepared(name: str) -> LanguageModel:
-    """Load a model, and print how far it is, each stage or tenth of a fetch once."""
+    """Load a model, and print its progress: each stage, and each tenth of a fetch, once."""
     told = ""
 
     def tell(stage: str) -> None:

@@ -1,4 +1,4 @@
-"""Parse, from the command line and from a file; dispatch; turn errors into one line and an exit code."""
+"""Parse options from the command line and from a file, run the command, and turn errors into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class ConfigurableParser(argparse.ArgumentParser):
 
 
 def _refuse_repeated(args: Sequence[str], flags: Mapping[str, argparse.Action]) -> None:
-    """Refuse an option of pairs that stands twice: argparse would keep the last pairs without a word."""
+    """Refuse a repeated option of pairs, of which argparse would silently keep the last one."""
     pairs = {flag for flag, action in flags.items() if "=" in str(action.metavar)}
     said = [each.partition("=")[0] for each in args]
     for flag in sorted(each for each in pairs if said.count(each) > 1):

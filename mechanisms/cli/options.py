@@ -1,4 +1,4 @@
-"""What commands share: options from descriptions, options of a file of rows, and the output."""
+"""The shared parts of commands: options made from descriptions, options of a file of rows, and output."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def add_settings(
     names: Collection[str] = RunSpec.model_fields,
     usual: Mapping[str, Any] | None = None,
 ) -> None:
-    """Add an option for each of some settings of a run; without a value the setting is left open.
+    """Add an option for each of some settings of a run; without a value the setting stays open.
 
     Args:
         names: of fields of `RunSpec`.
@@ -69,12 +69,12 @@ def add_flags(
 
 
 def spec_of(options: argparse.Namespace, **usual: Any) -> RunSpec:
-    """What the options of a run ask for, see `read_spec`."""
+    """The spec of a run from its options, see `read_spec`."""
     return read_spec(RunSpec, options, _of_steps(), **usual)
 
 
 def read_spec(kind: type[_Kind], options: argparse.Namespace, flags: Iterable[str], **usual: Any) -> _Kind:
-    """The spec that the options ask for.
+    """The spec from the options.
 
     Args:
         options: of a parser with `add_flags` and `add_parameter_options`.
@@ -96,7 +96,7 @@ def _of_steps() -> dict[str, dict[str, Parameter]]:
 
 
 def check_noise(spec: RunSpec, required: bool = False) -> None:
-    """Refuse noise that calibration solves for, or its lack where nothing is calibrated."""
+    """Refuse a noise option if calibration solves for it, or its absence if nothing is calibrated."""
     solved = solved_flag(spec.mechanism)
     if solved is not None and required != (solved in spec.parameters):
         wanted = "is not calibrated here: give" if required else "is calibrated: leave out"
@@ -119,7 +119,7 @@ def described(
 
 
 def add_parameter_options(parser: argparse.ArgumentParser, flags: dict[str, dict[str, Parameter]]) -> None:
-    """Add an option for each flag, grouped by user; without a value the mechanism keeps its own default."""
+    """Add an option for each flag, grouped by user; without a value the mechanism has its own default."""
     groups: dict[str, Any] = {}
     for flag, users in flags.items():
         title = f"parameters of {next(iter(users))}" if len(users) == 1 else _SHARED
@@ -158,7 +158,7 @@ def add_model(
 
 
 def add_device(parser: argparse._ActionsContainer) -> None:
-    """Add the option that says which device computes; `mechanisms.cli.main.run_command` heeds it."""
+    """Add the option for the device, which `mechanisms.cli.main.run_command` sets."""
     words = "auto, cpu, cuda, cuda:1 or mps: which device computes (default: DPICL_DEVICE, else auto)"
     parser.add_argument("--device", metavar="NAME", help=words)
 
@@ -239,7 +239,7 @@ def add_label_names(parser: argparse._ActionsContainer) -> None:
 
 
 def loaded(options: argparse.Namespace, path: str | Path, labels: Sequence[str], **more: Any) -> Dataset:
-    """A file's rows, as the options say; what is odd about the file is told as progress.
+    """A file's rows, read as the options say. Remarks on the file are printed as progress.
 
     Args:
         more: arguments of `mechanisms.api.load` in place of those that the options give.
@@ -262,7 +262,7 @@ def loaded(options: argparse.Namespace, path: str | Path, labels: Sequence[str],
 
 
 def loaded_private(options: argparse.Namespace, labels: Sequence[str], **more: Any) -> Dataset:
-    """The rows of the private file, as the options of `add_private_rows` say; `loaded` has what is raised."""
+    """The rows of the private file, read as the options of `add_private_rows` say; `loaded` lists the errors."""
     whose = {"user": options.unit_column, "name": options.name, "drop_duplicates": options.drop_duplicates}
     return loaded(options, options.csv, labels, **whose | more)
 
@@ -287,7 +287,7 @@ def label_names(options: argparse.Namespace) -> LabelNames:
 
 
 def field_names(options: argparse.Namespace) -> tuple[str, str]:
-    """The names of text and label in prompts: as typed, or usual words that the columns' names suggest.
+    """The names of text and label in prompts: the given ones, or usual words that the columns' names suggest.
 
     Without a header a column's name may be a private cell: it is never taken itself.
     """
@@ -296,7 +296,7 @@ def field_names(options: argparse.Namespace) -> tuple[str, str]:
 
 
 def check_says_something(text: str) -> None:
-    """Refuse a text of nothing but white space.
+    """Refuse a text that has only white space.
 
     Raises:
         UsageError: it is one.

@@ -137,7 +137,7 @@ def _synthesize(options: argparse.Namespace) -> None:
 
 
 def _keep(options: argparse.Namespace, model: LanguageModel, demo_set: DemoSet, whole: bool) -> None:
-    """Write a set where it goes."""
+    """Write a set to its file or to standard output."""
     if not whole:
         progress("ended early: what was released before is kept, with the certificate of the whole run")
     document = signed(demo_set)
@@ -160,7 +160,7 @@ def _spec(options: argparse.Namespace) -> RunSpec:
 
 
 def _demands(options: argparse.Namespace, spec: RunSpec | None) -> Iterator[tuple[str, Callable[[], None]]]:
-    """What the options have to meet before the file is read: the name of each check, and what refuses them.
+    """The checks of the options before the file is read: the name of each, and the function that refuses them.
 
     Without a spec, which was refused, those are left out that are about it.
     """
@@ -196,7 +196,7 @@ def _check_seed(options: argparse.Namespace) -> None:
 
 
 def _dataset(options: argparse.Namespace, spec: RunSpec) -> Dataset:
-    """The private data set; of a public run, which opens no file, an empty one."""
+    """The private data set; an empty one for a public run, which opens no file."""
     labels = labels_of(options)
     return Dataset(options.name or _PUBLIC, labels, ()) if spec.public else loaded_private(options, labels)
 
@@ -209,7 +209,7 @@ def _measured(
     randomness: Randomness,
     journal: RunJournal | None,
 ) -> MeasuredSizes:
-    """The sizes, measured as the last thing before the run; of a run that was cut off those that were paid for then."""
+    """The measured sizes, the last step before the run. An interrupted run keeps the sizes that it paid for."""
     if journal is None or journal.begun is None:
         return measure_sizes(dataset, epsilon, spec.delta, ledger, randomness)
     measured = journal.plan(fingerprint(dataset).content).measured
@@ -219,7 +219,7 @@ def _measured(
 
 
 def _ready(asked: Plan, journal: RunJournal | None) -> Plan:
-    """The plan calibrated, or as it was when the run was cut off; what it costs, and is weak in, is told."""
+    """The calibrated plan, or the plan of the interrupted run; its cost and its warnings are printed."""
     resumed = journal is not None and journal.begun is not None
     plan = _resumed(journal, asked) if journal is not None and resumed else asked.calibrated()
     claim, spec = plan.claim(), plan.spec
@@ -240,7 +240,7 @@ def _ready(asked: Plan, journal: RunJournal | None) -> Plan:
 
 
 def _findings(options: argparse.Namespace) -> Findings:
-    """What speaks against a run; nothing is charged, and nothing is measured that costs."""
+    """The findings on a run. Nothing is charged, and no size is measured."""
     found = Findings()
     if options.resume:
         found.of("settings", _refuse_resumed)
@@ -278,7 +278,7 @@ def _refuse_resumed() -> None:
 
 
 def _dataset_found(options: argparse.Namespace, spec: RunSpec | None, found: Findings) -> Dataset | None:
-    """The file's rows, also where many are left out, which is found."""
+    """The rows of the file, even if many are left out, which becomes a finding."""
     if found.of("labels", partial(labels_of, options)) is None:
         return None
     if spec is not None and spec.public:
@@ -300,7 +300,7 @@ def _dataset_found(options: argparse.Namespace, spec: RunSpec | None, found: Fin
 
 
 def _asked(spec: RunSpec, dataset: Dataset) -> Plan:
-    """The plan, on sizes of the file where they are to be measured, or nobody says how large labels are."""
+    """The plan, with the file's own sizes if they would be measured or were not given."""
     if spec.public or spec.sizes is not None:
         return plan_for(spec, dataset)
     if spec.count_epsilon is None:
@@ -312,7 +312,7 @@ def _asked(spec: RunSpec, dataset: Dataset) -> Plan:
 def _planned_found(
     asked: Plan, dataset: Dataset, ledger: PrivacyLedger, model: LanguageModel | None, found: Findings
 ) -> None:
-    """What speaks against a plan, with its noise and, where there is a model, what that says of it."""
+    """The findings on a plan, with its noise and, if there is a model, the findings that need it."""
     plan = found.of("plan", asked.calibrated)
     if plan is not None:
         found.add(check_plan(plan, dataset, ledger, to_measure=plan.measured is not None))
@@ -328,7 +328,7 @@ def _planned_found(
 
 
 def _tell(options: argparse.Namespace, found: Findings) -> None:
-    """Print what was found; a UsageError where the run would fail."""
+    """Print the findings. Raises a UsageError if the run would fail."""
     if options.json:
         show_json([asdict(each) for each in found])
     else:
@@ -371,14 +371,14 @@ def lines_of(event: CuratorEvent, name: str) -> Iterator[str]:
 
 
 def _journal_of(options: argparse.Namespace, ledger: PrivacyLedger) -> RunJournal | None:
-    """The journal that the options ask for."""
+    """The journal for the options."""
     if options.resume:
         return RunJournal.read(Path(options.resume), ledger)
     return RunJournal.new(Path(options.journal)) if options.journal else None
 
 
 def _resumed(journal: RunJournal, asked: Plan) -> Plan:
-    """The plan of the run that was cut off, where the options ask for the same."""
+    """The plan of the interrupted run, if the options are for the same run."""
     plan = journal.plan(asked.content)
     # Noise was calibrated when the run began: it is the run's, whatever is asked.
     solved = solved_flag(plan.spec.mechanism)
@@ -393,7 +393,7 @@ def _resumed(journal: RunJournal, asked: Plan) -> Plan:
 
 
 def _fixed(plan: Plan) -> tuple[object, ...]:
-    """What a certificate states of a plan, apart from its price."""
+    """The parts of a plan's certificate that do not depend on its price."""
     spec = plan.spec
     named = (plan.name, plan.transform_name, plan.scheme, plan.labels, plan.template, spec.asked, spec.delta)
     return (*named, plan.parameters())

@@ -1,4 +1,4 @@
-"""A certificate, read back as the plan of the run that it states."""
+"""Reading a certificate back into the plan of its run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Measured(BaseModel):
 
 
 def plan_of(demo_set: DemoSet) -> Plan:
-    """The plan of the run whose certificate a set has.
+    """The plan of the run that a set's certificate describes.
 
     A UsageError's message begins with the field of what is missing, of the wrong kind or out of range.
     """
@@ -74,7 +74,7 @@ def _spec(demo_set: DemoSet) -> RunSpec:
 
 
 def _own(held: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters of mechanism and transform, by their flags."""
+    """The parameters of mechanism and transform, by their command-line flags."""
     for name, names in (("mechanism", mechanism_names()), ("transform", transform_names())):
         if held[name] not in names:
             raise UsageError(f"{WHERE}/{name}: this version knows no such {name}.")

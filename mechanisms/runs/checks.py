@@ -1,4 +1,4 @@
-"""Why a run would fail, or say little: found before anything is spent, each with what to do.
+"""Reasons why a run would fail or say little, found before anything is spent, each with its remedy.
 
 A check charges nothing, and releases nothing to a set. What is counted in private rows is for their owner's own screen:
 no file holds a finding. What refuses a run here is what refuses it when it begins.
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Level(StrEnum):
-    """How much a finding matters."""
+    """The severity of a finding."""
 
     ERROR = "error"
     """The run would fail."""
@@ -42,7 +42,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check has found: what it is about, how much it matters, and one line that says what to do."""
+    """A finding of a check: its subject, its severity, and one line that says what to do."""
 
     check: str
     level: Level
@@ -54,23 +54,23 @@ class Finding:
 
 
 def warned(check: str, message: str) -> Finding:
-    """A finding that stops nothing."""
+    """A finding that does not stop the run."""
     return Finding(check, Level.WARNING, message)
 
 
 class Findings:
-    """What several checks find, each message once: they go on after a refusal."""
+    """The findings of several checks, each message once; the checks continue after a refusal."""
 
     def __init__(self) -> None:
         self._found: dict[str, Finding] = {}
 
     def add(self, found: Iterable[Finding]) -> None:
-        """Take the findings of a check."""
+        """Add the findings of a check."""
         for each in found:
             self._found.setdefault(each.message, each)
 
     def of(self, check: str, attempt: Callable[[], T]) -> T | None:
-        """What an attempt gives; None where it is refused, which is then found as an error."""
+        """The result of an attempt; None if it is refused, and the refusal is then added as an error."""
         try:
             return attempt()
         except StudioError as error:
@@ -80,7 +80,7 @@ class Findings:
 
     @property
     def errors(self) -> int:
-        """How many of them would stop the run."""
+        """The number of findings that stop the run."""
         return sum(each.level is Level.ERROR for each in self._found.values())
 
     def __iter__(self) -> Iterator[Finding]:
@@ -89,7 +89,7 @@ class Findings:
 
 
 def check_plan(plan: Plan, dataset: Dataset, ledger: PrivacyLedger, to_measure: bool = False) -> Findings:
-    """What speaks against a calibrated plan for a data set, as far as that is known without a model; private.
+    """The findings on a calibrated plan for a data set that need no model; private.
 
     Args:
         to_measure: the run still has to pay for the sizes that the plan is made of.
@@ -104,7 +104,7 @@ def check_plan(plan: Plan, dataset: Dataset, ledger: PrivacyLedger, to_measure: 
 
 
 def check_with_model(plan: Plan, dataset: Dataset, model: LanguageModel, embedder: Embedder | None) -> Findings:
-    """What speaks against a plan, once a model is there that would write; private. No row is computed."""
+    """The findings on a plan that need the model which would write; private. No row is read by it."""
     found = Findings()
     state = RunState(plan, divide(dataset, plan), model, embedder, SecureRandomness(), False, False)
     for stage in plan.stages.values():
@@ -118,12 +118,12 @@ def check_with_model(plan: Plan, dataset: Dataset, model: LanguageModel, embedde
 
 
 def of_plan(plan: Plan) -> Iterator[Finding]:
-    """Where its noise, or how little there is of what it reads, leaves little to say."""
+    """Warnings about the noise of the plan, or about too few units."""
     return (warned(check, message) for check, message in plan.warnings())
 
 
 def of_time(plan: Plan, speed: Speed) -> Iterator[Finding]:
-    """How long the run would take on this machine; hours are warned of."""
+    """The forecast time of the run on this machine; a warning if it takes hours."""
     seconds = speed.seconds(plan.work)
     told = f"The run takes {duration(seconds)} on this machine"
     if seconds < _LONG:
@@ -141,7 +141,7 @@ _LONG = 3600.0
 
 
 def _setting(name: str) -> str:
-    """A setting as the command line and the app know it."""
+    """A setting's name on the command line and in the app."""
     each = SETTINGS[name]
     return f"'{each.field.title}' ({each.flag})"
 
@@ -150,7 +150,7 @@ def _setting(name: str) -> str:
 
 
 def check_budget(plan: Plan, dataset: Dataset, ledger: PrivacyLedger, to_measure: bool = False) -> None:
-    """Refuse a run that the data set's cap does not allow; a BudgetRefused as from `run`."""
+    """Refuse a run that exceeds the data set's cap, with the BudgetRefused of `run`."""
     if not plan.reads_rows or plan.not_private:
         return
     data = fingerprint(dataset)
@@ -161,7 +161,7 @@ def check_budget(plan: Plan, dataset: Dataset, ledger: PrivacyLedger, to_measure
 
 
 def of_budget(plan: Plan, dataset: Dataset, ledger: PrivacyLedger) -> Iterator[Finding]:
-    """What is left for the data set, and what the run would take of it."""
+    """The remaining budget of the data set, and the part of it that the run would take."""
     if plan.reads_rows and not plan.not_private:
         left = ledger.snapshot(dataset.name, dataset.unit)
         cost = rounded_up(plan.claim().epsilon, 3)
@@ -174,7 +174,7 @@ _LEAST_DISK = 2**25
 
 
 def check_disk(place: Path) -> None:
-    """Refuse a folder, or the place of a file that will be made, on a disk that is nearly full."""
+    """Refuse a folder, or the path of a new file, on a disk that is nearly full."""
     there = next(each for each in (place, *place.absolute().parents) if each.exists())
     free = shutil.disk_usage(there).free
     if free < _LEAST_DISK:
@@ -188,13 +188,13 @@ _LOOKED_AT, _READ = 2000, 200
 
 
 def as_measured(dataset: Dataset, epsilon: float, delta: float) -> MeasuredSizes:
-    """The true sizes in the place of those that a run would measure, for a check alone: private, and never stored."""
+    """The plan with the true sizes instead of measured ones, for a check only: private, and never stored."""
     sizes = {label: max(1, size) for label, size in dataset.counted_sizes().items()}
     return MeasuredSizes(sizes, epsilon, FAILURE_SHARE * delta, fingerprint(dataset).content)
 
 
 def of_rows(plan: Plan, dataset: Dataset) -> Iterator[Finding]:
-    """Labels that no row of the file has, or far fewer than declared."""
+    """Labels of which the file has no row, or far fewer than declared."""
     if not plan.reads_rows or dataset.labels != plan.labels:
         return
     who = f"{person(dataset.unit)}s"
@@ -216,7 +216,7 @@ def of_rows(plan: Plan, dataset: Dataset) -> Iterator[Finding]:
 
 
 def of_long_texts(plan: Plan, dataset: Dataset, model: LanguageModel) -> Iterator[Finding]:
-    """How many texts the public cap cuts, of those that the language model reads."""
+    """The number of texts that the public cap cuts, among those that the language model reads."""
     if not plan.reads_rows or {WRITE, CALIBRATE, SCORE}.isdisjoint(plan.stages):
         return
     cap, texts = plan.spec.max_record_tokens, _some(dataset, _LOOKED_AT)
@@ -231,7 +231,7 @@ def of_long_texts(plan: Plan, dataset: Dataset, model: LanguageModel) -> Iterato
 
 
 def of_language(plan: Plan, dataset: Dataset, model: LanguageModel) -> Iterator[Finding]:
-    """Whether rows seem to be of a language that the model, the program's sentence or the public words do not speak."""
+    """Whether rows seem to be in a language that the model, the program's sentence or the public words do not cover."""
     texts = _some(dataset, _READ) if plan.reads_rows else []
     if not texts or not Gate(model, texts).foreign:
         return
@@ -248,7 +248,7 @@ def of_language(plan: Plan, dataset: Dataset, model: LanguageModel) -> Iterator[
 
 
 def _some(dataset: Dataset, most: int) -> Sequence[str]:
-    """Texts of all labels, spread over the file."""
+    """Texts of all labels from the whole file."""
     rows = dataset.members
     return [row.text for unit in rows[:: max(1, -(-len(rows) // most))] for row in unit]
 
@@ -257,7 +257,7 @@ def _some(dataset: Dataset, most: int) -> Sequence[str]:
 
 
 def of_drafts(plan: Plan, model: LanguageModel, embedder: Embedder | None) -> Iterator[Finding]:
-    """Whether the model writes the drafts that a run in stages needs; a few samples of the first label's.
+    """Whether the model can write the drafts that a run in stages needs, by a few samples of the first label's.
 
     Raises:
         UsageError: none is of use.

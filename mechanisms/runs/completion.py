@@ -1,4 +1,4 @@
-"""What follows for a run from its labels and public sizes, where the owner leaves a setting open.
+"""The completion of a spec: how settings that the owner left open follow from labels and public sizes.
 
 Many rows are limited by compute, few by noise.
 """
@@ -50,13 +50,13 @@ their share; more than the second in the stage say little more (research/docs/wo
 
 
 def fewest_for_roles(labels: int) -> int:
-    """The number of units from which on roles are proposed: with fewer, some role says little through its noise."""
+    """The number of units from which roles are the default; with fewer, the noise of some role hides too much."""
     return min(2000, max(1200, 160 * labels))
 
 
 def completed(spec: RunSpec, sizes: Mapping[str, int]) -> RunSpec:
-    """The spec with nothing left open, for so many units of each label; a UsageError where a size is not positive, or
-    what is asked does not go together."""
+    """The spec with every setting, for the given number of units of each label. Raises a UsageError if a size is not
+    positive or settings contradict each other."""
     if not sizes or min(sizes.values()) < 1:
         empty = min(sizes, key=lambda label: sizes[label]) if sizes else ""
         raise UsageError(f"The label '{empty}' has a declared size of 0: leave it out, or declare its size.")
@@ -88,7 +88,7 @@ def completed(spec: RunSpec, sizes: Mapping[str, int]) -> RunSpec:
 
 
 def _recipe(spec: RunSpec, labels: int) -> Recipe:
-    """Both, where a recipe can write with the mechanism; many labels and many demonstrations are voted for."""
+    """The recipe "both" if the mechanism can write in a recipe; "vote" for many labels with many demonstrations."""
     mechanism = mechanism_class(spec.mechanism)
     if labels < 2 or not mechanism.uses_private_rows or mechanism.not_private:
         return Recipe.TOKENS
@@ -134,7 +134,7 @@ def _shares(
 
 
 def _roles(stages: list[str], units: int, labels: int, epsilon: float, weighing: Weighing) -> dict[str, float]:
-    """Shares that give each stage the units it wants; below `fewest_for_roles`, the shares for that many.
+    """Shares that give each stage the units that it needs; below `fewest_for_roles`, the shares of that many units.
 
     What stages want is what two cores read in a good minute. All other units say what their labels are about, as many
     as say something new, or write: a sample out of more units costs the same time and needs less noise.
@@ -160,14 +160,14 @@ def _roles(stages: list[str], units: int, labels: int, epsilon: float, weighing:
 
 
 def _two_digits(share: float) -> float:
-    """A share cut to two digits: short in certificates, and never more than 1 in sum."""
+    """A share cut to two digits, so that certificates stay short and sums stay at most 1."""
     unit = 10.0 ** (math.floor(math.log10(share)) - 1)
     # The quotient of two decimals may fall a hair short of the whole number that it is.
     return float(f"{math.floor(share / unit + 1e-6) * unit:.2g}")
 
 
 def _drafts(spec: RunSpec, share: float, split: Split, sizes: Mapping[str, int]) -> int:
-    """J: as many as the smallest label's voters can judge, and twice what the set needs.
+    """The number of drafts J: as many as the voters of the smallest label can judge, and twice what the set needs.
 
     A draft of the field has v / J votes, a winner `EXCESS` times as many more, and that excess should be `CLEARANCE`
     deviations of the noise: J = EXCESS v / (CLEARANCE * 1.41 / epsilon).

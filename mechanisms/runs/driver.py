@@ -1,4 +1,4 @@
-"""The driver of a run, for whoever follows it: command line, `api`, app and research use it and nothing else."""
+"""The driver of a run. Command line, `api`, app and research all use it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def drive(
     curator: bool = False,
     journal: RunJournal | None = None,
 ) -> Generator[CuratorEvent, None, None]:
-    """The events of a run, as `mechanisms.runs.run.run` tells them; closing the generator closes the journal, too.
+    """The events of a run, as `mechanisms.runs.run.run` yields them. Closing the generator also closes the journal.
 
     Args:
         plan: calibrated, or the plan of the journal's run.

@@ -39,7 +39,7 @@ LINE = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 class Release:
-    """The base of the events that a stage defines in its own file."""
+    """The base class of the events that stages define in their own files."""
 
     def lines(self) -> tuple[str, ...]:
         """The event in words, one line each."""
@@ -48,7 +48,7 @@ class Release:
 
 @plain(frozen=True)
 class RunStarted:
-    """A run begins; `demo_set` already holds its whole claim, and no demonstration yet.
+    """A run begins. `demo_set` already has its whole claim, and no demonstrations.
 
     The `plan` follows from its certificate, and is for no data set. The ledger's `budget` is None for a run that
     charges nothing, and in a file.
@@ -61,7 +61,7 @@ class RunStarted:
 
 @dataclass(frozen=True, config=LINE)
 class StageStarted:
-    """A stage begins; it has been charged, or charges its parts one by one."""
+    """A stage begins. It has been charged, or charges its parts one by one."""
 
     stage: Name
     event: Literal["stage"] = "stage"
@@ -83,7 +83,8 @@ class Drafting:
 
 @plain(frozen=True)
 class StageProgress:
-    """For the curator's screen only: a stage's approximate progress, 0 to 1. It may depend on the number of units."""
+    """For the curator's screen only: the approximate progress of a stage, 0 to 1, which may depend on the number of
+    units."""
 
     stage: str
     done: float
@@ -91,8 +92,8 @@ class StageProgress:
 
 @dataclass(frozen=True, config=LINE)
 class DemoStarted:
-    """A demonstration has been charged in full and begins with its opening; both that and the words of its label with
-    which it is asked for are public."""
+    """A demonstration has been charged in full and begins. Its opening, and the words of its label in its prompt, are
+    public."""
 
     label: Name
     number: Whole
@@ -135,7 +136,7 @@ class TokenReleased:
 
     @property
     def moved(self) -> bool:
-        """Whether rows, or noise, put another token first than the model expected: from released and public values."""
+        """Whether rows, or noise, preferred another token than the model, by released and public values."""
         if self.values is None:
             return False
         decided, expected = (max(range(len(each)), key=each.__getitem__) for each in (self.values, self.public))
@@ -144,8 +145,8 @@ class TokenReleased:
 
 @plain(frozen=True)
 class PrivateDiagnostics:
-    """For the curator's screen only: under a demonstration's last released token, the sum of the rows' distributions
-    without noise, in rows (`clean`)."""
+    """For the curator's screen only: the sum of the rows' distributions without noise (`clean`) at a demonstration's
+    last released token, in rows."""
 
     label: str
     number: int
@@ -164,7 +165,7 @@ class DemoCompleted:
 
 @dataclass(frozen=True, config=LINE)
 class DemoRefused:
-    """A finished demonstration is no text, by rules on public values alone: it stands in no ballot and in no set."""
+    """A finished demonstration is refused by rules on public values alone, and is in no ballot and in no set."""
 
     label: Name
     number: Whole
@@ -174,8 +175,8 @@ class DemoRefused:
 
 @dataclass(frozen=True, config=LINE)
 class DemoCutOff:
-    """A demonstration that gets no more private tokens: its sample was lost when the run was interrupted. It is
-    `finished` by public text alone, or left out, since nothing of it is there."""
+    """A demonstration gets no more private tokens, because its sample was lost when the run was interrupted. Public
+    text finishes it, or it is left out if it has no tokens (`finished`)."""
 
     label: Name
     number: Whole
@@ -185,8 +186,8 @@ class DemoCutOff:
 
 @dataclass(frozen=True, config=LINE)
 class SetsCompared:
-    """The sets that rows are about to read under, beside no demonstrations at all: one from public text alone, and the
-    run's own, which is final with this."""
+    """The sets under which rows are read next, beside no demonstrations: one from public text alone, and the run's own,
+    which is final from here on."""
 
     public: Annotated[tuple[Demonstration, ...], Field(max_length=MOST)]
     own: Annotated[tuple[Demonstration, ...], Field(max_length=MOST)]
@@ -195,7 +196,7 @@ class SetsCompared:
 
 @plain(frozen=True)
 class SetKept:
-    """The run's set if the run is stopped from here on; yielded right before each release that the set holds."""
+    """The run's set if the run is stopped from here on. It is yielded right before each release in the set."""
 
     demo_set: DemoSet
 

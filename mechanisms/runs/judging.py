@@ -1,4 +1,4 @@
-"""How private rows judge a set: what the model makes of their texts under it, and what is added to its answers.
+"""How private rows judge a set: the model's answers on them under the set, and the correction of these answers.
 
 A small model prefers labels. Contextual calibration (Zhao et al. 2021) guesses the preference from three queries
 without content; private rows measure it: the mean of their label probabilities, which add up to 1 for each of them. The
@@ -35,7 +35,7 @@ _LEAST_SHARE = 0.02
 
 
 def step(noisy: Floats, target: Floats, deviation: float = 0.0) -> Floats:
-    """What a measurement adds to a correction: `log(target) - log(share)`, of mean 0.
+    """The change of a correction after a measurement: `log(target) - log(share)`, of mean 0.
 
     Half a deviation of the noise is added to each sum, in proportion to the target: where rows are few the step is a
     small one, where they are many it changes nothing (research/docs/worth.md).
@@ -60,14 +60,14 @@ def of_units(of_rows: Floats, units: Sequence[Unit]) -> Floats:
 
 
 def preferences(scores: Floats, correction: Floats) -> Floats:
-    """Each row's label probabilities for a prior, shape (rows, labels); zeros where they are not finite."""
+    """Each row's label probabilities under a prior, shape (rows, labels); zeros if they are not finite."""
     with np.errstate(over="ignore", invalid="ignore"):
         found = np.asarray(softmax(scores + correction, axis=1), dtype=np.float64)
     return np.where(np.isfinite(found).all(axis=1, keepdims=True), found, 0.0)
 
 
 def right(scores: Floats, correction: Floats, truth: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether each row's own label is the likeliest; shape (rows,)."""
+    """Whether each row's own label is the likeliest, shape (rows,)."""
     finite = np.isfinite(scores).all(axis=1)
     return np.asarray(finite & ((scores + correction).argmax(axis=1) == truth))
 

@@ -1,4 +1,4 @@
-"""A run, planned: the spec with nothing left open, the data set's public facts, and what follows from them.
+"""The plan of a run: the completed spec, the public facts of the data set, and what follows from both.
 
 plan(spec, data) -> Plan: noise, event, claim, reasons against it. Nothing is reserved, charged or drawn.
 """
@@ -50,7 +50,7 @@ _MANY_LABELS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Plan(RunTerms):
-    """The stages of a run, with its noise, its event and its claim."""
+    """The stages of a run with its noise, its event and its claim."""
 
     @cached_property
     def stages(self) -> dict[str, PlannedStage]:
@@ -58,12 +58,12 @@ class Plan(RunTerms):
 
     @property
     def work(self) -> Work:
-        """What the run asks of the models, expected."""
+        """The expected work of the run."""
         return sum((stage.work() for stage in self.stages.values()), Work())
 
     def calibrated(self) -> Self:
-        """The same plan with the least noise that meets its target; all noise but the writing's follows from epsilon.
-        An AccountingError where no noise meets it, or the accountants disagree.
+        """The same plan with the least noise that meets its target. Only the writing's noise is solved for; the rest
+        follows from epsilon. Raises an AccountingError if no noise meets the target, or if the accountants disagree.
 
         Stages that share units cost less together than their shares of epsilon add up to: the writing has the rest.
         """
@@ -77,7 +77,7 @@ class Plan(RunTerms):
         return replace(self, spec=self.spec.with_(parameters=own))
 
     def _composed_with_others(self, event: EventOfSteps) -> Composed:
-        """The event of stages that share units, had the writing's mechanism the given one."""
+        """The event of stages that share units, with the given event as the writing mechanism's."""
         run = self.composed_writing(event)
         others: dict[str, Events] = dict.fromkeys(self.shared_lists, ())
         for stage in self.stages.values():
@@ -96,23 +96,23 @@ class Plan(RunTerms):
         return Composed(per, tuple(lists.items()))
 
     def certified_event(self) -> Composed:
-        """The event that the certificate shows: the run's, after the measurement of sizes where there was one."""
+        """The event on the certificate: the run's, after the measurement of sizes if there was one."""
         return with_counts(self.event, self.measured)
 
     def release_claim(self) -> Claim:
-        """What the run claims at its delta, without an earlier measurement of sizes."""
+        """The claim of the run at its delta, without an earlier measurement of sizes."""
         if self.not_private:
             return Claim(math.inf, self.spec.delta, "none", math.inf, "none")
         return claim(self.event, self.spec.delta)
 
     def claim(self, certified: Composed | None = None) -> Claim:
-        """What the run costs at its delta, with the measurement of sizes; `certified` is its event, in any order."""
+        """The claim of the run at its delta, with the measurement of sizes. `certified` is its event, in any order."""
         if self.not_private:
             return self.release_claim()
         return claim_with_counts(certified or self.certified_event(), self.spec.delta, self.measured)
 
     def stage_records(self) -> tuple[StageRecord, ...]:
-        """The stages as the demo set records them, each with its events for one unit; none where the run only writes.
+        """The records of the stages in the demo set, each with its events for one unit; none if the run only writes.
 
         Where labels are written with different rates it is a unit of the smallest label, which joins most often.
         """
@@ -139,7 +139,7 @@ class Plan(RunTerms):
         return str(self.spec.scheme if self.alone else self.spec.split)
 
     def parameters(self) -> dict[str, Any]:
-        """What the certificate states of the run: its spec, and the sizes of labels with their measurement."""
+        """The parameters of the run on its certificate: its spec, and the sizes of labels with their measurement."""
         writes, counted = WRITE in self.stages, self.measured
         return {
             **self.spec.model_dump(mode="json", include=set(stated(writes, self.by_user))),
@@ -149,7 +149,7 @@ class Plan(RunTerms):
         }
 
     def _of_writing(self) -> dict[str, Any]:
-        """The parameters of mechanism and transform, and what follows for the sampling of each label."""
+        """The parameters of mechanism and transform, and the sampling of each label that follows from them."""
         sensitivity = self.mechanism.sensitivity(self.sampling.unit_rows)
         rates = {label: self.sampling.rate(self.sizes[label]) for label in self.labels}
         return {
@@ -165,7 +165,7 @@ class Plan(RunTerms):
     def empty_set(
         self, model: str, sha256: str, disclosures: tuple[str, ...] = (), reason: str | None = None
     ) -> DemoSet:
-        """The set before its first demonstration and before its charge; with a reason its run is not private."""
+        """The set before its first demonstration and its charge. With a reason it is marked as not private."""
         why = self.not_private or reason
         said = {WHETHER_SHOWN: self.reads_rows, WHETHER_MET: SCORE in self.stages}
         certificate = Certificate(
@@ -193,7 +193,7 @@ class Plan(RunTerms):
         return guarantee(self.claim(), self.by_user)
 
     def warnings(self) -> Iterator[tuple[str, str]]:
-        """What the curator should know before anything is spent: what it is about, and one line."""
+        """Warnings for the curator before anything is spent: a subject and one line each."""
         if self.spec.delta > 1 / sum(self.sizes.values()):
             yield (
                 "delta",
@@ -220,7 +220,7 @@ class Plan(RunTerms):
 
 
 def plan_for(spec: RunSpec, dataset: Dataset, measured: MeasuredSizes | None = None) -> Plan:
-    """The plan of a spec for a data set; not calibrated. One that reads no row is planned from the labels alone.
+    """The plan of a spec for a data set, not calibrated. If the run reads no row, the labels alone suffice.
 
     Of the data set its labels and its unit are used, its counts where they are declared public, and its keyed digest,
     so that the run is made on no other. `measured` are sizes that were measured, and charged, before.
@@ -254,7 +254,7 @@ def plan_for(spec: RunSpec, dataset: Dataset, measured: MeasuredSizes | None = N
 
 
 def public_plan(spec: RunSpec, labels: tuple[str, ...]) -> Plan:
-    """The plan of a run that no row is read for: it writes from public text alone."""
+    """The plan of a run that reads no row: it writes from public text alone."""
     spec = spec.with_(
         mechanism="public", transform="none", parameters={}, recipe=Recipe.TOKENS, shares=None, split=None
     )
@@ -278,7 +278,8 @@ def guarantee(claim: Claim, by_user: bool) -> str:
 
 
 def suggested_delta(size: int) -> float:
-    """A delta well under 1 / n for a public size n: the power of ten at most 1 / (10 n), and at most 1e-5."""
+    """A delta well below 1 / n for a public size n: the largest power of ten that is at most 1 / (10 n) and at most
+    1e-5."""
     return min(1e-5, 10.0 ** -math.ceil(math.log10(10 * size)))
 
 
@@ -294,7 +295,7 @@ _NO_MODEL = "# Its model has no name of its own here: say which with --model.\n"
 def settings(
     plan: Plan, mapping: ColumnMapping, name: str, model: str | None = "embedded", reading: Reading = USUAL
 ) -> str:
-    """The settings of a planned run as a file for `--config`: the same run from the command line.
+    """The settings of a planned run as a file for `--config`, which gives the same run on the command line.
 
     The plan's measured sizes are never written out; `model` is None where it is a place on one machine.
     """
@@ -325,6 +326,6 @@ def settings(
 
 
 def solved_flag(mechanism: str) -> str | None:
-    """The flag of the parameter that calibration solves for, without dashes; None for a mechanism without noise."""
+    """The flag (without dashes) of the parameter that calibration solves for; None for a mechanism without noise."""
     chosen = mechanism_class(mechanism)
     return next((each.flag for each in parameters(chosen) if each.name == chosen.calibrated), None)

@@ -1,4 +1,4 @@
-"""A run as a file, format `dpicl-run/2`: JSON Lines of its releases, to be replayed without data or model.
+"""A run as a file, format `dpicl-run/2`: JSON Lines of its releases, which replay without data or model.
 
 The first line has the set that the run made, with its certificate; then comes an event a line, in the order in which
 they were told; the last line says how the run ended. docs/run_files.md describes it for other programs.
@@ -80,7 +80,7 @@ class _End:
 
 @functools.cache
 def _lines() -> TypeAdapter[Any]:
-    """What a line may hold: the events of demonstrations, and those that stages define in their files."""
+    """The types of lines: the events of demonstrations, and the releases that stages define in their files."""
     releases = [each for stage in stages_by_place().values() for each in stage.releases]
     kinds = (
         StageStarted, DemoStarted, TokenReleased, DemoCompleted, DemoRefused, DemoCutOff, SetsCompared, _End, *releases
@@ -92,14 +92,14 @@ def _lines() -> TypeAdapter[Any]:
 
 
 def line_of(event: Any) -> str | None:
-    """An event as a line of a run file, without its line break; None for one that no file holds."""
+    """An event as a line of a run file, without its line break; None for an event that no file holds."""
     if not hasattr(event, "event"):
         return None
     return json.dumps(TypeAdapter(type(event)).dump_python(event, mode="json"), ensure_ascii=False, allow_nan=False)
 
 
 def _event_of(line: str) -> Any:
-    """The event that a line holds; `_End` for the last one."""
+    """The event of a line; `_End` for the last line."""
     _json(line)
     try:
         return _lines().validate_json(line, strict=True)
@@ -128,7 +128,7 @@ def to_lines(recording: Sequence[CuratorEvent], disclosures: tuple[str, ...] = (
 
 
 def _head_of(made: DemoSet, key: str | None = None) -> str:
-    """The first line of a run file; with the ledger's key where the run has not ended."""
+    """The first line of a run file, with the ledger's key if the run has not ended."""
     _check_made(made)
     head = {
         "format": FORMAT,
@@ -140,7 +140,7 @@ def _head_of(made: DemoSet, key: str | None = None) -> str:
 
 
 def key_in(head: str) -> str:
-    """The ledger's key in the first line of a run that has not ended."""
+    """The ledger's key in the first line of an unfinished run's file."""
     with _line(1):
         key = str(_document(head).get(_UNFINISHED, ""))
         _require(bool(re.fullmatch(r"[0-9a-f]{32}", key)), "its run has ended, and cannot be resumed")
@@ -148,7 +148,7 @@ def key_in(head: str) -> str:
 
 
 def _unfinished(head: str, lines: Sequence[str]) -> list[RunEvent]:
-    """The events of a run that has not ended; they may be far more than in a run file from anywhere."""
+    """The events of an unfinished run, which may be far more than a run file from elsewhere may have."""
     if len(head) + sum(map(len, lines)) > _LARGEST_JOURNAL:
         raise _refused("it is too large")
     with _line(1):
@@ -159,7 +159,7 @@ def _unfinished(head: str, lines: Sequence[str]) -> list[RunEvent]:
 
 
 def from_lines(text: str) -> list[RunEvent]:
-    """The events of a run file, from the first to the last; none tells the ledger's state.
+    """The events of a run file, from the first to the last; none has the state of the ledger.
 
     A UsageError names the line, and the first thing that is wrong there.
     """
@@ -227,8 +227,8 @@ def _check_made(made: DemoSet) -> None:
 
 
 class _History:
-    """Whether events make a run: covered by its certificate, in an order in which they can have happened, and in
-    agreement with the set that they made. `add` and `end` refuse what cannot come next, and say why."""
+    """Checks that events can be those of a run: its certificate covers them, their order is possible, and they agree
+    with the set. `add` and `end` refuse an event that cannot come next, and give the reason."""
 
     def __init__(self, document: Any) -> None:
         _require(_UNFINISHED not in document, "its run has not ended: it can be resumed, and not be shown yet")
@@ -288,7 +288,7 @@ class _History:
                 raise UsageError("an event that stands in no file")
 
     def end(self, stopped: bool) -> None:
-        """End the run: it was stopped, or nothing is missing; and the set that it made is what was told."""
+        """End the run: it was stopped or nothing is missing, and its set is the one that its events give."""
         spec, made = self.plan.spec, self.made.demonstrations
         planned = len(self.plan.labels) * (spec.written or 0) if WRITE in self._stages else 0
         done = len(self._whole) + list(self._finished.values()).count(False)
@@ -351,7 +351,7 @@ class _History:
                 self._refused.add(key)
 
     def _check_token(self, event: TokenReleased) -> None:
-        """Check that a token is covered, and holds nothing beyond its mechanism's release."""
+        """Check that a token is covered, and contains nothing except its mechanism's release."""
         plan, count = self.plan, len(event.candidates)
         _require(event.chosen < count == len(event.public), "a token that is no candidate")
         _require(count <= plan.spec.candidates, "more candidates than the certificate's")
@@ -367,7 +367,8 @@ class _History:
 
 
 class RunJournal:
-    """The file to which a run writes its releases before anybody sees them; a UsageError where it cannot.
+    """The file to which a run writes its releases before anybody sees them. Raises a UsageError if it cannot be
+    written.
 
     Attributes:
         begun, replayed: the first event of a run that was cut off, and the others; None where it only begins.
@@ -384,14 +385,14 @@ class RunJournal:
 
     @classmethod
     def new(cls, path: Path, key: str = "") -> RunJournal:
-        """The journal of a run that begins; its file is made with the first event. `key`: one of `new_key`, or any."""
+        """The journal of a new run, whose file is made with the first event. `key` is one of `new_key`, or any."""
         if path.exists():
             raise UsageError(f"'{path}' is there already: go on with its run, or choose another place.")
         return cls(path, key or new_key())
 
     @classmethod
     def read(cls, path: Path, ledger: PrivacyLedger) -> RunJournal:
-        """The journal of a run that was cut off, with what the ledger noted last, should it not have got there."""
+        """The journal of an interrupted run, completed by the ledger's last lines if it lacks them."""
         try:
             content = path.read_bytes()
         except OSError as error:
@@ -419,7 +420,7 @@ class RunJournal:
         return journal
 
     def plan(self, content: str) -> Plan:
-        """The plan of a run that was cut off, as the ledger reserved it, for the data set of that content."""
+        """The plan of an interrupted run, as the ledger reserved it, for the data set with that content."""
         assert self.begun is not None
         plan = plan_of(self.begun.demo_set)
         added = {WHETHER_SHOWN, WHETHER_MET}  # by the run
@@ -427,7 +428,7 @@ class RunJournal:
         return replace(plan, public_inputs=inputs).for_content(content)
 
     def head(self, planned: DemoSet) -> str:
-        """The file's first line, before anything is charged: the ledger keeps it."""
+        """The first line of the file before anything is charged, which the ledger stores."""
         self._head = _head_of(planned, self.key)
         return self._head
 
@@ -445,7 +446,7 @@ class RunJournal:
         return "".join(f"{line}\n" for event in events if (line := line_of(event)) is not None)
 
     def write(self, *events: CuratorEvent) -> None:
-        """Write events that are yielded together; return when they are in the file.
+        """Write events that are yielded together; returns when they are in the file.
 
         Durable, but for single tokens: those that a loss of power takes are not drawn again.
         """
@@ -454,7 +455,7 @@ class RunJournal:
             self._append(lines, durable=not all(isinstance(event, TokenReleased) for event in events))
 
     def end(self, ended: ENDS, ledger: PrivacyLedger, disclosures: tuple[str, ...] = ()) -> None:
-        """The run file takes the journal's place, and the ledger forgets its lines.
+        """Replace the journal by the run file, and remove its lines from the ledger.
 
         After a TooLong, or a StudioError of the ledger, the journal stays, and can be gone on with.
         """
@@ -494,12 +495,12 @@ class RunJournal:
             raise _unwritable(self.path) from error
 
     def _sealed(self, number: int, line: str) -> str:
-        """A line behind its seal, a digest under a key of this installation; `number` counts from 1, without the first
-        line."""
+        """A line with its seal in front, a digest under a key of this installation; `number` counts from 1, without the
+        first line."""
         return f"{keyed_digest([self.key, str(number), line], self._key)} {line}\n"
 
     def _opened(self, sealed: Sequence[str]) -> Iterator[str]:
-        """The lines without their seals; a UsageError where one is not the one that was sealed at its place."""
+        """The lines without their seals. Raises a UsageError if a line is not the one sealed at its position."""
         for number, each in enumerate(sealed, 1):
             line = each.partition(" ")[2]
             if not hmac.compare_digest(f"{each}\n".encode(), self._sealed(number, line).encode()):

@@ -1,4 +1,4 @@
-"""Private scores of any set of demonstrations: an export with its certificate, or JSON written by hand."""
+"""Private scores of any set of demonstrations: an exported set with its certificate, or JSON written by hand."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ from mechanisms.tallies import Score as ScoreTally
 
 @dataclass(frozen=True)
 class ScoredSet:
-    """Demonstrations and the task that they are for; public.
+    """Demonstrations and their task; public.
 
     Attributes:
         words: what the rows of each label are about; the prompt that reads with the demonstrations says them.
@@ -106,11 +106,11 @@ class ScoredSet:
 
     @property
     def weights(self) -> Mapping[str, float]:
-        """What a row of each label counts in a score: public, at most 1."""
+        """The weight of a row of each label in a score; public, at most 1."""
         return dict.fromkeys(self.labels, 1.0) if self.sizes is None else weights(self.sizes, Weighing.LABELS)
 
     def as_read_by(self, model: LanguageModel) -> ScoredSet:
-        """The set as a model may read it: without corrections that were measured with another one."""
+        """The set for a reading model: without corrections if they were measured with another model."""
         if self.model_sha256 == model.sha256:
             return self
         public = self.public_only and replace(self.public_only, prior=None)
@@ -123,7 +123,7 @@ class ScoredSet:
 
 
 def read_set(text: str) -> ScoredSet:
-    """Read a demo set, or JSON with its `demonstrations` and its `task` alone."""
+    """Read a demo set, or JSON that has only `demonstrations` and `task`."""
     document = read_json(text)
     if isinstance(document, dict) and "format" in document:
         return of_demo_set(loads(text), check_signature(text) is Signature.VALID)
@@ -137,7 +137,7 @@ def read_set(text: str) -> ScoredSet:
 
 
 def of_demo_set(demo_set: DemoSet, signed_here: bool = False) -> ScoredSet:
-    """An export, read with the corrections that were measured for it; a UsageError where it has a single label."""
+    """An exported set with its measured corrections. Raises a UsageError if it has a single label."""
     parameters = demo_set.certificate.parameters
     by_roles = parameters["split"] == Split.ROLES
     read = sum(stage.role for stage in demo_set.stages if stage.name != SCORE)
@@ -196,7 +196,7 @@ def score_set(
     embedder: Embedder | None = None,
     randomness: Randomness | None = None,
 ) -> ScoreFound:
-    """Score a set beside zero-shot and public-only, on private rows that are charged before any of them is read.
+    """Score a set beside zero-shot and public-only on private rows, which are charged before any of them is read.
 
     Args:
         dataset: private; all else is public.
@@ -267,7 +267,7 @@ def score_set(
 
 
 def _arms(scored: ScoredSet, model: LanguageModel, cap: int) -> dict[str, tuple[Classifier, Floats]]:
-    """The model with each compared set, and the correction of each label's log-probability under it.
+    """The model with each compared set, and each label's correction of the log-probability under it.
 
     A set without demonstrations is zero-shot itself.
     """
@@ -289,7 +289,7 @@ def _arms(scored: ScoredSet, model: LanguageModel, cap: int) -> dict[str, tuple[
 
 
 def _only(scored: ScoredSet, data: Fingerprint, ledger: PrivacyLedger) -> bool:
-    """Whether no run that the ledger knows can have read the scorers' rows but to count them.
+    """Whether every earlier run in the ledger can have read the scorers' rows only to count them.
 
     That is so where there was one run, by roles, which did not score, and it did what the set says that made it. Of
     another one nobody knows which rows it left out.

@@ -1,4 +1,4 @@
-"""The contract of a stage: its cost, its work, its words for people, and its step in a run.
+"""The contract of a stage: its cost, its work, its texts for people, and its step in a run.
 
 A stage is one file in `mechanisms/runs/stages/`. It defines a `PlannedStage`, which follows from public values alone,
 the `Step` that reads private rows, and the events that it releases. What one step releases, later steps work on: it
@@ -46,7 +46,7 @@ _ROWS, _LENGTH, _STEPS = 32, 64, 4
 
 @dataclass(frozen=True)
 class Work:
-    """What a run asks of the models: public numbers, expected.
+    """The expected work of the models in a run; public numbers.
 
     Attributes:
         read: rows of prompts that are computed, in positions.
@@ -63,7 +63,7 @@ class Work:
 
 
 def drafting_work(labels: int, count: int, tokens: int) -> Work:
-    """The work of writing so many drafts of each label, and of embedding those of use."""
+    """The expected work of writing that many drafts of each label and of embedding the usable ones."""
     written = WRITTEN * count * labels
     # Sampling takes half as long as the model does.
     return Work(read=8 * written, written=1.2 * written * tokens, embedded=1.5 * written)
@@ -71,7 +71,7 @@ def drafting_work(labels: int, count: int, tokens: int) -> Work:
 
 @dataclass(frozen=True)
 class Speed:
-    """Seconds of a position, of a token, and of a text; measured here."""
+    """Seconds per position, per token and per text, measured on this machine."""
 
     position: float
     token: float
@@ -97,7 +97,7 @@ def measure(model: LanguageModel, clock: Callable[[], float] = time.perf_counter
 
 
 def measure_embedder(embedder: Embedder) -> float:
-    """Seconds in which the embedding model reads a text, measured on public ones."""
+    """The seconds in which the embedding model reads a text, measured on public texts."""
     embedder.embed(["public text"])
     begun = time.perf_counter()
     embedder.embed(["a public text of usual length, as people write them " * 2] * 4)
@@ -135,7 +135,7 @@ class PlannedStage(ABC):
     @property
     @abstractmethod
     def events(self) -> tuple[PrivacyEvent, ...]:
-        """The privacy events of a unit that takes part; of several, of the one with the highest cost."""
+        """The privacy events of a unit that takes part; if units differ, those of the highest cost."""
 
     def charges(self) -> EventLists:
         if self.plan.by_roles:
@@ -144,7 +144,7 @@ class PlannedStage(ABC):
 
     @abstractmethod
     def work(self) -> Work:
-        """Work for the models, expected from public numbers."""
+        """The expected work for the models, from public numbers."""
 
     def warnings(self) -> Iterator[str]:
         """Warnings for the curator before anything is spent, one line each."""
@@ -152,28 +152,28 @@ class PlannedStage(ABC):
 
     @abstractmethod
     def task(self) -> str:
-        """What its units do, as the rest of a sentence that begins with them."""
+        """What the stage's units do, as the end of a sentence that begins with them."""
 
     def check(self, event: Any) -> None:
-        """Refuse a release (of a type in `releases`) that was not paid for or does not fit the plan: files come from
-        anywhere."""
+        """Refuse a release (of a type in `releases`) that was not paid for or does not fit the plan; files can come
+        from anywhere."""
         assert isinstance(event, self.releases)
 
     def begin(self, state: RunState) -> Step:
-        """The stage's step in a run; it has read nothing yet. A UsageError where the model is too small for it."""
+        """The stage's step in a run, which has read nothing. Raises a UsageError if the model is too small for it."""
         return OneRelease(self, state)
 
     def ask(self, state: RunState) -> Iterator[CuratorEvent]:
-        """Of a stage that asks its units once: public events and progress, and last the release."""
+        """For a stage that reads its units once: public events and progress, and the release at the end."""
         raise NotImplementedError
 
     def take(self, state: RunState, event: Any) -> None:
-        """Update the state by the release."""
+        """Update the state with the release."""
         raise NotImplementedError
 
 
 class Step(Protocol):
-    """A stage at work. Its state follows from the events that `apply` gets, now or from a journal."""
+    """The step of a stage in a run. Its state follows from the events that `apply` gets, new ones or a journal's."""
 
     def ask(self, run: LedgerRun | None) -> Iterator[Sequence[CuratorEvent]]:
         """What was not applied yet of the stage, which has been charged; what is released together comes together.
@@ -187,7 +187,7 @@ class Step(Protocol):
 
 @dataclass
 class RunState:
-    """The state that the steps of one run share. All of it but `parts` is public or released.
+    """The state that the steps of one run share. Everything except `parts` is public or released.
 
     Attributes:
         parts: the rows that each stage may read; private.
@@ -240,37 +240,37 @@ class RunState:
 
     @property
     def margins(self) -> Margins | None:
-        """What tells which texts are of a label, once directions were released."""
+        """The order of texts along the released directions; None before their release."""
         if self.embedder is None or self.directions is None:
             return None
         return Margins(self.embedder, self.directions, np.array(self.middle))
 
     def says(self, label: str) -> bool:
-        """Whether what a label is called stands in the sentence that asks for its texts: its owner said it, its rows
-        are about it, or nothing else is known."""
+        """Whether the prompt for a label's texts names the label: if its owner described it, if the rows are about its
+        name, or if nothing else is known."""
         return label in self.plan.spec.label_words or label in self.named or not self.words.get(label)
 
     @cached_property
     def judging(self) -> Judging:
-        """What the judging stages share, once the set is made."""
+        """The state that the judging stages share, once the set is final."""
         assert self.compared is not None
         sets = {ZERO_SHOT: (), PUBLIC_ONLY: self.compared.public, DEMONSTRATIONS: self.compared.own}
         return Judging(self.plan, self.parts, sets, self.model, self.randomness, self.held_out, self.words)
 
     def try_the_model(self) -> Iterator[Drafting]:
-        """Write drafts of the first label unless a few samples show that the model writes texts of it."""
+        """Write drafts of the first label, unless a few samples show that the model can write its texts."""
         asked, labels = self.plan.spec.asked, self.plan.labels
         if not any(cleaned(text, asked, labels[0], labels, self.gate) for text in self.samples):
             yield from self.first_drafts(labels[:1])
 
     def first_drafts(self, labels: Sequence[str] | None = None) -> Iterator[Drafting]:
-        """Write the first drafts of some labels, or of all, unless they exist; a UsageError where none are usable."""
+        """Write the first drafts of some labels, or of all, unless they exist. A UsageError if none is usable."""
         assert self.plan.spec.drafts is not None
         for label in self.plan.labels if labels is None else labels:
             yield from self._draft(self.drafts, self._wanted(label), self.margins or self._by_name)
 
     def _public_drafts(self) -> Iterator[Drafting]:
-        """Write drafts of all labels from public words alone; a label's first drafts are such without openings."""
+        """Write drafts of all labels from public words alone. Without openings, a label's first drafts are the same."""
         for label in self.plan.labels:
             if label in self.drafts and self._wanted(label).public and self.margins is None:
                 self.public.setdefault(label, self.drafts[label])
@@ -279,14 +279,14 @@ class RunState:
             yield from self._draft(self.public, wanted, self._by_name)
 
     def _wanted(self, label: str) -> Drafts:
-        """A label's drafts for a ballot, asked for with all that was released of it."""
+        """The drafts of a label for a ballot, led by all releases about it."""
         spec, openings, words = self.plan.spec, self.openings.get(label, {}), self.words.get(label, ())
         assert spec.drafts is not None
         labels, tokens, named = self.plan.labels, spec.draft_tokens, self.says(label)
         return Drafts(spec.asked, label, labels, spec.drafts, tokens, openings, words, named)
 
     def _draft(self, drafts: dict[str, tuple[str, ...]], wanted: Drafts, order: Order | None) -> Iterator[Drafting]:
-        """Add drafts of a label to those of the others, unless they exist."""
+        """Write drafts of a label that differ from those of the others, unless they exist."""
         labels, label = self.plan.labels, wanted.label
         if label not in drafts:
             yield Drafting(label, labels.index(label) + 1, len(labels), wanted.public)
@@ -294,7 +294,7 @@ class RunState:
             drafts[label] = write_drafts(self.model, wanted, self.gate, self.randomness, taken, order)
 
     def chosen(self, label: str) -> tuple[str, ...]:
-        """The texts of a label's demonstrations as it stands: winners of the vote, else what was written, then drafts.
+        """The current texts of a label: winners of the vote first, then written demonstrations, then drafts.
 
         A set has what was asked for: where the gate refused what rows had written, the likeliest drafts stand in.
         """
@@ -302,7 +302,7 @@ class RunState:
         return tuple(dict.fromkeys(standing))[: self.plan.spec.shots]
 
     def compare(self) -> Iterator[CuratorEvent]:
-        """Tell the sets that rows read under, unless they were told."""
+        """Yield the sets under which rows are read, unless this was done before."""
         if self.compared is None:
             labels, shots = self.plan.labels, self.plan.spec.shots
             yield from self.first_drafts([label for label in labels if len(self.chosen(label)) < shots])
@@ -312,7 +312,7 @@ class RunState:
             yield self.compared
 
     def kept(self, demo_set: DemoSet) -> DemoSet:
-        """The set from what is released so far."""
+        """The demo set from everything that is released so far."""
         made = self.compared.own if self.compared else self._standing()
         kept = replace(demo_set, demonstrations=made, refused=tuple(self.refused))
         if self.directions is not None:
@@ -325,18 +325,18 @@ class RunState:
 
 
 def check_noise(told: float, certified: float) -> None:
-    """Refuse a deviation of noise that is not the certificate's, but for its last digits."""
+    """Refuse a noise deviation that differs from the certificate's in more than its last digits."""
     if not math.isclose(told, certified, rel_tol=1e-9):
         raise UsageError("noise that is not the certificate's")
 
 
 def part_of(key: Key) -> str:
-    """The name of a demonstration's part in the ledger."""
+    """The ledger's name for a demonstration's part of the run."""
     return f"write {key[0]} {key[1]}"
 
 
 class OneRelease:
-    """The step of a stage that asks its units once, and releases once what they say."""
+    """The step of a stage that reads its units once and makes one release."""
 
     def __init__(self, stage: PlannedStage, state: RunState) -> None:
         self._stage, self._state = stage, state

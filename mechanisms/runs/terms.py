@@ -1,4 +1,4 @@
-"""The terms of a run: all public values that fix it, and what follows from them for a stage.
+"""The terms of a run: all public values that define it, and what they give to each stage.
 
 A stage knows the terms alone; what follows from its stages is the plan (`plan.py`).
 """
@@ -33,7 +33,7 @@ EventLists = tuple[tuple[str, Events], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class RunTerms:
-    """All public values that fix a run.
+    """All public values that define a run.
 
     Attributes:
         spec: with nothing left open; the mechanism's noise among its parameters, once the plan is calibrated.
@@ -75,23 +75,23 @@ class RunTerms:
 
     @property
     def smallest(self) -> str:
-        """The label with the fewest units: each of them joins most often."""
+        """The label with the fewest units, each of which joins most often."""
         return min(self.labels, key=lambda label: self.sizes[label])
 
     @property
     def shares(self) -> Mapping[str, float]:
-        """Of each stage: of the units, or of epsilon."""
+        """The share of each stage, of the units or of epsilon."""
         assert self.spec.shares is not None
         return self.spec.shares
 
     @property
     def stage_names(self) -> tuple[str, ...]:
-        """In the order in which the run asks."""
+        """The names of the stages, in the order in which they run."""
         return tuple(name for name in stages_by_place() if name in self.shares)
 
     @property
     def alone(self) -> bool:
-        """Whether the run writes token by token and does nothing else, with all units."""
+        """Whether the run only writes token by token, with all units."""
         return set(self.shares) == {WRITE} and not self.by_roles
 
     @property
@@ -104,26 +104,26 @@ class RunTerms:
         return self.shares[stage] if self.by_roles else 1.0
 
     def epsilon(self, stage: str) -> float:
-        """What a stage may cost a unit that takes part in it."""
+        """The cost of a stage for a unit that takes part in it, at most."""
         whole = left_after_counts(self.spec.epsilon, self.measured)
         return whole if self.by_roles else whole * self.shares[stage]
 
     def units(self, stage: str) -> float:
-        """Units that a stage reads, expected from the public sizes; a user counts once for each label."""
+        """The expected number of units that a stage reads, from the public sizes; a user counts once for each label."""
         return self.role(stage) * sum(self.sizes.values())
 
     def rows(self, stage: str) -> float:
-        """Rows of those units, for a forecast: how many a user has is private, and is between one and the cap."""
+        """The rows of those units, for a forecast. The number of rows of a user is private, between one and the cap."""
         return self.units(stage) * ((1 + self.spec.max_unit_records) / 2 if self.by_user else 1)
 
     @cached_property
     def sampling(self) -> SamplingPlan:
-        """Who joins a token, of the units that write."""
+        """How units are sampled for each token."""
         return self.spec.sampling(self.role(WRITE) if WRITE in self.shares else 1.0)
 
     @cached_property
     def mechanism(self) -> TokenMechanism:
-        """The mechanism that writes; a UsageError where it has no sound accounting under this sampling."""
+        """The mechanism that writes. Raises a UsageError if it has no sound accounting under this sampling."""
         return self.spec.made_mechanism.for_plan(self.sampling)
 
     @cached_property
@@ -132,16 +132,16 @@ class RunTerms:
 
     @property
     def signal_to_noise(self) -> float | None:
-        """Of a token; None where no row speaks at a token."""
+        """The signal-to-noise ratio of a token; None if no row takes part in a token."""
         writes = WRITE in self.shares and self.mechanism.uses_private_rows
         return self.mechanism.signal_to_noise(self.sampling) if writes else None
 
     def capacity(self, label: str) -> int:
-        """Rows of the batch for a label."""
+        """The number of rows in the batch of a label."""
         return self.sampling.capacity(self.sizes[label], self.spec.delta)[0]
 
     def composed_writing(self, event: EventOfSteps) -> Composed:
-        """The event of the writing, had its mechanism the given one."""
+        """The privacy event of the writing with the given event as its mechanism's."""
         sizes = {label: self.sizes[label] for label in self.labels}
         run = self.sampling.compose(event, sizes, self.spec.delta, not self.by_user)
         if self.measured is None:
@@ -160,10 +160,11 @@ class RunTerms:
 
     @property
     def not_private(self) -> str | None:
-        """Why the run promises nothing; None where it does."""
+        """The reason why the run has no privacy guarantee; None if it has one."""
         return self.mechanism.not_private if WRITE in self.shares else None
 
     @property
     def shared_lists(self) -> tuple[str, ...]:
-        """The lists of stages that share epsilon: a label each, or one for users, who may have several labels."""
+        """The event lists of stages that share epsilon: one for each label, or one for users, who may have several
+        labels."""
         return (ALL,) if self.by_user else self.labels

@@ -1,4 +1,4 @@
-"""The check of a demo set: its run planned anew from what its certificate states, and held against all it states."""
+"""The check of a demo set: its run is planned again from its certificate, and compared with everything in it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ class Verification:
 
 
 def verify(demo_set: DemoSet) -> Verification:
-    """Check a certificate: derived parameters, every event of every list, the claim and both accountants' figures.
+    """Check a certificate: derived parameters, every event of every list, the claim, and the figures of both
+    accountants.
 
     What no cost depends on (the texts, the number of candidates) cannot contradict anything here: of edits to it
     a signature tells.
@@ -80,7 +81,7 @@ def verify(demo_set: DemoSet) -> Verification:
 
 
 def _shown(value: object) -> str:
-    """A hostile file's value or name, short enough for a line and without control characters."""
+    """A value or a name of a hostile file, cut to one line and without control characters."""
     shown = "".join(character if character.isprintable() else "?" for character in str(value)[:41])
     return shown if len(shown) < 41 else f"{shown[:40]}…"
 
@@ -119,7 +120,7 @@ def _of_event(stated: Composed, event: Composed) -> Iterator[str]:
 
 
 def _alike(stated: Any, wanted: Any, tolerance: float = _SAME_NOISE) -> bool:
-    """Whether two events, lists of them or numbers of them are the same but for what differs between machines."""
+    """Whether two events, lists of events or numbers are the same except for differences between machines."""
     if isinstance(stated, tuple):
         return len(stated) == len(wanted) and all(map(_alike, stated, wanted))
     if not is_dataclass(stated):
@@ -182,7 +183,8 @@ def _of_claim(certificate: Certificate, found: Claim, plan: Plan) -> Iterator[st
 
 
 def _of_findings(demo_set: DemoSet, plan: Plan) -> Iterator[str]:
-    """A field may be missing although its stage was paid for: a run can be stopped."""
+    """Check the findings of stages. A field may be missing although its stage was paid for, because a run can be
+    stopped."""
     found = {
         "words": (demo_set.words, WORDS),
         "directions": (demo_set.directions, WORDS),
@@ -229,7 +231,8 @@ def _of_score(score: Score, plan: Plan) -> Iterator[str]:
 
 
 def _of_gains(score: Score) -> Iterator[str]:
-    """All figures follow from one table: a gain is the difference of two accuracies, unless one of them is cut off."""
+    """Check the gains, which follow from one table: each is the difference of two accuracies, unless one of these is
+    cut off."""
     own = score.arms.get(score.exported(without=DEMONSTRATIONS not in score.arms))
     for name, gain in score.gains.items():
         other = score.arms.get(name)

@@ -1,4 +1,4 @@
-"""What a screen shows of a run, as a value: `view = fold(view, event)`. A recording replays it without a model."""
+"""The screen of a run as a value: `view = fold(view, event)`. A recording replays it without a model."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Recorded = TypeVar("Recorded")
 
 @dataclass(frozen=True)
 class Writing:
-    """A demonstration in progress; `private` has the clean values behind its last token, for the curator alone."""
+    """A demonstration in progress; `private` has the exact values behind its last token, for the curator only."""
 
     label: str
     number: int
@@ -53,7 +53,7 @@ class Writing:
 
     @property
     def before(self) -> str:
-        """Its text without the last token."""
+        """The text without its last token."""
         return self.released[-2].text if len(self.released) > 1 else self.opening
 
     @property
@@ -63,7 +63,7 @@ class Writing:
 
 @dataclass(frozen=True)
 class RunView:
-    """State of the live screen.
+    """The state of the live screen.
 
     Attributes:
         demo_set: the run's set: empty at first, growing, final at the end.
@@ -101,7 +101,7 @@ class RunView:
 
     @property
     def shown(self) -> Writing | None:
-        """The demonstration on the screen: the same one until it is finished."""
+        """The demonstration on the screen, which stays the same until it is finished."""
         return self.writing[0] if self.writing else self.last
 
     @property
@@ -115,7 +115,7 @@ class RunView:
 
     @property
     def standing(self) -> tuple[Demonstration, ...]:
-        """Demonstrations of the set as it stands; while tokens are written, those that are finished and texts."""
+        """The demonstrations of the set at present; while tokens are written, the finished ones."""
         if self.demo_set is not None and self.demo_set.demonstrations:
             return self.demo_set.demonstrations
         refused = {(each.label, each.number) for each in self.refused}
@@ -124,7 +124,7 @@ class RunView:
 
     @property
     def progress(self) -> float:
-        """Progress of the run, 0 to 1: stages, and within the one that writes its tokens."""
+        """The progress of the run, 0 to 1: its stages and, while tokens are written, the tokens."""
         if self.phase == "completed":
             return 1.0
         if self.stage not in self.stages:
@@ -133,7 +133,7 @@ class RunView:
 
     @property
     def within(self) -> float:
-        """Progress of the stage at work, 0 to 1: of the one that writes, its tokens."""
+        """The progress of the running stage, 0 to 1; while tokens are written, the part of them that is written."""
         if self.stage != WRITE or self.plan is None:
             return self.done
         sampling = self.plan.sampling
@@ -196,7 +196,7 @@ def _written(view: RunView, event: CuratorEvent) -> RunView:
 
 
 def one_by_one(events: Iterable[Recorded]) -> list[Recorded]:
-    """A recording, reordered so that each demonstration is complete before the next begins."""
+    """The events of a recording in an order in which each demonstration is complete before the next begins."""
     recorded = list(events)
     keys = [key_of(event) if isinstance(event, OfDemonstration) else None for event in recorded]
     places = [place for place, key in enumerate(keys) if key]

@@ -1,4 +1,4 @@
-"""What a run can ask its units for: a stage a file, which is called like its stage and defines it as `STAGE`."""
+"""The stages of a run, one in each file. The file has the name of its stage, which it defines as `STAGE`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from mechanisms.discovery import defined
 
 
 def stage_names() -> list[str]:
-    """The names of the files, in alphabetical order; no file is opened for them."""
+    """The names of the files in alphabetical order, without opening any."""
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
 def stages_by_place() -> dict[str, Any]:
-    """What the files define, by name: in the order in which a run asks."""
+    """The stages by name, in the order in which they run."""
     found = defined(__name__, "STAGE")
     assert {*found} == {*stage_names()}, "a stage's file ends with STAGE = ..., and has the stage's name"
     return {each.name: each for each in sorted(found.values(), key=lambda each: (each.place, each.name))}

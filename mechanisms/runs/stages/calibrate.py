@@ -1,4 +1,4 @@
-"""The stage "calibrate": which labels does the model prefer, whatever it reads?
+"""The stage "calibrate": which labels does the model prefer, independent of the text?
 
 Each unit judges one of three sets (no demonstrations, public ones, the run's own) in a first measurement, so that the
 score can read all three alike. Two more measurements, of all units, fit the correction of the run's own set.
@@ -33,7 +33,7 @@ _SETS = 3
 
 @checked(frozen=True, config=LINE)
 class PriorsReleased(Release):
-    """How much the model prefers each label: noisy sums of its probabilities, in the order of the labels.
+    """The model's preference for each label: noisy sums of its probabilities, in the order of the labels.
 
     Attributes:
         compared: under each of the three sets, from the units that judged it.
@@ -50,7 +50,7 @@ class PriorsReleased(Release):
 
 @dataclass(frozen=True)
 class Calibrate(PlannedStage):
-    """Measures the mean label probabilities, from which the correction of the model's answers is fitted."""
+    """Measures mean label probabilities, to which the correction of the model's answers is fitted."""
 
     name = "calibrate"
     place = 30
@@ -63,7 +63,7 @@ class Calibrate(PlannedStage):
 
     @property
     def tally(self) -> LabelBias:
-        """The tally of each measurement: the first, and every refinement."""
+        """The tally of each measurement: of the first one and of every refinement."""
         return LabelBias(self.plan.epsilon(self.name) / (1 + REFINEMENTS))
 
     @property

@@ -69,7 +69,7 @@ class OpeningsReleased(Release):
 
 @dataclass(frozen=True)
 class AskForOpenings(PlannedStage):
-    """One histogram over public openings, pooled over labels or by label as public sizes allow."""
+    """One histogram of public openings, pooled over labels or for each label, as public sizes allow."""
 
     name = "openings"
     place = 5
@@ -86,7 +86,7 @@ class AskForOpenings(PlannedStage):
 
     @property
     def by_label(self) -> bool:
-        """Whether every label has enough voters for a histogram of its own."""
+        """Whether every label has enough voters for its own histogram."""
         voters = self.plan.role(self.name) * min(self.plan.sizes.values())
         return voters * self.tally.epsilon >= _BY_LABEL
 
@@ -99,7 +99,7 @@ class AskForOpenings(PlannedStage):
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """Labels whose texts the model is asked to begin."""
+        """The labels for whose texts the model proposes openings."""
         return self.plan.labels[:: math.ceil(len(self.plan.labels) / _MOST_ASKED)]
 
     def task(self) -> str:
@@ -114,7 +114,7 @@ class AskForOpenings(PlannedStage):
             raise UsageError("openings that do not follow from the counts")
 
     def clear_of_noise(self, openings: int) -> float:
-        """The count above which an opening is used.
+        """The least count with which an opening is used.
 
         Of so many openings that no text begins with, half a one exceeds it on average.
         """
@@ -122,7 +122,7 @@ class AskForOpenings(PlannedStage):
         return max(_CLEARS * self.tally.deviation, scale * math.log(openings))
 
     def used(self, openings: Sequence[str], counts: dict[str, Floats]) -> dict[str, dict[str, float]]:
-        """The openings of each label that clear the noise, with weights: post-processing of the released `counts`, by
+        """The openings of each label that exceed the noise, with weights: post-processing of the released `counts`, by
         label or under ""."""
         found, least = {}, self.clear_of_noise(len(openings))
         for label in self.plan.labels:
@@ -168,7 +168,7 @@ class AskForOpenings(PlannedStage):
 
 
 def likely_openings(model: LanguageModel, prompt: WritingPrompt) -> Iterator[str]:
-    """How a model is likely to begin a text that it is asked for: one and two words; public."""
+    """The likely openings of a text under the model's prompt, of one and two words; public."""
     first = model.open(prompt.prefix, [prompt.cue], len(prompt.cue), 1).logits()[0]
     tokens = [
         each for each in np.argsort(-first, kind="stable")[: 2 * _FIRST].tolist() if each not in model.stop_tokens

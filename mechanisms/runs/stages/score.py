@@ -47,7 +47,7 @@ class ScoreReleased(Release):
 
 @dataclass(frozen=True)
 class Score(PlannedStage):
-    """Counts of right answers, for every combination of arms, with noise."""
+    """Noisy counts of right answers, for every combination of arms."""
 
     name = "score"
     place = 50
@@ -69,7 +69,7 @@ class Score(PlannedStage):
 
     @property
     def arms(self) -> tuple[str, ...]:
-        """What is compared: the sets that the model reads with and, where they are released, the directions."""
+        """The compared arms: the sets with which the model reads and, if they are released, the directions."""
         return (ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS, *((DIRECTIONS,) if WORDS in self.plan.shares else ()))
 
     @property

@@ -1,4 +1,4 @@
-"""The stage "vote": each unit votes for the text of its ballot that is nearest in meaning (after Lin et al. 2024).
+"""The stage "vote": each unit votes for the text of its ballot with the nearest meaning (after Lin et al. 2024).
 
 The ballot has public drafts, and what rows have written token by token. The winners are the set's demonstrations.
 """
@@ -50,7 +50,7 @@ class Ballot:
 
 @checked(frozen=True, config=LINE)
 class VotesReleased(Release):
-    """The votes of all labels, released at once; `noise` is the standard deviation of that on each."""
+    """The votes of all labels in one release; `noise` is the standard deviation of the noise on each."""
 
     ballots: Annotated[dict[Name, Ballot], Field(min_length=1, max_length=10_000)]
     noise: Annotated[float, Field(ge=0, le=1e9)]
@@ -66,7 +66,7 @@ class VotesReleased(Release):
 
 @dataclass(frozen=True)
 class Vote(PlannedStage):
-    """One ballot of each label, with noise on the votes of every text."""
+    """One ballot for each label, with noise on the votes for every text."""
 
     name = "vote"
     place = 20
@@ -86,13 +86,13 @@ class Vote(PlannedStage):
         return (self.tally.event,)
 
     def charges(self) -> EventLists:
-        """By label, where a unit has one label: it votes on the texts of its own label alone."""
+        """One event list for each label if a unit has one label, because it votes only on its own label's texts."""
         if self.plan.by_roles and not self.plan.by_user:
             return tuple((f"{self.name} {label}", self.events) for label in self.plan.labels)
         return super().charges()
 
     def votes_a_draft(self, label: str) -> float:
-        """Votes that a text of a label's ballot gets on average."""
+        """The average number of votes for a text of a label's ballot."""
         assert self.plan.spec.drafts is not None
         return self.plan.role(self.name) * self.plan.sizes[label] / self.plan.spec.drafts
 
@@ -163,7 +163,7 @@ Ballots = Mapping[str, Sequence[str]]
 def winners(
     ballots: Ballots, votes: Mapping[str, Floats], most: int, embedded: Mapping[str, NDArray[np.float32]]
 ) -> dict[str, tuple[int, ...]]:
-    """Places of each label's best texts, best first, from released votes; ties: the smaller index.
+    """The indices of each label's best texts, best first, from released votes; of equal ones the smaller index.
 
     A text stands once: where another of the same label, or of another one, says the same in other signs, the one with
     more votes wins. Of texts of one label that are alike in meaning the next ones stand behind all others, so that a
@@ -204,7 +204,7 @@ class VoteCollector:
         self.places = int(ends[-1])
 
     def contributions(self, units: Sequence[Unit]) -> Iterator[Floats]:
-        """Each unit's vector, shape (places,): one vote, of a user the mean of its rows' votes."""
+        """Each unit's vector, shape (places,): one vote, or for a user the mean of the votes of its rows."""
         for unit in units:
             yield mean_contribution(np.stack([self._vote(record) for record in unit]))
 

@@ -1,4 +1,4 @@
-"""The stage "words": what are the rows of each label about? One noisy mean of embeddings a label, and what follows.
+"""The stage "words": what are the rows of each label about? One noisy mean of embeddings a label, and its words.
 
 Each unit adds one embedding to the sum of its label. Means of these sums less the mean over labels, across that mean,
 are directions: what a label's texts have that others have not. Of any public text the noise on its place along a
@@ -77,12 +77,12 @@ class WordsReleased(Release):
 
     @property
     def said(self) -> dict[str, tuple[str, ...]]:
-        """The words of each label, as a set holds them."""
+        """The words of each label, in the form of a demo set."""
         return {label: tuple(each.word for each in words) for label, words in self.words.items()}
 
     @property
     def found(self) -> Directions:
-        """The directions, as a set holds them."""
+        """The directions, in the form of a demo set."""
         return Directions(self.embedder, self.sha256, self.directions)
 
     def lines(self) -> tuple[str, ...]:
@@ -94,8 +94,8 @@ class WordsReleased(Release):
 
 @cache
 def _noise(epsilon: float, delta: float) -> float:
-    """The noise multiplier of one Gaussian release at a cost, with four significant digits, rounded up: machines differ
-    in the last digits of what calibration finds, and files state them."""
+    """The noise multiplier of one Gaussian release at a cost, rounded up to four significant digits: files state it,
+    and machines differ in the last digits of a calibration."""
     found = Prototypes.costing(PrivacyTarget(epsilon, delta), 2).noise_multiplier
     unit = 10.0 ** (math.floor(math.log10(found)) - 3)
     return float(f"{math.ceil(found / unit - 1e-9) * unit:.4g}")
@@ -103,7 +103,7 @@ def _noise(epsilon: float, delta: float) -> float:
 
 @dataclass(frozen=True)
 class Words(PlannedStage):
-    """One sum of embeddings a label, with Gaussian noise."""
+    """One sum of embeddings for each label, with Gaussian noise."""
 
     name = "words"
     place = 7
@@ -124,13 +124,13 @@ class Words(PlannedStage):
 
     @property
     def counted(self) -> Floats:
-        """Units of each label that add an embedding, expected from the public sizes, shape (labels,)."""
+        """The expected number of units of each label that add an embedding, from the public sizes, shape (labels,)."""
         return np.array([self.plan.role(self.name) * self.plan.sizes[label] for label in self.plan.labels])
 
     @property
     def deviations(self) -> Floats:
-        """Standard deviation of the noise on a unit vector's place along each label's mean less the mean over labels,
-        shape (labels,); across that mean it is no larger."""
+        """The standard deviation of the noise on a unit vector's place along each label's mean less the mean over
+        labels, shape (labels,). It is an upper bound for directions orthogonal to that mean."""
         labels, of_means = len(self.plan.labels), (self.tally.noise_multiplier / self.counted) ** 2
         return np.asarray(np.sqrt(((1 - 1 / labels) ** 2 - 1 / labels**2) * of_means + of_means.sum() / labels**2))
 
@@ -216,7 +216,8 @@ class Words(PlannedStage):
 
 
 def _across(apart: Floats, middle: Floats) -> Floats:
-    """What of each label's mean less the mean over labels lies across that mean, shape (labels, dimensions).
+    """The component of each label's mean, less the mean over labels, that is orthogonal to the mean over labels; shape
+    (labels, dimensions).
 
     Means are divided by public sizes, and how many units take part is another number: a label of which fewer do has a
     shorter mean, and would lie against what all rows have in common.
@@ -231,8 +232,9 @@ _STRONG = 0.1
 
 
 def words_of(directions: Directions, middle: Floats, clear: Floats, public: Vocabulary) -> dict[str, tuple[Word, ...]]:
-    """The words of each label: those that clear their noise and lie along its direction more than along any other;
-    those that are like all rows first, common ones before rare ones, no two alike. None where fewer than three do.
+    """The words of each label, which exceed their noise and lie along its direction further than along any other. Words
+    like all rows come first, common words before rare ones, and no two are alike. A label with fewer than three has
+    none.
 
     Args:
         middle: the unit vector of the mean over labels, shape (dimensions,).

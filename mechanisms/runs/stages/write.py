@@ -1,4 +1,4 @@
-"""The stage "write": demonstrations token by token, each from a sample of the units whose role it is."""
+"""The stage "write": demonstrations token by token, each from a sample of the units that have this role."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _AROUND = 40
 
 @dataclass(frozen=True)
 class Write(PlannedStage):
-    """Charged with the events of its mechanism, on the sample that its plan draws from the role.
+    """Writes demonstrations, with the privacy events of its mechanism on the plan's sample of the units.
 
     Each demonstration is charged before its first token, so that a run that is stopped costs what it began.
     """
@@ -55,12 +55,13 @@ class Write(PlannedStage):
 
     @property
     def events(self) -> tuple[PrivacyEvent, ...]:
-        """Where labels are written with different rates, those of a unit of the smallest label: it joins most often."""
+        """The events of a unit. If labels have different rates, those of the smallest label, whose units join most
+        often."""
         lists = dict(self.plan.composed_writing(self.plan.mechanism.event))
         return lists[ALL] if self.plan.by_user else lists[self.plan.smallest]
 
     def charges(self) -> EventLists:
-        """The event lists of its mechanism, by label or for all that a user has."""
+        """The event lists of the mechanism, for each label or for all rows of a user."""
         return tuple(
             (self._list(name), events) for name, events in self.plan.composed_writing(self.plan.mechanism.event)
         )
@@ -71,7 +72,8 @@ class Write(PlannedStage):
         return self.name if self.plan.by_user else f"{self.name} {name}"
 
     def charge_of(self, label: str, number: int) -> tuple[str, tuple[PrivacyEvent, ...]]:
-        """What a demonstration costs, and in which list: failure probabilities with the list's first one."""
+        """The events of a demonstration and the name of their list. The list's first one also has the failure
+        probabilities."""
         plan = self.plan
         sampling, mechanism = plan.sampling, plan.mechanism
         events = sampling.demonstration_events(mechanism.event, sampling.rate(plan.sizes[label]))
@@ -83,7 +85,7 @@ class Write(PlannedStage):
         return self._list(name), events + (failures if first else ())
 
     def work(self) -> Work:
-        """An upper bound: a demonstration may end before its last token."""
+        """An upper bound of the work, because a demonstration may end before its last token."""
         plan = self.plan
         sampling, rows = plan.sampling, plan.spec.max_record_tokens + _AROUND
         read = written = 0.0
@@ -129,7 +131,7 @@ def _rounded(number: float) -> float:
 
 
 class Writer:
-    """The step: demonstrations that are complete, those still to write, and those that a crash interrupted."""
+    """The step of the stage: demonstrations that are complete, those still to write, and interrupted ones."""
 
     def __init__(self, stage: Write, state: RunState) -> None:
         self._stage, self._state, self._plan = stage, state, stage.plan
@@ -145,7 +147,7 @@ class Writer:
         deque(groups([self._writer(key, "") for key in self._keys], self._plan, state.model), maxlen=0)
 
     def _writer(self, key: Key, opening: str) -> DemonstrationWriter:
-        """The writer of a demonstration; one that has begun goes on with its own opening and words."""
+        """The writer of a demonstration. If the demonstration has begun, it keeps its opening and words."""
         state, (label, number) = self._state, key
         of_label = state.words.get(label, ())
         # The label's best words for its first demonstration, the next ones for the next.
@@ -156,8 +158,8 @@ class Writer:
         return DemonstrationWriter(units, self._plan, model, randomness, key, opening, state.curator, hint)
 
     def ask(self, run: LedgerRun | None) -> Iterator[Sequence[CuratorEvent]]:
-        """Each demonstration is charged, or charged again, before its first token; a finished one comes together with
-        what the gate says of it."""
+        """The events of all demonstrations. Each one is charged, or charged again, before its first token; a finished
+        one comes together with the gate's judgement."""
         if self._last is not None:  # the interruption may have come before it was judged
             yield [*self._judged(self._last)]
         for event in self._written(run, run.released if run else frozenset()):
