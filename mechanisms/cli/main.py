@@ -1,4 +1,4 @@
-"""Parse options from the command line and from a file, run the command, and turn errors into one line and an exit code."""
+"""Parse options from the command line and from a file, run the command, and print errors as one line."""
 
 from __future__ import annotations
 
