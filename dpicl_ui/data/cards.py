@@ -189,7 +189,7 @@ class PublicCard:
             self.count_epsilon = gr.Number(
                 0.1,
                 label="Epsilon for counting",
-                info="Charged once for this data set while this page is open; the claim of every run on it includes it.",
+                info="Charged once for this data set while this page is open. The claim of every run includes it.",
                 visible=False,
                 elem_id="count-epsilon",
             )
@@ -512,7 +512,7 @@ class AskingForm:
         """The wording as it was typed.
 
         Raises:
-                UsageError: a part is missing or too long, or a line has no equals sign.
+            UsageError: a part is missing or too long, or a line has no equals sign.
         """
         said: dict[str, Any] = {name: " ".join(str(values[getattr(self, name)] or "").split()) for name in _ALIKE}
         words = pairs_in_lines(values[self.words] or "")

@@ -224,7 +224,7 @@ class DataState(State):
         """Give labels of the file other names.
 
         Raises:
-                UsageError: a line is not a name (`names_in_lines`), or a name is another label of the file.
+            UsageError: a line is not a name (`names_in_lines`), or a name is another label of the file.
         """
         names = names_in_lines(lines)
         with self._lock:
@@ -260,7 +260,7 @@ class DataState(State):
         """Set the wording; equal wording changes nothing.
 
         Raises:
-                UsageError: it gives words to a label that the file does not have.
+            UsageError: it gives words to a label that the file does not have.
         """
         with self._lock:
             file, columns = self.file, self.columns
@@ -288,7 +288,7 @@ class DataState(State):
         """Accept a data set; if it is already confirmed, it stays, with everything planned on it.
 
         Raises:
-                UsageError: the file or its labels were changed since it was made.
+            UsageError: the file or its labels were changed since it was made.
         """
         with self._lock:
             if confirmed.columns is not self.columns:

@@ -144,7 +144,7 @@ class Jobs(State, Generic[W]):
         """Order a job; it replaces one that was ordered and has not begun.
 
         Raises:
-                UsageError: another job is running, or `refuse` raises.
+            UsageError: another job is running, or `refuse` raises.
         """
         with self._lock:
             if self._at_work is not None:

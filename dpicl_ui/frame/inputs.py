@@ -123,10 +123,10 @@ def text_of(upload: str, largest: int, what: str) -> str:
 
     Args:
         largest: in bytes.
-            what: what the file should hold, with an article: "a demo set".
+        what: what the file should hold, with an article: "a demo set".
 
     Raises:
-            DataError: the file is not an upload.
+        DataError: the file is not an upload.
         UsageError: it is too large, or not text.
     """
     with taken(upload) as path:
@@ -237,7 +237,7 @@ def pairs_in_lines(text: str) -> dict[str, str]:
     """Pairs from lines of "name = words", without those that have no words.
 
     Raises:
-            UsageError: a line has no equals sign, or a name appears twice.
+        UsageError: a line has no equals sign, or a name appears twice.
     """
     found: dict[str, str] = {}
     for line in filter(None, map(str.strip, text.splitlines())):

@@ -299,7 +299,7 @@ class EmbedderLoader:
         """The embedding model; waits until the language model has loaded or failed.
 
         Raises:
-                ModelUnavailable: the embedding model is not on this machine.
+            ModelUnavailable: the embedding model is not on this machine.
         """
         self._loader.wait()
         with self._lock:

@@ -113,10 +113,10 @@ class CuratorLedger:
     """The installation's own ledger, which the command line uses too: everybody who reaches the server is its owner.
 
     Attributes:
-            footing: a note on whose ledger it is.
-            warning: a warning at the top of the page.
-            signed_in: whether the user signed in, and may sign out.
-            lasting: whether the ledger, and the runs kept beside it, outlive the tab.
+        footing: a note on whose ledger it is.
+        warning: a warning at the top of the page.
+        signed_in: whether the user signed in, and may sign out.
+        lasting: whether the ledger, and the runs kept beside it, outlive the tab.
     """
 
     warning = ""

@@ -50,7 +50,7 @@ def serving(host: str | None = None, port: int | None = None) -> Serving:
         host, port: replace HOST and PORT.
 
     Raises:
-            UsageError: others could reach a server without a password, or the password or the port is unusable.
+        UsageError: others could reach a server without a password, or the password or the port is unusable.
     """
     locked = os.environ.get("DPICL_LOCK_MODEL", "") not in ("", "0")
     password, space = os.environ.get(PASSWORD, ""), bool(os.environ.get("SPACE_ID"))
