@@ -155,9 +155,9 @@ def test_what_the_gate_refused_is_counted_with_its_reason():
 
 def test_it_is_told_in_how_many_tokens_another_came_first_than_the_model_expected():
     said = outcome_of_run(folded(recording()))[0]
-    assert "In 1 of 4 tokens your rows, or the noise, put another first" in said  # two have values, one another first
+    assert "In 1 of 4 tokens your rows, or the noise, preferred another first" in said  # two have values, one another first
     assert said.endswith("step 5.")
-    assert "the noise, put" not in outcome_of_run(folded(STORIES["vote"]))[0]
+    assert "the noise, preferred" not in outcome_of_run(folded(STORIES["vote"]))[0]
 
 
 # Openings, votes, label preferences and the score as they are shown: hostile text stays text, figures are rounded.
@@ -293,7 +293,7 @@ def test_the_score_compares_the_set_with_the_two_others_and_the_largest_label():
     rows = [text_of(row).split("  ")[0] for row in classes(shown, "range-row")]
     assert [name.split()[0] for name in rows[:5]] == ["Zero-shot", "Public", "This", "Directions", "The"]
     assert text_of(classes(shown, "few-rows")) == "Public only  30 to 71, too few rows"
-    assert "with a correction measured on rows" in words
+    assert "with a correction that was measured on rows" in words
     assert "took part in nothing" in words
     bare = replace(scored().demo_set, stages=(), score=SCORED)
     assert "read alike" not in text_of(score_card(bare)), "without a calibration there is nothing to say of it"

@@ -345,7 +345,7 @@ def test_the_settings_of_a_planned_run_are_a_file_without_the_place_of_its_model
     shown = step._save(TAB)
     assert "recipe: vote" in downloaded(shown[step.sink])
     assert "\nmodel:" not in downloaded(shown[step.sink])  # "none" is no listed model: it may be a path
-    assert "charged as one of its own" in text_of(shown[step.saved])
+    assert "charged separately" in text_of(shown[step.saved])
     step._app.loader.name = "embedded"
     assert "\nmodel: embedded\n" in downloaded(step._save(TAB)[step.sink])
 
