@@ -197,7 +197,7 @@ def test_after_a_server_has_died_what_was_being_written_is_finished_from_public_
     monkeypatch.setattr(ledger_module, "_is_alive", lambda holder: False)
     later = App(folder=app.ledger.folder)
     again = later.tab()
-    assert "0 of 4 demonstrations were whole" in later.card(again)
+    assert "0 of 4 demonstrations were complete" in later.card(again)
     assert "finished from public text alone: 1." in later.notice(list(later.go_on(again)))
     recording = later.recorded(again)
     assert from_lines(own_run(later.session(again), later.ledger))[-1].demo_set == recording[-1].demo_set

@@ -314,7 +314,7 @@ def test_there_is_no_card_where_nothing_is_to_be_said():
     shown = text_of(
         to_consider([note, Finding("rows", Level.WARNING, HOSTILE), Finding("a", Level.ERROR, "Too much.")])
     )
-    assert shown == f"This run would fail: Too much. Before you spend on it: {HOSTILE} Only on your screen"
+    assert shown == f"This run would fail: Too much. Consider before you spend epsilon: {HOSTILE} Only on your screen"
 
 
 def test_all_that_is_wrong_with_the_settings_is_told_at_once(step: PrivacyStep, session):
