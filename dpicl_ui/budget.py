@@ -85,7 +85,7 @@ def _bound(after: Usage) -> str:
 
 
 class BudgetPanel:
-    """Components and handlers."""
+    """The budget panel: its components and handlers."""
 
     def __init__(self, app: Services) -> None:
         self._app = app
@@ -106,7 +106,7 @@ class BudgetPanel:
         on(spent.then, self._open, self.chosen, self._shown, self.notice)
 
     def _open(self, wanted: str | None, request: gr.Request) -> Updates:
-        """The panel as it opens: with the data set of step 1 where there is one."""
+        """Open the panel, on the data set of step 1 if there is one."""
         confirmed = self._app.session(request).of(DataState).confirmed
         return self._look(_key(_of(confirmed.dataset)) if confirmed else wanted, request)
 
@@ -158,12 +158,12 @@ def _key(known: _Name) -> str:
 
 
 def _chosen(known: list[_Name], wanted: str | None) -> _Name:
-    """The data set that was asked for if this ledger knows it, else the first."""
+    """The wanted data set if this ledger knows it, otherwise the first."""
     return {_key(each): each for each in known}.get(wanted or "", known[0])
 
 
 def _marked(session: Session, ledger: PrivacyLedger, account: Account) -> BudgetSnapshot:
-    """An account's state; with what is known of the rows themselves where they are the ones of step 1."""
+    """An account's snapshot; for the data set of step 1, with what the ledger knows about its rows."""
     confirmed, snapshot = session.of(DataState).confirmed, account.snapshot
     if confirmed is None or _of(confirmed.dataset) != (snapshot.name, snapshot.unit):
         return snapshot

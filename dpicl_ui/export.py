@@ -24,7 +24,7 @@ from mechanisms.runs.plan import guarantee
 
 
 def certificate(demo_set: DemoSet) -> list[Tree]:
-    """What is claimed, on what it rests, and what a reader should know."""
+    """A certificate as elements: the claim, its basis, and remarks for the reader."""
     held = demo_set.certificate
     private = [] if held.private else notice(f"Not private: {held.reason}.", "bad")
     parameters = (fact(name.replace("_", " "), _value(value)) for name, value in held.parameters.items())
@@ -51,16 +51,16 @@ def _value(value: object) -> str:
 
 DEMO_SET = "demo-set"
 WITHOUT_DEMONSTRATIONS = ("certificate",)
-"""Formats in which the set is not kept: the next run would still replace it."""
+"""Formats without the demonstrations: after such a download the next run still replaces the set."""
 _FILE_NAME = "demonstrations.dpicl.json"
 _PURPOSE = (
-    f"One JSON file ({FORMAT}): demonstrations, prompt, certificate. It holds nothing of your data but what is "
-    "public and what epsilon paid for. Anyone can load it in step 4 and test it, without your data."
+    f"One JSON file ({FORMAT}): demonstrations, prompt, certificate. Of your data it holds only what is public and "
+    "what epsilon paid for. Anyone can load it in step 4 and test it, without your data."
 )
 
 
 def explained(shape: str, made: DemoSet | None) -> list[Tree]:
-    """What a format is for, and what keeps this set out of it, or is lost in it."""
+    """The purpose of a format, and why it cannot hold this set, or what it loses."""
     if shape == DEMO_SET:
         return [el("p.muted", _PURPOSE)]
     chosen = format_named(shape)
@@ -110,10 +110,10 @@ _SPARE_TOKENS = 8
 def used(made: DemoSet) -> tuple[str, ...]:
     """The messages, code that sends them to vLLM and to OpenAI, the prompt, and code that gives it to transformers.
 
-    Texts in code are literals.
+    Texts in the code are Python literals.
 
     Raises:
-        UsageError: the set has no place in a prompt.
+        UsageError: a prompt cannot hold the set.
     """
     released = Released.read(to_text(signed(made)))
     [messages], [prompt] = (each.write(released).values() for each in (_MESSAGES, _PROMPT))
@@ -147,7 +147,7 @@ def used(made: DemoSet) -> tuple[str, ...]:
 
 
 def by_directions(made: DemoSet) -> str:
-    """The code that classifies by a set's directions, from its file; empty where it has none."""
+    """Python code that classifies by a set's directions, which it reads from the file; empty if the set has none."""
     if made.directions is None:
         return ""
     blank = f"[your {made.template.text.lower()}]"
@@ -155,8 +155,8 @@ def by_directions(made: DemoSet) -> str:
 
 
 _USE = (
-    "Copied by a click, with this set in it. Put in your own text (in the last of the messages), model, address and "
-    "key. The servers are asked to answer with a label and nothing else."
+    "Each piece contains this set. Copy it with a click, and put in your own text (in the last message), model, "
+    "address and key. The servers are told to answer with a label only."
 )
 _USES = (
     ("Messages of a chat", "use-messages"),
@@ -213,7 +213,7 @@ class ExportStep:
         on(ended.then, self._show, None, [self.certificate, self.notice, self.shape, self.purpose, *use], self.notice)
 
     def _marked(self, request: gr.Request) -> DemoSet | None:
-        """The set as it may be exported now: what became known since it was written is on it."""
+        """The set with every disclosure that was recorded since it was written."""
         made = self._app.session(request).of(GenerateState).made
         return made.demo_set.with_disclosures(self._app.ledger(request).rows.disclosures(made.of)) if made else None
 

@@ -33,11 +33,11 @@ PLACES = (
     Place("Export", export_step.gate),
     Place("Budget", sign="ε", opened="select"),
 )
-"""The steps in their order, and the panel at their side."""
+"""The steps in order, and the panel beside them."""
 _OFTEN, _SELDOM = 1.0, 5.0
-"""Seconds between two looks at the model."""
+"""Seconds between two polls of the model."""
 _CACHE_AGE = 600
-"""Seconds after which Gradio's temporary folder is emptied of anything that a handler could not remove."""
+"""Seconds after which Gradio's temporary folder is emptied of whatever a handler could not remove."""
 
 
 def build(ledgers: Ledgers, loader: ModelLoader) -> gr.Blocks:
@@ -112,7 +112,7 @@ def _foot(ledgers: Ledgers) -> None:
 
 
 def _tick(loader: ModelLoader, status: gr.HTML, privacy: PrivacyStep) -> None:
-    """Look how far the model is: every second while one is loading, and seldom where another may take its place."""
+    """Poll the model: every second while one is loading, seldom afterwards if it may be replaced."""
     clock, last = gr.Timer(_OFTEN), gr.State(None)
 
     def tick(request: gr.Request, seen: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a visitor sees first: what the studio makes of private rows, a recorded run at play, and an example to try."""
+"""What a visitor sees first: what the studio does, a recorded run, and an example to try."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mechanisms.runs.run_file import from_lines
 from mechanisms.runs.view import RunView
 
 RECORDED = "examples/recorded_run.dpicl.jsonl"
-"""A run on `bank_support.csv`, as it came; the tests make its certificate anew."""
+"""A run on `bank_support.csv`; the tests recompute its certificate."""
 ROW = "I paid €110 to an online shop for a tent, and now the website is gone. Was it a fake shop, and can I recover it?"
 """A row of the same file, which is fictional and public."""
 MADE = (
@@ -54,11 +54,11 @@ _PAIR: list[Tree] = [
         ),
     ),
 ]
-_EXAMPLE = "Fictional messages to an internet provider: all is confirmed for you, and the next step is Generate."
+_EXAMPLE = "Fictional messages to an internet provider. Everything is confirmed for you: the next step is Generate."
 _PLAYED = (
-    "A recorded run on {rows} fictional messages to a bank (epsilon {epsilon:.2g}): at each token rows say which word "
-    "comes next, noise is added, and what the model expects is weighed in. Texts are as they came from a "
-    "model of 135M parameters."
+    "A recorded run on {rows} fictional messages to a bank (epsilon {epsilon:.2g}): at each token the rows propose the "
+    "next word, noise is added, and the model's own expectation is weighed in. The texts are unedited, from a model "
+    "of 135M parameters."
 )
 
 
@@ -80,7 +80,7 @@ class Welcome:
                 panel(el("p.muted", _PLAYED.format(rows=rows, epsilon=epsilon)))
 
     def wire(self, data: DataStep) -> gr.events.Dependency:
-        """Take and confirm the first example on the button; give what fires then. Any file that is opened gets room."""
+        """Make the button open and confirm the first example; gives that event. Opening any file hides the welcome."""
         taken = data.take_example(self.example)
         for opened in (taken, *data.opening):
             opened.then(self._make_room, None, self.body, **PRIVATE)

@@ -1,4 +1,4 @@
-"""Step 1's cards: the file and how it is read, its columns and labels, words, and what becomes public."""
+"""Step 1's cards: the file and how it is read, its columns and labels, the wording, and what becomes public."""
 
 from __future__ import annotations
 
@@ -49,15 +49,16 @@ _SOURCE = [
     el(
         "p.lead",
         f"A file ({formats_in_words()}) with one row for each text, and a column with its label. It is read into "
-        "memory, removed from the server's disk at once, and dropped with the page; keyed digests of rows stay.",
+        "memory, deleted from the server's disk at once, and dropped when you close the page. Only keyed digests of "
+        "its rows stay.",
     ),
 ]
 
 
 def proposed_name(file: str) -> str:
-    """A file's name without its ending; empty if it is a common word.
+    """A file's name without its ending; empty if the name is a common word.
 
-    The ledger stores costs by name: under "train" one data set would pay for another.
+    The ledger stores costs by name: two data sets called "train" would share one budget.
     """
     stem = Path(file.removesuffix(PACKED)).stem
     words = "".join(each if each.isalpha() else " " for each in stem.lower()).split()
@@ -65,7 +66,7 @@ def proposed_name(file: str) -> str:
 
 
 class SourceCard:
-    """Components."""
+    """The card of the file: upload, examples, and an exported set instead."""
 
     def __init__(self) -> None:
         with gr.Column(elem_classes="card"):
@@ -82,7 +83,7 @@ class SourceCard:
             self.notice = panel(elem_id="data-notice")
 
 
-# What is in the file; all of it is private until the curator declares parts public.
+# What is in the file; all of it is private until the owner declares parts public.
 
 PREVIEW_ROWS = 5
 _CELL, _COLUMNS = 240, 12
@@ -90,15 +91,15 @@ _FEW = 30
 _FEW_ROWS = "few {units}: much noise for each"
 _MANY_FEW = f"{{few}} of the {{of}} labels have fewer than {_FEW} {{units}}: much noise for each. Leave some out below."
 _LONG_TEXT = 600
-"""Characters, well beyond the tokens of a row that step 2 proposes to read."""
+"""Characters; step 2 proposes to read far fewer of each row."""
 _CUT = (
-    "Most of these texts are long. Of each the model reads about the first 35 words, unless you raise the tokens of a "
-    "row under 'For experts' in step 2; that takes longer."
+    "Most of these texts are long. The model reads about the first 35 words of each. To read more, raise the tokens "
+    "of a row under 'For experts' in step 2; the run then takes longer."
 )
 
 
 def preview_table(table: Table, whole: bool = True) -> list[Tree]:
-    """The first rows of a parsed file, or of its beginning, cells cut."""
+    """The first rows of a parsed file, or of its beginning, with long cells cut."""
     columns, count = table.columns[:_COLUMNS], len(table.columns)
     rows = table.frame[columns].head(PREVIEW_ROWS).itertuples(index=False)
     size = f"{len(table.frame):,} rows, " if whole else ""
@@ -121,7 +122,7 @@ def counted(columns: Columns, labels: list[str]) -> list[Tree]:
 
 
 def label_counts(inspection: Inspection, labels: list[str], by_user: bool = False) -> list[Tree]:
-    """Units of each chosen label as bars, the rows that are left out, and the file's problems."""
+    """The units of each chosen label as bars, the number of rows left out, and the file's problems."""
     units = "users" if by_user else "rows"
     largest, many = max(inspection.counts.values(), default=1), len(labels) > MANY_LABELS
     sizes = [inspection.counts.get(label, 0) for label in labels]
@@ -155,20 +156,25 @@ def label_counts(inspection: Inspection, labels: list[str], by_user: bool = Fals
 DECLARE, MEASURE = "declare", "measure"
 _SIZES = [("Declare the counts public", DECLARE), ("Measure them with noise, for a share of epsilon", MEASURE)]
 _PUBLIC = (
-    "I declare public: the label names, the words above, the columns' names, how the file divides into rows and, "
-    "unless it is measured with noise, the number of {units} of each label. Names and words stand in prompts and "
-    "export. None of this is protected: do not confirm if a part of it is a secret."
+    "I declare public: the label names, the words above, the columns' names, how the file divides into rows, and the "
+    "number of {units} of each label (unless it is measured with noise). Names and words appear in prompts and in the "
+    "export. None of this is protected: do not confirm if any of it is secret."
 )
 UNCONFIRMED = "Tick the box: what it names becomes public."
 
 
 def declared(by_user: bool) -> str:
-    """The text of the box by which the curator declares what becomes public."""
+    """The text of the box that declares what becomes public."""
     return _PUBLIC.format(units="users" if by_user else "rows")
 
 
 class PublicCard:
-    """Components; `inputs` are the box and how the sizes become known, `outputs` what changes with the columns."""
+    """The card of what becomes public.
+
+    Attributes:
+        inputs: the box, and how the sizes become known.
+        outputs: what changes with the columns.
+    """
 
     def __init__(self) -> None:
         with gr.Column(elem_classes="card public"):
@@ -183,7 +189,7 @@ class PublicCard:
             self.count_epsilon = gr.Number(
                 0.1,
                 label="Epsilon for counting",
-                info="Spent once for this data set while this page is open; every run on it claims it too.",
+                info="Charged once for this data set while this page is open. The claim of every run includes it.",
                 visible=False,
                 elem_id="count-epsilon",
             )
@@ -212,7 +218,7 @@ class PublicCard:
         }
 
 
-# Step 1's forms: how a file is read, its columns, the labels that take part, and the words that ask for a text.
+# Step 1's forms: how a file is read, its columns, the labels that take part, and the wording.
 
 _NAMES, _ROW = "names", "row"
 _FIRST_LINE = [("It names the columns", _NAMES), ("It is a row; columns are called 1, 2, ...", _ROW)]
@@ -223,13 +229,13 @@ _ESCAPES = [("As usual, doubled", _UNSAID), ("behind a backslash", BACKSLASH), (
 _EACH, _FIRST = "each", "first"
 _MERGED = [("Each of the rows that it spans", _EACH), ("The first of them alone", _FIRST)]
 _LOOK_BYTES = 2**18
-"""The beginning of a text file, which is all that is read for a look at it."""
-_HOW = "Choose, look at the first rows, and read it so. The choice is said of the whole file, and is public."
+"""The beginning of a text file, which is all that is read to show its first rows."""
+_HOW = "Choose, look at the first rows, and read the file. The choice covers the whole file, and is public."
 STAYS = "The file that was open before stays open."
 
 
 class Waiting(State):
-    """Files that wait for their owner's word on how they are read, with proposed names, by their cards; private."""
+    """Files whose owner has to say how they are read, with proposed names, by their cards; private."""
 
     def __init__(self, session: Session) -> None:
         self.files: dict[str, tuple[RawFile, str]] = {}
@@ -241,7 +247,12 @@ class Waiting(State):
 
 
 class ReadingCard:
-    """Components; `inputs` are what a file's owner may say, `outputs` what changes with a question."""
+    """The card that asks how a file is read.
+
+    Attributes:
+        inputs: the owner's answers.
+        outputs: what changes with a question.
+    """
 
     def __init__(self, app: Services, prefix: str) -> None:
         self._app, self._prefix = app, prefix
@@ -275,7 +286,7 @@ class ReadingCard:
     def uploaded(
         self, session: Session, upload: str, name: str, before: bool
     ) -> tuple[Table | None, dict[Any, Any], list[Tree]]:
-        """The table of a new file, None where it is refused or has to be asked about; the components; and a notice."""
+        """A new file's table (None if it is refused, or its owner has to be asked); the components; and a notice."""
         stays = STAYS if before else ""
         try:
             with taken(upload) as path:
@@ -290,11 +301,14 @@ class ReadingCard:
             return None, {}, notice(f"{error} {stays}".rstrip())
 
     def again(self, session: Session, *said: Any) -> tuple[Table | None, str, dict[Any, Any]]:
-        """The table that waits, as its owner says, None where more has to be asked; its name; and the components.
+        """Read the waiting file as its owner says.
+
+        Returns:
+            The table (None if more has to be asked), its name, and the components.
 
         Raises:
-            UsageError: none waits, or what was said is unusable.
-            DataError: it cannot be read so.
+            UsageError: no file waits, or an answer is unusable.
+            DataError: the file cannot be read this way.
         """
         (raw, name), reading = session.of(Waiting).file(self._prefix), _reading(*said)
         try:
@@ -303,7 +317,7 @@ class ReadingCard:
             return None, name, self._asked(asked, raw, reading)
 
     def closed(self, session: Session) -> dict[Any, Any]:
-        """The components without a question; the file that waited is forgotten."""
+        """The components without a question; the waiting file is forgotten."""
         session.of(Waiting).files.pop(self._prefix, None)
         return {self.card: gr.Column(visible=False), self.look: []}
 
@@ -370,11 +384,11 @@ def _reading(
 
 
 def _look_at(raw: RawFile, reading: Reading) -> list[Tree]:
-    """The first rows; where the first line is in question, below it as a header."""
+    """The first rows as elements; while the first line is in question, it is shown as a header."""
     found = format_in(raw)
     if "header" in found.takes and reading.header is None:
         reading = replace(reading, header=True)
-    begins = not found.starts and "rows" not in found.takes  # others are read whole or not at all
+    begins = not found.starts and "rows" not in found.takes  # other formats are read whole or not at all
     try:
         return preview_table(read_table(raw.first_lines(_LOOK_BYTES) if begins else raw, reading), whole=False)
     except UsageError as error:
@@ -387,7 +401,7 @@ _PROPOSED_USER = "Proposed: people have several rows here. All rows of a person 
 
 
 class ColumnsForm:
-    """Which column is what: the text, its label, and whose row it is. `inputs` are the dropdowns in this order."""
+    """Which columns hold the text, its label, and the user. `inputs` are the dropdowns in this order."""
 
     def __init__(self) -> None:
         with gr.Row():
@@ -413,17 +427,17 @@ class ColumnsForm:
 
 _SAME = f"These labels are spellings of one another ({SPELLED}):"
 _NEW_NAMES = (
-    "One line a label: label = Name. A name takes its label's place from here on: in the prompts, the export and the "
-    "figures; test files are read alike."
+    "One line a label: label = Name. From here on the name replaces the label: in prompts, export, figures and test "
+    "files."
 )
 _PROPOSED_NAMES = (
-    "Proposed, and in use already: this file's labels are numbers with names, or are written with underscores or "
-    "capitals. Change what you like, or empty the box to keep the file's own, and press 'Use these names'. "
+    "Proposed, and already in use: this file's labels are numbers with names, or are written with underscores or "
+    "capitals. Change them, or empty the box to keep the file's own, and press 'Use these names'. "
 )
 
 
 class LabelChoice:
-    """Which labels take part, and what they are called. `outputs` change with the columns."""
+    """Which labels take part, and their names. `outputs` change with the columns."""
 
     def __init__(self) -> None:
         with gr.Accordion("Choose which labels take part", open=False):
@@ -438,19 +452,19 @@ class LabelChoice:
         self.outputs: list[Any] = [self.labels, self.problem, self.names, self._naming, self.alike, self.merge]
 
     def offered(self, labels: Iterable[str]) -> tuple[list[str], dict[Any, Any]]:
-        """The labels to choose from, up to the limit of a task, all chosen."""
+        """The labels to choose from, at most as many as a task may have, all chosen."""
         choices = sorted(labels)[:MOST_LABELS]
         return choices, {self.labels: gr.CheckboxGroup(choices=choices, value=choices), self.problem: []}
 
     def look_alike(self, columns: Columns) -> dict[Any, Any]:
-        """The labels that are probably one, with the offer to read them so."""
+        """The labels that are probably spellings of one, with an offer to merge them."""
         groups = alike(columns.inspection.rows.labels)
         lines = [el("li", " = ".join(f"'{label}'" for label in group)) for group in groups]
         shown = [el("div.notice.warn", el("p", _SAME), el("ul.missing", *lines), role="status")] if groups else []
         return {self.alike: shown, self.merge: gr.Button(visible=bool(groups))}
 
     def named(self, columns: Columns, before: str | None) -> dict[Any, Any]:
-        """Names of a column's labels, in an open box if they are proposed; those typed for `before` are kept."""
+        """The names of a column's labels; the box opens if they are proposed. Names typed for `before` stay."""
         names = columns.file.label_names
         if columns.file.labelled_by == before:
             return {}
@@ -461,18 +475,18 @@ class LabelChoice:
         }
 
 
-_ALL_PUBLIC = "All of this is public. Say what anybody may know of your texts, and nothing out of them."
-_SHOWN = "Exemplars that it sees before: public texts of this kind, written for this program"
+_ALL_PUBLIC = "All of this is public. Say what anybody may know about your texts, and quote none of them."
+_SHOWN = "Exemplars that it sees first: public texts of this kind, written for this program"
 _WORDS = "One line a label: label = words. A label without a line is called by its name."
 _RELATIONS = ("about", "that is", "that expresses", "in", "from", "for")
 _OF_LABELS = {"Sentiment": "that is", "Emotion": "that expresses", "Language": "in"}
-"""What joins a text with labels of a kind, where it is not "about"."""
+"""What joins a text and its label for kinds of labels where it is not "about"."""
 _ALIKE = ("kind", "writer", "reader", "relation", "sentence")
-"""Fields that are called as their words are."""
+"""Fields with the same name in `Asked` and in the form."""
 
 
 class AskingForm:
-    """The components; `read` makes their values the words. `inputs` are the fields."""
+    """The form of the wording; `read` returns what was typed. `inputs` are the fields."""
 
     def __init__(self) -> None:
         with gr.Row():
@@ -495,10 +509,10 @@ class AskingForm:
         self.settled += [each.blur for each in self.inputs if each is not self.exemplars]
 
     def read(self, values: Mapping[Any, Any]) -> Asked:
-        """The words as they were typed.
+        """The wording as it was typed.
 
         Raises:
-            UsageError: one is missing or too long, or a line has no equals sign.
+            UsageError: a part is missing or too long, or a line has no equals sign.
         """
         said: dict[str, Any] = {name: " ".join(str(values[getattr(self, name)] or "").split()) for name in _ALIKE}
         words = pairs_in_lines(values[self.words] or "")
@@ -506,7 +520,7 @@ class AskingForm:
         return Asked(**said, words=other, exemplars=int(values[self.exemplars]))
 
     def shown(self, asked: Asked) -> dict[Any, Any]:
-        """The fields of another file; the words of its labels come with `labelled`."""
+        """The fields' values for another file; `labelled` gives the words of its labels."""
         return {getattr(self, each): getattr(asked, each) for each in (*_ALIKE, "exemplars")}
 
     def labelled(self, asked: Asked, labels: Iterable[str]) -> dict[Any, Any]:
@@ -514,7 +528,7 @@ class AskingForm:
         return {self.words: "\n".join(line for line in lines if line.count("=") == 1)}
 
     def told(self, asked: Asked, labels: Iterable[str]) -> dict[Any, Any]:
-        """The sentence for the first label, as the model is asked."""
+        """The sentence that asks the model for the first label."""
         said = (asked.of(label) for label in labels)
         told = [el("p", "The model is asked: ", el("strong", f"“{each}”")) for each in islice(said, 1)]
         shown = [el("p.muted", text) for _, text in asked.shown()]
@@ -524,7 +538,7 @@ class AskingForm:
 
 
 def first_words(mapping: ColumnMapping, before: Asked | None = None) -> tuple[Asked, str]:
-    """The proposed words for columns, and what prompts call a label; never a column's own name."""
+    """The proposed wording for columns, and what prompts call a label; never a column's own name."""
     texts, labels = suggested_names(mapping.text, mapping.label)
     before = before or Asked()
     relation = _OF_LABELS.get(labels[0], RunSpec.model_fields["relation"].default)

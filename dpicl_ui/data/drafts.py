@@ -1,4 +1,4 @@
-"""Step 1's free preview: drafts from public words alone, anew whenever these have changed, and a better writer."""
+"""Step 1's free preview: drafts from public words alone, rewritten whenever these change, and a better writer."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from mechanisms.runs.drafts import DRAFT_TOKENS, FEWEST, Drafts, preview_drafts
 from mechanisms.runs.text import FOREIGN, Gate
 
 _PREVIEWED = 6
-_HEAD = "Do your texts sound like this? Nothing of them was read."
-_HELP = "The model writes two drafts a label from the words beside them. Change the words until they fit."
+_HEAD = "Do your texts sound like this? None of them was read."
+_HELP = "The model writes two drafts a label from the wording beside this. Change the words until the drafts fit."
 _MORE = "These are {shown} of {all} labels."
 _FROM = "These drafts come from a model of {} parameters. "
 _BETTER = "A larger one writes better: {}, {} parameters, {} of memory, {} for a run here. "
-_NO_BETTER = "A larger one writes better, but none of the list fits here and takes about five minutes for a run. "
+_NO_BETTER = "A larger one writes better, but none in the list fits here and runs in about five minutes. "
 _OWN = "Or give the path of a GGUF file, a folder or a hub id under 'Use another model' in step 2."
 _FETCHED = "It is fetched once, its digest is checked, and the drafts are written anew."
-_NONE = "(nothing of use: other words may help)"
+_NONE = "(nothing usable: try other words)"
 _WAITING = "Waiting for the model …"
 _QUIET = 0.6
 """Seconds without a change after which drafts are written."""
@@ -38,15 +38,22 @@ _QUIET = 0.6
 
 @dataclass(frozen=True)
 class Words:
-    """What drafts follow from, all public."""
+    """What a preview's drafts follow from; all of it is public."""
 
     asked: Asked
     labels: tuple[str, ...]
 
 
 class Preview(State):
-    """The words that a tab wants to see drafts of, those whose drafts it sees or is about to, who asked last, and the
-    names of the better writer that it is shown and of the one that is on its way."""
+    """A tab's preview.
+
+    Attributes:
+        wanted: the words to write drafts from.
+        shown: the words of the drafts that are shown or being written.
+        newest: identifies the newest change.
+        offered: the name of the better writer that is shown.
+        coming: the name of the better writer that is being fetched or loaded.
+    """
 
     wanted: Words | None = None
     shown: Words | None = None
@@ -55,7 +62,7 @@ class Preview(State):
     coming: str | None = None
 
     def want(self, words: Words | None) -> None:
-        """Equal words stay the same object, by which a preview at work knows that it was wanted all the time."""
+        """Set the wanted words. Equal words stay the same object, so a preview at work sees that nothing changed."""
         if words != self.wanted:
             self.wanted = words
 
@@ -78,7 +85,7 @@ class DraftPreview:
         self._offers = [self.offer, *self._buttons]
 
     def follow(self, labels: PrivateCheckboxGroup, *changes: gr.events.Dependency) -> None:
-        """Write drafts after these, and when somebody comes back to the step; who leaves it ends them."""
+        """Write drafts after these events, and when the user returns to the step; leaving the step ends the preview."""
         bar, newest = self._app.bar.html, {"trigger_mode": "always_last", **PRIVATE}
         events: list[Any] = [bar.focus, *(each.then for each in changes)]
         for changed in events:
@@ -93,7 +100,7 @@ class DraftPreview:
         bar.blur(self._leave, None, None, queue=False, **PRIVATE)
 
     def cleared(self, session: Session) -> dict[Any, Any]:
-        """The components for another file; a preview at work ends."""
+        """The components for another file; a running preview ends."""
         state = session.of(Preview)
         state.wanted = state.shown = None
         return {self.drafts: []}
@@ -103,7 +110,7 @@ class DraftPreview:
         return self._offer(request) if none else {self.offer: gr.skip()}
 
     def _offer(self, request: gr.Request) -> dict[Any, Any]:
-        """Whose drafts these are, and the model that would write better ones."""
+        """The present model's size, and the model that would write better drafts."""
         state, offer = self._app.session(request).of(Preview), self._app.loader.offer()
         state.offered = offer.better.name if offer and offer.better else None
         if offer is None:
@@ -118,7 +125,7 @@ class DraftPreview:
         return {self.offer: [el("p.muted", told + _OWN)], **self._shown(state.offered is not None)}
 
     def _fetch(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
-        """Fetch the model that was shown, whatever is the best by now; drafts and runs go on meanwhile."""
+        """Fetch the model that was offered, even if another is the best by now; drafts and runs continue meanwhile."""
         loader, state = self._app.loader, self._app.session(request).of(Preview)
         if state.offered is None:
             raise UsageError("No better writer is offered here any more: choose a model in step 2.")
@@ -133,7 +140,7 @@ class DraftPreview:
             yield self._coming(spinner(UNTIL_FREE))
 
     def _change(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
-        """Load the model that was fetched; drafts are written anew behind that."""
+        """Load the fetched model; the drafts are written anew afterwards."""
         loader, state = self._app.loader, self._app.session(request).of(Preview)
         if state.coming is None:
             return
@@ -152,7 +159,7 @@ class DraftPreview:
         return {self.better: gr.Button(visible=seen(better)), self.stop: gr.Button(visible=seen(stop))}
 
     def _said_again(self, request: gr.Request) -> dict[Any, Any]:
-        """What a call just before the last one hid and showed (`seen`)."""
+        """The final value of what the call before hid and showed (`seen`)."""
         state = self._app.session(request).of(Preview)
         return self._shown(state.offered is not None and state.coming is None)
 
@@ -164,7 +171,7 @@ class DraftPreview:
         return shown | {self.offer: [*notice(why), *shown[self.offer]]}
 
     def _settle(self, labels: list[str], request: gr.Request) -> Any:
-        """Wait until the words stand still. A preview of other words ends, and so does a wait with older labels."""
+        """Wait until the words stop changing. A preview of other words ends, and so does a wait with older labels."""
         session = self._app.session(request)
         state = session.of(Preview)
         mine = state.newest = object()
@@ -196,7 +203,7 @@ class DraftPreview:
             yield {self.drafts: [*shown, *spinner(f"Writing drafts of {label} …")]}
             wanted = Drafts(words.asked, label, words.labels, FEWEST, DRAFT_TOKENS, {})
             drafts = preview_drafts(model, wanted, randomness, lambda: state.wanted is words)
-            if state.wanted is not words:  # drafts that were cut off say nothing of the words
+            if state.wanted is not words:  # these drafts were cut off
                 state.shown = None
                 yield {self.drafts: shown}
                 return

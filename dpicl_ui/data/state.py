@@ -19,7 +19,7 @@ from mechanisms.records import Dataset
 from mechanisms.runs.plan import suggested_delta
 
 _COUNT_DELTA = 1e-6
-"""Counting comes before the run's delta is chosen: a thousandth of this is the chance that a measured size is low."""
+"""Counting comes before the run's delta is chosen. A measured size is low with a thousandth of this probability."""
 GO_ON = "Go on without the rows that are left out"
 NO_DATA = "Choose a data set in step 1 first, then its privacy in step 2."
 LOST = "The file is no longer in memory: upload it again."
@@ -30,12 +30,12 @@ class File:
     """A file in memory; private.
 
     Attributes:
-        asked: the words that ask a model for such a text; public, like the next one.
-        label_field: what prompts that classify call a label.
-        asked_of: the columns of text and label that both are of.
-        label_names: what its labels are called instead.
-        labelled_by: the column whose labels they are of.
-        merge_labels: whether labels that look alike are read as one.
+        asked: the wording that asks a model for such a text; public.
+        label_field: what classification prompts call a label; public.
+        asked_of: the columns of text and label for which both were proposed.
+        label_names: new names of its labels.
+        labelled_by: the column that these labels come from.
+        merge_labels: whether labels that are spellings of one another are read as one.
     """
 
     table: Table
@@ -47,7 +47,7 @@ class File:
     merge_labels: bool = False
 
     def called_by(self, label_column: str) -> File:
-        """The same file with names for that column's labels, the file's own or proposed ones if the column is new."""
+        """The same file with names for that column's labels: for a new column, the file's own or proposed ones."""
         if self.labelled_by == label_column:
             return self
         names = tuple((str(number), name) for number, name in enumerate(self.table.class_names.get(label_column, ())))
@@ -59,13 +59,13 @@ class File:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Columns:
-    """A file with what its columns mean, and what was found under that meaning; private.
+    """A file with the meaning of its columns, and what was found in them; private.
 
-    Each choice that changes what may be done with the file makes a new one: what was begun with one of these is out of
-    date as soon as the state has another.
+    Each choice that changes what may be done with the file makes a new object: work that began with an older one is
+    out of date.
 
     Attributes:
-        allow_left_out: whether their owner goes on although many rows take no part.
+        allow_left_out: whether the owner accepts that many rows are left out.
     """
 
     file: File
@@ -74,15 +74,15 @@ class Columns:
     allow_left_out: bool = False
 
     def left_out(self, labels: Collection[str]) -> LeftOut:
-        """The rows that take no part where these labels do."""
+        """The rows that are left out if these labels take part."""
         return self.inspection.rows.left_out(labels)
 
     def check(self, labels: Collection[str]) -> None:
-        """Refuse what cannot become a data set with these labels.
+        """Check that the file can become a data set with these labels.
 
         Raises:
-            DataError: the file has a problem, labels are too few, or many rows are left out, which their owner does not
-                allow.
+            DataError: the file has a problem, there are too few labels, or many rows are left out and the owner did not
+                accept it.
         """
         if self.inspection.fatal:
             raise DataError(self.inspection.problems[-1])
@@ -104,12 +104,12 @@ class Columns:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Confirmed:
-    """What later steps work on, in one piece: no one can see the data set and miss that its sizes were measured.
+    """What later steps work on, in one object, so that no step can miss that the sizes were measured.
 
     Attributes:
-        dataset: private, but for its labels.
-        measured: the measurement of its label counts; None where the curator declared the counts public.
-        warnings: what the ledger remarked about the data set's content.
+        dataset: private, except for its labels.
+        measured: the measurement of its label counts; None if the owner declared the counts public.
+        warnings: the ledger's remarks about the data set's rows.
     """
 
     columns: Columns
@@ -119,29 +119,29 @@ class Confirmed:
 
     @property
     def chosen(self) -> tuple[Hashable, ...]:
-        """What distinguishes two confirmed data sets of the same columns."""
+        """What distinguishes confirmed data sets of the same columns."""
         sizes = tuple(sorted(self.measured.sizes.items())) if self.measured else None
         return self.dataset.name, self.dataset.labels, sizes
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The public size of each label: as measured, or the true one, which was declared public."""
+        """The public size of each label: measured, or the true size, which was declared public."""
         return dict(self.measured.sizes if self.measured else self.dataset.counted_sizes())
 
     @property
     def usual_delta(self) -> float:
-        """The delta that is taken where none is said; of public sizes."""
+        """The delta that is used unless the owner chooses one; it follows from public sizes."""
         return suggested_delta(sum(self.sizes.values()))
 
     @property
     def asked(self) -> Asked:
-        """The words that ask a model for a text, with those of the labels that take part."""
+        """The wording that asks a model for a text, with the words of the labels that take part."""
         asked = self.columns.file.asked
         return replace(asked, words={each: words for each, words in asked.words.items() if each in self.dataset.labels})
 
     @property
     def settled(self) -> dict[str, Any]:
-        """The fields of a `RunSpec` that this step settles."""
+        """The fields of `RunSpec` that this step decides."""
         asked = self.asked
         said = {
             name: getattr(asked, name) for name in ("kind", "writer", "reader", "relation", "sentence", "exemplars")
@@ -154,8 +154,8 @@ class Confirmed:
 class DataState(State):
     """A file, its columns, or the confirmed data set: one value, replaced in one assignment.
 
-    Each change withdraws a confirmation, and outdates what was begun with the columns before. Without a file it raises
-    a UsageError.
+    Each change withdraws a confirmation, and makes work with the earlier columns out of date. Methods that need a file
+    raise a UsageError without one.
     """
 
     def __init__(self, session: Session) -> None:
@@ -171,7 +171,7 @@ class DataState(State):
 
     @property
     def columns(self) -> Columns | None:
-        """The open file's columns, where they make sense."""
+        """The open file's columns, if they are readable."""
         at = self._at
         if isinstance(at, Confirmed):
             return at.columns
@@ -179,20 +179,20 @@ class DataState(State):
 
     @property
     def confirmed(self) -> Confirmed | None:
-        """The confirmed data set; read it once and use that value."""
+        """The confirmed data set. Read it once and use that value, because it may change."""
         at = self._at
         return at if isinstance(at, Confirmed) else None
 
     @property
     def needed(self) -> Confirmed:
-        """The confirmed data set; a `UsageError` where there is none."""
+        """The confirmed data set; a `UsageError` if there is none."""
         if (confirmed := self.confirmed) is None:
             raise UsageError(NO_DATA)
         return confirmed
 
     @property
     def asked(self) -> Asked:
-        """The words that ask a model for a text of the open file."""
+        """The wording that asks a model for a text of the open file."""
         return self.file.asked if self.file else Asked()
 
     def open(self, table: Table, asked: Asked, label_field: str, asked_of: tuple[str, str]) -> None:
@@ -200,11 +200,10 @@ class DataState(State):
             self._at = File(table, asked, label_field, asked_of)
 
     def read(self, mapping: ColumnMapping) -> Columns:
-        """The open file under a meaning of its columns, its labels by their names; what is there already, where the
-        meaning is the same.
+        """Inspect the open file with a mapping of its columns; an equal mapping keeps what is there.
 
         Raises:
-            DataError: the columns make no sense; the file stays.
+            DataError: the columns cannot be read; the file stays.
         """
         with self._lock:
             at, file = self.columns, self._opened().called_by(mapping.label)
@@ -222,10 +221,10 @@ class DataState(State):
             self._at = self.file
 
     def name_labels(self, lines: str) -> None:
-        """Call labels of the file something else.
+        """Give labels of the file other names.
 
         Raises:
-            UsageError: a line is no name (`names_in_lines`), or a name is another label of the file.
+            UsageError: a line is not a name (`names_in_lines`), or a name is another label of the file.
         """
         names = names_in_lines(lines)
         with self._lock:
@@ -240,7 +239,7 @@ class DataState(State):
             self._at = replace(self._opened(), merge_labels=True, labelled_by=None)
 
     def rechoose(self) -> Columns:
-        """Let other labels take part."""
+        """Make new columns because other labels take part."""
         with self._lock:
             if (columns := self.columns) is None:
                 raise UsageError(LOST)
@@ -258,10 +257,10 @@ class DataState(State):
                 self._at = replace(columns, allow_left_out=allowed)
 
     def ask(self, asked: Asked) -> None:
-        """Set the words that ask for a text; nothing changes where they are the same.
+        """Set the wording; equal wording changes nothing.
 
         Raises:
-            UsageError: a label that the file does not have is named.
+            UsageError: it gives words to a label that the file does not have.
         """
         with self._lock:
             file, columns = self.file, self.columns
@@ -281,15 +280,15 @@ class DataState(State):
         return file
 
     def names_for(self, labels: Collection[str]) -> LabelNames:
-        """What a test file's labels are called, for a set that knows labels of the open file by their names."""
+        """The label names for a test file, if the set has labels of the open file under their new names."""
         names = self.file.label_names if self.file else ()
         return names if any(name in labels for _, name in names) else ()
 
     def confirm(self, confirmed: Confirmed) -> None:
-        """Accept a data set; one that is confirmed already stays as it is, with all that was planned on it.
+        """Accept a data set; if it is already confirmed, it stays, with everything planned on it.
 
         Raises:
-            UsageError: the file or the choice of its labels is not the one that it was made from any more.
+            UsageError: the file or its labels were changed since it was made.
         """
         with self._lock:
             if confirmed.columns is not self.columns:
@@ -299,7 +298,7 @@ class DataState(State):
                 self._at = confirmed
 
     def measured_once(self, dataset: Dataset, epsilon: float, ledger: PrivacyLedger) -> MeasuredSizes:
-        """The measured label sizes of a data set: paid for at the first call in a tab, the same ever after.
+        """The measured label sizes of a data set: charged at the first call in a tab, the same afterwards.
 
         Raises:
             UsageError: epsilon is not a positive number.
@@ -312,5 +311,5 @@ class DataState(State):
 
 
 def gate(session: Session) -> Gate:
-    """Always open; done when a data set was confirmed."""
+    """The status of step 1: always open, and done when a data set was confirmed."""
     return Gate(done=session.of(DataState).confirmed is not None)

@@ -39,7 +39,7 @@ from mechanisms.errors import DataError, SeveralErrors, StudioError, UsageError
 class DataStep:
     """Components and handlers of step 1.
 
-    `confirmed` fires after the data set was accepted or refused, one of `opening` after a file was opened.
+    `confirmed` fires after the data set was accepted or refused, each of `opening` after a file was opened.
     """
 
     def __init__(self, app: Services) -> None:
@@ -105,7 +105,7 @@ class DataStep:
         self.confirmed = on(public.confirm.click, self._confirm, confirming, told, problem)
 
     def take_example(self, pressed: gr.Button) -> gr.events.Dependency:
-        """Let a button elsewhere open the first bundled example, and confirm it: nobody stands in it."""
+        """Make a button elsewhere open the first bundled example, which is fictional, and confirm it."""
         example = self.source.examples[0][1]
 
         def take(request: gr.Request) -> Updates:
@@ -220,7 +220,7 @@ class DataStep:
         return self.words.told(asked, sorted(labels))
 
     def _asked(self, values: Mapping[Any, Any], request: gr.Request) -> Updates:
-        """The words that ask for a text; what was confirmed stays where they are the same."""
+        """Set the wording; a confirmation stays if it is the same."""
         session = self._app.session(request)
         state = session.of(DataState)
         try:
@@ -232,7 +232,7 @@ class DataStep:
         return {self.public.problem: [], **self._app.steps(session), **self._told(asked, values[self.labels] or ())}
 
     def _typed(self, values: Mapping[Any, Any], request: gr.Request) -> Updates:
-        """The same while somebody types: what is not right yet is told when the field is left."""
+        """Set the wording while somebody types; errors are shown when the field is left."""
         try:
             return self._asked(values, request)
         except UsageError:
@@ -297,7 +297,7 @@ class DataStep:
         labels: Sequence[str],
         count_epsilon: float | None = None,
     ) -> None:
-        """Confirm a data set, whose label sizes are measured for `count_epsilon`, or else declared public."""
+        """Confirm a data set; its label sizes are measured for `count_epsilon`, or declared public if that is None."""
         state = session.of(DataState)
         dataset = to_dataset(columns.file.table, columns.mapping, name, tuple(labels))
         warnings = tuple(ledger.rows.recognise(fingerprint(dataset)))

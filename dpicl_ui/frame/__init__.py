@@ -1,1 +1,1 @@
-"""What the steps stand in: bar, sessions, look, guards."""
+"""What all steps share: the bar, sessions, models, inputs, and the page's look."""

@@ -1,4 +1,4 @@
-"""Handlers of the page: their listeners, errors in one line, and long jobs."""
+"""Handlers of the page: their listeners, errors as single lines, and long jobs."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from mechanisms.errors import SeveralErrors, StudioError, UsageError, place_of
 After = Callable[[], Updates]
 
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
-"""Arguments of every handler: not part of the app's API, and no overlay over what is being read."""
+"""Arguments of every handler: no part of the app's API, and no progress overlay."""
 
 MODEL: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model"}
-"""Arguments of handlers that take turns at the model."""
+"""Arguments of handlers that use the model, one at a time."""
 
 UNTIL_FREE = "Waiting until nothing uses the model …"
-"""What whoever waits for such a turn is told."""
+"""Shown while a handler waits for the model."""
 
 FETCH: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "fetch"}
-"""Arguments of handlers that fetch a model's files: one at a time, beside whoever uses the present model."""
+"""Arguments of handlers that fetch a model's files, one at a time, while others use the present model."""
 
 ACCOUNTING: dict[str, Any] = {"concurrency_limit": 2, "concurrency_id": "calibrate"}
 """Arguments of handlers that calibrate noise or account for a run: two at a time."""
@@ -40,12 +40,12 @@ _log = logging.getLogger(__name__)
 
 
 def guarded(where: gr.HTML, after: After | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorate a handler (function or generator) that gives `{component: value}`; errors appear in `where`.
+    """Decorate a handler (function or generator) that gives `{component: value}`.
 
     Args:
-        where: shows the one line.
-        after: what a generator's components become when it ends, well or badly, e.g. a button that works again. Not
-            yielded when the generator is closed from outside.
+        where: the component that shows an error.
+        after: gives the last values of a generator's components, whether it succeeds or fails, e.g. a button that
+            works again. They are not yielded when the generator is closed from outside.
     """
 
     def decorate(handler: Callable[..., Any]) -> Callable[..., Any]:
@@ -57,7 +57,7 @@ def guarded(where: gr.HTML, after: After | None = None) -> Callable[[Callable[..
                 try:
                     yield from handler(*arguments)
                 except Exception as error:
-                    # In one update: a click between two would be dropped, since the handler has not ended.
+                    # One update: a click between two would be dropped, because the handler has not ended.
                     yield {where: in_lines(error), **idle()}
                 else:
                     # Gradio empties the components of a generator that ends without having yielded.
@@ -92,7 +92,7 @@ def on(
 
 
 def in_lines(error: Exception) -> list[Tree]:
-    """An error as the page shows it: a line for each thing that is missing."""
+    """An error as elements, with a line for each problem."""
     return missing(error.lines) if isinstance(error, SeveralErrors) else notice(in_one_line(error))
 
 
@@ -104,20 +104,20 @@ def in_one_line(error: Exception) -> str:
     return f"Something went wrong inside the app ({place_of(error)}). Please report it; nothing more was released."
 
 
-# Long jobs of a tab: ordered by a press, run by a handler, ended by Stop or with the tab.
+# Long jobs of a tab: a click orders a job, a handler runs it, and Stop or closing the tab ends it.
 
 W = TypeVar("W")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Order(Generic[W]):
-    """A requested job; private, as `wanted` may hold rows."""
+    """A requested job; private, because `wanted` may hold rows."""
 
     wanted: W
     stop: threading.Event = field(default_factory=threading.Event)
 
     def check(self, words: str) -> None:
-        """Raise a `UsageError` with these words where the job was stopped."""
+        """Raise a `UsageError` with this message if the job was stopped."""
         if self.stop.is_set():
             raise UsageError(words)
 
@@ -125,8 +125,8 @@ class Order(Generic[W]):
 class Jobs(State, Generic[W]):
     """The jobs of one kind; each kind is a subclass."""
 
-    under_way: ClassVar[str] = "This is being done already: wait until it has ended."
-    """Why no further job is accepted."""
+    under_way: ClassVar[str] = "This is already running: wait until it has ended."
+    """The refusal of a further job while one runs."""
 
     def __init__(self, session: Session) -> None:
         self._lock = threading.Lock()
@@ -138,13 +138,13 @@ class Jobs(State, Generic[W]):
         return self._at_work is not None
 
     def refuse(self, wanted: W) -> None:
-        """Raise a `UsageError` where a job is not to be accepted; called while no other one is at work."""
+        """Raise a `UsageError` if this job cannot be accepted; called while no other job runs."""
 
     def order(self, wanted: W) -> None:
-        """Ask for a job; it replaces one that was ordered and has not begun.
+        """Order a job; it replaces one that was ordered and has not begun.
 
         Raises:
-            UsageError: another one is at work, or `refuse` raises.
+            UsageError: another job is running, or `refuse` raises.
         """
         with self._lock:
             if self._at_work is not None:
@@ -154,7 +154,7 @@ class Jobs(State, Generic[W]):
 
     @contextmanager
     def taken(self) -> Iterator[Order[W] | None]:
-        """The order, at work inside the block; None where there is none, or where it was taken before."""
+        """The order, marked as running inside the block; None if there is none or another handler took it."""
         with self._lock:
             self._ordered, order = None, self._ordered
             if order is not None:
@@ -167,7 +167,7 @@ class Jobs(State, Generic[W]):
                     self._at_work = None
 
     def close(self) -> None:
-        """Stop the job of the tab; it ends at its next step."""
+        """Stop the tab's job at its next step."""
         with self._lock:
             for order in (self._ordered, self._at_work):
                 if order is not None:
@@ -175,7 +175,7 @@ class Jobs(State, Generic[W]):
 
 
 class Passing:
-    """Whether an update that another one follows is shown: 12 a second, since the page renders every one."""
+    """Limits intermediate updates to 12 a second, because the page renders each of them."""
 
     interval = 0.08
 
@@ -189,7 +189,7 @@ class Passing:
 
 
 class JobControls(Generic[W]):
-    """The buttons and the progress bar of a job; one that is not `startable` is started where its card allows it."""
+    """The buttons and the progress bar of a job; unless it is `startable`, its card enables the start button."""
 
     def __init__(
         self, app: Services, kind: type[Jobs[W]], title: str, ids: tuple[str, str, str], startable: bool = True
@@ -204,17 +204,17 @@ class JobControls(Generic[W]):
         self.stop.click(self.halt, None, self.stop, queue=False, **PRIVATE)
 
     def working(self, shown: list[Tree]) -> Updates:
-        """The components when a job begins, with what stands in the place of the bar."""
+        """The components' values when a job begins; `shown` takes the place of the bar."""
         start, stop = gr.Button(interactive=False), gr.Button("Stop", interactive=True)
         return {self.bar: shown, self.start: start, self.stop: stop}
 
     def idle(self) -> Updates:
-        """The components when no job runs."""
+        """The components' values when no job runs."""
         free = {self.start: gr.Button(interactive=True)} if self._startable else {}
         return {self.bar: [], self.stop: gr.Button("Stop", interactive=False)} | free
 
     def run(self, request: gr.Request, steps: Callable[[Order[W]], Iterator[Updates]]) -> Iterator[Updates]:
-        """The updates of the job that was ordered. However this ends, another one can be ordered then."""
+        """The updates of the ordered job. However it ends, another one can be ordered then."""
         with self._app.session(request).of(self._kind).taken() as order:
             if order is not None:
                 yield from steps(order)

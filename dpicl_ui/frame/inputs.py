@@ -1,4 +1,4 @@
-"""Inputs and outputs of the page: numbers, choices, settings, the slider of epsilon, uploaded and saved files."""
+"""Inputs and outputs of the page: numbers, choices, settings, the epsilon slider, uploads and downloads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from mechanisms.runs.spec import SETTINGS, RunSpec
 
 
 def number(name: str, value: Any) -> float:
-    """A component's value as a number; a `UsageError` where it is none."""
+    """A component's value as a number; a `UsageError` if it is not a finite one."""
     try:
         given = float(value)
     except (TypeError, ValueError, OverflowError):
@@ -37,7 +37,7 @@ def number(name: str, value: Any) -> float:
 
 
 def whole(name: str, value: Any) -> int:
-    """A component's value as a whole number; a `UsageError` where it is none."""
+    """A component's value as a whole number; a `UsageError` if it is not one."""
     given = number(name, value)
     if given != int(given):
         raise UsageError(f"{name} must be a whole number.")
@@ -46,15 +46,14 @@ def whole(name: str, value: Any) -> int:
 
 # Choices among names that come out of a private file.
 #
-# Gradio answers a value that is no longer among the choices with an exception that quotes it beside all of them, and
-# logs it: labels and column names, before anybody declared them public. Values that a page sends late are left out
-# instead.
+# Gradio answers a value that is no longer among the choices with an exception that quotes it and all choices, and logs
+# it: labels and column names that nobody has declared public yet. Values that a page sends late are dropped instead.
 #
 # (Gradio writes a stub beside every module that defines a component: `*.pyi` is in .gitignore.)
 
 
 class PrivateDropdown(gr.Dropdown):
-    """A dropdown whose unknown value is no value."""
+    """A dropdown that treats an unknown value as no value."""
 
     is_template = True
 
@@ -63,7 +62,7 @@ class PrivateDropdown(gr.Dropdown):
 
 
 class PrivateCheckboxGroup(gr.CheckboxGroup):
-    """Checkboxes whose unknown values are left out."""
+    """Checkboxes that drop unknown values."""
 
     is_template = True
 
@@ -87,7 +86,7 @@ _TEMPLATE = """
 
 
 def epsilon_slider() -> gr.HTML:
-    """Its value is epsilon, and it fires `release` when a new one is settled."""
+    """A slider whose value is epsilon; it fires `release` when the user settles on a new value."""
     return gr.HTML(
         1.0, html_template=_TEMPLATE, js_on_load=asset("epsilon.js"), apply_default_css=False, elem_id="epsilon"
     )
@@ -102,11 +101,11 @@ def drop(elem_id: str, height: int = 140) -> gr.File:
 
 @contextmanager
 def taken(upload: str) -> Iterator[Path]:
-    """The uploaded file, which does not outlive the block, however the block ends.
+    """The uploaded file, which is deleted when the block ends.
 
     Raises:
-        DataError: it is no upload. The page's request names the path, so it may name any: nothing but a plain file in
-            a folder right inside the folder for uploads is read, and nothing but that file is removed.
+        DataError: it is not an upload. A request may name any path: only a plain file in a folder directly inside the
+            upload folder is read and deleted.
     """
     path = Path(upload)
     if not is_upload(path):
@@ -124,10 +123,10 @@ def text_of(upload: str, largest: int, what: str) -> str:
 
     Args:
         largest: in bytes.
-        what: the file should hold, with its article: "a demo set".
+        what: what the file should hold, with an article: "a demo set".
 
     Raises:
-        DataError: it is no upload.
+        DataError: the file is not an upload.
         UsageError: it is too large, or not text.
     """
     with taken(upload) as path:
@@ -144,7 +143,7 @@ def text_of(upload: str, largest: int, what: str) -> str:
 
 @dataclass(frozen=True)
 class File:
-    """A file to save: name, type and content."""
+    """A file that the browser saves."""
 
     name: str
     media_type: str
@@ -152,35 +151,35 @@ class File:
 
 
 _TICKETS = itertools.count(1)
-"""A new number is a new download."""
+"""A new number starts a new download."""
 
 
 def sink() -> gr.HTML:
-    """An invisible component; the browser saves the file that it is given by `download`."""
+    """An invisible component: the browser saves the file that `download` puts into it."""
     return drawn("download.js", None, elem_classes="sink")
 
 
 def download(file: File) -> dict[str, Any]:
-    """A file for a `sink`."""
+    """The value of a `sink` that makes the browser save this file."""
     content = base64.b64encode(file.content).decode("ascii")
     return {"ticket": next(_TICKETS), "name": file.name, "type": file.media_type, "bytes": content}
 
 
-# Controls for the settings of a run: words, bounds and defaults come from the spec, where they are written once.
+# Controls for the settings of a run. Their titles, help, bounds and defaults come from the spec.
 
 _LEFT_OPEN = "As proposed"
-"""What is chosen where a setting is left to follow from the labels and the sizes."""
+"""The choice that leaves a setting open: it then follows from the labels and the sizes."""
 
 
 def control(name: str, choices: Sequence[Any] = (), **more: Any) -> Any:
-    """The component for a field of `RunSpec`; what stands in it, `said` reads.
+    """The component for a field of `RunSpec`; `said` reads its value.
 
-    A number with two bounds is a slider. Any other one is typed, so that an empty field leaves open what follows from
-    the public sizes; the placeholder shows what that is, or the default.
+    A number with two bounds is a slider. Other numbers are typed, so that an empty field leaves open what follows from
+    the public sizes; the placeholder shows that value, or the default.
 
     Args:
-        choices: of a text: proposals, beside which any other may be typed. Of a few values: all there are, with titles.
-        more: arguments of the component, in place of the usual ones.
+        choices: for a text, suggestions beside free input; for an enumeration, all its values with their titles.
+        more: arguments of the component that replace the usual ones.
     """
     setting = SETTINGS[name]
     field, kinds = setting.field, setting.kinds
@@ -200,7 +199,7 @@ def control(name: str, choices: Sequence[Any] = (), **more: Any) -> Any:
 
 
 def described(name: str) -> dict[str, Any]:
-    """Title, help and id of the component for a field of `RunSpec`."""
+    """Title, help and id of the component for a field of `RunSpec`, as its arguments."""
     setting = SETTINGS[name]
     title, unit = str(setting.field.title), setting.unit
     named = unit.lower() in title.lower()
@@ -212,17 +211,17 @@ def described(name: str) -> dict[str, Any]:
 
 
 def in_field(value: Any) -> str:
-    """A field's value as it would be typed."""
+    """A setting's value as a user would type it."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name}={each:g}" for name, each in value.items())
     return f"{value:g}" if isinstance(value, float) else str(value or "")
 
 
 def said(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields for `RunSpec.of`, of what stands in their controls; one that is empty, or at its default, is left out.
+    """The controls' values as fields for `RunSpec.of`, without those that are empty or at their default.
 
     Raises:
-        UsageError: pairs are not readable.
+        UsageError: pairs cannot be read.
     """
     found = {}
     for name, value in values.items():
@@ -235,10 +234,10 @@ def said(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def pairs_in_lines(text: str) -> dict[str, str]:
-    """Pairs from lines of "name = words"; those without words are left out.
+    """Pairs from lines of "name = words", without those that have no words.
 
     Raises:
-        UsageError: a line has no equals sign, or a name two lines.
+        UsageError: a line has no equals sign, or a name appears twice.
     """
     found: dict[str, str] = {}
     for line in filter(None, map(str.strip, text.splitlines())):

@@ -1,6 +1,6 @@
-"""All that leans on Gradio's insides, which a minor release may change: nothing else in the app names them.
+"""Every use of Gradio's internals, which a minor release may change: no other module of the app uses them.
 
-A test names the release that this was read against: with another one read these places again, then change the name.
+`RELEASE` is the release that they were checked against. After an upgrade, check them again and change it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mechanisms.errors import place_of
 
 RELEASE = "6.31"
 
-# Routes, for those who stand in front of them (`server/doorkeeper.py`).
+# Routes, for the middleware in front of them (`server/doorkeeper.py`).
 
 ASKED = tuple(f"/gradio_api/{route}" for route in ("queue/", "run/", "api/", "call/", "cancel", "reset"))
 """Routes that start or cancel a handler."""
@@ -38,21 +38,21 @@ UNUSED = tuple(
         "token", "run-history",
     )
 )  # fmt: skip
-"""Routes for uploaded files, for pages of other hosts, for the state of a tab and for the token of a signed-in user,
-and routes for features that this app does not have."""
+"""Routes that this app does not use: for uploaded files, pages of other hosts, the state of a tab, the token of a
+signed-in user, and features that it does not have."""
 CHANGING = ("/logout", "/gradio_api/heartbeat")
 """Routes whose GET changes state: signing out, and the connection of an open page."""
 TOO_LARGE = "Refused: larger than the maximum allowed size."
-"""Gradio answers 413 to exactly these words."""
+"""Gradio answers with status 413 if the error has exactly these words."""
 
 
 # What the page remembers, and where it shows progress.
 
 
 def forget_shown(page: gr.Blocks, tab: str) -> None:
-    """Drop the copy of what a tab has shown, rows of a preview and typed questions among it.
+    """Drop the copy of what a tab has shown, which includes preview rows and typed queries.
 
-    Gradio keeps it after the tab has closed, for the next 10,000 tabs, so that a page could be opened again by a link.
+    Gradio keeps it after the tab has closed, for the next 10,000 tabs, so that a link could open a page again.
     """
     held = page.state_holder
     with held.lock:
@@ -61,24 +61,24 @@ def forget_shown(page: gr.Blocks, tab: str) -> None:
 
 
 def progress_on(page: gr.Blocks, component: gr.HTML) -> None:
-    """Let all handlers show their progress on one component, which shows none.
+    """Make all handlers show their progress on one component, which should be the first of the page and displays none.
 
-    Otherwise Gradio writes it, with each update of any handler, into all components that handlers ever changed, and for
-    each of them searches the tree of the whole page. The component should be the first of it.
+    Otherwise Gradio writes the progress, with each update of any handler, into every component that a handler ever
+    changed, and searches the tree of the whole page for each of them.
     """
     for handler in page.fns.values():
         handler.show_progress_on = [component]
 
 
-# What a handler yields reaches the page as its difference from what it yielded before.
+# Gradio sends the page only the difference between what a handler yields and what it yielded before.
 
 _edits = gradio.utils.diff
 
 
 def difference(old: Any, new: Any) -> list[Any]:
-    """Gradio's edits, where they lead from the old value to the new one; else one that replaces it whole.
+    """Gradio's edits if they lead from the old value to the new one, otherwise one edit that replaces the whole value.
 
-    Where two lists inside a value become shorter, Gradio's edits delete other elements than those that are gone.
+    When two lists inside a value become shorter, Gradio's edits delete the wrong elements.
     """
     edits: list[Any] = _edits(old, new)  # type: ignore[no-untyped-call]
     try:
@@ -92,7 +92,7 @@ def difference(old: Any, new: Any) -> list[Any]:
 
 
 def is_upload(path: Path) -> bool:
-    """Whether it is a plain file that arrived as an upload. A page's request may name any path."""
+    """Whether a path is a plain file that arrived as an upload. A request may name any path."""
     try:
         plain = path.is_file() and not path.is_symlink()
         return plain and path.resolve().parent.parent == Path(gradio.utils.get_upload_folder()).resolve()
@@ -101,13 +101,13 @@ def is_upload(path: Path) -> bool:
 
 
 class TidyParser(GradioMultiPartParser):
-    """Gradio's parser of uploads; it also deletes each file that it does not hand on.
+    """Gradio's parser of uploads, which also deletes each file that it does not pass on.
 
-    Gradio writes every part with a file name to the disk, also those that no handler asked for, and leaves them there.
+    Gradio writes every part with a file name to the disk, even if no handler requested it, and leaves it there.
     """
 
     async def parse(self) -> FormData:
-        """A form that cannot be read is refused (400)."""
+        """Parse a form; one that cannot be read is refused (400)."""
         taken = list[Any]()
         try:
             form = await super().parse()
@@ -127,9 +127,9 @@ class TidyParser(GradioMultiPartParser):
 
 def _file(part: UploadFile | str) -> UploadFile:
     if isinstance(part, str):
-        raise MultiPartException("A file has a name.")
+        raise MultiPartException("An uploaded file must have a name.")
     if part.filename and PurePath(part.filename).name in ("", ".."):
-        raise MultiPartException("That is no name of a file.")
+        raise MultiPartException("This is not a file name.")
     return part
 
 
@@ -138,7 +138,7 @@ def _file(part: UploadFile | str) -> UploadFile:
 
 _log = logging.getLogger(__name__)
 _payload = gradio.utils.error_payload
-_SAID = "Nothing was done: the values do not fit what was asked for. Reload the page, and try again."
+_SAID = "Nothing was done: the request does not fit the page. Reload the page, and try again."
 
 
 class _OneLine:
@@ -161,7 +161,7 @@ class _WithoutTraceback(logging.Filter):
 
 
 def told(error: BaseException | None, show_error: bool) -> dict[str, Any]:
-    """Gradio's answer to the sender, with one sentence if it has none."""
+    """Gradio's answer to the sender, with a sentence if it has none."""
     content = dict(_payload(error, show_error))
     if isinstance(error, Exception) and content["error"] is None:
         content["error"] = _SAID
@@ -169,7 +169,7 @@ def told(error: BaseException | None, show_error: bool) -> dict[str, Any]:
 
 
 def replace_in_gradio() -> None:
-    """Tell differences, parse uploads, answer and log in these ways, in this process."""
+    """Install these replacements in Gradio, for this process."""
     gradio.route_utils.GradioMultiPartParser = TidyParser  # type: ignore[misc]
     gradio.utils.diff = difference
     gradio.utils.error_payload = told

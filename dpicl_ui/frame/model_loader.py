@@ -21,26 +21,26 @@ if TYPE_CHECKING:
     from mechanisms.inference import Embedder, LanguageModel
     from mechanisms.runs.stage import Speed
 
-# torch and transformers take seconds to import: here they are imported in functions, where they are first needed.
+# torch and transformers take seconds to import, so functions import them when they are first needed.
 
 AT_START = "at start"
-"""What the model that the server started with is called in a list: its own name may be a path."""
+"""How a list names the model that the server started with, because its own name may be a path."""
 _GLANCE = 0.4
-"""Seconds between two looks at how far loading is."""
+"""Seconds between two polls of the progress."""
 _USUAL_RUN = 130_000, 22_500
 """Positions read and tokens written by a run of the bundled examples as step 2 proposes it."""
 _PATIENCE = 330.0
-"""Seconds of such a run that are still about five minutes."""
+"""Seconds that still count as about five minutes."""
 _STOPPED = f"Fetching was stopped. {KEPT} Ask for the model again to fetch the rest."
-_CHAT = "It is asked through its chat template."
-_PLAIN = "It is asked in plain text, as a base model is."
+_CHAT = "It is prompted through its chat template."
+_PLAIN = "It is prompted in plain text, as a base model."
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Loaded:
-    """A model, how fast it is here, the bytes that its weights take, and how many they are (0: not known)."""
+    """A model with its speed here, the bytes of its weights, and its number of parameters (0: unknown)."""
 
     model: LanguageModel
     speed: Speed
@@ -50,7 +50,7 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Offer:
-    """A better writer than the present model, in parameters, with the bytes and the seconds of a run that it takes."""
+    """The present model's parameters, and a better writer with its bytes of memory and the seconds of a usual run."""
 
     present: int
     better: ModelListing | None
@@ -59,18 +59,18 @@ class Offer:
 
 
 class ModelLoader:
-    """One model at a time for the whole app; its handlers take turns through Gradio's queue.
+    """Loads one model at a time for the whole app, in the background, so that the page is served at once.
 
-    It loads in the background, so that the page is served at once.
+    Handlers take turns at the model through Gradio's queue.
 
     Attributes:
-        name: of the model that is there or on its way, as it was asked for.
-        locked: no other may take its place.
-        stage: how far loading is, in a few words.
-        problem: why there is no model; None where there is one, or may be soon.
-        fetching: files of another model are on their way.
-        refusal: why the model that was chosen last is not the one that is there.
-        embedding: seconds in which the embedding model reads a text, once that was measured; 0 before.
+        name: the requested name of the model that is loaded or being loaded.
+        locked: whether it may not be replaced.
+        stage: the progress of loading, in a few words.
+        problem: why no model is loaded; None while one is loaded or being loaded.
+        fetching: whether another model's files are being fetched.
+        refusal: why the model that was chosen last could not be loaded.
+        embedding: seconds in which the embedding model reads a text; 0 until it is measured.
     """
 
     def __init__(self, name: str, locked: bool = False) -> None:
@@ -90,14 +90,13 @@ class ModelLoader:
         self._in_background(self.name)
 
     def choose(self, name: str) -> None:
-        """Begin to load another model in the place of the one that is there; returns at once.
+        """Begin to load another model in place of the present one; returns at once.
 
-        The caller must hold the queue of those who use the model. Where the new one cannot be loaded, the old one is
-        loaded again.
+        The caller must hold the model's queue. If the new model cannot be loaded, the old one is loaded again.
 
         Raises:
-            UsageError: it may not be chosen here, another one is being loaded, or the old one is still in use.
-            ModelUnavailable: it is not here, or does not fit in the memory.
+            UsageError: the model is locked, another one is being loaded, or the old one is still in use.
+            ModelUnavailable: it is not on this machine, or does not fit into its memory.
         """
         if self.locked:
             raise UsageError("The model of this server is locked: ask who runs it.")
@@ -120,7 +119,7 @@ class ModelLoader:
         self._in_background(name)
 
     def _drop(self) -> None:
-        """Let go of the model. Whoever else holds it would keep it in memory beside the next one."""
+        """Release the model. Any other reference would keep it in memory beside the next one."""
         if self._loaded is None:
             return
         from mechanisms.inference.engine.memory import release_freed_memory
@@ -151,7 +150,7 @@ class ModelLoader:
         self.stage = stage
 
     def _try(self, name: str) -> str | None:
-        """Load and measure a model; gives why that did not work."""
+        """Load and measure a model; returns the reason if that fails."""
         self.name = name
         self.stage = "starting"
         try:
@@ -173,7 +172,7 @@ class ModelLoader:
 
     @property
     def speed(self) -> Speed | None:
-        """How fast the models are; None until the language model was measured."""
+        """The measured speed of the models; None until the language model has been measured."""
         loaded = self._loaded
         if loaded is None or not self.embedding:
             return loaded.speed if loaded else None
@@ -189,37 +188,37 @@ class ModelLoader:
 
     @property
     def settled(self) -> bool:
-        """Loading has ended, well or badly."""
+        """Whether loading has ended, with or without success."""
         return self._done.is_set()
 
     @property
     def title(self) -> str:
-        """The model's name once it is loaded; before that the end of what it was asked for by, which may be a path."""
+        """The model's name once it is loaded; before that the last part of the requested name, which may be a path."""
         loaded = self._loaded
         return loaded.model.name if loaded else Path(self.name).name
 
     def there(self) -> list[Tree]:
-        """The present model in words, or the progress of loading it."""
+        """The present model as elements, or the progress of loading it."""
         if not self.settled:
             return spinner(f"Loading {self.title}: {self.stage} …")
         if self.problem:
             return [*notice(self.refusal or ""), *notice(f"No model is loaded. {self.problem}")]
-        back = f"{self.refusal} The model before it is back in its place." if self.refusal else ""
+        back = f"{self.refusal} The previous model is loaded again." if self.refusal else ""
         loaded = self._loaded
         chat = loaded is not None and any(loaded.model.writing_turn)
         told = [" is loaded. ", _CHAT if chat else _PLAIN, f" It computes on {device_here()}."]
         return [el("p", el("strong", self.title), *told), *notice(back)]
 
     def offer(self) -> Offer | None:
-        """The largest listed model that fits here and takes about five minutes for a usual run; None where the present
-        one is not known, or is locked."""
+        """The largest listed model that fits here and takes about five minutes for a usual run; None if the present
+        model's size is unknown, or it is locked."""
         loaded = self._loaded
         if loaded is None or not loaded.parameters or self.locked:
             return None
         from mechanisms.inference.models.catalogue import better_writer, needs
         from mechanisms.runs.stage import Work
 
-        # By size alone. The embedding model stays the same.
+        # The estimate goes by size alone: the embedding model stays the same.
         of_size = loaded.speed.seconds(Work(*_USUAL_RUN)) / loaded.parameters
         better = better_writer(loaded.parameters, _PATIENCE / of_size, loaded.memory)
         if better is None:
@@ -227,10 +226,10 @@ class ModelLoader:
         return Offer(loaded.parameters, better, needs(better.name).memory or 0, of_size * better.parameters)
 
     def changed(self, name: str) -> Iterator[list[Tree]]:
-        """Load another model (`choose`), and tell how far that is until it has ended.
+        """Load another model (`choose`), and yield the progress until it has ended.
 
         Raises:
-            UsageError, ModelUnavailable: as `choose`.
+            UsageError, ModelUnavailable: as in `choose`.
         """
         self.choose(name)
         while not self.settled:
@@ -239,12 +238,12 @@ class ModelLoader:
         yield self.there()
 
     def fetched(self, name: str) -> Iterator[list[Tree]]:
-        """Fetch a model's files, if they are not here, and tell how far that is; whoever uses the present one goes on.
+        """Fetch a model's files if they are missing, and yield the progress; the present model stays usable.
 
         Raises:
-            ModelUnavailable: they cannot be fetched, or that was stopped.
+            ModelUnavailable: they cannot be fetched, or fetching was stopped.
         """
-        if not name or name == AT_START or self.locked:  # `choose` says what is wrong
+        if not name or name == AT_START or self.locked:  # `choose` reports these
             return
         from mechanisms.inference.models.catalogue import fetched
 
@@ -265,18 +264,18 @@ class ModelLoader:
                     yield spinner(f"{Path(name).name}: {stage} …")
             finally:
                 self.fetching = False
-                self._stopped.set()  # whoever closes the page ends it as well
+                self._stopped.set()  # closing the page ends it as well
         coming.result()
 
     def stop_fetching(self) -> None:
-        """End the fetching of a model's files, at the next of them or of their bytes; returns at once."""
+        """Stop fetching at the next file or the next bytes; returns at once."""
         self._stopped.set()
 
     def wait(self) -> None:
         self._done.wait()
 
     def model(self) -> LanguageModel:
-        """The model; waits for it.
+        """The model; waits until it is loaded.
 
         Raises:
             ModelUnavailable: it could not be loaded.
@@ -297,10 +296,10 @@ class EmbedderLoader:
         self._embedder: Embedder | None = None
 
     def embedder(self) -> Embedder:
-        """The model; waits for the language model to be loaded, or to have failed.
+        """The embedding model; waits until the language model has loaded or failed.
 
         Raises:
-            ModelUnavailable: it is not on this machine.
+            ModelUnavailable: the embedding model is not on this machine.
         """
         self._loader.wait()
         with self._lock:

@@ -1,7 +1,7 @@
 """What all steps of the page share: tabs, ledgers, models, and the bar of steps with their panels.
 
-The bar is not `gr.Walkthrough`: its closed step (`gr.Step(interactive=False)`) is a disabled button, which keys do not
-reach, and has no place for the reason why it is closed.
+The bar is not `gr.Walkthrough`, whose closed step (`gr.Step(interactive=False)`) is a disabled button: the keyboard
+does not reach it, and it cannot say why it is closed.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from mechanisms.accounting import PrivacyLedger
 
 
 class State:
-    """The state of one step in one tab, made with the tab's session, from which it takes earlier steps' states."""
+    """The state of one step in one tab; the tab's session makes it, and gives it the states of earlier steps."""
 
     def __init__(self, session: Session) -> None:
-        """Take the states it follows from out of `session`."""
+        """Take the states of earlier steps from `session`."""
 
     def close(self) -> None:
-        """The tab is closed: stop what runs."""
+        """Stop what runs, because the tab is closed."""
 
 
 S = TypeVar("S", bound=State)
 
 
 class Session:
-    """The states of one tab, one for each type; the steps define the types."""
+    """The states of one tab, one of each type; the steps define the types."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()  # a state that is being made may ask for another
@@ -62,14 +62,14 @@ class Session:
 T = TypeVar("T")
 
 _LATE = 30.0
-"""Seconds in which a handler may still ask for a tab that was closed while it was on its way."""
+"""Seconds in which a handler may still request a tab that was closed after the handler was called."""
 
 
 class Tabs(Generic[T]):
     """What the server keeps for each open tab, by Gradio's session hash.
 
-    A handler that comes behind the one that closed its tab gets what nobody keeps: it would never be dropped. A browser
-    whose connection broke comes back under the same hash, and finds its tab new.
+    A handler that arrives after its tab was closed gets a new value that is not kept, because nothing would drop it. A
+    browser that reconnects under the same hash gets a new tab.
     """
 
     def __init__(self, make: Callable[[], T], end: Callable[[T], None]) -> None:
@@ -106,17 +106,17 @@ class Sessions(Tabs[Session]):
         super().__init__(Session, Session.close)
 
 
-# Which ledger a request is charged to: the owner's, or on a public Space one that goes with the tab.
+# The ledger that a request is charged to: the owner's, or on a public Space the tab's own.
 
 
 class CuratorLedger:
-    """The installation's own ledger, which the command line uses too: whoever reaches the server is its owner.
+    """The installation's own ledger, which the command line uses too: everybody who reaches the server is its owner.
 
     Attributes:
-        footing: what the page says about whose ledger it is.
-        warning: what it says before anything else.
-        signed_in: somebody signed in, and may sign out.
-        lasting: a ledger outlives the tab, and what is kept beside it.
+        footing: a note on whose ledger it is.
+        warning: a warning at the top of the page.
+        signed_in: whether the user signed in, and may sign out.
+        lasting: whether the ledger, and the runs kept beside it, outlive the tab.
     """
 
     warning = ""
@@ -130,7 +130,7 @@ class CuratorLedger:
         return self._ledger
 
     def drop(self, request: gr.Request) -> None:
-        """The tab is closed, and the ledger stays."""
+        """Do nothing: the ledger outlives the tab."""
 
 
 class TabLedgers:
@@ -138,8 +138,8 @@ class TabLedgers:
 
     footing = "The ledger lasts as long as this page."
     warning = (
-        "This is a public demonstration, no place for private data. The ledger lasts as long as this page: what is "
-        "spent here is forgotten when you close it."
+        "This is a public demonstration: do not use private data. The ledger lasts as long as this page, and closing "
+        "the page forgets what was spent."
     )
     signed_in = lasting = False
 
@@ -163,12 +163,12 @@ class TabLedgers:
 Ledgers = CuratorLedger | TabLedgers
 
 
-# The bar of steps with their panels, and what is handed to every step.
+# The bar of steps with their panels, and the services that every step gets.
 
 
 @dataclass(frozen=True)
 class Gate:
-    """A step's state: the reason why it is closed (empty if it is open), and whether it is done."""
+    """Why a step is closed (empty if it is open), and whether it is done."""
 
     why: str = ""
     done: bool = False
@@ -176,11 +176,11 @@ class Gate:
 
 @dataclass(frozen=True)
 class Place:
-    """A step of the bar, or a place beside the steps.
+    """A step of the bar, or a panel beside the steps.
 
     Attributes:
-        sign: of a place beside the steps, where a step has its number; empty for a step.
-        opened, left: the events that the bar fires when somebody comes to the place, or leaves it; empty for none.
+        sign: shown where a step has its number; empty for a step.
+        opened, left: the events that the bar fires when the user opens or leaves the place; empty for none.
     """
 
     title: str
@@ -190,7 +190,7 @@ class Place:
     left: str = ""
 
     def told(self, session: Session) -> dict[str, Any]:
-        """What `assets/steps.js` draws of it; a closed step is not called done."""
+        """The value that `assets/steps.js` draws; a closed step is never marked as done."""
         gate = self.gate(session)
         note = "closed" if gate.why else "done" if gate.done else "open"
         said = {name: getattr(self, name) for name in ("title", "sign", "opened", "left")}
@@ -198,13 +198,13 @@ class Place:
 
 
 class Moves(State):
-    """The number of times the server has moved this tab to another step: a higher number is a new move."""
+    """How often the server has moved this tab to another step: a higher number is a new move."""
 
     count = 0
 
 
 class StepBar:
-    """The bar's component, `html`, and its value."""
+    """The bar's component, `html`, and the value that it shows."""
 
     def __init__(self, places: Sequence[Place]) -> None:
         self._places = places
@@ -218,7 +218,7 @@ class StepBar:
 
     @contextmanager
     def panel(self, number: int) -> Iterator[None]:
-        """A step's components, or the reason why it is closed: the browser shows one of them. Numbers begin at 1."""
+        """Enclose a step's components. The browser shows them, or why the step is closed. Numbers begin at 1."""
         with gr.Column(elem_id=f"step-{number}", elem_classes=["step", "current"] if number == 1 else ["step"]):
             gr.HTML(
                 html_template=f'<h2>{self._places[number - 1].title}</h2><p class="gate-why"></p>',
@@ -258,7 +258,7 @@ class Services:
         return {self.bar.html: self.bar.value(session, go)}
 
     def bar_after(self, go: int | None = None) -> Any:
-        """A handler that gives the bar's value: for a button that moves, or behind an event that may open a step."""
+        """A handler that gives the bar's value: for a button that moves, or after an event that may open a step."""
 
         def told(request: gr.Request) -> dict[str, Any]:
             return self.bar.value(self.session(request), go)

@@ -27,16 +27,16 @@ document.documentElement.translate = false;
 }}
 </script>
 """
-"""The page declines the browser's offer to translate it, which would send private rows to whoever made the browser.
+"""The page asks the browser not to translate it, which would send private rows to the maker of the browser.
 
-Gradio states the browser's language as the page's, which would have a screen reader read English words as another.
+Gradio sets the page's language to the browser's, so that a screen reader would read English in another language.
 """
 
 SIGN_IN = f"""
 <style>{asset("colours.css")}</style>
 DP-ICL Studio. Any name will do; the password is the one that this server was started with.
 """
-"""Above Gradio's form for signing in, which knows the theme and none of the page's styles."""
+"""Shown above Gradio's form for signing in, which has the theme but none of the page's styles."""
 
 
 _COLOURS = {
@@ -58,7 +58,7 @@ _COLOURS = {
     "--bad": "button_cancel_text_color button_cancel_border_color",
     "--bad-soft": "button_cancel_background_fill_hover",
 }
-"""The theme's variables by the custom property of `colours.css` that they take."""
+"""The theme's variables, by the custom property of `colours.css` that they take."""
 _OTHERS = {
     "transparent": "block_background_fill block_label_background_fill checkbox_label_background_fill "
     "panel_background_fill",
@@ -67,7 +67,7 @@ _OTHERS = {
 
 
 def theme() -> gr.themes.Base:
-    """Calm neutrals over the custom properties of `colours.css`, which know light and dark; system fonts only."""
+    """Neutral colours from the custom properties of `colours.css`, in light and dark; system fonts only."""
     made = gr.themes.Base(
         primary_hue=gr.themes.colors.stone,
         neutral_hue=gr.themes.colors.stone,

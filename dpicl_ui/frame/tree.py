@@ -1,4 +1,4 @@
-"""Elements as data, drawn by `assets/tree.js` with text nodes only, and pieces of cards that several steps show."""
+"""Elements as data, which `assets/tree.js` draws with text nodes only, and pieces of cards that several steps share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mechanisms.rounding import rounded_down, rounded_up
 
 Tree = str | dict[str, Any]
 Updates = dict[Any, Any]
-"""What a handler gives: components with their new values."""
+"""What a handler returns: new values by component."""
 
 
 def el(kind: str, *children: Tree | None, numbers: dict[str, float] | None = None, **attributes: str) -> Tree:
@@ -57,11 +57,10 @@ def panel(*value: Tree, elem_id: str | None = None) -> gr.HTML:
 
 
 def seen(yes: bool) -> bool | Literal["hidden"]:
-    """The `visible` of a component that comes and goes again soon: it stays in the page, without a face.
+    """The `visible` of a component that is often shown and hidden: it stays in the page, hidden by CSS.
 
-    Gradio takes what is not visible out of the page and builds it anew later. Where one call hides it and shows it
-    within moments, the browser now and then loses the second: what must be there in the end is said once more by a
-    call of its own.
+    Gradio removes an invisible component from the page and builds it anew later. If one call hides and shows it within
+    moments, the browser sometimes loses the second change, so the final value is sent once more in a separate call.
     """
     return True if yes else "hidden"
 
@@ -81,13 +80,13 @@ def spinner(words: str) -> list[Tree]:
     return [el("p.spinner", words, role="status")]
 
 
-# Pieces of cards that several steps show: marks, facts, progress, and the ledger.
+# Pieces of cards that several steps share: tags, facts, progress, and the ledger.
 
-_KNOWN = "More is known of this data set than what is counted here: {marks}. Every later certificate says so."
+_KNOWN = "More is known about this data set than is counted here: {marks}. Every later certificate says so."
 
 
 MANY_LABELS = 12
-"""Beyond it labels are counted or searched, not listed."""
+"""More labels than this are counted or searched, not listed."""
 
 
 def in_words(labels: Sequence[str]) -> str:
@@ -126,14 +125,14 @@ def runs_left(repeats: int) -> str:
     if repeats >= MOST_REPEATS:
         return f"The cap allows {MOST_REPEATS} runs like this one, or more."
     if repeats < 2:
-        return "The cap allows this run, and no second one like it." if repeats else "The cap does not allow this run."
+        return "The cap allows this run, but no other like it." if repeats else "The cap does not allow this run."
     return f"The cap allows {repeats} runs like this one, this one included."
 
 
 def budget(
     snapshot: BudgetSnapshot, planned: float | None = None, warnings: tuple[str, ...] = (), repeats: int | None = None
 ) -> list[Tree]:
-    """The ledger's state of a data set, with what a planned run would add, and how many runs like it the cap allows."""
+    """A data set's budget as elements, with the cost of a planned run and how many such runs the cap allows."""
     cap = snapshot.cap.epsilon
     spent = min(1.0, snapshot.epsilon / cap)
     more = min(1.0 - spent, (planned or 0.0) / cap)

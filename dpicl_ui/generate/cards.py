@@ -1,4 +1,4 @@
-"""Cards of a run and of its set: demonstrations, what the gate refused, its end, its score, and how long it takes."""
+"""Cards of a run and its set: demonstrations, refused texts, how the run ended, its score, and its time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from mechanisms.runs.stage import Speed
 from mechanisms.runs.stages.score import ScoreReleased
 from mechanisms.runs.view import RunView
 
-# What a run leaves on the screen: finished demonstrations, what the gate refused, and how it ended.
+# The results of a run on the screen: finished demonstrations, refused texts, and how the run ended.
 
 MANY = 12
 """Number of demonstrations above which they are folded."""
@@ -40,7 +40,7 @@ _SHARE = "The demonstrations may be shared with the certificate of step 5."
 
 
 def listed(shown: Sequence[Demonstration], folded: bool = False) -> Tree:
-    """Examples; many of them unfold on a click, and have a search above them."""
+    """Demonstrations as elements; many are folded and can be searched."""
     many = len(shown) > MANY
     each = (el("div.demo", el("span.chip", one.label), el("p", one.text or "(empty)")) for one in shown)
     trees = el("div.demos" + (".searched" if many else ""), *each)
@@ -60,7 +60,7 @@ def finished(view: RunView) -> list[Tree]:
 
 
 def refused(view: RunView) -> list[Tree]:
-    """How many finished texts were no texts, by reason; public drafts stand in for them."""
+    """How many finished texts the gate refused, by reason; public drafts replace them."""
     if not view.refused:
         return []
     count = len(view.refused)
@@ -68,12 +68,12 @@ def refused(view: RunView) -> list[Tree]:
     texts = "1 text was" if count == 1 else f"{count} texts were"
     return [
         el("h4", "What the gate refused"),
-        el("p.muted", f"{texts} refused: {reasons}. What was paid for stays paid; the next best drafts stand in."),
+        el("p.muted", f"{texts} refused: {reasons}. The cost stays spent; the next best drafts replace them."),
     ]
 
 
 def outcome_of_run(view: RunView) -> tuple[str, str]:
-    """How a run ended, in one line, and the line's kind."""
+    """How a run ended, in one line, and the line's kind (`notice`)."""
     kept = len(view.standing)
     match view.phase:
         case "completed":
@@ -93,27 +93,27 @@ def _cut_off(view: RunView) -> list[str]:
 
 
 def _moved(view: RunView) -> list[str]:
-    """In how many tokens another one came first than the model expected; from released and public values alone."""
+    """In how many tokens another candidate won than the model expected; from released and public values alone."""
     token = view.last.token if view.last else None
     if not view.moved and (token is None or token.values is None):  # only a token was released, or none was
         return []
     return [
-        f"In {view.moved} of {view.tokens} tokens your {view.unit}s, or the noise, put another first than expected."
+        f"In {view.moved} of {view.tokens} tokens your {view.unit}s, or the noise, chose another than the model would."
     ]
 
 
 def outcome_of_loading(view: RunView) -> tuple[str, str]:
-    """The line above a saved run on the screen, and the line's kind."""
+    """The line above a saved run on the screen, and the line's kind (`notice`)."""
     claim = view.demo_set.certificate.claim if view.demo_set else None
     promise = f" of epsilon {rounded_up(claim.epsilon, 3)} at delta {claim.delta:g}" if claim else ""
     return (
-        f"A saved run{promise}: its certificate was accounted anew and holds. The file is not signed, so whether its "
-        "noisy values were drawn as it says is on trust.",
+        f"A saved run{promise}: its certificate was computed again and holds. The file is not signed, so it cannot be "
+        "proved that its noisy values were drawn as it says.",
         "info",
     )
 
 
-# The private score: how often the labels of the data set's own rows are found.
+# The private score: how often the set finds the labels of the data set's own rows.
 
 _NAMES = {
     ZERO_SHOT: "Zero-shot",
@@ -122,31 +122,29 @@ _NAMES = {
     DIRECTIONS: "Directions alone",
     PROTOTYPES: "Class prototypes",
 }
-_HELD_OUT = "These rows took part in nothing that was written."
+_HELD_OUT = "These rows took no part in writing the set."
 _ALIKE = (
-    "Each of these is read with a correction measured on rows. The set's alone was refined, so the others may do "
-    "better with as much care."
+    "Each of these is read with a correction that was measured on rows. Only the set's correction was refined, so the "
+    "others might do better with the same care."
 )
-_NO_BETTER = (
-    "This score does not show that the set is better than naming the largest label every time, by the public sizes."
-)
+_NO_BETTER = "This score does not show that the set is better than naming the largest public label every time."
 _USERS = "Every user counts the same."
-_NOT_HELD_OUT = "These rows may have taken part in what was written: the set's figure may be a little optimistic."
-_FROM_FILE = "These figures are what the file says; they cannot be checked without its data."
+_NOT_HELD_OUT = "These rows may have taken part in writing the set, so its figure may be a little optimistic."
+_FROM_FILE = "These figures come from the file; they cannot be checked without its data."
 _BETTER_ALONE = (
-    "{model} reads these {unit}s better without demonstrations than with these; the set is exported all the same, for "
-    "other readers."
+    "{model} reads these {unit}s better without demonstrations than with these. The set is exported anyway, for other "
+    "readers."
 )
 _FOR_LABELS = (
-    "For labels alone take the directions: they find more labels of these {unit}s than {model} does with the set. The "
-    "set is for prompts."
+    "To find labels only, use the directions: they find more labels of these {unit}s than {model} does with the set. "
+    "The set is for prompts."
 )
 _DUST = 1e-9
 """Tolerance for floats: .71 times 100 is slightly more than 71."""
 
 
 def score_of_run(view: RunView) -> list[Tree]:
-    """The score that a run has released; a replay's set has it in the end alone."""
+    """The score that a run has released; a replayed set gets its score only at the end."""
     told = view.told.get(SCORE)
     if not isinstance(told, ScoreReleased) or view.demo_set is None:
         return []
@@ -154,13 +152,13 @@ def score_of_run(view: RunView) -> list[Tree]:
 
 
 def verdict_of(made: DemoSet) -> str:
-    """One sentence on what a set's private score shows; empty where it has none, or too few rows took part."""
+    """One sentence on a set's private score; empty if it has none, or too few rows took part."""
     majority = made.majority[1] if made.majority else None
     return verdict_of_score(made.score, not made.demonstrations, majority) if made.score else ""
 
 
 def score_card(made: DemoSet | None, loaded: bool = False) -> list[Tree]:
-    """The set beside its baselines and the largest label, on one axis; the data of a `loaded` set are not here."""
+    """The set beside its baselines and the largest label, on one axis; the data of a `loaded` set are elsewhere."""
     if made is None or (score := made.score) is None:
         return []
     majority, found = made.majority[1] if made.majority else None, score.arms.get(DEMONSTRATIONS)
@@ -183,7 +181,7 @@ def score_card(made: DemoSet | None, loaded: bool = False) -> list[Tree]:
 
 
 def _remarks(made: DemoSet, score: Score, loaded: bool) -> Iterator[str]:
-    yield f"{score.percent} intervals, of the noise and of which rows happened to be asked."
+    yield f"{score.percent} intervals, which cover the noise and the choice of rows."
     if any(stage.name == CALIBRATE for stage in made.stages):
         yield _ALIKE
     if score.held_out:
@@ -195,7 +193,7 @@ def _remarks(made: DemoSet, score: Score, loaded: bool) -> Iterator[str]:
 
 
 def _better_alone(made: DemoSet, score: Score) -> str:
-    """The sentence where its reader is shown to find more labels without the set; else empty."""
+    """A sentence if the reader is shown to find more labels without the set; otherwise empty."""
     gain = score.gains.get(ZERO_SHOT)
     if gain is None or gain.interval[1] >= 0:
         return ""
@@ -245,7 +243,7 @@ _PICTURED = {OPENINGS, WORDS, VOTE, SCORE}
 
 
 def other_releases(view: RunView) -> list[Tree]:
-    """Releases of stages that have no picture here, in their own words."""
+    """The releases of stages that have no picture here, as lines of text."""
     return [
         el("p.muted", f"{stage.capitalize()}: {line}.")
         for stage, released in view.told.items()
@@ -255,22 +253,22 @@ def other_releases(view: RunView) -> list[Tree]:
 
 
 _BELIEVED = 0.5
-"""This share of the forecast is added to the time that passed and to the forecast of what is done before their ratio
-corrects the rest, so that little progress corrects little."""
+"""The weight of the forecast: this share of it is added to the elapsed time and to the forecast of the finished work,
+so that their ratio corrects the remaining time little while there is little progress."""
 _ENOUGH = 0.1
-"""Progress from which on the time that is left follows from it alone, where there is no forecast."""
+"""Without a forecast, the progress from which on the remaining time is shown."""
 _MOMENTS = 3.0
 """Seconds below which no number is shown."""
 
 
 @dataclass(frozen=True)
 class Pace:
-    """When a run began, and what was forecast for it.
+    """When a run began, and its forecast.
 
     Attributes:
         begun: seconds of a monotonic clock.
-        forecast: seconds of each stage, in order; empty where the models' speed is not known.
-        before: the share of the run that was done before it began, where it is resumed.
+        forecast: seconds of each stage, in order; empty while the models' speed is unknown.
+        before: the share of a resumed run that was done earlier.
     """
 
     begun: float = 0.0
@@ -283,7 +281,7 @@ class Pace:
         return sum(self.forecast.values())
 
     def done(self, view: RunView) -> float:
-        """The share of the run that is done, 0 to 1: of its forecast, where there is one."""
+        """The share of the run that is done, 0 to 1: of its forecast time, if there is one."""
         if not self.foreseen or view.stage not in self.forecast:
             return view.progress
         stages = list(self.forecast)
@@ -291,7 +289,7 @@ class Pace:
         return (past + view.within * self.forecast[view.stage]) / self.foreseen
 
     def left(self, view: RunView, now: float) -> float | None:
-        """Remaining seconds; None where unknown."""
+        """The remaining seconds; None if unknown."""
         passed, done = max(0.0, now - self.begun), self.done(view)
         if not self.foreseen:
             share = done - self.before
@@ -302,12 +300,12 @@ class Pace:
 
 
 def forecast(plan: Plan, speed: Speed | None) -> dict[str, float]:
-    """Seconds of each stage of a plan; empty while the models' speed is not known."""
+    """Seconds of each stage of a plan; empty while the models' speed is unknown."""
     return {name: speed.seconds(stage.work()) for name, stage in plan.stages.items()} if speed else {}
 
 
 def time_card(pace: Pace, view: RunView, now: float) -> list[Tree]:
-    """Which demonstration is being written, and how long yet; afterwards, how long it took; empty without a run."""
+    """Which demonstration is being written and the remaining time; afterwards the time that it took."""
     if view.phase in ("running", "waiting"):
         words = "; ".join(filter(None, (_which(view), _left(pace, view, now))))
     else:

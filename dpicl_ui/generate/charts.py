@@ -16,11 +16,11 @@ from mechanisms.runs.stages.words import Word, WordsReleased
 from mechanisms.runs.view import RunView, Writing
 from mechanisms.sampling import SamplingPlan
 
-# The stages in a row, and what is being asked of the data now.
+# The stages in a row, and the running stage's question.
 
 
 def stages_card(view: RunView) -> list[Tree]:
-    """The stages, marked as done, under way or to come; a run that only writes has none to show."""
+    """The stages, marked as done, running or to come; empty for a run that only writes."""
     if not view.stages:
         return []
     running = view.phase == "running"
@@ -33,7 +33,7 @@ def stages_card(view: RunView) -> list[Tree]:
 
 
 def _under_way(view: RunView) -> list[Tree]:
-    """What is being asked; a picture that is there says it itself."""
+    """The running stage's question, unless a picture already shows it."""
     words = drafting_in_words(view)
     if not words and not (view.stage in view.told or (view.stage == WRITE and view.tokens)):
         words = stages_by_place()[view.stage].question.format(unit=view.unit) if view.stage else "Starting …"
@@ -43,7 +43,7 @@ def _under_way(view: RunView) -> list[Tree]:
 
 
 def drafting_in_words(view: RunView) -> str:
-    """Whose drafts are being written, and from what; empty where none are."""
+    """The drafts that are being written, with their source; empty if there are none."""
     if (each := view.drafting) is None:
         return ""
     what = "Public drafts" if each.public else "Drafts with released words"
@@ -55,20 +55,20 @@ def drafting_in_words(view: RunView) -> str:
 MOST_BARS = 20
 DRAFTING = "The model writes drafts from public text alone. No row is read yet, and nothing is spent."
 IDLE = "What is written appears here as it is released."
-_SUM = "Each {unit} says which token comes next; their sum with noise decides."
-_READ = "Each {unit} says which token comes next; their sum with noise decides, with what the model expects weighed in."
-_TOKEN = "Each {unit} says which token comes next; only the token that wins under noise is released."
-_FREE = "This token is free: public text alone decided it, and no {unit} was asked."
+_SUM = "Each {unit} proposes the next token; the sum of the proposals, with noise, decides."
+_READ = "Each {unit} proposes the next token; the noisy sum decides, weighed with the model's own expectation."
+_TOKEN = "Each {unit} proposes the next token; only the token that wins under noise is released."
+_FREE = "This token is free: public text alone decided it, and no {unit} took part."
 
 
 def live(view: RunView) -> dict[str, Any]:
-    """Everything the live screen draws.
+    """The value of the live screen.
 
     Returns:
         phase, where (which demonstration), count (which token), progress (0 to 1), sentence (what happens at a token),
         text (without the last token), fresh (the last token's text), hint (shown instead of an empty text), chart (None
-        before the first token) and others (label, number in words and text of the demonstrations that are written
-        beside it).
+        before the first token) and others (label, number in words and text of the demonstrations that are written at
+        the same time).
     """
     shown = view.shown
     token, text, before = (shown.token, shown.text, shown.before) if shown else (None, "", "")
@@ -126,7 +126,7 @@ def _hint(view: RunView) -> str:
 
 
 def reading(view: RunView) -> str:
-    """The work that comes before the first token."""
+    """The work before the first token, in words."""
     certificate = view.demo_set.certificate if view.demo_set else None
     sampling = _sampling(view)
     if sampling is None or certificate is None or WHETHER_SHOWN not in certificate.public_inputs:
@@ -145,11 +145,11 @@ def visible(token: str) -> str:
 def chart(view: RunView, writing: Writing, token: TokenReleased) -> dict[str, Any]:
     """The bars of a demonstration's last token: at most `MOST_BARS` candidates, the chosen one included.
 
-    Ordered by the value that decided; values are in rows, one decimal. Each bar has the noisy value, the public
-    expectation, and what decided: the noisy value read through the public one (None where the noisy value itself did).
-    Where the mechanism releases the token alone, the bars are the public expectation, which is all that a `free` token
-    came from. `noise` is its standard deviation where the certificate's parameters give it, and `clip` is how far a
-    row's logits may go, where the mechanism bounds them.
+    They are ordered by the deciding value; values are in rows, with one decimal. Each bar has the noisy value, the
+    public expectation, and the deciding value, which is the noisy value weighed with the public one (None if the noisy
+    value itself decided). If the mechanism releases only the token, the bars are the public expectation, which alone
+    gave a `free` token. `noise` is the standard deviation if the certificate's parameters give it; `clip` is the bound
+    on a row's logits, if the mechanism has one.
     """
     values = token.scores if token.scores is not None else token.public
     decided = token.values if token.values is not None else values
@@ -198,17 +198,17 @@ def _parameters(view: RunView) -> dict[str, Any]:
     return view.demo_set.certificate.parameters if view.demo_set else {}
 
 
-# Noisy values as bars, each with the noise to either side of it: openings, words and votes.
+# Noisy values as bars with error lines: openings, words and votes.
 
 MOST_GROUPS = 8
-_NOISE = "One line to either side of a bar's end: one standard deviation of the noise ({noise:.1f})."
+_NOISE = "The line at a bar's end: one standard deviation of the noise ({noise:.1f}) to either side."
 
 
 class Bar(NamedTuple):
-    """A noisy count, or place.
+    """A noisy count, or a word's position along a direction.
 
     Attributes:
-        name: what is counted, or placed; hostile.
+        name: what is counted or positioned; hostile text.
         best: whether it is taken.
     """
 
@@ -218,12 +218,12 @@ class Bar(NamedTuple):
 
 
 def noisy_bars(bars: Sequence[Bar], noise: float, reach: float = 0.0) -> Tree:
-    """Bars on one axis, which goes as far as `reach` at least."""
+    """Bars on one axis, which extends at least to `reach`."""
     ends = [0.0, reach, *(each.value + way * noise for each in bars for way in (-1, 1))]
     low, wide = min(ends), max(ends) - min(ends)
 
     def share(value: float) -> float:
-        """Where a value is, as a share of the width."""
+        """A value's position, as a share of the width."""
         return round((value - low) / wide, 4) if wide > 0 else 0.0
 
     return el("ul.noisy", *(_noisy_bar(each, noise, share) for each in bars))
@@ -257,15 +257,15 @@ def writes(view: RunView) -> bool:
     return VOTE not in view.told and (bool(view.tokens) or {OPENINGS, WORDS}.isdisjoint(view.told))
 
 
-# How texts begin.
+# The openings of texts.
 
 MOST_OPENINGS = 12
 _FEW_OPENINGS = 6
-"""Bars of a histogram where every label has its own."""
+"""Bars of each histogram if every label has its own."""
 
 
 def openings_card(view: RunView) -> list[Tree]:
-    """The histogram of openings, until words, tokens or votes take its place."""
+    """The histogram of openings; words, tokens or votes replace it."""
     told = view.told.get(OPENINGS)
     if not isinstance(told, OpeningsReleased) or not {WORDS, VOTE}.isdisjoint(view.told) or view.tokens:
         return []
@@ -275,17 +275,17 @@ def openings_card(view: RunView) -> list[Tree]:
         el("p", _used(told, view.unit)),
         *(each for label in [*told.counts][:MOST_GROUPS] for each in _histogram(told, label, pooled)),
         *_more(len(told.counts)),
-        el("p.muted", f"{view.unit.capitalize()}s whose texts begin so, with noise. {_NOISE.format(noise=told.noise)}"),
+        el("p.muted", f"{view.unit.capitalize()}s with such texts, with noise. {_NOISE.format(noise=told.noise)}"),
     ]
 
 
 def _used(told: OpeningsReleased, unit: str) -> str:
     count = len({each for used in told.used.values() for each in used})
     if not count:
-        return "No opening stands clear of the noise: texts begin as the model would begin them."
+        return "No opening exceeds the noise: texts begin as the model would begin them."
     return (
-        f"{count} of {len(told.openings)} public openings stand clear of the noise: texts begin "
-        f"with them as often as the {unit}s' do."
+        f"{count} of {len(told.openings)} public openings exceed the noise: texts begin with them as often as "
+        f"the {unit}s' do."
     )
 
 
@@ -298,19 +298,19 @@ def _histogram(told: OpeningsReleased, label: str, pooled: bool) -> Iterator[Tre
     yield noisy_bars([Bar(told.openings[i], counts[i], told.openings[i] in used) for i in best], told.noise)
 
 
-# What the rows of each label are about.
+# The words of each label.
 
 _DEVIATION = 1.0
-"""The noise on a word's place, in the unit of the bars."""
+"""The noise on a word's position, in the unit of the bars."""
 _OF_WORDS = (
-    "The length of a bar: how many standard deviations of the noise its word stands out. The line at its end: one to "
-    "either side. Noise may have put a word here."
+    "The length of a bar: by how many standard deviations of the noise its word stands out. The line at its end: one "
+    "to either side. Noise may have put a word here."
 )
-_NO_WORD = "No word clears the noise: the label's name stands alone."
+_NO_WORD = "No word exceeds the noise: only the label's name is used."
 
 
 def words_card(view: RunView) -> list[Tree]:
-    """Every label's words, until tokens or votes take their place."""
+    """Every label's words; tokens or votes replace them."""
     told = view.told.get(WORDS)
     if not isinstance(told, WordsReleased) or VOTE in view.told or view.tokens:
         return []
@@ -334,11 +334,11 @@ def _words(label: str, words: Sequence[Word], furthest: float) -> Tree:
 # The vote.
 
 _MOST_TEXTS, _FEWEST_TEXTS = 24, 3
-"""Texts on all ballots that are shown, and least of each."""
+"""Texts that are shown on all ballots together, and on each at least."""
 
 
 def vote_card(view: RunView) -> list[Tree]:
-    """Every label's ballot with its noisy votes, winners first; empty before them."""
+    """Every label's ballot with its noisy votes, winners first; empty before the vote."""
     told = view.told.get(VOTE)
     if not isinstance(told, VotesReleased):
         return []
@@ -350,7 +350,7 @@ def vote_card(view: RunView) -> list[Tree]:
         el("p", f"Each {view.unit} votes for the text of its label that is most like its own; noise is added."),
         *(each for label, ballot in shown for each in _ballot(label, ballot, told.noise, most)),
         *_more(len(told.ballots)),
-        el("p.muted", f"Votes, with noise, so some may be below zero. {_NOISE.format(noise=told.noise)}"),
+        el("p.muted", f"Votes have noise, so some may be negative. {_NOISE.format(noise=told.noise)}"),
     ]
 
 

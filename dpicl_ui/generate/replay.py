@@ -1,4 +1,4 @@
-"""Looking back at a run: its replay, its file, and original rows beside what it wrote."""
+"""Looking at a run again: its replay, its file, and original rows beside its demonstrations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from mechanisms.runs.run_file import FORMAT, LARGEST, from_lines, to_lines
 from mechanisms.runs.stages import stages_by_place
 from mechanisms.runs.view import RunView, fold, one_by_one
 
-# The view after recorded events, and at every place of a replay.
+# The view after recorded events, and at every position of a replay.
 
 
 def replayed(events: Iterable[RunEvent]) -> RunView:
@@ -53,27 +53,27 @@ def replayed(events: Iterable[RunEvent]) -> RunView:
 
 
 def looked_back(events: Iterable[RunEvent]) -> Iterator[tuple[RunEvent, RunView]]:
-    """Each place of a replay with its view: every token, every release, the end."""
+    """Each position of a replay with its view: every token, every release, the end."""
     moments = TokenReleased | Release | RunCompleted | RunStopped
     yield from ((event, view) for event, view in _one_after_the_other(events) if isinstance(event, moments))
 
 
 def _one_after_the_other(events: Iterable[RunEvent]) -> Iterator[tuple[RunEvent, RunView]]:
-    """Every event and the view after it, one demonstration at a time: a file may begin any number and finish none."""
+    """Every event and the view after it, one demonstration at a time: a file may begin any number and end none."""
     view = RunView()
     for event in one_by_one(events):
-        if isinstance(event, DemoStarted):  # the one before may have been cut off
+        if isinstance(event, DemoStarted):  # the previous one may have been cut off
             view = replace(view, writing=())
         view = fold(view, event)
         yield event, view
 
 
-# A recorded run as plain JSON values, drawn by `assets/replay.js` on the screens of step 3, step by step.
+# A recorded run as plain JSON values, which `assets/replay.js` draws on the screens of step 3, step by step.
 
 MOST_PLACES, MOST_CHARACTERS = 2000, 16 * 2**20
-"""Limit of what a browser gets at once; a longer recording is cut there, and complete in its file."""
+"""The most that a browser gets at once; a longer recording is cut there, and complete in its file."""
 _SILENT = "■"
-"""The clickable mark of a token that adds nothing to the text, such as the end token."""
+"""The clickable mark of a token that adds no text, such as the end token."""
 
 
 def screens(view: RunView) -> dict[str, Any]:
@@ -89,15 +89,15 @@ def screens(view: RunView) -> dict[str, Any]:
 
 
 def replay_screen(recording: Sequence[RunEvent]) -> dict[str, Any] | None:
-    """All values that a replay draws; None where there is nothing to replay.
+    """The value of the replay; None if there is nothing to replay.
 
     Returns:
-        parts: by screen, its values in the order in which they are shown, each once. Where demonstrations are written
-            the live screen's have `tokens`, a position in `texts`.
-        frames: one a place: name, stage (its title), and `at`, by screen, a position in its parts.
-        texts: each demonstration that is written as pieces of text, with the place of the token that released it (None
-            for its opening), what the token is called, and whether it was free.
-        cut: whether the recording has more places.
+        parts: by screen, its values in the order in which they are shown, each once. While demonstrations are written,
+            the live screen's values have `tokens`, a position in `texts`.
+        frames: one for each position: name, stage (its title), and `at`, by screen, a position in its parts.
+        texts: each written demonstration as pieces of text, each with the position of the token that released it (None
+            for the opening), the token's name, and whether it was free.
+        cut: whether the recording has more positions.
     """
     parts: dict[str, list[Any]] = {}
     frames: list[dict[str, Any]] = []
@@ -138,9 +138,9 @@ def _name(event: RunEvent, view: RunView) -> str:
 
 
 def _pieces(opening: str, released: Sequence[tuple[int, TokenReleased]]) -> list[dict[str, Any]]:
-    """A demonstration's last text, divided where its tokens ended; what it begins with is no token's.
+    """A demonstration's last text, divided where its tokens ended; its opening belongs to no token.
 
-    A token that is a part of a character changes text that was there: what is common with the last text counts.
+    A token that is part of a character changes earlier text: only the part that is common with the last text counts.
     """
     last = released[-1][1].text
     end = _common(opening, last)
@@ -164,7 +164,7 @@ FILE_NAME = "run.dpicl.jsonl"
 
 
 class Replay:
-    """Components: `bar` moves the screens in the browser alone. Nothing is seen of them before there is a run."""
+    """The controls of a replay: `bar` moves the screens, in the browser alone. All are hidden before there is a run."""
 
     def __init__(self) -> None:
         self.bar = drawn("replay.js", None, elem_id="replay")
@@ -176,21 +176,21 @@ class Replay:
         return {self.bar: None, self.save: gr.Button(visible=seen(False))}
 
     def ended(self, recording: Sequence[RunEvent], savable: bool) -> dict[Any, Any]:
-        """The components with a run to replay; `savable` for a finished run of this tab."""
+        """The components with a run to replay; `savable` is for a finished run of this tab."""
         return {self.bar: replay_screen(recording), self.save: gr.Button(visible=seen(savable))}
 
 
 def savable(view: RunView) -> bool:
-    """Whether a set was kept and is private; one that is not private is for its curator only."""
+    """Whether a private set was kept; a set that is not private is for its owner only."""
     made = view.demo_set
     return view.ended and made is not None and bool(made.demonstrations) and made.certificate.private
 
 
 def own_run(session: Session, ledger: PrivacyLedger) -> str:
-    """The tab's last run as the text of a run file, with the marks that are known by now.
+    """The tab's last run as the text of a run file, with the disclosures that are known now.
 
     Raises:
-        UsageError: there is none, it has not ended, has left nothing, or is not private.
+        UsageError: there is no run, or it has not ended, has no demonstrations, or is not private.
     """
     recording, made = own_recording(session), session.of(GenerateState).made
     if not recording or made is None:
@@ -199,11 +199,11 @@ def own_run(session: Session, ledger: PrivacyLedger) -> str:
 
 
 def own_recording(session: Session) -> Sequence[RunEvent]:
-    """The tab's last run; empty where there is none, or it has not ended or left nothing."""
+    """The events of the tab's last run; empty if there is none, or it has not ended or left no set."""
     state = session.of(GenerateState)
     recording = state.written.recording if state.written else []
     ended, made = recording[-1] if recording else None, state.made
-    # A run that was stopped at once leaves the set of the one before, whose rows may be others.
+    # A run that was stopped at once leaves the earlier run's set, which may come from other rows.
     if not isinstance(ended, ENDS) or made is None or ended.demo_set != made.demo_set:
         return []
     return recording
@@ -213,22 +213,22 @@ def loaded(upload: str) -> list[RunEvent]:
     return list(from_lines(text_of(upload, LARGEST, f"a {FORMAT} file")))
 
 
-# Step 3's card of original rows beside the demonstrations: at once where they are fictional, else behind a switch.
+# Step 3's card of original rows beside the demonstrations: shown at once if they are fictional, else on request.
 
 _TITLE = "Your own rows beside these demonstrations: for your eyes only, and the export will be marked"
 _WHY = (
-    "Three rows of each label, and the row that is nearest to each demonstration. Nothing of it is kept. Once you have "
-    "seen it your later choices may depend on the data, and every later certificate says so."
+    "Three rows of each label, and the row nearest to each demonstration. None of it is stored. Once you have seen it, "
+    "your later choices may depend on the data, and every later certificate says so."
 )
-_FICTIONAL = "These rows are fictional and come with this program: whoever sees them learns nothing of anybody."
+_FICTIONAL = "These rows are fictional and come with this program: seeing them reveals nothing about anybody."
 _LONGEST = 600
 """Characters of a row that are shown."""
 _NO_SET = "There is nothing to compare yet: write demonstrations first."
-_OTHER = "These demonstrations were written from another data set: choose that one in step 1 to compare."
+_OTHER = "These demonstrations were written from another data set: choose it in step 1 to compare."
 
 
 class OwnRows:
-    """Components; `compared` fires when private rows were shown."""
+    """The card of original rows; `compared` fires when private rows were shown."""
 
     def __init__(self, app: Services) -> None:
         self._app = app
@@ -242,13 +242,13 @@ class OwnRows:
         self.compared = self.show.click(guarded(self.rows)(self._show), None, self.rows, **MODEL, **PRIVATE)
 
     def before(self, session: Session) -> dict[Any, Any]:
-        """The components before a run: fictional rows need no switch."""
+        """The components before a run: fictional rows need no button."""
         confirmed = session.of(DataState).confirmed
         private = confirmed is None or not is_fictional(confirmed.dataset)
         return {self.fictional: [], self.private: gr.Accordion(visible=seen(private)), self.rows: []}
 
     def after(self, session: Session) -> dict[Any, Any]:
-        """The components after a run: fictional rows stand beside what was written."""
+        """The components after a run: fictional rows are shown beside the demonstrations."""
         compared = _compared(session)
         shown = original_rows(*compared) if compared and is_fictional(compared[1]) else []
         return self.before(session) | {self.fictional: shown}
@@ -276,7 +276,7 @@ class OwnRows:
 
 
 def _compared(session: Session) -> tuple[DemoSet, Dataset] | None:
-    """The tab's set and its data; None where one of them is not here, or the data are others."""
+    """The tab's set and its data; None if one of them is missing, or the set was written from other data."""
     made, confirmed = session.of(GenerateState).made, session.of(DataState).confirmed
     if made is None or confirmed is None or fingerprint(confirmed.dataset).content != made.of.content:
         return None
@@ -291,12 +291,12 @@ def _bundled() -> frozenset[tuple[str, str]]:
 
 
 def is_fictional(dataset: Dataset) -> bool:
-    """Whether every row of a data set stands in a bundled example, with its label."""
+    """Whether every row of a data set is in a bundled example, with its label."""
     return all((each.text, each.label) in _bundled() for each in dataset.records)
 
 
 def original_rows(made: DemoSet, dataset: Dataset) -> list[Tree]:
-    """Some rows of each label beside its demonstrations, without a mark: for fictional rows alone."""
+    """Some rows of each label beside its demonstrations; for fictional rows only, because it marks no certificate."""
     shown: list[Tree] = [el("h3", "Original beside synthetic"), el("p.muted", _FICTIONAL)]
     for label in made.labels:
         originals = [each for each in dataset.records if each.label == label]

@@ -1,4 +1,4 @@
-"""Runs as events for the screen; runs that were cut off, that a new one replaces, and that survive a reload."""
+"""Runs as events for the screen: starting, resuming and replacing runs, and finding one after a reload."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from mechanisms.runs.run_file import RunJournal
 from mechanisms.runs.spec import WRITE, RunSpec
 from mechanisms.runs.stages import stages_by_place
 
-# Journals of current runs: one file for each data set, in a folder beside the owner's ledger.
+# The journals of runs: one file for each data set, in a folder beside the owner's ledger.
 #
-# A file holds the run's releases, and nothing else (`mechanisms/runs/run_file.py`). Its name holds keyed digests and
-# the ledger's key of the run, so that the ledger can forget a run whose file is damaged.
+# A file holds the run's releases and nothing else (`mechanisms/runs/run_file.py`). Its name has keyed digests and the
+# run's key in the ledger, so that the ledger can forget a run even if its file is damaged.
 
 _FOLDER = "journals"
 
 
 class Unfinished:
-    """The runs of one ledger that have not ended."""
+    """The runs of one ledger that have not ended, by their journals."""
 
     def __init__(self, ledger: PrivacyLedger) -> None:
         self._ledger, self._folder = ledger, ledger.folder / _FOLDER
@@ -60,13 +60,13 @@ class Unfinished:
         return RunJournal.new(self._folder / f"{_whose(data)}-{_what(data)}-{key}.jsonl", key)
 
     def replace(self, data: Fingerprint, journal: RunJournal) -> None:
-        """Drop the journals of other runs under the data set's name, which can no longer be resumed."""
+        """Remove the journals of other runs on data of this name; they can no longer be resumed."""
         for path in self._folder.glob(f"{_whose(data)}-*"):
             if path != journal.path:
                 self.remove(path)
 
     def read(self, data: Fingerprint) -> RunJournal:
-        """The journal of the run that has not ended.
+        """The journal of the run on these data that has not ended.
 
         Raises:
             UsageError: there is none, or it cannot be read.
@@ -81,7 +81,7 @@ class Unfinished:
             self.remove(path)
 
     def remove(self, path: Path) -> None:
-        """Remove a journal, and the lines that the ledger keeps for its run.
+        """Remove a journal, and the ledger's lines for its run.
 
         Raises:
             UsageError: the folder cannot be written.
@@ -98,7 +98,7 @@ class Unfinished:
         return self._folder.glob(f"{_whose(data)}-{_what(data)}-*")
 
     def all(self) -> dict[str, str]:
-        """The ledger's key of every unfinished run, with the name of its data set."""
+        """The names of the data sets of all unfinished runs, by the runs' keys in the ledger."""
         found = {key: self._ledger.name_of(key) for key in map(_key, sorted(self._folder.glob("*.jsonl")))}
         return {key: name for key, name in found.items() if name}
 
@@ -115,11 +115,11 @@ def _what(data: Fingerprint) -> str:
     return keyed_digest(("journal on", data.content))[:32]
 
 
-# The planned or the resumed run as events for the screen; the tab keeps its set.
+# The planned or resumed run as events for the screen.
 
 
 class Runner:
-    """Starts runs with the app's models; `at_work` holds the ledger's keys of those that can be resumed."""
+    """Starts runs with the app's models; `at_work` has the ledger's keys of the running ones that have a journal."""
 
     def __init__(self, loader: ModelLoader, embedder: EmbedderLoader) -> None:
         self._loader, self._embedder = loader, embedder
@@ -134,14 +134,17 @@ class Runner:
         curator: bool,
         unfinished: Unfinished | None = None,
     ) -> Generator[CuratorEvent]:
-        """The run's events, including a stop; of a resumed run the replayed ones come first. The tab keeps its set.
+        """The run's events, including a stop; a resumed run's earlier events come first. The tab keeps its set.
 
         Closing the iterator closes the run and settles the ledger.
 
         Args:
-            asked: what step 2 asks for at the press; or the journal of an interrupted run.
-            unfinished: where the journal of a private run is kept; it stays if the run does not come to its end on an
-                open page.
+            session: of the tab.
+            ledger: is charged.
+            pressed: the press that starts the run.
+            asked: the spec of step 2, or the journal of an interrupted run.
+            curator: also yield clean averages, for the owner's screen.
+            unfinished: keeps the journal of a private run, which stays if the run does not end on an open page.
 
         Raises:
             StudioError: the run cannot begin or be resumed; the message says what to do.
@@ -162,7 +165,7 @@ class Runner:
         events = drive(plan, dataset, *models, ledger, stopped=stopped, curator=curator, journal=journal)
         try:
             for event in events:
-                if isinstance(event, RunStarted):  # one that was refused leaves the run before
+                if isinstance(event, RunStarted):  # a refused run leaves the earlier one
                     state.written = pressed
                     if journal and unfinished:
                         begun = True
@@ -173,18 +176,18 @@ class Runner:
                 yield event
             ended = not pressed.left.is_set()
         finally:
-            # A stranger's ledger goes with the tab, and nobody is there to be told.
+            # The ledger of a public Space ends with the tab, and nobody can be told.
             with suppress(StudioError) if pressed.left.is_set() else nullcontext():
                 events.close()
-            # torch takes seconds to import: not before the page is served.
+            # torch takes seconds to import, so the page is served first.
             from mechanisms.inference.engine.memory import release_freed_memory
 
-            release_freed_memory()  # rows were in it
+            release_freed_memory()  # it held rows
             if journal is not None:
-                if begun:  # one that was refused may be at work elsewhere
+                if begun:  # a refused run may be running elsewhere
                     self.at_work.discard(journal.key)
-                if unfinished and (ended or not journal.path.exists()):  # or another run took its place
-                    with suppress(StudioError):  # a run that can still be resumed is offered again
+                if unfinished and (ended or not journal.path.exists()):  # or another run replaced it
+                    with suppress(StudioError):  # a run that can still be resumed will be offered again
                         unfinished.remove(journal.path)
 
     def _resumed(self, session: Session, journal: RunJournal) -> tuple[Confirmed, Plan]:
@@ -197,7 +200,7 @@ class Runner:
         return confirmed, journal.plan(fingerprint(confirmed.dataset).content)
 
     def _models(self, plan: Plan) -> tuple[LanguageModel, Embedder | None]:
-        """The models that a run needs; waits for them."""
+        """The models that a run needs; waits until they are loaded."""
         model = self._loader.model()
         from mechanisms.inference.engine.threads import threads_here  # torch takes seconds to import
 
@@ -208,23 +211,23 @@ class Runner:
 # The offer to resume or to discard an interrupted run on the confirmed data.
 
 _WHAT_IT_COSTS = (
-    "What it released is kept and already paid for. Resumed, the run costs no more than planned. "
-    "Generate begins a new run instead and drops this one."
+    "Its releases are kept and already paid for. If you resume it, it costs no more than planned. "
+    "Generate begins a new run instead and discards this one."
 )
-_AT_WORK = "A run on these data is still under way in another tab, or in one that was closed a moment ago."
-_LEFT = "The run was discarded and can no longer be resumed. What it was charged stays charged."
+_AT_WORK = "A run on these data is still running in another tab, or in one that was closed a moment ago."
+_LEFT = "The run was discarded and cannot be resumed any more. Its charge stays spent."
 
 
 _LEFT_RUN = (
-    "{} What it was charged stays charged. To go on with it choose its file or example again, under the same name: "
-    "step 3 then offers to resume it, for no more than was planned."
+    "{} Its charge stays spent. To resume it, choose its file or example again, under the same name: step 3 then "
+    "offers to resume it for no more than was planned."
 )
-_STOPPING = "A run on '{}' is at work in another tab, or stops just now, since its page was closed or loaded anew."
+_STOPPING = "A run on '{}' is running in another tab, or is being stopped because its page was closed or reloaded."
 _CUT_OFF = "A run on '{}' was cut off."
 
 
 class CutOffCard:
-    """Components, and all handlers except the one that resumes the run, which is the step's."""
+    """The card of an interrupted run, with all its handlers except the one that resumes it, which is the step's."""
 
     def __init__(self, app: Services, runner: Runner) -> None:
         self._app, self._runner = app, runner
@@ -248,12 +251,12 @@ class CutOffCard:
             each.then(self.shown, None, self.outputs, **PRIVATE)
 
     def announce(self, where: gr.HTML, loaded: Any, *events: gr.events.Dependency) -> None:
-        """Tell a page that is loaded, again or for the first time, which runs were left, until their data are there."""
+        """Show a loaded page which runs were interrupted, until their data are confirmed."""
         for each in (loaded, *(each.then for each in events)):
             each(self.left, None, where, **PRIVATE)
 
     def left(self, request: gr.Request) -> list[Tree]:
-        """The unfinished runs on data that are not there: those on the confirmed data are on the card."""
+        """Notices of the unfinished runs on other data; the card shows those on the confirmed data."""
         session, place = self._app.session(request), self.place(request)
         if place is None:
             return []
@@ -266,21 +269,21 @@ class CutOffCard:
         return told
 
     def journal(self, request: gr.Request) -> tuple[RunJournal, Unfinished]:
-        """The interrupted run, and where its journal is.
+        """The interrupted run's journal, and the unfinished runs that it belongs to.
 
         Raises:
-            UsageError: there is none, or none that can be read.
+            UsageError: there is no interrupted run, or its journal cannot be read.
         """
         place = self._place(request)
         return place.read(_data(self._app.session(request))), place
 
     def place(self, request: gr.Request) -> Unfinished | None:
-        """The journals of a tab's runs; None if the tab's ledger ends with the tab."""
+        """The unfinished runs of a tab's ledger; None if the ledger ends with the tab."""
         return Unfinished(self._app.ledger(request)) if self._app.ledgers.lasting else None
 
     def _place(self, request: gr.Request) -> Unfinished:
         if (place := self.place(request)) is None:
-            raise UsageError("This server keeps nothing after a page is closed, so no run can be resumed.")
+            raise UsageError("This server stores nothing after a page is closed, so no run can be resumed.")
         return place
 
     def hidden(self) -> Updates:
@@ -309,9 +312,9 @@ def in_words(journal: RunJournal) -> str:
     view = replayed([journal.begun, *(journal.replayed or ())])
     if view.stage == WRITE:
         whole, planned = len(view.completed), view.plan.sampling.shots * len(view.plan.labels) if view.plan else 0
-        far = f"{whole} of {planned} demonstrations {'was' if whole == 1 else 'were'} whole."
+        far = f"{whole} of {planned} demonstrations {'was' if whole == 1 else 'were'} complete."
     elif view.stage:
-        far = f"It had got as far as {stages_by_place()[view.stage].noun}."
+        far = f"It had reached {stages_by_place()[view.stage].noun}."
     else:
         far = "It had only begun."
     return f"A run on these data was cut off. {far} {_WHAT_IT_COSTS}"
@@ -321,26 +324,25 @@ def _data(session: Session) -> Fingerprint:
     return fingerprint(session.of(DataState).needed.dataset)
 
 
-# Before a run: whether a finished set that nobody exported or saved gives way to it.
+# Before a run: whether it may replace a finished set that nobody exported or saved.
 
 _KEPT_NOWHERE = (
-    "The finished set of this page was neither exported nor saved, and the next run replaces it, with its score and "
-    "replay."
+    "The finished set of this page was neither exported nor saved. The next run replaces it, with its score and replay."
 )
-_COSTS_AGAIN = "What it cost stays spent, and another run costs its epsilon again{price}."
-_RESUMING = "What it cost stays spent; the run that was cut off costs no more than it was to cost."
+_COSTS_AGAIN = "Its cost stays spent, and another run costs its epsilon again{price}."
+_RESUMING = "Its cost stays spent; the resumed run costs no more than was planned."
 
 
 class Replacing:
-    """Components and handlers. A press goes through here; a new value of `begun` then begins the run.
+    """The question before a run. Every press comes here; a new value of `begun` then begins the run.
 
-    What is to be asked is decided at once, while the run waits for the model's queue. So a press and its run are two
-    listeners; a number that is new in this tab tells the second one to begin.
+    Whether to ask is decided at once, while the run waits for the model's queue. So a press and its run have separate
+    listeners, and a number that is new in this tab starts the second one.
     """
 
     def __init__(self, app: Services) -> None:
         self._app = app
-        # A column that is "hidden" from the start stands in the page all the same.
+        # A column that is "hidden" from the start is in the page anyway.
         with gr.Column(visible=False, elem_id="replacing", elem_classes="replacing") as self.body:
             self.words = panel(elem_id="replacing-words")
             with gr.Row(elem_classes="actions"):
@@ -349,7 +351,7 @@ class Replacing:
         self.begun = gr.HTML(0, html_template="<div></div>", apply_default_css=False, elem_classes="sink")
 
     def wire(self, start: gr.Button, go_on: gr.Button, where: gr.HTML) -> None:
-        """Let these buttons ask first; what is waited for, and errors, are shown in `where`."""
+        """Let these buttons ask first; `where` shows progress and errors."""
         self._where = where
         shown = [self.body, self.words, self.begun, where]
 
@@ -368,12 +370,12 @@ class Replacing:
         return {self.body: gr.Column(visible=False)}
 
     def pressed(self, session: Session, resume: bool) -> Updates:
-        """Begin a run, or ask: what is lost, and what the next run costs.
+        """Begin a run, or ask, with what would be lost and what the run costs.
 
         Raises:
             UsageError: no data set is confirmed.
         """
-        _ = session.of(DataState).needed  # step 3 is open for a run that stays on the screen
+        _ = session.of(DataState).needed  # step 3 is also open for a run that is only shown
         state = session.of(GenerateState)
         state.resume = resume
         if state.under_way or not state.untaken:
@@ -385,7 +387,7 @@ class Replacing:
         return {self.body: gr.Column(visible=True), self.words: notice(f"{_KEPT_NOWHERE} {cost}", "warn")}
 
     def agreed(self, request: gr.Request) -> Updates:
-        """Begin the run of the question."""
+        """Begin the run that the question was about."""
         return self._begin(self._app.session(request).of(GenerateState))
 
     def _begin(self, state: GenerateState) -> Updates:
@@ -393,22 +395,22 @@ class Replacing:
         return self.hidden() | {self._where: spinner("Waiting for the model …"), self.begun: state.presses}
 
 
-# Finished runs that a reloaded page finds again. They are kept in memory, on a server whose ledger outlives its pages.
+# Finished runs that a reloaded page shows again. They stay in memory, on a server whose ledger outlives its pages.
 #
-# A run is found by the random key that the browser keeps with its tab. It holds the releases, the data set's name and
-# the keyed digest of its content, and nothing else that follows from its rows.
+# A run is found by a random key that the browser stores with its tab. It consists of the releases, the data set's name
+# and the keyed digest of its content, and nothing else that follows from its rows.
 
 MOST_RUNS = 20
-"""Runs that a server keeps; with more, the oldest are dropped."""
+"""The most runs that a server keeps; the oldest are dropped."""
 _KEY = re.compile(r"[0-9a-f]{32}")
 _SHOWN_AGAIN = (
-    "This page was loaded anew. The run that had ended here is shown again, and its set can be tested and exported. "
-    "The data are no longer here: choose them in step 1 before you write another set."
+    "This page was reloaded. Its last finished run is shown again, and its set can be tested and exported. The data "
+    "are no longer here: choose them in step 1 before you write another set."
 )
 
 
 class KeptRuns:
-    """The kept runs of a server, the oldest first; `found` fires when there may be a set again."""
+    """The finished runs of a server, the oldest first; `found` fires after a page has looked for its run."""
 
     found: gr.events.Dependency
 
@@ -419,7 +421,7 @@ class KeptRuns:
         self.key = drawn("tab_key.js", None, elem_id="tab-key", elem_classes="sink")
 
     def wire(self, where: gr.HTML, outputs: list[Any], finished: Any) -> None:
-        """Look for a run when the page has sent its key; `finished(session, ledger, move)` gives its screen."""
+        """Look for a run when the page has sent its key; `finished(session, ledger, move)` gives the updates for it."""
 
         def find(key: Any, request: gr.Request) -> Updates:
             session, ledger = self._app.session(request), self._app.ledger(request)
@@ -431,14 +433,14 @@ class KeptRuns:
         self.found = on(self.key.input, find, self.key, outputs, where)
 
     def know(self, session: Session, key: object) -> bool:
-        """Set the key that the browser keeps for a tab; return whether it is valid."""
+        """Set the key that the browser stores for a tab; returns whether it is valid."""
         if not isinstance(key, str) or not _KEY.fullmatch(key):
             return False
         session.of(GenerateState).key = key
         return True
 
     def keep(self, session: Session) -> None:
-        """Keep a tab's finished run, if its set is private, and what it cost outlives the page too."""
+        """Keep a tab's finished run if its set is private and the ledger outlives the page."""
         state = session.of(GenerateState)
         if not self._app.ledgers.lasting or state.key is None or state.written is None or state.made is None:
             return
@@ -451,12 +453,12 @@ class KeptRuns:
                     del self._runs[next(iter(self._runs))]
 
     def drop(self, session: Session) -> None:
-        """Drop a tab's run, which a new one replaces."""
+        """Drop a tab's run, because a new one replaces it."""
         with self._lock:
             self._runs.pop(session.of(GenerateState).key or "", None)
 
     def restore(self, session: Session) -> bool:
-        """Restore the kept run of a tab without one; return whether there was one."""
+        """Restore the kept run of a tab that has none; returns whether there was one."""
         state = session.of(GenerateState)
         with self._lock:
             kept = self._runs.get(state.key or "")

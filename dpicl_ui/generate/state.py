@@ -20,7 +20,7 @@ class Run:
 
     Attributes:
         before: the number of its first events that were released before it was interrupted.
-        left: the tab was closed, so that nobody sees its end.
+        left: set when the tab is closed.
     """
 
     before: int = 0
@@ -44,14 +44,14 @@ class Made:
 
 
 class GenerateState(State):
-    """State of step 3.
+    """The state of step 3.
 
     Attributes:
         written: the last run that began to write. Its set replaces a set that was loaded in step 4.
-        looking: the screen shows a run that needs no data: a saved one, or one from before a reload.
+        looking: whether the screen shows a run that needs no data: a saved one, or one from before a reload.
         presses: the number of runs begun in this tab.
-        resume: the last press was on Resume.
-        key: of the tab's finished run (`KeptRuns`); None if the browser stores none.
+        resume: whether the last press was on Resume.
+        key: identifies the tab's finished run (`KeptRuns`); None if the browser stores no key.
     """
 
     looking = resume = False
@@ -63,19 +63,19 @@ class GenerateState(State):
     _taken: Made | None = None
 
     def begin(self, before: int = 0) -> Run:
-        """A new run, which a stop of another run does not affect."""
+        """Begin a new run; a stop of another run does not affect it."""
         self.run = run = Run(before)
         self.looking = False
         return run
 
     def look(self) -> None:
-        """Show a saved run.
+        """Prepare the screen for a saved run.
 
         Raises:
-            UsageError: a run is under way.
+            UsageError: a run is running.
         """
         if self.under_way:
-            raise UsageError("A run is under way: stop it, or wait, before you load another.")
+            raise UsageError("A run is already at work: stop it, or wait, before you load another.")
         self.run, self.looking = None, True
 
     @property
@@ -106,7 +106,7 @@ class GenerateState(State):
 
 
 def gate(session: Session) -> Gate:
-    """Open with a calibrated or a saved run, done when a set was written."""
+    """The status of step 3: open with a calibrated or a shown run, done when a set was written."""
     state = session.of(GenerateState)
     done = state.made is not None
     if state.looking:
@@ -114,5 +114,5 @@ def gate(session: Session) -> Gate:
     if session.of(DataState).confirmed is None:
         return Gate(NO_DATA, done)
     if session.of(PrivacyState).plan is None:
-        return Gate("Wait for the noise in step 2, or correct what it complains about.", done)
+        return Gate("Wait until step 2 has calibrated the noise, or correct the errors that it shows.", done)
     return Gate(done=done)

@@ -48,12 +48,12 @@ from mechanisms.runs.events import (
 from mechanisms.runs.view import RunView, fold
 
 _INTERVAL, _OF_STAGES = 0.08, 0.5
-"""Least seconds between two updates of the screen: of tokens, and of a stage's bar. Drawing slows the model."""
+"""Least seconds between two updates of the screen, for tokens and for a stage's bar. Drawing slows the model."""
 
 _CURATOR = "Show clean averages: for your eyes only, and the export will be marked"
 _CURATOR_INFO = (
-    "Adds what the rows say without noise. Nothing of it is kept, but once you have seen it your later choices are "
-    "no longer independent of the data, and the certificate says so."
+    "Adds what the rows say without noise. None of it is stored, but once you have seen it your later choices may "
+    "depend on the data, and the certificate says so."
 )
 
 
@@ -132,11 +132,11 @@ class GenerateStep:
         session = self._app.session(request)
         file = File(FILE_NAME, "application/jsonl", own_run(session, self._app.ledger(request)).encode())
         session.of(GenerateState).take()
-        said = notice("Saved by your browser: what was released, and nothing else.", "good")
+        said = notice("Saved by your browser: the releases, and nothing else.", "good")
         return {self.replay.sink: download(file), self.notice: said}
 
     def loads(self, button: gr.UploadButton, where: gr.HTML) -> None:
-        """Show the run in an uploaded file, and move to this step; errors are shown in `where`."""
+        """Make a button show the run of an uploaded file, and move to this step; `where` shows errors."""
 
         def load(upload: str | None, request: gr.Request) -> Iterator[Updates]:
             if upload is None:
@@ -167,20 +167,20 @@ class GenerateStep:
         return {each: gr.Button(visible=seen(made)) for each in (self.test, self.export)}
 
     def _again(self, session: Session, ledger: PrivacyLedger, move: bool) -> Updates:
-        """The tab's last finished run as it was at its end."""
+        """The tab's last finished run at its end."""
         recording = own_recording(session)
         view = replayed(recording)
         shown = self._ended(session, ledger, view) | self.replay.ended(recording, savable(view)) | {self.time: []}
         return shown | (self._app.steps(session, 3) if move else {})
 
     def _said_again(self, request: gr.Request) -> Updates:
-        """What a call just before the last one hid and showed (`seen`)."""
+        """The final value of what the call before hid and showed (`seen`)."""
         session = self._app.session(request)
         again = {self.replay.save: gr.Button(visible=seen(savable(replayed(own_recording(session)))))}
         return self._next_step(session.of(GenerateState).made is not None) | again
 
     def _next_step(self, made: bool) -> Updates:
-        """The buttons: with a set, the primary ones are Test and Export."""
+        """The main buttons: once there is a set, the primary ones are Test and Export."""
         start = (
             gr.Button("Write another set", variant="secondary") if made else gr.Button("Generate", variant="primary")
         )
@@ -189,7 +189,7 @@ class GenerateStep:
     def _pressed(self, values: Mapping[Any, Any], request: gr.Request) -> Iterator[Updates]:
         session, ledger = self._app.session(request), self._app.ledger(request)
         state, curator = session.of(GenerateState), values[self.curator]
-        _ = session.of(DataState).needed  # step 3 is open for a saved run, which stays on the screen
+        _ = session.of(DataState).needed  # step 3 is also open for a saved run, which stays on the screen
         journal, place = self.cut_off.journal(request) if state.resume else (None, self.cut_off.place(request))
         asked = journal or self._privacy.spec(session, values)
         run = state.begin(1 + len(journal.replayed or ()) if journal else 0)
@@ -199,9 +199,9 @@ class GenerateStep:
     def _followed(
         self, session: Session, ledger: PrivacyLedger, run: Run, told: Generator[CuratorEvent], curator: bool
     ) -> Iterator[Updates]:
-        """The screen during a run and at its end; replayed events are shown at once."""
+        """The screen during a run and at its end; a resumed run's earlier events are shown at once."""
         view, shown, plan = RunView("waiting"), 0.0, session.of(PrivacyState).plan
-        foreseen = forecast(plan, self._app.loader.speed) if plan and not run.before else {}  # none of a resumed run
+        foreseen = forecast(plan, self._app.loader.speed) if plan and not run.before else {}  # not for a resumed run
         pace = Pace(time.monotonic(), foreseen)
         try:
             yield self._begun(session)
@@ -234,7 +234,7 @@ class GenerateStep:
             self.kept.drop(session)
 
     def _left(self, session: Session, ledger: PrivacyLedger, run: Run, view: RunView, took: list[Tree]) -> Updates:
-        """The screen after a run; one that never began leaves the earlier run on it."""
+        """The screen after a run; if it never began, the earlier run stays on the screen."""
         if not run.recording and own_recording(session):
             return self._again(session, ledger, move=False) | {self.notice: notice(*outcome_of_run(view))}
         self.kept.keep(session)
@@ -261,7 +261,7 @@ class GenerateStep:
         update = self._screens(view)
         if whole:
             update[self.finished] = finished(view)
-            if view.budget is not None:  # until it is charged, what step 2 left there is right
+            if view.budget is not None:  # until the charge, the budget from step 2 is right
                 update[self.budget] = budget(view.budget)
         return update
 
@@ -292,7 +292,7 @@ def _with_budget(session: Session, ledger: PrivacyLedger, view: RunView) -> RunV
 
 
 def _passed_over(run: Run, event: CuratorEvent, curator: bool) -> bool:
-    """Whether an event is not drawn by itself: replayed events but the last, and what another one follows at once."""
+    """Whether an event is not drawn by itself: earlier events but the last, and those that another follows at once."""
     if run.again:
         return len(run.recording) < run.before
     return isinstance(event, SetKept) or (curator and isinstance(event, TokenReleased))

@@ -27,27 +27,27 @@ from mechanisms.runs.plan import Plan, guarantee
 from mechanisms.runs.spec import OPENINGS, SCORE, VOTE, WRITE
 from mechanisms.tallies import Weighing
 
-# The stages in words: who is asked for what, and what share they have.
+# The stages in words: which units take part, what each asks, and its share.
 
 _ROLES = "Each {unit} takes part in one stage only, by a secret key: so every stage may use the whole epsilon."
 _EPSILON = (
-    "Every {unit} takes part in all stages, which share epsilon: the default below {fewest:,} {unit}s. It takes longer "
-    "than one stage for each."
+    "Every {unit} takes part in all stages, which share epsilon. This is the default below {fewest:,} {unit}s, and "
+    "takes longer than one stage for each."
 )
 _BY_LABELS = (
-    "Each label, and not each row, counts the same where rows calibrate and score: the default where one label has "
-    "more than twice an even share."
+    "Each label, not each row, counts the same when rows calibrate and score. This is the default if one label has "
+    "more than twice an even share of the rows."
 )
 
 
 def roughly(count: float) -> str:
-    """A number in two digits: shares of public sizes are expectations."""
+    """A number rounded to two digits, because shares of public sizes are expectations."""
     digits = max(0, len(str(int(count))) - 2)
     return f"{round(count / 10**digits) * 10**digits:,}"
 
 
 def stages_in_words(plan: Plan) -> list[Tree]:
-    """What each stage asks, its share, and the number of its units, in the order of the run."""
+    """Each stage with its question, its share and the number of its units, in the order of the run."""
     unit = "user" if plan.by_user else "row"
     lines = [
         el("li", el("strong", stage.title), f" {_share(plan, name)}. {_who(plan, name)} {stage.task()}")
@@ -71,24 +71,24 @@ def _share(plan: Plan, name: str) -> str:
 def _who(plan: Plan, name: str) -> str:
     plural = "users" if plan.by_user else "rows"
     if not plan.by_roles:
-        more = " or more" if name == WRITE and not plan.alone else ""  # the writing has what the others leave
+        more = " or more" if name == WRITE and not plan.alone else ""  # writing gets what the other stages leave
         return f"All {plural}, for epsilon {rounded_up(plan.epsilon(name), 2)}{more},"
     # A user who has several labels was counted for each of them; measured sizes are upper bounds.
     at_most = " at most" if plan.by_user or plan.measured else ""
     return f"About {roughly(plan.units(name))} {plural}{at_most}"
 
 
-# What epsilon means to somebody who guesses.
+# What epsilon means for an attacker who guesses.
 
 
 def odds(target: PrivacyTarget, by_user: bool, declared: bool) -> list[Tree]:
-    """How often a guess whether a unit is in the data can be right; rounded up, so that it stays a bound.
+    """How often an attacker can guess correctly whether a unit is in the data; rounded up, so it stays a bound.
 
-    Counts that were `declared` public are excluded: with them, whoever knows all other rows can infer the unit.
+    Counts that were `declared` public are excluded: with them, an attacker who knows all other rows can infer the unit.
     """
     share = best_guess_in_percent(target.epsilon, target.delta)
     who = "all rows of one user are" if by_user else "one row is"
-    apart = " (but for the counts that you declared public)" if declared else ""
+    apart = " (apart from the counts that you declared public)" if declared else ""
     return [
         el(
             "p.odds",
@@ -100,7 +100,7 @@ def odds(target: PrivacyTarget, by_user: bool, declared: bool) -> list[Tree]:
     ]
 
 
-# What a run promises, and in numbers: the noise and the time.
+# What a run promises, with the noise and the time in numbers.
 
 CALIBRATING: list[Tree] = [
     el(
@@ -112,12 +112,12 @@ CALIBRATING: list[Tree] = [
 
 
 def clarity(signal_to_noise: float) -> str:
-    """Signal-to-noise of a token in words."""
+    """A token's signal-to-noise in words."""
     if signal_to_noise >= 10:
         return "clear: the noise rarely changes a token that the rows agree on"
     if signal_to_noise >= 4:
         return "fair: only tokens that most rows agree on stand out"
-    return "poor: rows decide few tokens, and what the model expects decides the others"
+    return "poor: the rows decide few tokens, and the model's own expectation decides the others"
 
 
 def outcome(planned: Planned) -> list[Tree]:
@@ -167,7 +167,7 @@ def _of_sizes(plan: Plan) -> list[Tree]:
     if measured is None:
         return []
     sizes = ", ".join(f"{label}: {size:,}" for label, size in measured.sizes.items())
-    remark = f"Upper bounds with noise. Counting has cost {measured.epsilon:g} of the epsilon above."
+    remark = f"Noisy upper bounds. Counting has cost {measured.epsilon:g} of the epsilon above."
     return [fact("Label sizes as measured", sizes, remark)]
 
 
@@ -175,16 +175,16 @@ def refused(error: StudioError) -> list[Tree]:
     return [el("div.outcome", el("div.card-head", el("h3", "No run with these settings")), *in_lines(error))]
 
 
-# What speaks against a run: one list, which is empty for most.
+# The checks of a run: one list, which is empty for most runs.
 
 _WOULD_FAIL = "This run would fail:"
-_SAYS_LITTLE = "Before you spend on it:"
+_SAYS_LITTLE = "Consider before you spend epsilon:"
 
 
 def to_consider(found: Iterable[Finding]) -> list[Tree]:
-    """The findings that stop the run, and those that make it say little; nothing where there are none.
+    """The errors and warnings among the findings as elements; nothing if there are none.
 
-    Some tell what is counted in private rows.
+    Some contain counts of private rows.
     """
     shown: list[Tree] = []
     every = list(found)
@@ -195,22 +195,22 @@ def to_consider(found: Iterable[Finding]) -> list[Tree]:
     return [*shown, private_tag()] if shown else []
 
 
-# How noisy a run would be, in a picture from public distributions alone: openings, and one token behind the likeliest.
+# A picture of a run's noise, from public distributions alone: the openings, and the token after the likeliest opening.
 #
-# What the model expects is scaled to the rows that would speak. The browser draws the noise that is added to it, and
-# knows about how large it is at every epsilon: the picture moves with the slider.
+# The model's expectation is scaled to the number of rows that take part. The browser draws the noise on top, and knows
+# its approximate size at every epsilon, so the picture moves with the slider.
 
 _BARS, _LOOKED_AT = 6, 64
 _EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 _POWER = 2 / 3
-"""Of 1 / epsilon, which the noise on a token follows, about: 0.54 to 0.83 in default runs on the clinic messages."""
+"""A token's noise goes about as (1 / epsilon) to this power: 0.54 to 0.83 in default runs on the clinic messages."""
 Shares = tuple[tuple[str, float], ...]
-"""Words with the probability that the model gives them."""
+"""Words with their probabilities under the model."""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What a model expects of a label's texts; public."""
+    """A model's expectation of a label's texts; public."""
 
     label: str
     openings: Shares
@@ -218,21 +218,21 @@ class Expected:
 
 
 class Expectation(State):
-    """What the present model expects under the present words."""
+    """The present model's expectation under the present wording."""
 
     def __init__(self, session: Session) -> None:
         self._key: tuple[str, Asked, str] | None = None
         self.found: Expected | None = None
 
     def ask(self, model: LanguageModel, asked: Asked, label: str) -> None:
-        """Ask the model, unless it was asked this last."""
+        """Ask the model, unless this was the last question."""
         if (key := (model.sha256, asked, label)) != self._key:
             self.found = expected(model, asked, label)
             self._key = key
 
 
 def expected(model: LanguageModel, asked: Asked, label: str) -> Expected:
-    """The first words of a label's texts, and the words behind the likeliest of them: two passes, without any row."""
+    """The first words of a label's texts, and the words after the likeliest of them: two passes without any row."""
     prompt = WritingPrompt(model, asked, label)
     first = _likeliest(model, prompt, [])
     behind = _likeliest(model, prompt, [first[0][0]]) if first else []
@@ -249,14 +249,15 @@ def _likeliest(model: LanguageModel, prompt: WritingPrompt, before: Sequence[int
 
 
 def picture(plan: Plan, of: Expected) -> dict[str, Any]:
-    """What `assets/noise.js` draws: for each stage that releases such counts its words, its bars, and its noise.
+    """The value for `assets/noise.js`: the words, bars and noise of each stage that releases such counts.
 
     Args:
         plan: calibrated.
+        of: the model's expectation of one label.
 
     Returns:
-        epsilon, and groups: each with title, rows (how many speak, in words), shape (of the noise), bars (name and
-        value in rows) and noise (pairs of an epsilon and the deviation that it would have, in rows).
+        epsilon, and groups: each with title, rows (how many take part, in words), shape (of the noise), bars (name and
+        value in rows) and noise (pairs of an epsilon and the standard deviation there, in rows).
     """
     groups: list[dict[str, Any]] = []
     unit, curve = "users" if plan.by_user else "rows", _curve(plan)
@@ -277,16 +278,16 @@ def picture(plan: Plan, of: Expected) -> dict[str, Any]:
 
 
 def _curve(plan: Plan) -> list[tuple[float, dict[str, float]]]:
-    """The noise of the stages at the plan's epsilon and at those below the slider, least epsilon first.
+    """The noise of the stages at the plan's epsilon and at the ticks of the slider, smallest epsilon first.
 
-    A calibration takes seconds: where another one would be needed, the noise is estimated until the slider is let go.
+    A calibration takes seconds, so the noise on a token is estimated until the user releases the slider.
     """
     stages, signal = plan.stages, plan.signal_to_noise
-    # A mechanism's signal-to-noise is sqrt(2) M over the noise on an entry of the sum.
+    # A mechanism's signal-to-noise is sqrt(2) M divided by the noise on an entry of the sum.
     token = math.sqrt(2) * plan.sampling.subsets / signal if signal and math.isfinite(signal) else None
     found: list[tuple[float, dict[str, float]]] = []
     for epsilon in sorted({*_EPSILONS, plan.spec.epsilon}):
-        with suppress(StudioError):  # less than counting has cost, for instance
+        with suppress(StudioError):  # an epsilon below the cost of counting, for instance
             at = replace(plan, spec=plan.spec.with_(epsilon=epsilon))
             openings: Any = at.stages.get(OPENINGS)
             noise = {} if openings is None else {OPENINGS: openings.tally.deviation}

@@ -1,4 +1,4 @@
-"""The state of step 2: the spec that its settings make, and the calibrated plan."""
+"""The state of step 2: the spec from its settings, and the calibrated plan."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mechanisms.runs.stage import Speed
 
 @dataclass(frozen=True, repr=False)
 class Wanted:
-    """A spec for a data set, on its way to a plan."""
+    """A spec for a data set that is still to be planned."""
 
     confirmed: Confirmed
     spec: RunSpec
@@ -24,7 +24,7 @@ class Wanted:
 
 @dataclass(frozen=True, repr=False)
 class Planned:
-    """A run that can start; the models' speed is None until it was measured."""
+    """A run that can start; the models' speed is None until it has been measured."""
 
     confirmed: Confirmed
     spec: RunSpec
@@ -34,29 +34,29 @@ class Planned:
 
     @property
     def charge(self) -> float:
-        """The epsilon that the run adds to the ledger, which has been charged with a measurement before."""
+        """The epsilon that the run adds to the ledger, where a measurement of sizes is already charged."""
         measured = self.confirmed.measured
         return self.claim.epsilon - (measured.epsilon if measured else 0.0)
 
     @property
     def seconds(self) -> float | None:
-        """The expected time of the run; None while the models' speed is not known."""
+        """The expected seconds of the run; None while the models' speed is unknown."""
         return None if self.speed is None else self.speed.seconds(self.plan.work)
 
 
 class PrivacyState(State):
-    """The state belongs to a confirmed data set, and is empty for another one; `set_for` has had the settings last."""
+    """The plan of the confirmed data set. `set_for` identifies the data set for which settings were shown last."""
 
     def __init__(self, session: Session) -> None:
         self._data = session.of(DataState)
         self._lock = threading.RLock()
-        self._calibrating = threading.RLock()  # two handlers may want the same settings: one of them calibrates
+        self._calibrating = threading.RLock()  # of two handlers with the same settings, only one calibrates
         self._at: Wanted | Planned | None = None
         self.set_for: Hashable = None
 
     @property
     def planned(self) -> Planned | None:
-        """The calibrated run; None while its settings are being calibrated, or where they were refused."""
+        """The calibrated run; None while its settings are being calibrated, or if they were refused."""
         at = self._at
         return at if isinstance(at, Planned) and at.confirmed is self._data.confirmed else None
 
@@ -66,10 +66,10 @@ class PrivacyState(State):
         return planned.plan if planned else None
 
     def outdate(self, spec: RunSpec) -> Wanted:
-        """Drop a plan of other settings at once: no run may start until these are calibrated.
+        """Drop a plan of other settings at once: no run may start until the new ones are calibrated.
 
         Raises:
-            UsageError: no data set was confirmed.
+            UsageError: no data set is confirmed.
         """
         wanted = Wanted(self._data.needed, spec)
         with self._lock:
@@ -82,19 +82,19 @@ class PrivacyState(State):
             self._at = None
 
     def calibrate(self, spec: RunSpec, speed: Speed | None) -> Planned:
-        """The run of a spec; it becomes `planned` unless later settings or other data overtook it.
+        """Calibrate the run of a spec; it becomes `planned` unless later settings or other data replace it.
 
         Raises:
-            UsageError: no data set was confirmed.
-            StudioError: the settings cannot be used; there is then no `planned`.
+            UsageError: no data set is confirmed.
+            StudioError: the settings cannot be used; then there is no `planned`.
         """
         wanted = self.outdate(spec)
         with self._calibrating:
             return self._made(wanted, speed)
 
     def look(self, spec: RunSpec, speed: Speed | None) -> Planned | None:
-        """Calibrate for the screen: as `calibrate`, but None where other settings are wanted by now, or other data."""
-        with self._lock:  # no other settings come in between
+        """Calibrate for the screen: as `calibrate`, but None if the settings or the data have changed meanwhile."""
+        with self._lock:  # no other settings can come in between
             at = self._at
             if isinstance(at, Wanted) and at.confirmed is self._data.confirmed and at.spec != spec:
                 return None
@@ -104,7 +104,7 @@ class PrivacyState(State):
         return made if self._is(wanted) else None
 
     def _is(self, wanted: Wanted) -> bool:
-        """Whether the present run is what was wanted, calibrated or not."""
+        """Whether the present run has these settings, calibrated or not."""
         at = self._at
         return at is not None and at.confirmed is wanted.confirmed and at.spec == wanted.spec
 
@@ -120,7 +120,7 @@ class PrivacyState(State):
         return made
 
     def time(self, speed: Speed | None) -> Planned | None:
-        """Set the models' speed of a plan that was calibrated with others or none; returns it if that changed it."""
+        """Set the models' speed of a plan that was calibrated with another; returns the plan if that changed it."""
         with self._lock:
             if (planned := self.planned) is None or planned.speed == speed:
                 return None
@@ -129,7 +129,7 @@ class PrivacyState(State):
 
 
 def gate(session: Session) -> Gate:
-    """Open with a confirmed data set; done when a run is calibrated."""
+    """The status of step 2: open with a confirmed data set, done when a run is calibrated."""
     if session.of(DataState).confirmed is None:
         return Gate("Choose a data set in step 1 and confirm what becomes public: the noise depends on it.")
     return Gate(done=session.of(PrivacyState).planned is not None)

@@ -1,4 +1,4 @@
-"""Step 2: how much privacy, with what noise, and at what price."""
+"""Step 2: the privacy target, its noise, and its price."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _ELSEWHERE = {
     "epsilon", "sizes", "count_epsilon", "kind", "writer", "reader", "relation", "label_words", "sentence", "exemplars",
     "shots", "mechanism", "transform", "parameters",
 }  # fmt: skip
-"""Settings that step 1 asks for, or that stand elsewhere in step 2."""
+"""Settings that step 1 or another part of step 2 has."""
 _NAMES = ("text_field", "label_field")
 _TITLES = {
     Group.PRIVACY: "Delta",
@@ -59,8 +59,8 @@ _TITLES = {
 CHOICES: dict[str, list[tuple[str, str]]] = {
     "recipe": [
         ("Both: rows write with noise, token by token, and vote on drafts", Recipe.BOTH.value),
-        ("Drafts: rows vote, with noise, on texts that the model wrote without them", Recipe.VOTE.value),
-        ("Token by token, and nothing else: no vote, no score", Recipe.TOKENS.value),
+        ("Drafts: rows vote, with noise, on texts that the model wrote without seeing them", Recipe.VOTE.value),
+        ("Token by token only: no vote, no score", Recipe.TOKENS.value),
     ],
     "split": [
         ("Rows: each takes part in one stage, and every stage has the whole epsilon", Split.ROLES.value),
@@ -71,27 +71,27 @@ CHOICES: dict[str, list[tuple[str, str]]] = {
         ("A new sample for every token (slow; amplifies privacy token by token)", Scheme.PER_TOKEN.value),
     ],
 }
-"""What the values of a setting are called here."""
+"""The words for the values of a setting."""
 
 
 def private_mechanisms() -> list[type[TokenMechanism]]:
-    """The mechanisms that a curator may choose from; baselines do not look at the data, or do not protect it."""
+    """The mechanisms that an owner may choose from: those that read rows and protect them."""
     every = [mechanism_class(name) for name in mechanism_names()]
     return [each for each in every if each.uses_private_rows and not each.not_private]
 
 
 def transforms() -> list[type[Transform]]:
-    """The transforms that a curator may choose from, the one that does nothing first."""
+    """The transforms that an owner may choose from, with "none" first."""
     return [transform_class(name) for name in transform_names()]
 
 
 def asked_parameters(owner: Any) -> list[Parameter]:
-    """An owner's parameters but the one that is solved for, which is shown among the results instead."""
+    """The parameters that an owner can set: all except the calibrated one, which is shown among the results."""
     return [each for each in parameters(owner) if each.name != getattr(owner, "calibrated", None)]
 
 
 class ExpertSettings:
-    """The components inside the accordion. `fields` are those of the spec's settings, by their names."""
+    """The components inside the accordion. `fields` are the components of settings, by the settings' names."""
 
     def __init__(self) -> None:
         self.fields: dict[str, Any] = {}
@@ -131,7 +131,7 @@ class ExpertSettings:
             self._own[owner.name] = {each.flag: _component(each) for each in asked_parameters(owner)}
 
     def _showing(self, mechanism: str, transform: str) -> dict[Any, Any]:
-        """Which components the present choice shows and hides."""
+        """The visibility of the components under the present choice."""
         takes = mechanism_class(mechanism).takes_transform
         shown = {mechanism, transform if takes and transform != "none" else mechanism}
         groups = {group: gr.Column(visible=name in shown) for name, group in self._groups.items()}
@@ -143,7 +143,7 @@ class ExpertSettings:
 
     @property
     def outputs(self) -> list[Any]:
-        """The components of `fresh`."""
+        """The components that `fresh` sets."""
         return [*self.inputs, self._of_transform, *self._groups.values()]
 
     @property
@@ -151,14 +151,14 @@ class ExpertSettings:
         return [event for each in self.inputs for event in settled(each)]
 
     def fresh(self) -> dict[Any, Any]:
-        """Every setting as it is at first: for another data set."""
+        """Every setting at its first value, for another data set."""
         return {each: each.value for each in self.inputs} | self._showing(self.mechanism.value, self.transform.value)
 
     def asked(self, values: Mapping[Any, Any]) -> dict[str, Any]:
-        """Fields for `RunSpec.of`, of the components' values; what is left open, or hidden, is left out.
+        """The components' values as fields for `RunSpec.of`, without those that are empty or hidden.
 
         Raises:
-            UsageError: a parameter is no number, the shares are no pairs, or a name in prompts is too long.
+            UsageError: a parameter is not a number, the shares are not pairs, or a name in prompts is too long.
         """
         chosen = {name: values[each] for name, each in self.fields.items()}
         chosen |= {name: field_name(chosen[name]) for name in _NAMES if str(chosen[name] or "").strip()}
@@ -174,7 +174,7 @@ class ExpertSettings:
         return said(chosen) | ({"parameters": own} if own else {})
 
     def left_open(self, plan: Plan) -> dict[Any, Any]:
-        """The empty fields with what a plan takes in their place."""
+        """The empty fields, each with the plan's value as its placeholder."""
         values = {name: getattr(plan.spec, name) for name in self.fields} | {"instruction": plan.template.instruction}
         typed = ((name, each) for name, each in self.fields.items() if isinstance(each, gr.Textbox))
         return {each: gr.Textbox(placeholder=in_field(values[name])) for name, each in typed}
@@ -194,11 +194,11 @@ def _component(each: Parameter) -> Any:
 
 
 _LOCKED = "The operator of this server has locked the model."
-_OWN = "Safetensors or GGUF; pickles, and code that comes with a model, are never read. A hub id is fetched once."
+_OWN = "Safetensors or GGUF; pickles and code that comes with a model are never read. A hub id is fetched once."
 
 
 class ModelChoice:
-    """Components and handlers. `loaded` fires when another model is there, or the old one again."""
+    """The card that chooses a model. `loaded` fires when a model has been loaded, or the old one again."""
 
     loaded: gr.events.Dependency
 
@@ -233,7 +233,7 @@ class ModelChoice:
         self.loaded = on(fetching.then, self._load, self.fetched, shown, self.notice, lambda: free, **MODEL)
 
     def _fetch(self, listed: str, own: str) -> Iterator[Updates]:
-        """Fetch a model's files, if they are not here; `fetched` is its name where that went well."""
+        """Fetch a model's files if they are missing; `fetched` gets its name if that succeeds."""
         name = (own or "").strip() or listed or ""
         yield {self.load: gr.Button(interactive=False), self.fetched: None}
         for told in self._loader.fetched(name):
@@ -249,18 +249,18 @@ class ModelChoice:
         yield {self.notice: [] if missed else notice("The model is loaded.", "good")}
 
 
-NO_RUN = "No run with these settings yet: change them, or wait until the noise is known."
-"""Why nothing of the plan can be used."""
+NO_RUN = "There is no run with these settings yet: change them, or wait until the noise is calibrated."
+"""The refusal of anything that needs a plan."""
 _LEAD = "Epsilon bounds how much one row or user can change what is released. Smaller is safer."
-_PUBLIC = "From what the model expects of such texts alone: no row was read, and nothing is spent."
+_PUBLIC = "From the model's expectation of such texts alone: no row was read, and nothing was spent."
 _CAP = (
-    "The cap is the most that all runs on this data set may ever cost together. Raising it is for whoever answers for "
-    "the people in the data."
+    "The cap is the most that all runs on this data set may cost together, ever. Only whoever is responsible for the "
+    "people in the data should raise it."
 )
 _FILE = "settings.yaml"
 _SAVED = (
-    f"Saved by your browser. synthesize FILE --config {_FILE} asks for the same run, which is charged as one of its "
-    "own. The file names your columns and labels, and holds no row."
+    f"Saved by your browser. synthesize FILE --config {_FILE} starts the same run, which is charged separately. The "
+    "file names your columns and labels, and contains no row."
 )
 
 
@@ -308,8 +308,8 @@ class PrivacyStep:
             self.set_cap = gr.Button("Set the cap", size="sm", elem_id="set-cap")
 
     def _wire(self) -> None:
-        # Step 3 closes at once, and what was typed last is calibrated after that, once. As listeners of one event they
-        # would run one after the other, and a late closing would outdate what has been calibrated.
+        # Step 3 closes at once, and the last settings are calibrated once after that. As listeners of one event the two
+        # would run one after the other, and a late closing would drop what has been calibrated.
         settled = [self.epsilon.release, self.shots.release, *self.expert.settled]
         last: dict[str, Any] = {"trigger_mode": "always_last"}
         shown = [self._app.bar.html, self.odds, self.outcome]
@@ -337,11 +337,11 @@ class PrivacyStep:
         return calibrated
 
     def look(self, event: Any) -> None:
-        """Look again at what speaks against the run, behind an event, as soon as the model is free."""
+        """Run all checks after an event, as soon as the model is free."""
         on(event, self._look, None, self.checks, self.checks, **MODEL)
 
     def follow(self, confirmed: gr.events.Dependency, go_on: bool = False) -> None:
-        """Show the settings of a data set that was confirmed, calibrate them and, with `go_on`, move on to step 3."""
+        """Show the settings of a confirmed data set, calibrate them and, with `go_on`, move to step 3."""
         filled_in = [self.cap_epsilon, self.cap_delta, self.cap_notice, self.odds, *self.expert.outputs]
         filled = confirmed.then(self._fill_in, {*self.form}, filled_in, **PRIVATE)
         calibrated = self._calibrated(filled.then)
@@ -363,10 +363,10 @@ class PrivacyStep:
         return shown | fresh | self._odds(session, {**values, **{each: each.value for each in fresh if each in values}})
 
     def spec(self, session: Session, values: Mapping[Any, Any]) -> RunSpec:
-        """What the form asks for, of the confirmed data set.
+        """The spec that the form gives for the confirmed data set.
 
         Raises:
-            UsageError: no data set is confirmed, or a value is missing, no number or out of range.
+            UsageError: no data set is confirmed, or a value is missing, not a number or out of range.
         """
         confirmed = session.of(DataState).needed
         asked = said({"shots": values[self.shots]}) | self.expert.asked(values)
@@ -374,7 +374,7 @@ class PrivacyStep:
         return RunSpec.of(**confirmed.settled | usual | asked)
 
     def _odds(self, session: Session, values: Mapping[Any, Any]) -> Updates:
-        """What epsilon means; the sentence does not wait for a calibration, which tells what is wrong."""
+        """The sentence on what epsilon means. It does not wait for the calibration, which reports errors."""
         confirmed = session.of(DataState).confirmed
         try:
             spec = self.spec(session, values)
@@ -385,12 +385,12 @@ class PrivacyStep:
         return {self.odds: odds(target, confirmed.dataset.by_user, confirmed.measured is None)}
 
     def _touched(self, values: Mapping[Any, Any], request: gr.Request) -> Updates:
-        """Close step 3 until the new settings are calibrated, which waits for its turn."""
+        """Close step 3 until the new settings are calibrated."""
         session = self._app.session(request)
         state = session.of(PrivacyState)
         try:
             state.outdate(self.spec(session, values))
-        except StudioError:  # told by the calibration
+        except StudioError:  # reported by the calibration
             state.forget()
         return self._app.steps(session) | self._odds(session, values)
 
@@ -409,7 +409,7 @@ class PrivacyStep:
                 state.forget()
             yield {self.outcome: refused(error), self.stages: [], self.noise: None, **self._spent(request)}
             return
-        if planned is None:  # overtaken: what overtook it says more
+        if planned is None:  # newer settings report their own result
             return
         yield {
             self.outcome: outcome(planned),
@@ -421,11 +421,11 @@ class PrivacyStep:
         }
 
     def _found(self, planned: Planned, request: gr.Request) -> Findings:
-        """What speaks against a run, as far as that is known without a model."""
+        """The checks that need no model."""
         return check_plan(planned.plan, planned.confirmed.dataset, self._app.ledger(request))
 
     def _look(self, request: gr.Request) -> Updates:
-        """All that speaks against the run, for which it waits for the models."""
+        """All checks of the run; waits for the models."""
         planned = self._app.session(request).of(PrivacyState).planned
         if planned is None:
             return {self.checks: []}
@@ -444,7 +444,7 @@ class PrivacyStep:
         return picture(plan, expected) if plan and expected and expected.label in plan.labels else None
 
     def _expect(self, request: gr.Request) -> Updates:
-        """Ask the model what it expects of such texts, for the picture."""
+        """Ask the model for its expectation of such texts, for the picture."""
         session = self._app.session(request)
         if (confirmed := session.of(DataState).confirmed) is None:
             return {self.noise: None}
@@ -475,13 +475,13 @@ class PrivacyStep:
         return self._app.steps(session, 3)
 
     def timed(self, request: gr.Request) -> Any:
-        """The card of a run that was calibrated with another model, or before any was there, now with its duration."""
+        """The result card with a new duration, if the run was calibrated with another model or none."""
         planned = self._app.session(request).of(PrivacyState).time(self._app.loader.speed)
         return outcome(planned) if planned else gr.skip()
 
 
 def budget_of(app: Services, request: gr.Request) -> list[Tree]:
-    """The ledger's state of the confirmed data set, with what the planned run would add."""
+    """The budget of the confirmed data set, with the cost of the planned run."""
     session, ledger = app.session(request), app.ledger(request)
     confirmed, planned = session.of(DataState).confirmed, session.of(PrivacyState).planned
     if confirmed is None:

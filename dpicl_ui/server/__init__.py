@@ -1,1 +1,1 @@
-"""Whom the server serves, who signs in, and what is refused at the door."""
+"""How the server serves: to whom, behind which password, and which requests it refuses."""

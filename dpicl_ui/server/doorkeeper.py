@@ -17,8 +17,8 @@ from dpicl_ui.frame.internals import ASKED, CHANGING, TOO_LARGE, UNUSED, UPLOAD
 from mechanisms.data.table import MAX_BYTES
 
 MOST_UPLOADED, MOST_ASKED = MAX_BYTES + 2**20, 2**18
-"""The most bytes of an upload (a megabyte of them around its file), and of any other request, whose values are read one
-by one while everybody waits."""
+"""The most bytes of an upload (its file and a megabyte), and of any other request: their values are read one by one,
+while everybody waits."""
 _HARMLESS = ("GET", "HEAD", "OPTIONS")
 
 
@@ -91,13 +91,13 @@ def _read_whole(receive: Receive, most: int) -> Receive:
 
 
 def _follows_a_link(scope: Scope, headers: Headers) -> bool:
-    """Whether a browser opens a page whose display changes nothing. Older browsers send no origin for that."""
+    """Whether a browser opens a page, which changes nothing. Older browsers send no origin then."""
     leads = headers.get("sec-fetch-mode", "") == "navigate"
     return leads and scope["method"] in _HARMLESS and not scope["path"].startswith(CHANGING)
 
 
 def _foreign(headers: Headers) -> bool:
-    """Whether a page of another site made the browser send this. Clients that are no browsers send no origin."""
+    """Whether a page of another site caused the request. Clients that are not browsers send no origin."""
     if site := headers.get("sec-fetch-site"):
         return site not in ("same-origin", "none")
     origin = headers.get("origin")
@@ -110,7 +110,7 @@ def _foreign(headers: Headers) -> bool:
 # a traceback in the log and, in some cases, a closed connection.
 
 _LARGEST = 1e15
-"""The largest number that is accepted. Nothing here counts so far, and float64 skips whole numbers beyond 2**53."""
+"""The largest number that is accepted. Nothing here is larger, and float64 skips whole numbers beyond 2**53."""
 _SESSION = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DEEPEST = 40
 _HALF = re.compile("[\ud800-\udfff]")
@@ -169,7 +169,7 @@ def _problems(value: Any, depth: int) -> Iterator[str]:
         if _HALF.search(value):
             yield "text with half a character in it"
     elif isinstance(value, int | float):
-        if not -_LARGEST <= value <= _LARGEST:  # not a number is none of these either
+        if not -_LARGEST <= value <= _LARGEST:  # NaN fails too
             yield "a number out of range"
     elif isinstance(value, list | dict):
         parts = value if isinstance(value, list) else (*value.keys(), *value.values())

@@ -28,7 +28,7 @@ from mechanisms.inference.remote import is_loopback
 PASSWORD = "DPICL_PASSWORD"
 _SHORTEST = 8
 WAIT = 1.0
-"""Seconds that a wrong password costs whoever signs in, one after the other."""
+"""Seconds that a wrong password takes; attempts take turns."""
 _PORTS, _HERE = 65536, "127.0.0.1"
 _SPACES = "https://huggingface.co"
 """The host that shows every Space in a frame."""
@@ -44,13 +44,13 @@ class Serving:
 
 
 def serving(host: str | None = None, port: int | None = None) -> Serving:
-    """Decide by the variables HOST, PORT, SPACE_ID, DPICL_PASSWORD and DPICL_LOCK_MODEL.
+    """The arguments of the server, from the variables HOST, PORT, SPACE_ID, DPICL_PASSWORD and DPICL_LOCK_MODEL.
 
     Args:
         host, port: replace HOST and PORT.
 
     Raises:
-        UsageError: others could reach a server without a password; or the password or the port is unusable.
+        UsageError: others could reach a server without a password, or the password or the port is unusable.
     """
     locked = os.environ.get("DPICL_LOCK_MODEL", "") not in ("", "0")
     password, space = os.environ.get(PASSWORD, ""), bool(os.environ.get("SPACE_ID"))
@@ -64,8 +64,7 @@ def serving(host: str | None = None, port: int | None = None) -> Serving:
     elif not space:
         if not is_loopback(host):
             raise UsageError(
-                f"HOST={host} lets others in, and whoever comes in would use your ledger: set {PASSWORD}, or leave "
-                "HOST out."
+                f"HOST={host} lets others reach this server and use your ledger: set {PASSWORD}, or leave HOST out."
             )
         # DNS rebinding: a foreign name that resolves to this machine.
         hosts = ["localhost", _HERE, "[::1]", host]
@@ -80,11 +79,11 @@ def serving(host: str | None = None, port: int | None = None) -> Serving:
         **login,
     }
     ledgers: Ledgers = TabLedgers() if public else CuratorLedger(PrivacyLedger(), signed_in=bool(password))
-    return Serving(ledgers, arguments, locked or public)  # no stranger may change the model of the others
+    return Serving(ledgers, arguments, locked or public)  # strangers share the model, so none may change it
 
 
 def admits(password: str) -> Callable[[str, str], Awaitable[bool]]:
-    """Gradio's `auth`: whether a password is this one. Attempts take turns, and a wrong one costs `WAIT`."""
+    """A function for Gradio's `auth`, which checks the password. Attempts take turns, and a wrong one takes `WAIT`."""
     turn = asyncio.Lock()
 
     async def admit(name: str, given: str) -> bool:
@@ -144,7 +143,7 @@ class TemporaryFolder:
 
 
 def sweep(base: Path) -> None:
-    """Delete the folders of processes that no longer live."""
+    """Delete the folders of processes that have ended."""
     for folder in base.glob(f"{_PREFIX}*"):
         try:
             with (folder / _LOCK).open("rb") as lock:

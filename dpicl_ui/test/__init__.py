@@ -1,1 +1,1 @@
-"""Step 4: what the demonstrations are worth."""
+"""Step 4: how well the demonstrations work."""

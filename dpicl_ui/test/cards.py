@@ -35,7 +35,7 @@ from mechanisms.rounding import percent_down, percent_up, rounded_up
 ARMS = {
     ZERO_SHOT: ("Zero-shot", "the instruction alone"),
     PUBLIC_ONLY: ("Public only", "demonstrations written without the data, epsilon 0"),
-    DIRECTIONS: ("Directions, no language model", "the label along whose direction a text lies furthest"),
+    DIRECTIONS: ("Directions, no language model", "the label whose direction a text lies furthest along"),
     BOTH: ("Both together", "the answer with the set, joined with the directions"),
     PRIVATE: ("Your demonstrations", "the set under test"),
 }
@@ -45,14 +45,14 @@ _ON_FILE = "On the test file: {}"
 _ON_ROWS = "On its own rows, under noise: {}"
 _WITH_PRIOR = ", with the measured correction"
 _READ_WITH_PRIOR = (
-    "With the measured correction, the label preference that the run found in the model is taken out of its answers. "
-    "Where none was measured, empty queries stand in for it."
+    "With the measured correction, the model's preference for some labels, which the run measured, is removed from its "
+    "answers. Arms without a measured correction are calibrated with empty queries."
 )
 _CALIBRATED = "A calibrated answer is divided by the model's answer to an empty query (Zhao et al. 2021)."
-_COMMONEST = ("The largest label", "named every time, whatever the text says")
+_COMMONEST = ("The largest label", "named every time, whatever the text is")
 _NO_BETTER = (
-    "The set finds no more labels than naming the largest label every time does: look at the balanced figures, and at "
-    "each label, before you use it."
+    "The set finds no more labels than naming the largest label every time: look at the balanced figures and at each "
+    "label before you use it."
 )
 _WHOSE = "Of the gain over zero-shot, {reading} points come from the correction and {shown} from the demonstrations."
 _IN_WORDS = {
@@ -63,16 +63,16 @@ _IN_WORDS = {
 _EXPORTED = "As exported: {own} with the correction that the demo set carries, {raw} in a format that cannot carry it."
 _KINDS = {PRIOR: "prior", CONTEXTUAL: "calibrated", RAW: "raw"}
 _BALANCED, _ALWAYS, _AS_IT_IS = "balanced", "always", "as it is"
-_BY_LABEL = "By balanced accuracy, since the largest label has more than twice an even share of the rows: "
+_BY_LABEL = "By balanced accuracy, because the largest label has more than twice an even share of the rows: "
 _LIKELIEST = 8
-"""Bars of an answer where there are many labels."""
+"""Bars of an answer if there are many labels."""
 
 
-# The set, and one sentence on it.
+# The set, and one sentence about it.
 
 
 def headline_of(tested: DemoSet | None, scored: Scored | None) -> list[Tree]:
-    """What is known of the worth of a set, in one sentence: by a test file, else by its private score."""
+    """How well a set works, in one sentence: on a test file, otherwise by its private score."""
     if tested is None:
         return []
     if scored is not None and scored.complete:
@@ -109,7 +109,7 @@ def readers(demo_set: DemoSet, model: LanguageModel) -> list[Tree]:
 
 
 def answers(labels: Sequence[str], predictions: Sequence[tuple[str, Prediction]]) -> list[Tree]:
-    """A query's answer by each arm: as it is exported as bars, in its other readings in words."""
+    """A query's answer by each arm: the reading of the export as bars, other readings in words."""
     return [el("div.arms", *(_answer(labels, name, each) for name, each in predictions))]
 
 
@@ -117,7 +117,7 @@ def _answer(labels: Sequence[str], name: str, prediction: Prediction) -> Tree:
     readings = {CONTEXTUAL: prediction.calibrated, RAW: prediction.raw}
     if prediction.corrected is not None:
         readings = {PRIOR: prediction.corrected} | readings
-    if name == DIRECTIONS:  # nothing corrects it
+    if name == DIRECTIONS:  # has no other readings
         readings = {RAW: prediction.raw}
     kind, *others = readings
     shares = readings[kind]
@@ -129,7 +129,7 @@ def _answer(labels: Sequence[str], name: str, prediction: Prediction) -> Tree:
         name,
         el("p.answer", labels[best]),
         *bars,
-        None if few else el("p.muted", f"The likeliest {_LIKELIEST} of {len(labels)} labels."),
+        None if few else el("p.muted", f"The {_LIKELIEST} likeliest of {len(labels)} labels."),
         *(el("p.muted", f"{_IN_WORDS[each]}: {_likeliest(labels, readings[each])}") for each in others),
         corrected=kind == PRIOR,
     )
@@ -157,10 +157,10 @@ def _arm_in_words(name: str, corrected: bool) -> tuple[str, str]:
 def accuracies(
     cards: Sequence[Scorecard], prototypes: Accuracy | None = None, labels: Sequence[str] = ()
 ) -> list[Tree]:
-    """Accuracy of each arm with its interval; of class prototypes, if they are there; of naming one label every time.
+    """The accuracy of each arm with its interval, of class prototypes if given, and of naming the largest label.
 
     Args:
-        cards: the tested set's own is the last one where there are prototypes.
+        cards: the last one is the tested set's own if prototypes are given.
         labels: of the set, in order.
     """
     if not cards:
@@ -188,7 +188,7 @@ def accuracies(
 
 
 def _whose_gain(cards: Sequence[Scorecard]) -> list[Tree]:
-    """The parts of the gain that are the correction's and the demonstrations', and what each kind of export keeps."""
+    """How much of the gain comes from the correction and from the demonstrations, and what each export keeps."""
     own, found = cards[-1], shares_of_gain(cards)
     if own.name == PUBLIC_ONLY or found is None or own.corrected is None:
         return []
@@ -205,7 +205,7 @@ def _directions_in_words(cards: Sequence[Scorecard]) -> str:
 
 
 def _for_labels_alone(what: str, found: Accuracy, cards: Sequence[Scorecard]) -> str:
-    """One sentence if something without a language model finds more labels than the demonstrations; else empty."""
+    """A sentence if a classifier without a language model finds more labels than the demonstrations; else empty."""
     *others, own = (card.read for card in cards if card.name not in (DIRECTIONS, BOTH))
     value, (low, _) = found.value, found.interval
     if value <= own.value:
@@ -214,7 +214,7 @@ def _for_labels_alone(what: str, found: Accuracy, cards: Sequence[Scorecard]) ->
     whom = "this model" if everything else "these demonstrations"
     if all(low > each.interval[1] for each in ([own, *others] if everything else [own])):
         return f"For labels alone, {what} do better than {whom}."
-    return f"For labels alone, {what} look better than {whom}, but intervals overlap: it may be chance."
+    return f"For labels alone, {what} look better than {whom}, but the intervals overlap: this may be chance."
 
 
 def _majority(cards: Sequence[Scorecard], labels: Sequence[str]) -> Tree:
@@ -231,7 +231,7 @@ def _majority(cards: Sequence[Scorecard], labels: Sequence[str]) -> Tree:
 
 def _scores(card: Scorecard, cards: Sequence[Scorecard]) -> Tree:
     reading = common_reading(cards)
-    plain = card.name in (DIRECTIONS, BOTH)  # no correction changes these
+    plain = card.name in (DIRECTIONS, BOTH)  # the correction does not change these
     kind = _BALANCED if by_balanced_accuracy(cards) else _AS_IT_IS if plain else _KINDS[reading]
     figures = {
         _KINDS[PRIOR]: card.corrected,
@@ -281,13 +281,13 @@ def _score_row(kind: str, value: float, interval: tuple[float, float], words: st
     )
 
 
-# Labels one by one, in words: a matrix of many labels is small, and no screen reader sees it.
+# Labels one by one, in words: a matrix of many labels is too small, and screen readers cannot read it.
 
 _LISTED = 5
 
 
 def _by_label(card: Scorecard, labels: Sequence[str]) -> list[Tree]:
-    """The share of each label's rows that the set finds, and the pairs of labels that most rows are lost between."""
+    """The share of each label's rows that the set finds, and the pairs of labels that are most often confused."""
     rows = [
         count_row(label, each.value, f"{each.correct:.0f} of {each.total}")
         for label, each in zip(labels, card.recalls, strict=True)
@@ -307,18 +307,18 @@ def _by_label(card: Scorecard, labels: Sequence[str]) -> list[Tree]:
         for true, said, count in lost
     )
     most = [el("p.muted", "Most often confused:"), el("ul.confused", *pairs)] if lost else []
-    return [el("details", el("summary", "How many rows of each label are found, and what is confused"), *rows, *most)]
+    return [el("details", el("summary", "How many rows of each label are found, and which are confused"), *rows, *most)]
 
 
 _SCALE = [[0.0, "rgba(26,143,133,0.05)"], [1.0, "rgba(26,143,133,0.6)"]]
 _FONT = {"family": "system-ui, sans-serif", "color": "#7c8592", "size": 13}
-"""`studio.css` repaints the text in the colours of the light and of the dark page."""
+"""`studio.css` gives the text the colours of the light or the dark page."""
 _AXIS: dict[str, Any] = {"type": "category", "showgrid": False, "fixedrange": True, "zeroline": False, "ticks": ""}
 _LONGEST = 18
 _NUMBERED = 12
-"""Labels up to which every cell shows its count."""
+"""Up to this number of labels every cell shows its count."""
 _ROW, _LEAST_ROW, _AROUND = 44, 16, 140
-"""Pixels of a label, of one among many, and around the plot: Plotly leaves out names that would touch."""
+"""Pixels for a label, for one of many, and around the plot: Plotly drops names that would touch."""
 
 
 def confusion_figure(card: Scorecard, labels: Sequence[str]) -> go.Figure:
@@ -353,5 +353,5 @@ def confusion_figure(card: Scorecard, labels: Sequence[str]) -> go.Figure:
 
 
 def _short(label: str) -> str:
-    # Plotly reads some tags in text: what could begin one is replaced by its look-alike.
+    # Plotly interprets some tags in text, so the characters that begin them are replaced by look-alikes.
     return (label if len(label) <= _LONGEST else label[: _LONGEST - 1] + "…").replace("<", "‹").replace("&", "＆")

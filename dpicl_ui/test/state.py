@@ -25,7 +25,7 @@ from mechanisms.runs.verification import verify
 
 NO_FILE = "Upload a labelled test file first."
 _NO_KNOWN_LABEL = (
-    "No row of the column '{column}' has one of the set's labels: choose the column that holds them, or bring a file "
+    "No row in the column '{column}' has one of the set's labels: choose the column with the labels, or bring a file "
     "with the same labels."
 )
 NOTHING = "There is nothing to test: write demonstrations in step 3, or load an exported set."
@@ -33,7 +33,7 @@ NOTHING = "There is nothing to test: write demonstrations in step 3, or load an 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scored:
-    """Figures of a set on `rows`, out of `test`: the file without rows that a private data set had at that time."""
+    """Figures of a set on `rows` of `test`, which is the file without rows that private data sets had at that time."""
 
     of: DemoSet
     test: Dataset
@@ -43,14 +43,14 @@ class Scored:
 
     @property
     def complete(self) -> bool:
-        """Whether the set's own figure, the last one, is there."""
+        """Whether the set's own figure, which comes last, is there."""
         return any(card.name == PRIVATE for card in self.cards)
 
 
 class TestState(State):
-    """Figures belong to the tested set. A loaded set is the tested one until a later run writes."""
+    """The state of step 4. Figures belong to the tested set; a loaded set is tested until a later run writes."""
 
-    __test__ = False  # a name that pytest would collect
+    __test__ = False  # pytest would collect a class with this name
 
     def __init__(self, session: Session) -> None:
         self._generate = session.of(GenerateState)
@@ -64,12 +64,12 @@ class TestState(State):
         """Public demonstrations already written, by the tested set's content and by the model that wrote them."""
 
     def rows(self, text: str | None, label: str | None, tested: DemoSet) -> tuple[Dataset, LeftOut]:
-        """The whole test file for a set, and which of its rows take no part.
+        """The whole test file for a set, and the rows that are left out.
 
-        Labels have the names of step 1, and what looks like one is it, as where labels are merged.
+        Labels get the new names of step 1, and spellings of one label are merged.
 
         Raises:
-            UsageError: there is no file, or no row of it has a label of the set.
+            UsageError: there is no file, or none of its rows has a label of the set.
             DataError: a column is missing.
         """
         if (table := self.table) is None:
@@ -84,19 +84,19 @@ class TestState(State):
 
     @property
     def loaded(self) -> DemoSet | None:
-        """A set read from an exported file, unless a run has written since."""
+        """The set from an exported file, unless a run has written since."""
         demo_set, after = self._loaded or (None, None)
         return demo_set if after is self._generate.written else None
 
     @property
     def tested(self) -> DemoSet | None:
-        """The set under test: the loaded one, else the written one."""
+        """The set under test: the loaded one, otherwise the written one."""
         made = self._generate.made
         return self.loaded or (made.demo_set if made else None)
 
     @property
     def classifying(self) -> DemoSet:
-        """The set under test, as examples for a classifier.
+        """The set under test, for use in a classifier.
 
         Raises:
             UsageError: there is none, or it has a single label.
@@ -112,12 +112,15 @@ class TestState(State):
         return scored if scored is not None and scored.of is self.tested else None
 
     def arms(self, demo_set: DemoSet, model: LanguageModel, elsewhere: bool = False) -> tuple[Arm, ...]:
-        """What a set is compared with, and the set itself last, as it is read; public demonstrations are written once.
+        """The arms to compare, the set itself last; public demonstrations are written once.
 
-        Where another model reads `elsewhere`, there are public demonstrations only if the set's writer is here.
+        Args:
+            demo_set: the set under test.
+            model: the model that is loaded here.
+            elsewhere: another model reads; public demonstrations are then there only if the set's writer is loaded.
 
         Raises:
-            UsageError: nothing was written.
+            UsageError: the set has no demonstrations.
         """
         if not demo_set.demonstrations:
             raise UsageError(NOTHING)
@@ -139,32 +142,32 @@ class TestState(State):
 
 
 def gate(session: Session) -> Gate:
-    """Always open, since it needs no private data; done when something was measured."""
+    """The status of step 4: always open, because it needs no private data; done when something was measured."""
     scored = session.of(TestState).scored
     return Gate(done=scored is not None and bool(scored.cards))
 
 
 class Measurements(Jobs[Scored]):
-    """The measurements of a tab."""
+    """A tab's measurements on a test file."""
 
 
-# What step 4 remembers of class prototypes: the release under way, and what was released for each data set.
+# The state of class prototypes: the running release, and the finished one of each data set.
 
-_THERE = "The class prototypes of this data set are there already: nothing was charged."
+_THERE = "The class prototypes of this data set are already released: nothing was charged."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Wanted:
-    """A release, on the data set that is there when it is ordered; private but for the request."""
+    """An ordered release on the data set of that moment; private except for the request."""
 
     confirmed: Confirmed
     request: PrototypesRequest
 
 
 class PrototypesState(Jobs[Wanted]):
-    """A release belongs to a data set's name, unit, labels and content, and is there whenever these are confirmed."""
+    """The releases of a tab, by the data set's name, unit, labels and content."""
 
-    under_way = "Class prototypes are being made: wait for them."
+    under_way = "Class prototypes are being released: wait until they are."
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
@@ -182,7 +185,7 @@ class PrototypesState(Jobs[Wanted]):
             raise UsageError(_THERE)
 
     def keep(self, wanted: Wanted, released: ClassPrototypes) -> None:
-        """Store a release, so that it is not charged again in this tab."""
+        """Store a release, so that this tab does not charge it again."""
         with self._lock:
             self._released[_key(wanted.confirmed.dataset)] = released
 
@@ -191,7 +194,7 @@ def _key(dataset: Dataset) -> Hashable:
     return dataset.name, dataset.unit, dataset.labels, fingerprint(dataset).content
 
 
-# A set out of an exported file: what to say of its claim and its signature.
+# A set from an exported file: the results of checking its claim and its signature.
 
 LARGEST_DEMO_SET = 16 * 2**20
 """Bytes of a file."""
@@ -204,7 +207,7 @@ _SIGNATURES = {
 
 
 def verified(demo_set: DemoSet) -> tuple[str, str]:
-    """The result of the check of a loaded set: whether its certificate, built anew, agrees."""
+    """The result of checking a loaded set's certificate, which is computed again."""
     certificate, found = demo_set.certificate, verify(demo_set)
     if found.problems:
         return f"Loaded, but its certificate is wrong: {found.problems[0]}", "bad"
@@ -212,9 +215,9 @@ def verified(demo_set: DemoSet) -> tuple[str, str]:
         return f"Loaded. This set is not private: {reason}.", "warn"
     claim = certificate.claim
     cost = f"epsilon {rounded_up(claim.epsilon, 4)} at delta {claim.delta:g}"
-    return f"Loaded. Its claim was accounted anew and holds: {cost}.", "good"
+    return f"Loaded. Its claim was computed again and holds: {cost}.", "good"
 
 
 def origin(text: str) -> tuple[str, str]:
-    """The result of the check of a loaded file's signature."""
+    """The result of checking a loaded file's signature."""
     return _SIGNATURES[check_signature(text)]

@@ -1,4 +1,4 @@
-"""Step 4: what the demonstrations are worth, on typed texts and on a labelled file, here or with another reader."""
+"""Step 4: how well the demonstrations work, on typed texts and on a labelled file, with this or another reader."""
 
 from __future__ import annotations
 
@@ -65,18 +65,17 @@ from mechanisms.rounding import rounded_up
 _HERE, _ADDRESS = "here", "address"
 _LEAVES = (
     "The demonstrations and the queries (your questions, and the texts of a test file) leave this machine for that "
-    "address; rows of data sets that this ledger knows do not. The key goes with each request, and is kept neither "
-    "here nor in a file."
+    "address; rows of data sets that this ledger knows do not. The key goes with each request, and is not stored."
 )
-_NO_PUBLIC = " Public text would be written by another model than the set's, and is left out."
-_LOADED = "It takes the place of the model that is loaded, and writes too from then on."
+_NO_PUBLIC = " There are no public demonstrations here: another model than the set's would write them."
+_LOADED = "It replaces the loaded model, and writes demonstrations too from then on."
 
 
 class AnotherReader:
-    """Components and the choice that they make; `inputs` are what `chosen` reads.
+    """The card that chooses a reader; `inputs` are the components that `chosen` reads.
 
-    An address is offered on a server of one owner alone: on a public one, strangers would have it ask for them.
-    `loaded` fires when another model is there, or the old one again.
+    An address is offered only on an owner's server: on a public one, strangers could make the server send requests.
+    `loaded` fires when a model has been loaded, or the old one again.
     """
 
     loaded: gr.events.Dependency
@@ -86,7 +85,7 @@ class AnotherReader:
         choices = [("The model that is loaded here", _HERE)]
         choices += [("A model behind an address", _ADDRESS)] if app.ledgers.lasting else []
         with gr.Accordion("Another reader", open=False, elem_classes="card", elem_id="another-reader"):
-            self.who = gr.Radio(choices, value=_HERE, label="Who reads", elem_id="reader", elem_classes="presets")
+            self.who = gr.Radio(choices, value=_HERE, label="Reader", elem_id="reader", elem_classes="presets")
             with gr.Column(visible=False) as self.elsewhere:
                 panel(el("p.muted", _LEAVES))
                 self.address = gr.Textbox(
@@ -119,10 +118,10 @@ class AnotherReader:
             yield {self.there: told}
 
     def chosen(self, values: Mapping[Any, Any], demo_set: DemoSet) -> RemoteReader | None:
-        """The reader elsewhere, made for this press; None where the model that is loaded here reads.
+        """The remote reader for this request; None if the loaded model reads.
 
         Raises:
-            UsageError: the set has no privacy claim, or address, model or key cannot be used.
+            UsageError: the set has no privacy claim, or the address, the model or the key cannot be used.
         """
         if values[self.who] != _ADDRESS or not self._app.ledgers.lasting:
             return None
@@ -139,11 +138,11 @@ def reads(demo_set: DemoSet, reader: RemoteReader, arms: tuple[Arm, ...]) -> lis
 
 
 def embedder_for(app: Services, demo_set: DemoSet) -> Embedder | None:
-    """The embedding model that a set's directions belong to; None where it has none.
+    """The embedding model for a set's directions; None if it has none.
 
     Raises:
-        UsageError: the model that is here is another one.
-        ModelUnavailable: there is none.
+        UsageError: the directions belong to another embedding model.
+        ModelUnavailable: there is no embedding model.
     """
     if demo_set.directions is None:
         return None
@@ -152,7 +151,7 @@ def embedder_for(app: Services, demo_set: DemoSet) -> Embedder | None:
     return embedder
 
 
-# Test rows that come with the app, for a set that was written from a bundled example.
+# Bundled test rows, for a set that was written from a bundled example.
 
 
 def bundled_rows_for(labels: Collection[str]) -> Path | None:
@@ -169,22 +168,20 @@ def _labels(path: Path, column: str) -> frozenset[str]:
 # Measuring.
 
 _TEST_FILE = (
-    f"A file ({formats_in_words()}) that was not used to write the demonstrations. It stays private: read into memory "
-    "only, unless another reader answers."
+    f"A file ({formats_in_words()}) that was not used to write the demonstrations. It stays private: it is read into "
+    "memory only, unless another reader answers."
 )
 _SHARED = (
-    "{count} of its {total} rows are left out: private data sets have them too (spaces, case and punctuation aside), "
-    "and an accuracy has no noise. This number is for your eyes only."
+    "{count} of its {total} rows are left out because private data sets contain them (apart from spaces, case and "
+    "punctuation), and an accuracy has no noise. This number is for your eyes only."
 )
-_NOTHING_LEFT = "Private data sets have every row of this file: bring rows that took no part."
-_MEASURE_AGAIN = (
-    "This file shares rows with a private data set, which was not known when it was measured: measure again."
-)
+_NOTHING_LEFT = "Private data sets contain every row of this file: bring rows that took no part."
+_MEASURE_AGAIN = "This file shares rows with a private data set that was unknown when it was measured: measure again."
 _BUNDLED = "Take the test rows of the bundled example"
 
 
 class FileMeasurement:
-    """Components and handlers; made inside the card that shows them."""
+    """The measurement on a labelled file; made inside the card that shows it."""
 
     def __init__(self, app: Services, reader: AnotherReader, headline: gr.HTML) -> None:
         self._app, self._reader, self._headline = app, reader, headline
@@ -214,7 +211,7 @@ class FileMeasurement:
         typed = {self.text, self.label, self.limit, *self._reader.inputs}
         shown = [self.test_notice, *self.about_the_set, *self.job.outputs]
         measured = on(self.job.start.click, self._measure, typed, shown, self.test_notice, self.job.idle, **MODEL)
-        # Of two values that a handler yields within moments the browser may draw the last alone.
+        # If a handler yields two values within moments, the browser may draw only the last.
         measured.then(self._app.bar_after(), None, self._app.bar.html, **PRIVATE)
         measured.then(self._confused, None, self.confusion, **PRIVATE)
 
@@ -314,10 +311,10 @@ class FileMeasurement:
         return {self.scores: shown, self._headline: headline_of(scored.of, scored)}
 
     def add_prototypes(self, request: gr.Request) -> Iterator[Updates]:
-        """Show class prototypes that were released beside the figures that are there, on the same rows.
+        """Add the accuracy of released class prototypes to the figures, on the same rows.
 
         Raises:
-            UsageError: rows of the test file turn out to be private since they were scored.
+            UsageError: test rows have become rows of a private data set since they were scored.
         """
         session = self._app.session(request)
         state, released = session.of(TestState), session.of(PrototypesState).released
@@ -331,7 +328,7 @@ class FileMeasurement:
 
     @property
     def about_the_set(self) -> list[Any]:
-        """The components of `emptied`."""
+        """The components that `emptied` sets."""
         return [self.scores, self.readers, self.confusion, self._headline, self.bundled]
 
     def emptied(self, tested: DemoSet | None) -> Updates:
@@ -348,23 +345,23 @@ class FileMeasurement:
 
 _BY = [("The model", By.MODEL.value), (ARMS[DIRECTIONS][0], By.DIRECTIONS.value), (ARMS[BOTH][0], By.BOTH.value)]
 _WORDS_ALONE = (
-    "A model elsewhere answers in words, which cannot be joined with directions: choose the model, or the directions."
+    "A remote model answers in words, which cannot be combined with directions: choose the model, or the directions."
 )
 
 
 def usual(demo_set: DemoSet | None) -> str:
-    """What reads a typed text unless another choice is made: what the set's private score recommends."""
+    """The default reader of a typed text: what the set's private score recommends."""
     return By.DIRECTIONS if demo_set is not None and demo_set.directions_read_better else By.MODEL
 
 
 # Without a language model: class prototypes are charged, released and measured.
 
 _ABOUT = (
-    "An embedding model places every text; a label's prototype is the mean place of your rows with that label, "
-    "released once with noise, and a test row gets the label of the nearest one."
+    "An embedding model maps every text to a vector. A label's prototype is the mean vector of your rows with that "
+    "label, released once with noise; a test row gets the label of the nearest prototype."
 )
 _WAITING: list[Tree] = [el("p.muted", "This needs the private rows: confirm a data set in step 1 first.")]
-_USERS = " One row of each user counts."
+_USERS = " Only one row of each user counts."
 _NO_ROOM = "The cap does not allow it: choose a smaller epsilon."
 
 
@@ -383,21 +380,21 @@ def price(unit: str, claimed: Claim, after: Usage, now: BudgetSnapshot) -> list[
 def paid(released: ClassPrototypes, now: BudgetSnapshot) -> list[Tree]:
     claimed = released.claim
     cost = f"Released with epsilon {rounded_up(claimed.epsilon, 3)} at delta {claimed.delta:g}."
-    kept = "Kept while this page is open, and not paid for again; it stands beside the other figures above."
+    kept = "Kept while this page is open, and not charged again; the other figures above include it."
     return [el("p", el("strong", cost), f" {kept}"), *budget(now)]
 
 
 _EPSILON = 0.5
-_NO_FILE = "Upload a labelled test file first: there would be nothing to measure. Nothing was charged."
-_OTHER_LABELS = "The set under test has labels that the data set of step 1 has not. Nothing was charged."
+_NO_FILE = "Upload a labelled test file first: without one there is nothing to measure. Nothing was charged."
+_OTHER_LABELS = "The set under test has labels that the data set of step 1 lacks. Nothing was charged."
 _CHANGED = "The data of step 1 has changed. Nothing was charged: look at the price, then press again."
 _NOT_BEGUN = "Stopped. Nothing was charged."
-_STOPPED = "Stopped. It had been charged, so what it costs stays spent."
+_STOPPED = "Stopped. It was already charged, so its cost stays spent."
 _TRY = "Try it"
 
 
 class PrototypesOffer:
-    """Components and handlers; made inside the card that shows them, after the measurement that shows the figures."""
+    """The offer of class prototypes; made inside the card that shows it, after the measurement that shows figures."""
 
     def __init__(self, app: Services, measurement: FileMeasurement) -> None:
         self._app, self._measurement = app, measurement
@@ -454,7 +451,7 @@ class PrototypesOffer:
         return {self.notice: [], **self.job.working([])}
 
     def _release(self, request: gr.Request) -> Iterator[Updates]:
-        """Charge the ledger, read the rows, and release; closing the tab stops it."""
+        """Charge the ledger, read the rows, and release the prototypes; closing the tab stops it."""
         session, ledger = self._app.session(request), self._app.ledger(request)
         yield from self.job.run(request, lambda order: self._reading(session, order, ledger))
 
@@ -478,7 +475,7 @@ class PrototypesOffer:
 
 
 def _request(confirmed: Confirmed, epsilon: Any) -> PrototypesRequest:
-    """A release at a delta that follows from the data set's public sizes."""
+    """A request with the delta that follows from the data set's public sizes."""
     target = PrivacyTarget(number("Epsilon", epsilon), confirmed.usual_delta)
     return PrototypesRequest(target, len(confirmed.sizes))
 

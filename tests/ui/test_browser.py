@@ -443,12 +443,12 @@ def test_a_stopped_run_stays_spent(journey: Journey):
 
 
 def test_an_export_is_loaded_checked_and_answers(journey: Journey):
-    assert "accounted anew and holds" in journey.shown["loaded"]
+    assert "computed again and holds" in journey.shown["loaded"]
     assert "Written by this installation and unchanged" in journey.shown["loaded"]
     assert "Zero-shot" in journey.shown["answer"]
     assert any(label in journey.shown["answer"] for label in LABELS)
     assert "16 test rows" in journey.shown["scores"]
-    assert "Private data sets have every row" in journey.shown["shared"]
+    assert "Private data sets contain every row" in journey.shown["shared"]
 
 
 def test_the_ledgers_page_and_its_file_hold_both_runs(journey: Journey):

@@ -292,7 +292,7 @@ def test_names_are_proposed_open_and_in_use_where_labels_are_written_for_program
     shown = upload(tab, 2)
     assert shown[tab.step.choice._naming].open
     assert shown[tab.step.choice.names].value == "label_000 = Label 000\nlabel_001 = Label 001"
-    assert "in use already" in shown[tab.step.choice.names].info
+    assert "already in use" in shown[tab.step.choice.names].info
     assert shown[tab.step.labels].value == ["Label 000", "Label 001"]
     assert set(tab.state.columns.inspection.counts) == {"Label 000", "Label 001"}
 
@@ -735,7 +735,7 @@ def test_a_better_writer_is_one_press_away_and_writes_the_drafts_anew(previews, 
     assert last[previews.stop].visible == "hidden"
     assert loader.loaded == ["some/larger"]
     assert last[previews.better].visible == "hidden"
-    assert "none of the list" in text_of(last[previews.offer])
+    assert "none in the list" in text_of(last[previews.offer])
     written(previews)
     assert len(asked_for) == 2 * before
 

@@ -161,12 +161,12 @@ def test_a_run_whose_tab_was_closed_goes_on_where_it_was_and_costs_what_one_run_
 
 def test_a_page_that_is_loaded_says_which_runs_were_left_until_their_data_are_there():
     app = App()
-    empty = SimpleNamespace(username=None, session_hash="loaded anew")
+    empty = SimpleNamespace(username=None, session_hash="was reloaded")
     assert app.step.cut_off.left(empty) == []
     tab = app.tab()
     running = app.generate(tab)
     until(app, tab, running, whole)
-    assert "at work in another tab, or stops just now" in text_of(app.step.cut_off.left(empty))
+    assert "running in another tab, or is being stopped" in text_of(app.step.cut_off.left(empty))
     running.close()
     app.sessions.drop(tab)
     assert text_of(app.step.cut_off.left(empty)).startswith(
@@ -197,7 +197,7 @@ def test_after_a_server_has_died_what_was_being_written_is_finished_from_public_
     monkeypatch.setattr(ledger_module, "_is_alive", lambda holder: False)
     later = App(folder=app.ledger.folder)
     again = later.tab()
-    assert "0 of 4 demonstrations were whole" in later.card(again)
+    assert "0 of 4 demonstrations were complete" in later.card(again)
     assert "finished from public text alone: 1." in later.notice(list(later.go_on(again)))
     recording = later.recorded(again)
     assert from_lines(own_run(later.session(again), later.ledger))[-1].demo_set == recording[-1].demo_set
@@ -287,7 +287,7 @@ def test_two_tabs_cannot_both_go_on():
     first = app.go_on(one)
     next(first)
     next(first)
-    assert "under way in another tab" in app.card(two)
+    assert "still running in another tab" in app.card(two)
     assert "still at work" in app.notice(list(app.go_on(two)))
     assert app.notice(list(first)).startswith("Done.")
     with pytest.raises(Exception, match="no interrupted run on these data to resume"):

@@ -314,7 +314,7 @@ def test_there_is_no_card_where_nothing_is_to_be_said():
     shown = text_of(
         to_consider([note, Finding("rows", Level.WARNING, HOSTILE), Finding("a", Level.ERROR, "Too much.")])
     )
-    assert shown == f"This run would fail: Too much. Before you spend on it: {HOSTILE} Only on your screen"
+    assert shown == f"This run would fail: Too much. Consider before you spend epsilon: {HOSTILE} Only on your screen"
 
 
 def test_all_that_is_wrong_with_the_settings_is_told_at_once(step: PrivacyStep, session):
@@ -345,7 +345,7 @@ def test_the_settings_of_a_planned_run_are_a_file_without_the_place_of_its_model
     shown = step._save(TAB)
     assert "recipe: vote" in downloaded(shown[step.sink])
     assert "\nmodel:" not in downloaded(shown[step.sink])  # "none" is no listed model: it may be a path
-    assert "charged as one of its own" in text_of(shown[step.saved])
+    assert "charged separately" in text_of(shown[step.saved])
     step._app.loader.name = "embedded"
     assert "\nmodel: embedded\n" in downloaded(step._save(TAB)[step.sink])
 

@@ -140,7 +140,7 @@ def test_a_space_without_a_password_gives_every_tab_a_ledger_that_goes_with_it(m
     ledgers, (one, other) = served.ledgers, (request("one"), request("other"))
     assert isinstance(ledgers, TabLedgers)
     assert served.arguments["server_name"] == "0.0.0.0"
-    assert "no place for private data" in ledgers.warning
+    assert "do not use private data" in ledgers.warning
     ledgers.of(one).set_cap("letters", "record", CAP)
     assert ledgers.of(one).snapshot("letters", "record").cap == CAP
     assert ledgers.of(other).names() == []

@@ -390,7 +390,7 @@ def test_no_file_of_the_server_holds_a_row(visit: Visit):
 
 def test_a_reload_shows_the_run_and_its_set_again_and_neither_data_nor_rows(visit: Visit):
     assert visit.said["done"].startswith("Done.")
-    assert "loaded anew" in visit.said["reloaded"]
+    assert "was reloaded" in visit.said["reloaded"]
     assert visit.said["reloaded: texts"] == visit.said["done: texts"]
     assert "epsilon" in visit.said["certificate"]
     assert "step 1" in visit.said["without data"]

@@ -100,7 +100,7 @@ def test_hostile_labels_stay_text_whatever_reads(name):
 def test_where_directions_are_shown_to_read_better_the_owner_is_told_to_take_them(gain, better):
     gains = {DIRECTIONS: ArmScore(sum(gain) / 2, gain)}
     said = text_of(score_card(replace(DIRECTED, score=replace(SCORE, gains=gains))))
-    assert ("For labels alone take the directions" in said) is better
+    assert ("To find labels only, use the directions" in said) is better
 
 
 def skewed(found: int) -> Scorecard:

@@ -360,7 +360,7 @@ def test_for_users_one_row_each_counts_and_the_price_is_theirs(tmp_path: Path):
     words, free = tab.price()
     assert free
     assert "one user (column 'who')" in words
-    assert "One row of each user counts" in words
+    assert "Only one row of each user counts" in words
     tab.release()
     assert tab.spent == (1, pytest.approx(0.5, rel=0.01))
     assert EMBEDDER.count == 30
