@@ -255,7 +255,7 @@ def test_a_page_whose_model_is_locked_neither_asks_for_paths_nor_shows_the_opera
 def test_loading_tells_how_far_it_is_and_how_it_ended(shelf):
     made = choice(begun())
     there, notice = loaded(made, OTHER, "")
-    assert there.startswith(f"toy {OTHER} is loaded. It is asked in plain text")
+    assert there.startswith(f"toy {OTHER} is loaded. It is prompted in plain text")
     assert notice == "The model is loaded."
     shelf.missing = {"some/hub"}
     there, notice = loaded(made, OTHER, " some/hub ")

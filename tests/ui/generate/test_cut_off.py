@@ -143,7 +143,7 @@ def test_a_run_whose_tab_was_closed_goes_on_where_it_was_and_costs_what_one_run_
     assert "canary" not in path.read_text()
     assert app.dataset.name not in path.name.split("-")
     again = app.tab("again")
-    assert "1 of 4 demonstrations was whole" in app.card(again)
+    assert "1 of 4 demonstrations was complete" in app.card(again)
     updates = list(app.go_on(again))
     recording = app.recorded(again)
     before = list(filter(None, map(line_of, told)))
@@ -170,7 +170,7 @@ def test_a_page_that_is_loaded_says_which_runs_were_left_until_their_data_are_th
     running.close()
     app.sessions.drop(tab)
     assert text_of(app.step.cut_off.left(empty)).startswith(
-        f"A run on '{DATASET.name}' was cut off. What it was charged"
+        f"A run on '{DATASET.name}' was cut off. Its charge stays spent."
     )
     later = App(folder=app.ledger.folder)  # a server that was started anew
     assert "was cut off" in text_of(later.step.cut_off.left(empty))
@@ -252,7 +252,7 @@ def test_what_the_ledger_keeps_of_a_run_goes_with_its_file(how: str):
     again = app.tab("again")
     if how == "left":
         spent = app.spent()
-        assert "stays charged" in app.leave(again)
+        assert "stays spent" in app.leave(again)
         assert (app.card(again), app.spent()) == ("", spent)
     elif how == "gone on with":
         list(app.go_on(again))
@@ -340,7 +340,7 @@ def test_a_run_in_stages_goes_on_from_the_vote():
     app = App(spec=STAGED)
     told = cut_off(app, app.tab(), lambda event: isinstance(event, VotesReleased))
     again = app.tab("again")
-    assert "as far as the vote" in app.card(again)
+    assert "It had reached the vote" in app.card(again)
     list(app.go_on(again))
     recording = app.recorded(again)
     assert isinstance(recording[-1], RunCompleted)

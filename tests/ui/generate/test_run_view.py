@@ -155,9 +155,9 @@ def test_what_the_gate_refused_is_counted_with_its_reason():
 
 def test_it_is_told_in_how_many_tokens_another_came_first_than_the_model_expected():
     said = outcome_of_run(folded(recording()))[0]
-    assert "In 1 of 4 tokens your rows, or the noise, preferred another" in said  # two have values, one another first
+    assert "In 1 of 4 tokens your rows, or the noise, chose another" in said  # two have values, one another first
     assert said.endswith("step 5.")
-    assert "the noise, preferred" not in outcome_of_run(folded(STORIES["vote"]))[0]
+    assert "the noise, chose" not in outcome_of_run(folded(STORIES["vote"]))[0]
 
 
 # Openings, votes, label preferences and the score as they are shown: hostile text stays text, figures are rounded.

@@ -339,7 +339,7 @@ def test_other_data_have_settings_of_their_own_and_the_same_data_keep_them(step:
 
 
 def test_the_settings_of_a_planned_run_are_a_file_without_the_place_of_its_model(step: PrivacyStep, session):
-    with pytest.raises(UsageError, match="No run with these settings"):
+    with pytest.raises(UsageError, match="no run with these settings"):
         step._save(TAB)
     recalculated(step, recipe="vote")
     shown = step._save(TAB)

@@ -366,7 +366,7 @@ def test_a_closed_tab_is_forgotten(visit: Visit):
 def test_a_run_that_a_reload_cut_off_goes_on_and_costs_what_one_run_costs(visit: Visit):
     assert "A run on 'third'" in visit.said["left"]
     assert "choose its file or example again" in visit.said["left"]
-    assert "1 of 2 demonstrations was whole" in visit.said["cut off"]
+    assert "1 of 2 demonstrations was complete" in visit.said["cut off"]
     assert visit.said["gone on"].startswith("Done.")
     assert "2 of 2" in visit.said["its texts"]
     assert CANARY not in visit.said["journal"] + visit.said["cut off"] + visit.said["left"]

@@ -150,7 +150,7 @@ def test_rows_that_private_data_have_are_counted_and_neither_measured_nor_sent(
 ):
     private, fresh = LETTERS.records[3].text, [f"text {i},{'Sport' if i % 2 else 'News'}" for i in range(6)]
     tab.bring([f"{private.upper()}!,Sport", f"{LETTERS.records[4].text},News", *fresh])
-    assert "2 of its 8 rows are left out: private data sets have them" in tab.notice(**typed | {"who": who})
+    assert "2 of its 8 rows are left out because private data sets contain them" in tab.notice(**typed | {"who": who})
     tab.measure(**typed | {"who": who})
     assert [row.text for row in tab.scored.rows] == [line.split(",")[0] for line in fresh]
     assert tab.ledger.rows.disclosures(fingerprint(LETTERS)) == ()
