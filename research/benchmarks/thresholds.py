@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -104,9 +104,13 @@ def answered(asked: Asked, threshold: Callable[[Floats], float], votes: KnnVotes
         near = nearest_by_shard(similar.astype(np.float32), shard, payers, shards, shown)
         cast = [np.bincount(asked.row_labels[list(own)], minlength=asked.labels).argmax() if own else place
                 % asked.labels for place, own in enumerate(near)]  # fmt: skip
-        histogram = np.bincount(cast, minlength=asked.labels).astype(np.int64)
+        histogram = np.bincount(np.array(cast, dtype=np.int64), minlength=asked.labels).astype(np.int64)
         right.append(votes.release(histogram, randomness).chosen == (truth,))
     return float(np.mean(right)), float(np.mean(payers_seen))
+
+
+def _public(threshold: float, similar: Floats) -> float:
+    return threshold
 
 
 def run(options: argparse.Namespace) -> None:
@@ -117,8 +121,8 @@ def run(options: argparse.Namespace) -> None:
     places = [np.array([task.labels.index(each.label) for each in part]) for part in (train, asked_rows)]
     asked = Asked(np.stack([similarities(vectors[0], each) for each in vectors[1]]), places[1], places[0],
                   len(task.labels))  # fmt: skip
-    texts = [[each.text for each in part] for part in (asked_rows, others)]
-    fixed, fixed_queries = public_terms(task, *texts, len(train), embedder)
+    questions, stand_ins = ([each.text for each in part] for part in (asked_rows, others))
+    fixed, fixed_queries = public_terms(task, questions, stand_ins, len(train), embedder)
     enough = task.shards * task.neighbours
     public = np.stack([similarities(vectors[2], each) for each in vectors[1]])
     wanted = max(1, round(enough * len(others) / len(train)))
@@ -129,8 +133,8 @@ def run(options: argparse.Namespace) -> None:
         rho = largest_rho(epsilon, DELTA)
         counting = Counting.costing(COUNTING_SHARE * rho / queries, enough)
         exact, released = Counting(0, enough), (1 - COUNTING_SHARE) * rho / queries
-        arms = {
-            "public threshold": (lambda _, at=fixed: at, rho / fixed_queries, fixed_queries),
+        arms: dict[str, tuple[Callable[[Floats], float], float, int]] = {
+            "public threshold": (partial(_public, fixed), rho / fixed_queries, fixed_queries),
             "released threshold": (partial(counting.release, randomness=randomness), released, queries),
             "exact threshold (not private)": (partial(exact.release, randomness=randomness), rho / queries, queries),
         }
@@ -145,7 +149,7 @@ def run(options: argparse.Namespace) -> None:
 
 def table(options: argparse.Namespace) -> None:
     """Means over runs, and half of their 95% interval."""
-    groups: dict[tuple[str, float, str], list[dict]] = {}
+    groups: dict[tuple[str, float, str], list[dict[str, Any]]] = {}
     for line in lines(options.file):
         groups.setdefault((line["task"], line["epsilon"], line["arm"]), []).append(line)
     rows = [[task, f"{epsilon:g}", arm, len(of), of[0]["queries"], f"{of[0]['votes']:.1f}",
