@@ -197,7 +197,7 @@ def confirm_data(page: Page) -> None:
 def by_token(page: Page, **settings: int) -> None:
     """Plan a run that only writes token by token, with one demonstration a label."""
     page.click("button:has-text('For experts')")
-    page.click("#recipe label:has-text('nothing else')")
+    page.click("#recipe label:has-text('no score')")
     for name, value in {"shots": 1, **settings}.items():
         fill(page, name, value)
     planned(page)

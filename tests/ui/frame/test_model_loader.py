@@ -260,7 +260,7 @@ def test_loading_tells_how_far_it_is_and_how_it_ended(shelf):
     shelf.missing = {"some/hub"}
     there, notice = loaded(made, OTHER, " some/hub ")
     assert there.startswith(f"toy {OTHER} is loaded")
-    assert "No some/hub here. The model before it is back" in there
+    assert "No some/hub here. The previous model is loaded again" in there
     assert notice == ""
     shelf.missing |= {OTHER}
     assert "No model is loaded" in loaded(made, EMBEDDED, "some/hub")[0]
