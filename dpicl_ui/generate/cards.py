@@ -98,7 +98,7 @@ def _moved(view: RunView) -> list[str]:
     if not view.moved and (token is None or token.values is None):  # only a token was released, or none was
         return []
     return [
-        f"In {view.moved} of {view.tokens} tokens your {view.unit}s, or the noise, chose another than the model would."
+        f"In {view.moved} of {view.tokens} tokens your {view.unit}s, or the noise, chose another token than the model."
     ]
 
 
@@ -127,7 +127,7 @@ _ALIKE = (
     "Each of these is read with a correction that was measured on rows. Only the set's correction was refined, so the "
     "others might do better with the same care."
 )
-_NO_BETTER = "This score does not show that the set is better than naming the largest public label every time."
+_NO_BETTER = "This score does not show that the set is better than naming the largest label every time."
 _USERS = "Every user counts the same."
 _NOT_HELD_OUT = "These rows may have taken part in writing the set, so its figure may be a little optimistic."
 _FROM_FILE = "These figures come from the file; they cannot be checked without its data."
