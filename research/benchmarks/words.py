@@ -13,7 +13,7 @@ before, and with words, with openings and without.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +37,15 @@ from research.lines import cell, done, keep, lines, markdown
 from research.measures.linear_classifier import LinearClassifier
 
 _DRAFTS = 24
+_MOST = 0.98
+"""The part of the rows that a stage reads, at most: the recipe wants some for the vote."""
 _WEIGHTS = (4.0, 8.0, 12.0, 16.0, 20.0, 24.0, 32.0)
 
 
 def planned(bench: Bench, epsilon: float, units: int, stage: str) -> tuple[Plan, Dataset]:
     """A plan whose role for a stage has about so many units of each label."""
-    share = min(1.0, units * len(bench.labels) / len(bench.rows))
-    shares = {stage: share} | ({VOTE: 1 - share} if share < 0.99 else {})
+    share = min(_MOST, units * len(bench.labels) / len(bench.rows))
+    shares = {stage: share, VOTE: 1 - share}
     dataset = Dataset(bench.name, bench.labels, bench.rows)
     spec = RunSpec.of(
         epsilon=epsilon, delta=DELTA, sizes="counted", split=Split.ROLES, shares=shares, score=False, recipe="vote",
@@ -103,14 +105,19 @@ def line(bench: Bench, state: RunState, openings: Mapping[str, Mapping[str, floa
         made += [
             Demonstration(text, label) for text in write_drafts(bench.model, wanted, gate, randomness, taken, order)
         ]
+    told = {label: asked.named(label).casefold() for label in bench.labels}
+    named = {"say the name": float(np.mean([told[each.label] in each.text.casefold() for each in made]))}
+    return measured(bench, made) | named
+
+
+def measured(bench: Bench, made: Sequence[Demonstration]) -> dict[str, Any]:
+    """What texts are worth without any reader, and the texts."""
     texts, labels = [each.text for each in made], [each.label for each in made]
     vectors = bench.embedder.embed(texts)
-    told = {label: asked.named(label).casefold() for label in bench.labels}
     return {
         "own": bench.classifier.accuracy(vectors, labels).value,
         "coverage": bench.coverage(made),
         "tstr": LinearClassifier(vectors, labels).accuracy(bench.vectors, bench.rows_labels).value,
-        "say the name": float(np.mean([told[each.label] in each.text.casefold() for each in made])),
         "drafts": [[each.label, each.text] for each in made],
     }
 
