@@ -454,8 +454,9 @@ def mark_test_file(test: Dataset) -> list[str]:
 
     Later certificates of private data sets that contain some of these rows say so.
 
-    Returns: The names of the private data sets that contain some of these rows. If there are any, the test file's
-        figures are for their curator only.
+    Returns:
+        The names of the private data sets that contain some of these rows. If there are any, the test file's figures
+        are for their curator only.
     """
     scored, ledger = fingerprint(test), PrivacyLedger()
     owners = owners_of(scored, ledger)

@@ -19,9 +19,12 @@ GRID = 2.0**30
 class TokenDistributions:
     """The model's logits at one token step, restricted to the K candidates S, which depend on public text alone.
 
-    Attributes: rows: logits of the private rows, shape (R, K); may hold non-finite values. occupied: True for each row
-        that contains a unit, shape (R,). With subsets every row counts. public: logits of the public row, shape (K,).
-        expected_rows: M, the public number of rows that are expected. unit_rows: True if each occupied row is one unit.
+    Attributes:
+        rows: logits of the private rows, shape (R, K); may hold non-finite values.
+        occupied: True for each row that contains a unit, shape (R,). With subsets every row counts.
+        public: logits of the public row, shape (K,).
+        expected_rows: M, the public number of rows that are expected.
+        unit_rows: True if each occupied row is one unit.
         base: logits after the tokens so far without any prompt, shape (K,); None if no transform needs them.
     """
 
@@ -76,11 +79,13 @@ def lattice_sum(distributions: TokenDistributions) -> Integers:
 class TokenRelease:
     """The release of one token step.
 
-    Attributes: index: the position of the chosen candidate in S. scores: the noisy vector behind the choice, shape
-        (K,); None if the proof covers the index alone. free: True if the token depends on public text alone and uses
-        nothing of the demonstration's charge. trail: pairs of numbers that the step released before `scores`; the
-        mechanism's `event` pays for them. values: the shares that decided the choice, shape (K,), a function of
-        `scores` and public values; None if there are no scores.
+    Attributes:
+        index: the position of the chosen candidate in S.
+        scores: the noisy vector behind the choice, shape (K,); None if the proof covers the index alone.
+        free: True if the token depends on public text alone and uses nothing of the demonstration's charge.
+        trail: pairs of numbers that the step released before `scores`; the mechanism's `event` pays for them.
+        values: the shares that decided the choice, shape (K,), a function of `scores` and public values; None if there
+            are no scores.
     """
 
     index: int

@@ -130,8 +130,10 @@ def distance(distributions: TokenDistributions) -> int:
 class SparseReleaser:
     """The releaser of one demonstration.
 
-    Attributes: threshold: the threshold without noise, in units of 1 / GRID. left: the remaining number of private
-        tokens. noisy_threshold: the noisy threshold of the current search; None before its first question.
+    Attributes:
+        threshold: the threshold without noise, in units of 1 / GRID.
+        left: the remaining number of private tokens.
+        noisy_threshold: the noisy threshold of the current search; None before its first question.
     """
 
     mechanism: SvtPublic
