@@ -1,8 +1,8 @@
 """The functions for Python programs: from a private file to demonstrations, and from demonstrations to labels.
 
-The command line calls the same functions, so that both have one ledger, the same checks and the same defaults. A
-function that takes a `Dataset` reads private rows. The sets of `write` and `resume` and the answers of a session may be
-released; other results are for the curator unless their docstring says more.
+The command line calls the same functions, so both share one ledger, the same checks and the same defaults. A function
+that takes a `Dataset` reads private rows. The sets of `write` and `resume` and the answers of a session may be
+released; other results are for the curator unless their docstring says otherwise.
 
     from mechanisms import api
 
@@ -73,7 +73,7 @@ __all__ = [
 ]  # fmt: skip
 
 Reader = LanguageModel | RemoteReader
-"""A model that reads demonstrations: on this machine, or behind an address."""
+"""A model that classifies with demonstrations: on this machine, or behind an address."""
 _SHARED = (
     "The test file shares rows with {names}: private rows never leave this machine. Bring rows that took no part, or "
     "read the set with a model of this machine."
@@ -111,27 +111,27 @@ def load(
     tell: Callable[[str], None] | None = None,
     **reading: Unpack[HowRead],
 ) -> Dataset:
-    """The rows of a private file whose labels are in the public label set; the data set is private.
+    """The rows of a private file whose labels are in the public label set, as a private data set.
 
-    Remarks on the file, and the numbers of rows that take no part, are Python warnings.
+    Remarks on the file, and the counts of rows that are left out, are Python warnings.
 
     Args:
         labels: the public label set.
-        text, label: names of columns. None takes the column of that name, or else the one that the app would propose,
-            and a remark names it.
-        user: the name of a column of users; all rows of a user are then the privacy unit.
-        name: the data set's name in the ledger; None takes the file's name.
-        label_names: pairs of a label in the file and its name from here on.
+        text, label: names of columns. None selects the column called "text" or "label", else the one that the app would
+            propose, which a remark names.
+        user: the name of the user column; all rows of a user are then one privacy unit.
+        name: the data set's name in the ledger; None selects the file's name.
+        label_names: pairs of a label in the file and its new name.
         merge_labels: True reads two labels as one if they differ only in case, spaces, forms of characters or invisible
             characters, or as 1 and 1.0 do.
-        allow_left_out: True allows that more than one row in twenty is left out.
-        tell: takes each remark in place of the warning; remarks are private.
+        allow_left_out: True accepts a file of which more than one row in twenty is left out.
+        tell: receives each remark instead of a warning; remarks are private.
         reading: how the file is read, with the fields and defaults of `mechanisms.data.table.Reading`.
 
     Raises:
-        UsageError: `labels` is a text or no label set, or a setting of `reading` is unknown.
+        UsageError: `labels` is a single text or not a valid label set, or a setting of `reading` is unknown.
         DataError: the file cannot be read, it lacks a column, or too many of its rows would be left out.
-        ReadingAsked: the file can be read in several ways, of which `reading` has to name one.
+        ReadingAsked: the file can be read in several ways; `reading` has to select one.
     """
     if isinstance(labels, str):
         raise UsageError("Give the labels as a list, one text each.")
@@ -145,7 +145,7 @@ def load(
 
 
 def recognise(dataset: Dataset) -> list[str]:
-    """Warnings, one sentence each, about rows that the ledger knows: edited since, or used under another name.
+    """Warnings, one sentence each, that rows known to the ledger were edited or used under another name.
 
     They are private.
     """
@@ -153,7 +153,7 @@ def recognise(dataset: Dataset) -> list[str]:
 
 
 def disclosures(dataset: Dataset) -> tuple[str, ...]:
-    """The reasons why rows of a data set count as known without noise, in words; private."""
+    """The reasons, in words, why rows of a data set count as known without noise; private."""
     return PrivacyLedger().rows.disclosures(fingerprint(dataset))
 
 
@@ -163,8 +163,8 @@ def measure(dataset: Dataset, epsilon: float, delta: float) -> MeasuredSizes:
     The measurement is charged to this installation's ledger at once.
 
     Args:
-        epsilon: the cost of the measurement, which the run's epsilon includes.
-        delta: of the run.
+        epsilon: the cost of the measurement; the run's epsilon includes it.
+        delta: the delta of the run.
 
     Raises:
         UsageError: epsilon is too small for any useful count.
@@ -174,13 +174,13 @@ def measure(dataset: Dataset, epsilon: float, delta: float) -> MeasuredSizes:
 
 
 def plan(dataset: Dataset, *, measured: MeasuredSizes | None = None, **settings: Unpack[RunSettings]) -> Plan:
-    """The plan of a run for a data set, with the least noise at which it costs at most its epsilon and delta.
+    """The calibrated plan of a run: the least noise with which the run costs at most its epsilon and delta.
 
-    Nothing is charged. A setting that is left out has the default of the app.
+    Nothing is charged. Omitted settings have the app's defaults.
 
     Args:
-        measured: label sizes from `measure`, in place of declared ones.
-        settings: the settings of `mechanisms.runs.spec.RunSpec`. With `sizes`, "counted" declares the data set's own
+        measured: label sizes from `measure`, instead of declared ones.
+        settings: the settings of `mechanisms.runs.spec.RunSpec`. As `sizes`, "counted" declares the data set's own
             counts public, and a mapping declares upper bounds.
 
     Raises:
@@ -201,21 +201,21 @@ def write(
     *,
     journal: str | Path | None = None,
 ) -> DemoSet:
-    """Run a plan, and write its demonstrations with their certificate into a signed file.
+    """Run a plan, write its demonstrations and certificate into a signed file, and return the set.
 
     The run is charged to this installation's ledger before it reads a row, and stays charged if it fails. If a run in
-    stages fails, the file holds the demonstrations that were released before.
+    stages fails, the file contains the demonstrations released before.
 
     Args:
         planned: a plan for this data set.
-        model: writes the demonstrations; None takes the embedded model.
-        journal: a file in which the run is recorded as it goes, so that `resume` can continue it after a crash.
+        model: the model that writes the demonstrations; None selects the embedded model.
+        journal: a file that records the run's releases, so that `resume` can continue it after a crash.
 
     Raises:
         UsageError: the plan is for another data set, or a file cannot be written.
-        NotWritten: the file cannot be written any more when the run has ended; the error's `text` holds its content.
+        NotWritten: the file can no longer be written when the run has ended; the error's `text` has its content.
         BudgetRefused: the data set's cap does not allow the run.
-        StudioError: the run cannot go on, or there is no model.
+        StudioError: the run cannot continue, or there is no model.
     """
     check_writable(str(out))
     ledger = PrivacyLedger()
@@ -223,14 +223,14 @@ def write(
 
 
 def resume(journal: str | Path, dataset: Dataset, out: str | Path, model: LanguageModel | None = None) -> DemoSet:
-    """Continue a run that was cut off, on the same data set: nothing is charged twice, and no noise is drawn twice.
+    """Continue an interrupted run on the same data set, and return the set; nothing is charged or drawn twice.
 
     Args:
         journal: the file that `write` made.
         out, model: as in `write`.
 
     Raises:
-        UsageError: the journal is of another data set or another model, or its run has ended.
+        UsageError: the journal belongs to another data set or model, or its run has ended.
         NotWritten, StudioError: as in `write`.
     """
     check_writable(str(out))
@@ -273,7 +273,7 @@ def prepare_words(tell: Callable[[float], object] = lambda share: None) -> None:
     """Embed the public words of the stage "words", and keep the embeddings on this machine for later runs.
 
     Args:
-        tell: takes the part that is done, from 0 to 1.
+        tell: receives the share that is done, from 0 to 1.
 
     Raises:
         ModelUnavailable: there is no embedding model.
@@ -281,7 +281,7 @@ def prepare_words(tell: Callable[[float], object] = lambda share: None) -> None:
     vocabulary(load_embedder(), tell)
 
 
-# What private rows say of a set, and private answers without one.
+# Private scores of a set, and private answers without a set.
 
 
 def score(
@@ -295,21 +295,21 @@ def score(
     model: LanguageModel | None = None,
     max_record_tokens: int = SETTINGS["max_record_tokens"].field.default,
 ) -> ScoreFound:
-    """The private accuracy of a set, with those of the model alone and of public text.
+    """The private accuracies of a set, of the model alone and of public text.
 
     The figures may be released if the result's `reason` is None; otherwise `reason` says why they are not private.
 
     The cost is charged to this installation's ledger before any row is read.
 
     Args:
-        scored: a demo set, or a set that `read_any` has read.
+        scored: a demo set, or a set from `read_any`.
         dataset: private rows with the set's labels.
-        epsilon, delta: the cost for each unit that scores the set.
-        share: the part of the units that score the set, in (0, 1].
-        prototypes_epsilon: the cost for each other unit, whose embeddings make class means for comparison; None leaves
-            these out.
-        model: reads the rows; None takes the embedded model.
-        max_record_tokens: the most tokens of a row that are read.
+        epsilon, delta: the cost to each unit that scores the set.
+        share: the share of units that score the set, in (0, 1].
+        prototypes_epsilon: the cost to each other unit, whose embeddings give class means for comparison; None omits
+            these.
+        model: the model that classifies the rows; None selects the embedded model.
+        max_record_tokens: the public cap on the tokens of a row.
 
     Raises:
         BudgetRefused: the data set's cap does not allow the cost.
@@ -323,7 +323,7 @@ def score(
 
 
 def read_any(path: str | Path) -> ScoredSet:
-    """The set in a file, for `score`: a demo set, or JSON with `demonstrations` and `task` that was written by hand.
+    """The set in a file, for `score`: a demo set, or hand-written JSON with `demonstrations` and `task`.
 
     Raises:
         UsageError: the file is neither, or its task has fewer than two labels.
@@ -332,14 +332,14 @@ def read_any(path: str | Path) -> ScoredSet:
 
 
 def ask(dataset: Dataset, model: LanguageModel | None = None, **settings: Unpack[AnswerSettings]) -> AnswerSession:
-    """A session of private answers, `ask(data, ...).ask(text)`: each follows from the rows near its question.
+    """A session of private answers; `ask(data, ...).ask(text)` answers a question from the rows nearest to it.
 
     The ledger reserves the cost of all answers at once.
 
     Args:
-        model: answers for each shard; None takes the embedded model.
+        model: the model that answers for each shard; None selects the embedded model.
         settings: the settings of `mechanisms.answers.spec.AnswerSpec`: `queries`, the number of answers for which each
-            unit can pay, `epsilon` and `delta`, the cost of all answers together for a unit, and others with defaults.
+            unit can pay; `epsilon` and `delta`, the cost of all answers together to a unit; and others with defaults.
 
     Raises:
         BudgetRefused: the data set's cap does not allow the reservation.
@@ -359,13 +359,13 @@ def ask_as(
     randomness: Randomness | None = None,
     anew: bool = False,
 ) -> AnswerSession:
-    """A session of private answers like that of `ask`, from its plan.
+    """A session of private answers, as from `ask`, for a given plan.
 
     `ask_all` asks the session all questions of a labelled file, and scores the answers.
 
     Args:
-        randomness: None takes the operating system's; any other source is for tests.
-        anew: True pays for a new reservation if the data set has one for another file or under other terms.
+        randomness: the source of noise; None selects the operating system's, and any other source is for tests.
+        anew: True pays for a new reservation if the existing one is for another file or other terms.
 
     Raises:
         BudgetRefused, ReservedOtherwise, UsageError: as in `ask`.
@@ -374,14 +374,14 @@ def ask_as(
     return open_session(dataset, planned, load_embedder(), reader, PrivacyLedger(), randomness, anew)
 
 
-# With demonstrations: nothing private is read, and nothing is spent.
+# Classification with demonstrations: no private row is read, and nothing is charged.
 
 
 def read(path: str | Path) -> DemoSet:
     """The demo set in a file; `verify` checks its certificate.
 
     Raises:
-        UsageError: the file cannot be read, or is no demo set.
+        UsageError: the file cannot be read, or is not a demo set.
     """
     return loads(text_of(str(path)))
 
@@ -392,9 +392,9 @@ def classify(
     """The label of each text.
 
     Args:
-        texts: public texts, or texts that may be read without noise.
-        model: reads the demonstrations; None takes the embedded model. Directions alone need none.
-        by: "model", "directions" of the set, or "both" together; None takes the directions if the set's private score
+        texts: public texts, or texts that may be used without noise.
+        model: the model that classifies; None selects the embedded model. Directions alone need no model.
+        by: "model", "directions" of the set, or "both" together; None selects the directions if the set's private score
             found them better, else the model.
 
     Raises:
@@ -408,7 +408,7 @@ def classify(
 def predictions(
     demo_set: DemoSet, texts: Sequence[str], model: LanguageModel | None = None, *, by: By | str | None = None
 ) -> list[Prediction]:
-    """For each text the probabilities of the labels: raw, calibrated, and corrected if the set has a correction.
+    """For each text the probabilities of the labels: raw, calibrated, and, if the set has a correction, corrected.
 
     Args:
         texts, model, by: as in `classify`.
@@ -433,7 +433,7 @@ def predictions(
 
 
 def read_by(demo_set: DemoSet, by: By | str | None) -> By:
-    """By what a set classifies: the argument `by` of `classify`, with None replaced by its meaning for this set.
+    """The classifier for a set: the argument `by` of `classify`, with None replaced by this set's default.
 
     Raises:
         UsageError: the set lacks the directions.
@@ -445,18 +445,18 @@ def read_by(demo_set: DemoSet, by: By | str | None) -> By:
     return By(by)
 
 
-# A set tried on rows that may be read as they are, by a model of this machine, or by one elsewhere, which gets no row
-# that a private data set has, and no set that promises nothing.
+# Evaluation on rows that may be used without noise, by a model on this machine or behind an address. The latter never
+# receives a row of a private data set, or a set without a guarantee.
 
 
 def mark_test_file(test: Dataset) -> list[str]:
-    """Record in the ledger that the rows of a file were read without noise.
+    """Record in the ledger that the rows of a test file were used without noise.
 
-    Later certificates of private data sets with some of these rows say so.
+    Later certificates of private data sets that contain some of these rows say so.
 
     Returns:
-        The names of the private data sets that have some of these rows. If there are any, figures of the test file are
-        for their curator alone.
+        The names of the private data sets that contain some of these rows. If there are any, the test file's figures
+        are for their curator only.
     """
     scored, ledger = fingerprint(test), PrivacyLedger()
     owners = owners_of(scored, ledger)
@@ -465,17 +465,18 @@ def mark_test_file(test: Dataset) -> list[str]:
 
 
 def about_to_send(reader: RemoteReader, demo_set: DemoSet, test: Dataset | None = None) -> list[str]:
-    """Sentences that say which texts leave this machine if a model behind an address reads a set and a test file.
+    """Sentences that state which texts leave this machine if a model behind an address evaluates a set on a test file.
 
     Raises:
-        UsageError: private rows would leave: the file has rows of a private data set, or the set has no guarantee.
+        UsageError: the file has rows of a private data set, or the set has no guarantee, so nothing may leave this
+    machine.
     """
     _check_may_leave(demo_set, test)
     return [reader.leaving, read_remotely_in_words(demo_set, reader)]
 
 
 def label_remotely(demo_set: DemoSet, text: str, reader: RemoteReader) -> str | None:
-    """The label of a text that a model behind an address names; None if its answer names none or several.
+    """The label that a model behind an address gives to a text; None if its answer names none or several.
 
     Raises:
         UsageError: the set has no guarantee, so that it may not leave this machine.
@@ -493,16 +494,16 @@ def evaluate(
     writer: LanguageModel | None = None,
     told: Callable[[int, int], object] = lambda done, of: None,
 ) -> dict[str, Scorecard]:
-    """Accuracies on labelled rows without noise, by name: the model alone, public text, the set, and its directions.
+    """Noiseless accuracies on labelled rows, by name: the model alone, public text, the set, and its directions.
 
-    The ledger records nothing here: call `mark_test_file` first if the rows may be in a private data set.
+    This records nothing in the ledger: call `mark_test_file` first if the rows may be in a private data set.
 
     Args:
-        test: rows that may be read without noise.
-        model: reads the rows; None takes the embedded model.
-        writer: writes the public-only set if a model behind an address reads (`writer_of` finds it); None leaves that
-            set out.
-        told: takes the number of rows that are done, and of all rows.
+        test: rows that may be used without noise.
+        model: the model that classifies the rows; None selects the embedded model.
+        writer: the model that writes the public-only set if `model` is behind an address (`writer_of` finds it); None
+            omits that set.
+        told: receives the number of rows that are done, and of all rows.
 
     Raises:
         UsageError: no row has a label of the set, the set has fewer than two labels, or private rows would leave.
@@ -529,7 +530,7 @@ def writer_of(demo_set: DemoSet) -> LanguageModel | None:
 
 
 def _read_by(model: Reader | None, demo_set: DemoSet, test: Dataset | None = None) -> tuple[QueryReader, DemoSet]:
-    """The reader of a set, and the set with the corrections that hold for that reader."""
+    """The reader of a set, and the set with only the corrections that are valid for that reader."""
     if isinstance(model, RemoteReader):
         _check_may_leave(demo_set, test)
         return model, without_corrections(demo_set)
@@ -552,7 +553,7 @@ def _check_rows_may_leave(test: Dataset) -> None:
         raise UsageError(_SHARED.format(names=", ".join(f"'{name}'" for name in owners)))
 
 
-# In the shape of another tool.
+# Exports for other tools.
 
 
 def export(
@@ -569,17 +570,17 @@ def export(
     Args:
         text: the content of the set's file.
         to: a name of `mechanisms.exports.export_format.format_names`.
-        out: a file; for a format of several files a folder, or a .zip file.
-        test: labelled texts that become tests of the prompt in the export. The ledger records that they were read.
-        licence, language: of the texts, in the identifiers of the Hugging Face hub.
+        out: a file; for a format of several files a folder or a .zip file.
+        test: labelled texts that become tests of the prompt in the export. The ledger records their use.
+        licence, language: those of the texts, as identifiers of the Hugging Face hub.
 
     Returns:
         The paths of the files that were written.
 
     Raises:
-        UsageError: the text is no demo set, the format cannot hold the set or an addition, private rows would leave, or
-            a file cannot be written.
-        AccountingError: the set's certificate does not hold; nothing is written.
+        UsageError: the text is not a demo set, the format has no place for the set or an addition, `test` has private
+            rows, or a file cannot be written.
+        AccountingError: the set's certificate is invalid; nothing is written.
     """
     added = Added(None if test is None else test.records, licence, language)
     released, path = Released.read(text, added), Path(out)

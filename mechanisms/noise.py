@@ -25,7 +25,7 @@ class Randomness(Protocol):
     """The source of all randomness of a run."""
 
     private: bool
-    """False if an observer could predict the draws; a release with such draws is not private."""
+    """False if an observer could predict the draws; releases with them are not private."""
 
     def gaussian(self, values: Integers, scale: float) -> Integers:
         """Values plus discrete Gaussian noise, shape (n,) (Canonne, Kamath, Steinke 2020).
@@ -67,8 +67,8 @@ class Randomness(Protocol):
     def poisson_sample(self, population: int, rate: float) -> Integers:
         """Ascending positions of the units that join a sample, each unit independently with probability `rate`.
 
-        The gaps between joining units are geometric, so that the time depends on the sampled units alone. The 52 bits
-        of a draw change each probability by a relative 1e-15, and a gap beyond `36 / rate` has probability 2**-52.
+        The gaps between joining units are geometric, so the time depends on the sampled units alone. The 52 bits of a
+        draw change each probability by a relative 1e-15, and a gap beyond `36 / rate` has probability 2**-52.
 
         Args:
             population: the number of units.
@@ -95,8 +95,8 @@ enable_features("contrib")
 
 @functools.lru_cache(maxsize=64)
 def _gaussian_measurement(scale: float) -> Callable[[list[int]], list[int]]:
-    # Over integers OpenDP samples the discrete Gaussian exactly (Canonne, Kamath, Steinke 2020): no float ever
-    # carries the secret, and the lattice is the caller's.
+    # OpenDP samples the discrete Gaussian exactly over integers (Canonne, Kamath, Steinke 2020): no float contains the
+    # secret, and the caller defines the lattice.
     domain = vector_domain(atom_domain(T="i64"))
     measurement: Any = make_gaussian(domain, l2_distance(T="f64"), scale)
     return measurement  # type: ignore[no-any-return]
@@ -111,8 +111,8 @@ def _laplace_measurement(scale: float) -> Callable[[list[int]], list[int]]:
 
 @functools.lru_cache(maxsize=64)
 def _selection(scale: float, gumbel: bool) -> Callable[[list[int]], int]:
-    # The scale is the noise's own. What it means for privacy is the mechanism's proof: OpenDP's map is not used.
-    # Its sampler compares partially drawn noise exactly, so that the floats of the noise leak nothing either.
+    # `scale` is the noise's own scale; its privacy follows from the mechanism's proof, not from OpenDP's map. OpenDP's
+    # sampler compares partially drawn noise exactly, so no float of the noise leaks anything.
     measure = zero_concentrated_divergence() if gumbel else max_divergence()
     domain = vector_domain(atom_domain(T="i64"))
     measurement: Any = make_noisy_max(domain, linf_distance(T="i64"), measure, scale)
@@ -141,7 +141,7 @@ class SecureRandomness(Randomness):
         return np.asarray(_laplace_measurement(scale)(values.tolist()), dtype=np.int64)
 
     def uniform(self, count: int) -> Floats:
-        """Each draw is the centre of one of 2**52 equal cells, so that 0 and 1 never occur."""
+        """Each draw is the centre of one of 2**52 equal cells, so 0 and 1 never occur."""
         bits = np.frombuffer(os.urandom(8 * count), dtype=np.uint64) >> np.uint64(12)
         return (bits.astype(np.float64) + 0.5) * 2.0**-52
 
@@ -150,7 +150,7 @@ class SecureRandomness(Randomness):
 
 
 class SeededRandomness(Randomness):
-    """A seeded source, for tests: runs, screens and exports that used it are marked as not private."""
+    """A seeded source, for tests: runs, screens and exports with it are marked as not private."""
 
     private = False
 
@@ -158,7 +158,7 @@ class SeededRandomness(Randomness):
         self._generator = np.random.default_rng(seed)
 
     def gaussian(self, values: Integers, scale: float) -> Integers:
-        """Values plus rounded continuous noise, which is good enough for tests."""
+        """Values plus rounded continuous noise, which suffices for tests."""
         return values + np.rint(self._generator.normal(0.0, scale, size=len(values))).astype(np.int64)
 
     def exponential_argmax(self, values: Integers, scale: float) -> int:
@@ -168,7 +168,7 @@ class SeededRandomness(Randomness):
         return int(np.argmax(values + self._generator.gumbel(0.0, scale, size=len(values))))
 
     def laplace(self, values: Integers, scale: float) -> Integers:
-        """Values plus rounded continuous noise, which is good enough for tests."""
+        """Values plus rounded continuous noise, which suffices for tests."""
         return values + np.rint(self._generator.laplace(0.0, scale, size=len(values))).astype(np.int64)
 
     def uniform(self, count: int) -> Floats:

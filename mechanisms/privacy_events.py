@@ -1,7 +1,7 @@
-"""Privacy events: small frozen values that an accountant needs nothing else for.
+"""Privacy events: small frozen values, the only input of an accountant.
 
-Every noise scale is relative to the sensitivity (a noise multiplier), so that an event can be read without knowing
-the mechanism that made it. `to_json` and `from_json` follow the `dpicl-demos` format.
+Every noise scale is relative to the sensitivity (a noise multiplier), so an event has a meaning without its mechanism.
+`to_json` and `from_json` follow the `dpicl-demos` format.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mechanisms.errors import UsageError
 Json = dict[str, Any]
 
 MOST_RELEASES = 10**7
-"""More releases than this in one event are beyond the accountants, and beyond any run."""
+"""The most releases in one event: more are beyond the accountants and beyond any run."""
 _LEAST_NOISE, _MOST_NOISE = 1e-9, 1e12
 _LEAST_RATE = 1e-12
 
@@ -81,7 +81,8 @@ class ZCDP:
 
 @dataclass(frozen=True)
 class Approximate:
-    """A failure of probability at most `delta`, added to the delta of the claim; 1 promises nothing at all."""
+    """A failure with probability at most `delta`, which is added to the delta of the claim; with 1 there is no
+    guarantee."""
 
     delta: float
 
@@ -125,7 +126,7 @@ class Repeat:
 
 @dataclass(frozen=True)
 class SequentialComposition:
-    """Adaptive composition of different events; under `Poisson` all of them see one and the same sample."""
+    """Adaptive composition of different events; under `Poisson` all of them use the same sample."""
 
     of: tuple[PrivacyEvent, ...]
 
@@ -142,10 +143,10 @@ PrivacyEvent = Gaussian | Laplace | Pure | ZCDP | Approximate | Poisson | Repeat
 
 @dataclass(frozen=True)
 class Composed:
-    """Event lists over disjoint parts of one data set: each list composes, the maximum is taken last.
+    """Event lists over disjoint parts of one data set: each list composes, and the maximum over lists is taken last.
 
-    `per` is "label" (a list a label), "cell" (a list a disjoint batch), "role" (a list a role, or a role and a part of
-    it) or "dataset" (one list).
+    `per` is "label" (one list per label), "cell" (one per disjoint batch), "role" (one per role, or per role and a part
+    of it) or "dataset" (one list).
     """
 
     per: str
@@ -155,7 +156,7 @@ class Composed:
         return iter(self.lists)
 
     def distinct(self) -> tuple[tuple[PrivacyEvent, ...], ...]:
-        """The event lists without repetitions: what an accountant has to look at."""
+        """The event lists without repetitions, which is all that an accountant needs."""
         return tuple(dict.fromkeys(events for _, events in self.lists))
 
     def to_json(self) -> Json:
@@ -194,7 +195,7 @@ def event_from_json(document: Any) -> PrivacyEvent:
     """Read a single event.
 
     Raises:
-        UsageError: the document is not an event of known parts.
+        UsageError: the document is not an event of known types.
     """
     with _complete():
         return _parse(document)
@@ -204,7 +205,7 @@ def from_json(document: Any) -> Composed:
     """Read a composed event.
 
     Raises:
-        UsageError: the document is not a composed event of known parts.
+        UsageError: the document is not a composed event of known types.
     """
     with _complete():
         if document["type"] != "composed" or not document["lists"]:

@@ -1,4 +1,4 @@
-"""The sampling plan: which units join a step and what that costs, and the places of sampled units in a batch."""
+"""The sampling plan: which units join a step, its cost, and the places of sampled units in a batch."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent, Repea
 
 
 def copy_numbers(contents: Iterable[Hashable]) -> list[int]:
-    """For each unit the number of earlier units with the same content, so that equal rows have different identities.
+    """For each unit the number of earlier units with the same content, which gives equal rows different identities.
 
-    If a row is added or removed, one pair (content, copy number) is, whichever of the equal rows it is.
+    Adding or removing a row adds or removes one pair (content, copy number), whichever of equal rows it is.
     """
     seen: Counter[Hashable] = Counter()
     copies = []
@@ -35,28 +35,28 @@ _PLACES = 2**52
 
 
 def role_place(key: bytes, identity: Sequence[str]) -> float:
-    """The pseudo-random place in [0, 1) that decides in which part of a run a unit takes part.
+    """The pseudo-random place of a unit in [0, 1), which determines its role in a run.
 
-    The place follows from the unit alone and not from its position: removing a row would otherwise shift all rows
-    behind it, and neighbouring data sets would differ everywhere.
+    The place depends on the unit alone, not on its position: otherwise removing a row would shift all later rows, and
+    neighbouring data sets would differ everywhere.
 
     Args:
         key: the installation's secret for roles, so that a unit has the same role in every run and under every name.
         identity: the user's id, or the record's text, label and copy number.
     """
-    # With their lengths, so that no two sequences make one message, whatever the texts hold.
+    # With their lengths, so that no two sequences give the same message.
     message = "".join(f"{len(part)}:{part}" for part in ("role", *identity)).encode()
     return int.from_bytes(hmac.digest(key, message, "sha256")[:16], "big") % _PLACES / _PLACES
 
 
 # The sampling plan: who joins a token step, and the privacy events that follow from it.
 #
-# Sampling and accounting are one object, so that the accountant sees the sampling that the code does.
+# Sampling and accounting are one object, so the accountant uses the sampling that the code does.
 
 CAPACITY_SHARE = 1e-3
-"""The part of delta that pays for overflow: more units join than the batch has rows."""
+"""The part of delta that pays for overflow, when more units join than the batch has rows."""
 _LARGEST_SAMPLE = 100_000
-"""The most units of a sample, so that every sum on the lattice stays far within 64 bits."""
+"""The most units of a sample: every sum on the lattice then stays far within 64 bits."""
 _LARGEST_SIZE = 10**12
 
 EventOfSteps = Callable[[int, float], PrivacyEvent]
@@ -74,7 +74,7 @@ class Scheme(StrEnum):
 
 
 ADJACENCY = "add-or-remove"
-"""Neighbouring data sets differ by one unit, which is added or removed; this holds for the whole project."""
+"""Neighbouring data sets differ by one unit, which is added or removed, everywhere in this project."""
 
 
 @dataclass(frozen=True)
@@ -87,11 +87,12 @@ class SamplingPlan:
         per_subset: N, the expected number of units of a row; 1 with unit rows.
         unit_rows: True if each sampled unit is a row of the batch, so that a neighbour has one row more or less.
         tokens: T, the number of token steps that a demonstration is charged for.
-        shots: the number of demonstrations of each label.
-        share: the part of the units that may join at all, in (0, 1]; a secret digest of each unit decides for good.
+        shots: the number of demonstrations per label.
+        share: the part of the units that may join at all, in (0, 1]; a keyed digest of each unit decides it
+            permanently.
 
     Raises:
-        UsageError: a number is out of range, or the numbers do not go together.
+        UsageError: a number is out of range, or the numbers are incompatible.
     """
 
     scheme: Scheme = Scheme.PER_DEMONSTRATION
@@ -126,7 +127,7 @@ class SamplingPlan:
     def rate(self, size: int) -> float:
         """The sampling rate q of the units of a label that may join: `M N / (share n)`, at most 1.
 
-        It follows from the declared size n, because the number of units that may join in fact is private.
+        It depends on the declared size n, because the actual number of units that may join is private.
 
         Args:
             size: n, the declared number of units of the label.
@@ -141,14 +142,14 @@ class SamplingPlan:
     def capacity(self, size: int, delta: float) -> tuple[int, float]:
         """The number of rows of the batch, and the probability that a run overflows them.
 
-        With subsets there are exactly M rows. With unit rows it is the smallest C whose overflow has a probability of
-        at most `CAPACITY_SHARE * delta` over all draws of the run; `P[Bin(n, q) >= C]` also covers the neighbour with
-        one unit more. With a share, n is an upper bound on the units that may join, and the probability that the bound
-        fails is added.
+        With subsets there are exactly M rows. With unit rows it is the smallest C with an overflow probability of at
+        most `CAPACITY_SHARE * delta` over all draws of the run; `P[Bin(n, q) >= C]` also covers the neighbour with one
+        more unit. With a share, n is an upper bound on the units that may join, and the failure probability of this
+        bound is added.
 
         Args:
             size: the declared number of units of the label.
-            delta: of the run's claim.
+            delta: the delta of the run's claim.
         """
         if not self.unit_rows:
             return self.subsets, 0.0
@@ -164,17 +165,17 @@ class SamplingPlan:
         """An upper bound on the units that may join, and the probability that it fails.
 
         The bound includes the unit by which neighbours differ. The units that may join are the same in every draw and
-        every run, and so their number is bounded by itself: a quantile of Bin(n, share q) would hold for draws that
-        each have a new role, and not for many draws from one large role.
+        every run, so their number needs its own bound: a quantile of Bin(n, share q) would be valid for draws from new
+        roles, but not for many draws from one large role.
         """
         if self.share == 1:
             return size, 0.0
-        # Half of the part of delta is for a role with more units than expected; the draws get the rest.
+        # Half of this part of delta is for a role with more units than the bound; the draws get the rest.
         most = int(binom.isf(CAPACITY_SHARE / 2 * delta, size, self.share))
         return min(size, most + 1), float(binom.sf(most, size, self.share))
 
     def overflow_allowed(self, rate: float, delta: float) -> tuple[PrivacyEvent, ...]:
-        """The failure event of a label if its rate is known and its size is not: the most that `capacity` may use."""
+        """The failure event of a label with a known rate and an unknown size: the most that `capacity` may use."""
         everybody = rate == 1.0 and self.share == 1
         return () if not self.unit_rows or everybody else (Approximate(CAPACITY_SHARE * delta),)
 
@@ -197,12 +198,12 @@ class SamplingPlan:
     def compose(
         self, event: EventOfSteps, sizes: Mapping[str, int], delta: float, labels_in_parallel: bool = True
     ) -> Composed:
-        """The event of the whole run; a part of the claim's delta pays for overflow.
+        """The event of the whole run, including overflow, for which a part of the claim's delta pays.
 
         Args:
             event: gives the event of the mechanism's steps on one sample.
             sizes: the declared number of units of each public label.
-            delta: of the run's claim.
+            delta: the delta of the run's claim.
             labels_in_parallel: False with a user column, because a user may have rows of several labels.
         """
         lists = {}
@@ -224,7 +225,7 @@ def sensitivity(unit_rows: bool) -> float:
     return 1.0 if unit_rows else math.sqrt(2.0)
 
 
-# Where sampled units sit in the model's batch.
+# The places of sampled units in the model's batch.
 
 
 @dataclass(frozen=True)
@@ -233,7 +234,7 @@ class Seating:
 
     Attributes:
         rows: for each row the positions of its units.
-        overflow: True if more units joined than there are rows, which happens with unit rows only. Delta pays for its
+        overflow: True if more units joined than there are rows, which can happen only with unit rows. Delta covers its
             probability; the caller then takes the public step.
     """
 
@@ -242,7 +243,7 @@ class Seating:
 
 
 def seat_in_slots(sampled: Integers, capacity: int, randomness: Randomness) -> Seating:
-    """The seating with unit rows: each sampled unit has a row of its own, at a uniformly random place.
+    """The seating with unit rows: each sampled unit has its own row, at a uniformly random place.
 
     Args:
         sampled: positions of the units that joined, shape (units,).
@@ -259,7 +260,7 @@ def seat_in_slots(sampled: Integers, capacity: int, randomness: Randomness) -> S
 def seat_in_subsets(sampled: Integers, subsets: int, randomness: Randomness) -> Seating:
     """The seating with subsets: each sampled unit is in one of the rows, drawn independently and uniformly.
 
-    The units of a row are in a random order, so that the row's public length cuts off random ones.
+    The units of a row are in random order, so the cut at the row's public length drops random ones.
 
     Args:
         sampled: positions of the units that joined, shape (units,).

@@ -1,4 +1,4 @@
-"""The cost of privacy events, the noise that a target needs, and the budget that a data set has spent."""
+"""The cost of privacy events, the noise for a privacy target, and the budget that a data set has spent."""
 
 from mechanisms.accounting.account import Account, BudgetSnapshot
 from mechanisms.accounting.claims import (

@@ -1,4 +1,4 @@
-"""The account of a data set: what its runs have spent of its cap, as values, in words and as a table."""
+"""The account of a data set: its cap and what its runs have spent, as values, in words and as a table."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class BudgetSnapshot:
         bound: the name of that bound.
         cap: the most that all runs together may spend.
         runs: the number of runs.
-        disclosures: acts of the curator that cost no epsilon and showed values without noise under this name.
+        disclosures: the curator's acts under this name that showed values without noise and cost no epsilon.
     """
 
     name: str
@@ -49,11 +49,11 @@ class BudgetSnapshot:
 
     @property
     def remaining(self) -> float:
-        """The epsilon that is left under the cap; 0 if the runs have spent more."""
+        """The remaining epsilon under the cap; 0 if the runs have spent more."""
         return max(0.0, self.cap.epsilon - self.epsilon)
 
     def to_json(self) -> dict[str, Any]:
-        """The budget as JSON values, where `disclosures` have the name `marks`."""
+        """The budget as JSON values; `disclosures` are called `marks` there."""
         return {"marks" if name == "disclosures" else name: value for name, value in asdict(self).items()}
 
 
@@ -63,9 +63,9 @@ class RecordedRun:
 
     Attributes:
         started: the time in ISO 8601.
-        event, epsilon, delta: what the run was planned to release, and the claim for it.
-        finished: False for a run that goes on or was cut off.
-        counted: the cost that the ledger counts; None if the run released nothing.
+        event, epsilon, delta: the planned releases of the run, and the claim for them.
+        finished: False for a run that is active or was interrupted.
+        counted: the cost in the ledger's sum; None if the run released nothing.
     """
 
     started: str
@@ -91,7 +91,7 @@ _KINDS = {"label": "labels", "cell": "batches", "role": "roles"}
 
 
 def in_words(event: Composed) -> str:
-    """The releases of a run in words; event lists with equal events share one part of the sentence."""
+    """The releases of a run in words; equal event lists share one part of the sentence."""
     named: dict[tuple[PrivacyEvent, ...], list[str]] = {}
     for name, events in event:
         named.setdefault(events, []).append(name)
@@ -127,7 +127,7 @@ def _words(event: PrivacyEvent) -> str:
             return " and ".join(_words(each) for each in of)
 
 
-# A data set's account as a table: the cost of each run, and of all runs up to it.
+# A data set's account as a table: the cost of each run, and the total up to it.
 
 COLUMNS = (
     "started", "data_set", "unit", "run", "releases", "state", "epsilon", "delta", "joint_epsilon", "joint_delta",
@@ -162,7 +162,7 @@ def state(run: RecordedRun) -> str:
 
 
 def as_csv(account: Account) -> str:
-    """The account as a CSV table with the columns `COLUMNS`; no spreadsheet reads a cell of it as a formula."""
+    """The account as a CSV table with the columns `COLUMNS`; no spreadsheet interprets a cell as a formula."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL)
     writer.writerow(COLUMNS)

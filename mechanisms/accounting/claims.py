@@ -1,4 +1,4 @@
-"""The claim of a run, the least noise that meets a target, and the claim's figures for people."""
+"""The claim of a run, the least noise that meets a target, and the claim in words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mechanisms.privacy_events import Composed
 from mechanisms.rounding import rounded_up
 
 AGREEMENT = 0.02
-"""The relative difference of two accountants, beyond the claiming one's own error, up to which no remark is made."""
+"""The relative difference of two accountants, beyond the claiming one's own error, up to which there is no remark."""
 PURE_SUM = "sum of pure epsilons"
 _LARGEST_EPSILON = 300.0
 _LEAST_DELTA = 1e-100
@@ -26,7 +26,7 @@ _TOO_LITTLE_NOISE = "Epsilon is above 300, which promises nothing: raise the noi
 
 @dataclass(frozen=True)
 class PrivacyTarget:
-    """What a run may cost: (epsilon, delta) under add-or-remove of one unit."""
+    """The largest cost of a run: (epsilon, delta) under addition or removal of one unit."""
 
     epsilon: float
     delta: float
@@ -50,12 +50,12 @@ class Claim:
 
     @property
     def accountants(self) -> list[tuple[str, str]]:
-        """For each kind of events, who claims and who checks."""
+        """For each kind of events, the claiming and the checking accountant."""
         return list(zip(self.accountant.split(_PLUS), self.check_accountant.split(_PLUS), strict=False))
 
     @property
     def remark(self) -> str | None:
-        """A remark that the claim is the larger of two bounds that differ; None if they agree."""
+        """A remark that the accountants differ and the larger bound is claimed; None if they agree."""
         if not any(claimed in (pld.NAME, rdp.NAME, exact.CHECK) for claimed, _ in self.accountants):
             return None
         return (
@@ -69,9 +69,10 @@ _PLUS = " + "
 
 @dataclass(frozen=True)
 class _Method:
-    """Two accountants of the same events: one claims, the other checks, and each finds an upper bound.
+    """Two accountants for the same events: one claims, the other checks; both compute upper bounds.
 
-    If the claiming one finds None, another method has to be used; `estimate` is quick and about the larger of the two.
+    If the claiming accountant returns None, another method has to be used; `estimate` is a quick approximation of the
+    larger of the two.
     """
 
     name: str
@@ -128,8 +129,8 @@ def undominated(event: Composed) -> list[NormalForm]:
 def _parts(form: NormalForm, delta: float) -> tuple[list[NormalForm], float]:
     """The events by kind, with the delta that each kind may use.
 
-    zCDP events are not part of a privacy loss distribution. The kinds therefore add up by basic composition, each at
-    its equal share of the delta that failures leave.
+    zCDP events are not part of a privacy loss distribution. So the kinds add up by basic composition, each with an
+    equal share of the delta that remains after failures.
     """
     remaining = delta - form.failure
     if remaining <= 0:
@@ -145,7 +146,7 @@ def _parts(form: NormalForm, delta: float) -> tuple[list[NormalForm], float]:
 
 
 def estimate(form: NormalForm, delta: float) -> float:
-    """Epsilon of one list of events at `delta` within about a percent, quickly."""
+    """A quick approximation of the epsilon of one list of events at `delta`, to about a percent."""
     parts, share = _parts(form, delta)
     return sum(next(_methods(part, share)).estimate(part, share) for part in parts)
 
@@ -159,7 +160,7 @@ def _claim_part(form: NormalForm, delta: float) -> Claim:
     method, bounds = _bounds(form, delta)
     if min(bounds.upper, form.pure_epsilon) > _LARGEST_EPSILON:
         raise AccountingError(_TOO_LITTLE_NOISE)
-    check, slack = method.check(form, delta), AGREEMENT * bounds.upper + 1e-9  # less is lost in floats
+    check, slack = method.check(form, delta), AGREEMENT * bounds.upper + 1e-9  # smaller differences are rounding
     if not check >= bounds.lower - slack:
         raise AccountingError(
             f"Two accountants disagree: {method.name} finds {bounds.lower:.4g} to {bounds.upper:.4g}, "
@@ -195,16 +196,17 @@ def _claim_list(form: NormalForm, delta: float) -> Claim:
 
 
 def _upper(form: NormalForm, delta: float) -> float:
-    """A quick lower bound on what `claim` gives one list: without the check, which takes most of its time."""
+    """A quick lower bound on the claim of one list: it omits the check, which takes most of the time."""
     parts, share = _parts(form, delta)
     return sum(min(part.pure_epsilon, _bounds(part, share)[1].upper) for part in parts)
 
 
 def claim(event: Composed, delta: float) -> Claim:
-    """Account for a run whose events were all fixed before it: each list composes, then the maximum is taken.
+    """The claim for a run whose events are fixed beforehand: each list composes, and the maximum over lists is taken
+    last.
 
     Raises:
-        AccountingError: epsilon is in the hundreds, delta is too small, or an accountant is wrong.
+        AccountingError: epsilon is above 300, delta is too small, or the accountants contradict each other.
     """
     claims = [_claim_list(form, delta) for form in undominated(event)]
     return max(claims, key=lambda each: each.epsilon)
@@ -220,8 +222,8 @@ def calibrate_noise(
 ) -> float:
     """The smallest noise parameter whose run claims at most `target.epsilon` at `target.delta`.
 
-    Bisects on a quick estimate of epsilon, which falls as the parameter grows, then confirms with the claim's. The
-    claim lies within about 1.5% under the target unless even the smallest parameter meets it.
+    Bisection on a quick estimate of epsilon, which falls as the parameter grows, is confirmed by the claim. The claim
+    is at most about 1.5% below the target unless even the smallest parameter meets it.
 
     Raises:
         AccountingError: no parameter meets the target.
@@ -240,10 +242,9 @@ def calibrate_noise(
 
 
 def _bracket(falling: Callable[[float], float], lowest: float, highest: float) -> tuple[float, float]:
-    """Neighbouring whole numbers, or an end of the range, between which a falling function reaches 0; nearest to 0.
+    """The neighbouring whole numbers nearest to 0 between which a falling function reaches 0, or an end of the range.
 
-    Both are the lowest if the function is above 0 nowhere. If it is above 0 everywhere, it is so at the second one,
-    too.
+    If the function is never above 0, both are the lowest. If it is always above 0, it is so at the second one, too.
     """
     low = high = 0.0
     stride = 1.0
@@ -274,7 +275,7 @@ def _confirmed(event_at: Callable[[float], Composed], target: PrivacyTarget, noi
             break
         if claim(event_at(noise), target.delta).epsilon <= target.epsilon:
             return noise
-        noise *= _STEP**2**tried  # the check is the larger of the two
+        noise *= _STEP**2**tried  # the check exceeds the claim
     raise AccountingError(
         f"No amount of noise meets epsilon {target.epsilon:g} at delta {target.delta:g} with so many releases: raise "
         "epsilon or delta, or lower the rate or the number of tokens."
@@ -287,9 +288,9 @@ def cost_in_words(epsilon: float, delta: float) -> str:
 
 
 def best_guess(epsilon: float, delta: float) -> float:
-    """The largest accuracy of guesses whether a unit was included by a fair coin: `(e^eps + d) / (1 + e^eps)`.
+    """The largest probability of guessing rightly whether a fair coin included a unit: `(e^eps + d) / (1 + e^eps)`.
 
-    It is the mean of true positive and true negative rate where (epsilon, delta) allows their sum to be largest.
+    It is the largest mean of true positive and true negative rate that (epsilon, delta) allows.
     """
     return float(expit(epsilon) + delta * expit(-epsilon))
 
@@ -297,5 +298,5 @@ def best_guess(epsilon: float, delta: float) -> float:
 def best_guess_in_percent(epsilon: float, delta: float) -> str:
     """`best_guess` in percent, rounded up, so that it stays a bound; one decimal, or three from 99 percent on."""
     right = best_guess(epsilon, delta)
-    digits = 1 if right < 0.99 else 3  # one decimal would hide what is left to chance
+    digits = 1 if right < 0.99 else 3  # one decimal could round to 100
     return f"{min(100.0, math.ceil(100 * right * 10**digits) / 10**digits):.{digits}f}"

@@ -34,11 +34,11 @@ _TABLES = (
 
 
 class Database:
-    """The ledger's file; it is made on first use, with its folder (mode 0700).
+    """The ledger's file; first use creates it and its folder (mode 0700).
 
     Raises:
         UsageError: the file cannot be written, or another version of this program made it.
-        StudioError: the file is damaged, or an older copy of the file that was used here before.
+        StudioError: the file is damaged, or an older copy of the ledger.
     """
 
     def __init__(self, path: Path) -> None:
@@ -50,11 +50,11 @@ class Database:
             raise UsageError(f"The ledger '{self._path}' cannot be written: check the folder's permissions.") from error
         with self._locked() as database:
             self._make_or_check(database)
-        with self.transaction():  # says at once that it is an older copy
+        with self.transaction():  # refuse an older copy at once
             pass
 
     def _make_or_check(self, database: sqlite3.Connection) -> None:
-        """Make the tables of a new file; refuse a file of any other version, which may hold what was spent."""
+        """Create the tables of a new file; refuse a file of another version, which may contain earlier charges."""
         [version] = database.execute("PRAGMA user_version").fetchone()
         if version > _VERSION:
             raise UsageError(f"The ledger '{self._path}' is of a newer version of this program: update it.")
@@ -75,7 +75,7 @@ class Database:
         The writes of the `with` block are on the disk when the block ends, and undone if it raises an exception.
 
         Raises:
-            StudioError: the file cannot be used, or is an older copy of the file that was used here before.
+            StudioError: the file cannot be used, or is an older copy of the ledger.
         """
         with self._locked() as database:
             [writes] = database.execute("SELECT count FROM writes").fetchone()
@@ -87,10 +87,10 @@ class Database:
     def _check_newest(self, writes: int) -> None:
         """Refuse an older copy of the ledger: the largest number of writes is stored in a second file, of mode 0600.
 
-        A copy that is put back, by a restored backup or a synchronised folder, lacks what was spent since. Every
-        process that opens the ledger raises the number in the second file to that of the committed writes, under the
-        ledger's lock. A crash therefore never makes it too large, and makes it too small by one write at most. This
-        detects accidents: nobody who puts back both files, or removes the second one, is detected.
+        A copy restored from a backup or a synchronised folder lacks later charges. Every process that opens the ledger
+        raises the number in the second file to that of the committed writes, under the ledger's lock. So a crash never
+        makes it too large, and makes it too small by at most one write. This detects accidents, but not a restoration
+        of both files or the removal of the second.
         """
         path = self._count_path
         try:
@@ -120,7 +120,7 @@ class Database:
             with closing(sqlite3.connect(self._path, timeout=30, isolation_level=None)) as database:
                 database.execute("PRAGMA journal_mode=WAL")
                 database.execute("PRAGMA synchronous=FULL")
-                database.execute("PRAGMA secure_delete=ON")  # what is forgotten is overwritten in the file
+                database.execute("PRAGMA secure_delete=ON")  # deleted values are overwritten in the file
                 database.execute("BEGIN IMMEDIATE")
                 yield database
                 if database.in_transaction:

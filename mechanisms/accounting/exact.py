@@ -1,4 +1,4 @@
-"""The exact accountant of a single release: delta in closed form, and an integral that checks it."""
+"""The accountant `exact` of a single release: delta in closed form, and an integral as its check."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mechanisms.accounting.normal_form import (
 
 NAME, CHECK = "exact", "integral"
 _ROUNDING = 1e-6
-"""A relative error of delta, larger than the error of the tails of distributions in floats."""
+"""A relative error of delta that exceeds the float error of the distributions' tails."""
 
 
 def single(form: NormalForm) -> Primitive | None:
@@ -66,7 +66,7 @@ def _log_delta(release: Primitive, epsilon: float) -> float:
             joined, apart = float(log_ndtr(half - middle)), float(log_ndtr(-half - middle))
         case SampledLaplace(scale):  # 1 - e^((epsilon - 1 / b) / 2)
             return _log_difference(0.0, (epsilon - 1 / scale) / 2)
-        case SampledPure(step, steps):  # rounds of randomised response (Kairouz, Oh, Viswanath 2015): of many truths
+        case SampledPure(step, steps):  # the number of truthful rounds (Kairouz, Oh, Viswanath 2015)
             truths = math.floor((epsilon / step + steps) / 2)
             joined, apart = (float(binom.logsf(truths, steps, 1 / (1 + math.exp(side * step)))) for side in (-1, 1))
         case _:
@@ -75,11 +75,11 @@ def _log_delta(release: Primitive, epsilon: float) -> float:
 
 
 def _log_difference(larger: float, smaller: float) -> float:
-    """Log of `e^larger - e^smaller`; minus infinity where rounding leaves nothing of it."""
+    """Log of `e^larger - e^smaller`; minus infinity if the difference is lost in rounding."""
     return larger + math.log(-math.expm1(smaller - larger)) if smaller < larger else -math.inf
 
 
-# Sampled: both directions follow from the release that everybody joins, because that one is symmetric.
+# Sampled: both directions follow from the unsampled release, which is symmetric.
 
 
 def _solved(release: Primitive, delta: float) -> float:
@@ -113,7 +113,7 @@ def _added(release: Primitive, epsilon: float) -> float:
     return math.log(left) + _log_delta(release, epsilon + math.log(rate / left)) if left > 0 else -math.inf
 
 
-# The check: the same from the distribution of the loss, summed or integrated.
+# The check: the same delta from the distribution of the loss, by a sum or an integral.
 
 
 @functools.lru_cache(maxsize=512)
@@ -129,15 +129,15 @@ def integral(form: NormalForm, delta: float) -> float:
 
 
 def _integral(release: Primitive, direction: Direction, delta: float) -> float:
-    law = masses(release, direction, 1e-7 * delta)  # the part of delta for losses that are left out
+    law = masses(release, direction, 1e-7 * delta)  # the part of delta for omitted losses
     order = np.argsort(law.losses)
     losses, log_upper = law.losses[order], law.log_masses[order]
     upper = np.cumsum(np.exp(log_upper)[::-1])[::-1]
     lower = np.cumsum(np.exp(log_upper - losses)[::-1])[::-1]
-    # At a loss only larger ones count; from the one before it on delta is linear in e^epsilon.
+    # Delta at a loss depends on larger losses only, and is linear in e^epsilon between two losses.
     left = delta - law.beyond
     with np.errstate(over="ignore", invalid="ignore"):  # losses of many hundreds
         place = int(np.argmax(np.append(upper - np.exp(losses) * lower <= left, True)))
-    if place == len(losses):  # rounding hides a delta so small
+    if place == len(losses):  # so small a delta is lost in rounding
         return max(0.0, float(losses[-1]))
     return max(0.0, math.log((upper[place] - left) / lower[place])) if upper[place] > left else 0.0

@@ -1,4 +1,4 @@
-"""The privacy filter: whether a cap holds over runs that are chosen one after the other."""
+"""The privacy filter: whether a cap holds over runs that are chosen adaptively."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from mechanisms.accounting.claims import PrivacyTarget
 from mechanisms.accounting.normal_form import normal_form
 from mechanisms.privacy_events import PrivacyEvent
 
-# Runs are chosen one after the other, in view of what earlier runs released. Numerical composition is no valid filter
-# for adaptively chosen events. Two kinds of bound are valid: adding (epsilon, delta) claims, and adding Renyi
-# divergences at a fixed order (Rogers et al. 2016; Feldman and Zrnic 2021). A release is allowed while any of them
-# stays within its limit. Each bound has its own part of the cap's delta, fixed beforehand, and the paths that end
-# within the first fitting bound partition all paths, so the whole is (cap.epsilon, cap.delta)-DP.
+# Runs are chosen in view of the releases of earlier runs. Numerical composition is not a valid filter for adaptively
+# chosen events. Two kinds of bound are valid: adding (epsilon, delta) claims, and adding Renyi divergences at a fixed
+# order (Rogers et al. 2016; Feldman and Zrnic 2021). A release is allowed while any of them stays within its limit.
+# Each bound has its own part of the cap's delta, fixed beforehand, and the paths that end within the first fitting
+# bound partition all paths, so the whole is (cap.epsilon, cap.delta)-DP.
 
 Cap = PrivacyTarget
 
@@ -28,11 +28,11 @@ MOST_REPEATS = 100
 
 @dataclass(frozen=True)
 class Spend:
-    """The cost of one run at most.
+    """An upper bound on the cost of one run.
 
     Attributes:
         epsilon, delta: the claim over all event lists.
-        lists: for each event list the events that it was charged.
+        lists: for each event list its charged events.
     """
 
     epsilon: float
@@ -42,7 +42,7 @@ class Spend:
 
 @dataclass(frozen=True)
 class Usage:
-    """The budget that runs use of a cap.
+    """The part of a cap that runs use.
 
     Attributes:
         epsilon, delta: the smallest valid bound.
@@ -58,8 +58,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class _Total:
-    """The sums over runs: of their claims, of their Renyi divergences at each of `ORDERS`, and of their failure
-    probabilities."""
+    """Sums over runs: their claims, their Renyi divergences at each of `ORDERS`, and their failure probabilities."""
 
     epsilon: float = 0.0
     delta: float = 0.0
@@ -78,7 +77,7 @@ class _Total:
         )
 
     def under(self, cap: Cap) -> Usage:
-        """The smallest bound that holds under a cap; if the cap allows none, the sums, which may be above it."""
+        """The smallest bound within a cap; if none is, the sums of the claims, which may exceed it."""
         most_delta = cap.delta * _BASIC_SHARE * (1 + _ROUNDING)
         basic_allowed = self.epsilon <= cap.epsilon * (1 + _ROUNDING) and self.delta <= most_delta
         delta = cap.delta * _RENYI_SHARE / len(ORDERS)
@@ -94,16 +93,16 @@ class _Total:
 
 
 def usage(spends: Iterable[Spend], cap: Cap) -> Usage:
-    """The budget that runs use of a cap that was fixed before them.
+    """The part that runs use of a cap that was fixed before them.
 
     Event lists compose in parallel within a run, and the costs of runs add up: whether two runs divide the data alike
-    depends on whether their private files are equal, which must not become known.
+    would reveal whether their private files are equal.
     """
     return functools.reduce(_Total.plus, spends, _Total()).under(cap)
 
 
 def usages(spends: Iterable[Spend], cap: Cap) -> list[Usage]:
-    """For each run, in their order, the `usage` of all runs up to it."""
+    """For each run the `usage` of all runs up to it, in order."""
     totals = itertools.accumulate(spends, _Total.plus, initial=_Total())
     return [total.under(cap) for total in totals][1:]
 

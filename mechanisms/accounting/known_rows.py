@@ -1,7 +1,7 @@
-"""The rows that the ledger knows, as keyed digests, and the rows whose values became known without noise.
+"""The rows known to the ledger, as keyed digests, and the rows whose values became known without noise.
 
-The digests can be compared on this installation alone. They are private, and no export has them. They recognise rows in
-a file of another name, and in a part of a file.
+The digests can be compared only on this installation. They are private, and no export contains them. They recognise
+rows in a file of another name, and in a part of a file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mechanisms.files import keyed_digest, secret_key
 from mechanisms.records import Dataset
 
 Digests = NDArray[np.uint64]
-"""Keyed digests of 64 bits, sorted, each once. Two sets of a million share one by chance once in 2e7 times."""
+"""Distinct keyed digests of 64 bits, sorted. Two sets of a million share one by chance with probability 1 / 2e7."""
 
 _NO_LETTER = re.compile(r"[\W_]+")
 
@@ -33,10 +33,10 @@ class Fingerprint:
 
     Attributes:
         content: keyed digest of the whole content.
-        said: keyed digest of the content without labels, which another file may spell or name differently; "" if it is
-            not known.
-        rows: keyed digests of the texts, of cells of other columns that read like a text, and of the users if there is
-            a user column. Two files with a common digest share a row or a user, whatever their names and parts.
+        said: keyed digest of the content without labels, because another file may spell or name these differently; ""
+            if it is not known.
+        rows: keyed digests of the texts, of text-like cells of other columns, and of the users if there is a user
+            column. Two files with a common digest share a row or a user, even under other names or as parts of a file.
     """
 
     name: str
@@ -50,7 +50,7 @@ _known: WeakKeyDictionary[Dataset, tuple[bytes, Fingerprint]] = WeakKeyDictionar
 
 
 def fingerprint(dataset: Dataset) -> Fingerprint:
-    """The fingerprint of a data set under the installation's present key.
+    """The fingerprint of a data set under the installation's current key.
 
     It is computed once for each data set and key, because every run needs it and a large file takes seconds.
     """
@@ -73,7 +73,7 @@ def _said(dataset: Dataset) -> Iterator[str]:
 
 
 def rows_among(dataset: Dataset, known: Digests) -> list[bool]:
-    """For each row, True if the digest of its text, of its user, or of another cell that reads like a text is known."""
+    """For each row, True if the digest of its text, of its user, or of another text-like cell is known."""
     key = secret_key()
     found = []
     for i, record in enumerate(dataset.records):
@@ -85,10 +85,10 @@ def rows_among(dataset: Dataset, known: Digests) -> list[bool]:
 
 
 def text_digests(texts: Iterable[str], key: bytes | None = None) -> Digests:
-    """Keyed digests of the letters and digits of texts; case, spaces and punctuation make no difference.
+    """Keyed digests of the letters and digits of texts, ignoring case, spaces and punctuation.
 
     Args:
-        key: None takes the installation's key.
+        key: the key of the digests; None selects the installation's.
     """
     return _digests("text", filter(None, map(_letters, texts)), key or secret_key())
 
@@ -110,12 +110,12 @@ def _digests(kind: str, values: Iterable[str], key: bytes) -> Digests:
 
 
 def share_any(one: Digests, other: Digests) -> bool:
-    """True if two sets of digests have one in common: the files share a text or a user."""
+    """True if two sets of digests intersect: the files share a text or a user."""
     return bool(np.isin(one, other, assume_unique=True).any())
 
 
 class KnownRows:
-    """The rows that the ledger knows; all answers are private, and for the curator's screen alone."""
+    """The rows known to the ledger; all answers are private, for the curator's screen only."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -150,13 +150,13 @@ class KnownRows:
             return names_that_share(database, rows)
 
     def shared(self, rows: Digests) -> Digests:
-        """The digests of `rows` that data sets of earlier runs have too; private."""
+        """Those digests of `rows` that data sets of earlier runs contain, too; private."""
         with self._database.transaction() as database:
             known = [rows for _, rows in _contents(database)]
         return rows[np.isin(rows, np.concatenate([rows[:0], *known]))]
 
     def mark(self, data: Fingerprint, reason: str) -> None:
-        """Record that values of a data set became known without noise, for its name and for each of its rows.
+        """Record, for a data set's name and each of its rows, that values became known without noise.
 
         Later choices may depend on these values, and every later certificate says so.
         """
@@ -166,7 +166,7 @@ class KnownRows:
             database.execute("INSERT OR IGNORE INTO marks VALUES (?, ?, ?, ?, ?)", values)
 
     def mark_rows(self, rows: Digests, reason: str) -> None:
-        """Record that rows became known without noise, if their file is no data set of this ledger.
+        """Record that rows became known without noise, for a file that is not a data set of this ledger.
 
         No name is recorded: certificates show the marks of a name, and whose rows these are is private.
         """

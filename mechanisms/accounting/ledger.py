@@ -1,4 +1,4 @@
-"""The persistent ledger: what every named data set has spent, and what single units pay inside a reservation."""
+"""The persistent ledger: the spending of every named data set, and the payments of single units in a reservation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DEFAULT_CAP = PrivacyTarget(epsilon=10.0, delta=1e-4)
 
 @dataclass(frozen=True)
 class ResumablePlan:
-    """What a resumable run was reserved for; public.
+    """The values for which a resumable run was reserved; public.
 
     `new_key` makes the key. The run's request is built from the document when the run is resumed. `fixed` is a keyed
     digest of everything public that fixes the run.
@@ -47,7 +47,7 @@ class ResumablePlan:
 
 
 def new_key() -> str:
-    """A random name for a run that can be resumed; it carries no information."""
+    """A random name for a resumable run, independent of everything else."""
     return secrets.token_hex(16)
 
 
@@ -98,7 +98,7 @@ class PrivacyLedger:
             event = from_json(json.loads(document))
             charges = database.execute("SELECT list, event FROM charges WHERE run = ?", (run,)).fetchall()
             finished, counted = status == "finished", Spend(epsilon, delta, dict(event))
-            if finished:  # one that is still running, or was cut off, counts with everything that it planned
+            if finished:  # a run that is active or was interrupted counts with its whole plan
                 lists: dict[str, tuple[PrivacyEvent, ...]] = {}
                 for charged, charge in charges:
                     [(_, events)] = from_json(json.loads(charge))
@@ -146,14 +146,13 @@ class PrivacyLedger:
     def resume(
         self, data: Fingerprint, mechanism: str, event: Composed, claimed: Claim, plan: ResumablePlan
     ) -> LedgerRun:
-        """Resume a run that was cut off or stopped; what it may still charge is reserved again.
+        """Resume an interrupted or stopped run; its remaining charges are reserved again.
 
         All values must equal those given to `begin`, except the plan's document, which is ignored.
 
         Raises:
-            UsageError: the ledger has no such run, it was planned otherwise or for other data, or it is still at work.
-            BudgetRefused: what it had left when it was stopped has been spent since, or runs at another privacy unit
-                have charged.
+            UsageError: the ledger has no such run, it has another plan or other data, or it is still active.
+            BudgetRefused: the cap no longer allows the rest of the run, or runs at another privacy unit were charged.
         """
         query = (
             "SELECT id, status, name, unit, resumable.content, mechanism, event, fixed, holder FROM runs "
@@ -180,7 +179,7 @@ class PrivacyLedger:
     def _room(
         self, database: sqlite3.Connection, data: Fingerprint, event: Composed, claimed: Claim, but: int = 0
     ) -> BudgetSnapshot:
-        """What a data set has spent without the run `but`, if its cap allows a planned run beside it.
+        """What a data set has spent without the run `but`, if its cap also allows a planned run.
 
         Raises:
             BudgetRefused: it does not, or the data set was used at another privacy unit.
@@ -238,7 +237,7 @@ class PrivacyLedger:
             self._room(database, data, event, claimed)
 
     def forecast(self, name: str, unit: str, event: Composed, claimed: Claim) -> Usage:
-        """What a data set would have spent with one more run, and whether its cap allows that; nothing is reserved.
+        """A data set's spending with one more run, and whether its cap allows that; nothing is reserved.
 
         Raises:
             BudgetRefused: the data set was used at another privacy unit.
@@ -249,9 +248,11 @@ class PrivacyLedger:
             return usage([*self._spends(database, name, unit), planned], self._cap(database, name, unit))
 
     def repeats(self, name: str, unit: str, event: Composed, claimed: Claim) -> int:
-        """How many runs like a planned one the data set's cap still allows, at most `MOST_REPEATS`; none is reserved.
+        """The number of runs like a planned one that the data set's cap still allows, at most `MOST_REPEATS`; none is
+        reserved.
 
-        The number holds for today's ledger and is no promise: a run under another name on the same rows is not counted.
+        The number depends on the ledger's present state and is no guarantee: runs under another name on the same rows
+        do not count.
         """
         planned = Spend(claimed.epsilon, claimed.delta, dict(event))
         with self.transaction() as database:
@@ -274,14 +275,14 @@ class PrivacyLedger:
         return str(found[0]) if found else ""
 
     def newest(self, key: str) -> str:
-        """The lines of the part that a run marked last; "" without one, or without such a run."""
+        """The run-file lines of the part that a run marked last; "" if there is none, or no such run."""
         query = "SELECT told FROM released JOIN resumable USING (run) WHERE key = ? AND told <> ''"
         with self.transaction() as database:
             found = database.execute(query, (key,)).fetchone()
         return str(found[0]) if found else ""
 
     def forget(self, key: str) -> None:
-        """Remove the lines of a run, which can then be resumed from its file alone. The marks of its parts stay."""
+        """Remove the stored lines of a run, which can then be resumed only from its file. Its marks stay."""
         query = "UPDATE released SET told = '' WHERE told <> '' AND run IN (SELECT run FROM resumable WHERE key = ?)"
         with self.transaction() as database:
             database.execute(query, (key,))
@@ -292,7 +293,7 @@ class PrivacyLedger:
             return list(database.execute("SELECT DISTINCT name, unit FROM caps ORDER BY name, unit"))
 
     def caps(self, name: str) -> list[dict[str, object]]:
-        """All caps that a data set has had, oldest first. A cap is a promise about the runs after it only."""
+        """All caps that a data set has had, oldest first. A cap only covers the runs after it."""
         columns = ("unit", "epsilon", "delta", "since")
         with self.transaction() as database:
             query = f"SELECT {', '.join(columns)} FROM caps WHERE name = ? ORDER BY rowid"
@@ -309,8 +310,8 @@ class PrivacyLedger:
     def earlier_runs(self, data: Fingerprint, but: str = "") -> list[EarlierRun]:
         """The runs that may have read rows of a data set, under any name, oldest first; private.
 
-        These are the runs of its name and of data sets that share rows with it, and all runs that were reserved while
-        the installation had another key: their rows cannot be recognised. `but` is the key of a run to leave out.
+        These are the runs of its name, those of data sets that share rows with it, and all runs that were reserved
+        under another key of the installation, whose rows cannot be recognised. `but` is the key of a run to omit.
         """
         with self.transaction() as database:
             names = {data.name, *names_that_share(database, data.rows)}
@@ -347,7 +348,7 @@ def _is_alive(holder: str) -> bool:
     pid, started, _ = holder.split()
     try:
         process = psutil.Process(int(pid))
-        same = abs(process.create_time() - float(started)) <= 2.0  # seconds: it moves when the clock is set
+        same = abs(process.create_time() - float(started)) <= 2.0  # it shifts by seconds when the clock is set
         return bool(same and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
@@ -366,14 +367,13 @@ class EarlierRun:
 class LedgerRun:
     """A reserved run: charge each part before its first release, and finish the run in `finally`.
 
-    The draws of a part belong together: the tokens of a demonstration, or one release of a stage. A part is charged
-    once, and marked after it is drawn and before it is shown. A part without a mark was therefore never shown and may
-    be drawn again; a part with a mark is never drawn again, whatever happened to the run's file. The newest mark also
-    holds the lines of its part, so that nothing is lost between the ledger and that file; they are removed with the
-    file.
+    A part is the tokens of a demonstration, or one release of a stage. It is charged once, and marked after it is drawn
+    and before it is shown. So a part without a mark was never shown and may be drawn again; a part with a mark is never
+    drawn again, even if the run's file is lost. The newest mark also has the run-file lines of its part, so that
+    nothing is lost between the ledger and that file; they are removed with the file.
 
     Attributes:
-        holder: the name by which this process marks parts; "" if the run cannot be resumed, and marks none.
+        holder: the name under which this process marks parts; "" if the run cannot be resumed and has no marks.
         released: the parts that were marked before the run was resumed.
     """
 
@@ -384,16 +384,17 @@ class LedgerRun:
     released: frozenset[str] = frozenset()
 
     def charge(self, list_name: str, events: tuple[PrivacyEvent, ...], part: str = "") -> None:
-        """Write a charge to disk; returns when it is durable. A part is charged once."""
+        """Write a charge; returns when it is durable. A part is charged once."""
         values = (self.number, list_name, _dump(list_name, events), part)
         with self.ledger.transaction() as database:
             database.execute("INSERT OR IGNORE INTO charges (run, list, event, part) VALUES (?, ?, ?, ?)", values)
 
     def mark(self, part: str, told: str) -> None:
-        """Store that a part was drawn, with its lines `told`, before it is shown; returns when it is durable.
+        """Store that a part was drawn, with its run-file lines `told`, before it is shown; returns when this is
+        durable.
 
         Raises:
-            StudioError: it is stored already, or another process has resumed the run.
+            StudioError: the part is marked already, or another process has resumed the run.
         """
         query = "INSERT OR IGNORE INTO released SELECT run, ?, ? FROM resumable WHERE run = ? AND holder = ?"
         with self.ledger.transaction() as database:
@@ -418,22 +419,23 @@ class LedgerRun:
         return self.ledger.snapshot(self.before.name, self.before.unit)
 
 
-# What every single unit has paid for answers, inside one reservation of the ledger.
+# Payments of single units for answers, inside one reservation of the ledger.
 #
-# A unit can pay for a fixed number of answers, each of which costs a fixed (rho, delta). Whether it pays depends on
-# the unit, the question and earlier releases alone, never on other units. Given everybody else, a session is then an
-# adaptive composition of at most that many answers (Feldman and Zrnic 2021; Whitehouse et al. 2023), so that the
-# reservation covers it. Counting answers instead of adding rho keeps the filter exact.
+# A unit can pay for a fixed number of answers, each of which costs a fixed (rho, delta). Whether it pays depends on the
+# unit, the question and earlier releases alone, never on other units. Given all other units, a session is an adaptive
+# composition of at most that many answers (Feldman and Zrnic 2021; Whitehouse et al. 2023), which the reservation
+# covers. Counting answers instead of adding rho keeps the filter exact.
 #
-# On disk are keyed digests of units and how many answers each paid for: private, for this installation alone.
+# The file has keyed digests of units and the number of answers that each paid for: private, for this installation only.
 
 
 @dataclass(frozen=True)
 class Reservation:
-    """The values that stay fixed while a reservation lasts.
+    """The values that are fixed for a reservation.
 
-    The event bounds the cost of all answers together for a unit, `terms` are the public parameters in a fixed form, and
-    `queries` is the number of answers that a unit can pay for. An edited row would be a unit that has paid nothing.
+    `event` bounds the cost of all answers together to a unit, `terms` are the public parameters in a fixed form, and
+    `queries` is the number of answers that a unit can pay for. A reservation is for one content, because an edited row
+    would be a unit that has paid nothing.
     """
 
     data: Fingerprint
@@ -489,7 +491,8 @@ class IndividualFilter:
 
 
 def reserve(ledger: PrivacyLedger, wanted: Reservation, anew: bool = False) -> IndividualFilter:
-    """Continue the reservation of the same file and terms, or make one (`anew` although there is one), charged once.
+    """The filter of the reservation for the same file and terms, or of a new one, which is charged once; `anew` always
+    makes a new one.
 
     Raises:
         ReservedOtherwise: the data set's reservation is for another file or other terms, and `anew` is not set.

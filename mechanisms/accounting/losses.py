@@ -23,13 +23,13 @@ from mechanisms.noise import Floats
 
 # The pair of distributions that dominates pure releases: adaptive epsilon-DP steps, then the Poisson mixture.
 #
-# T adaptive epsilon-DP steps are dominated by T rounds of randomised response (Kairouz, Oh, Viswanath 2015), where
-# only the number of rounds that tell the truth matters. Sampling mixes that pair (Zhu, Dong, Wang 2022, theorem 11),
-# and is not symmetric afterwards: which direction costs more depends on epsilon, so both are kept.
+# T adaptive epsilon-DP steps are dominated by T rounds of randomised response (Kairouz, Oh, Viswanath 2015); only the
+# number of truthful rounds matters. Sampling mixes that pair (Zhu, Dong, Wang 2022, theorem 11), and is not symmetric
+# afterwards: which direction costs more depends on epsilon, so both are kept.
 
 
 class Direction(Enum):
-    """The neighbour from which the outcome is drawn: `REMOVE` is the one with the unit, `ADD` the one without it."""
+    """The neighbour that generates the outcome: `REMOVE` is the one with the unit, `ADD` the one without it."""
 
     REMOVE = "remove"
     ADD = "add"
@@ -42,7 +42,7 @@ class Masses:
     Attributes:
         losses: the log of the outcome's probability over that under the other neighbour, shape (n,).
         log_masses: the logs of the losses' probabilities, shape (n,).
-        beyond: the probability of the outcomes that are left out, whose losses are unbounded.
+        beyond: the probability of the omitted outcomes, whose losses may be unbounded.
     """
 
     losses: Floats
@@ -72,14 +72,15 @@ class Masses:
 
 
 _REACH = 20.0
-"""Roots of the rounds beyond which a number of truths has no probability in floats: e^-800 (Hoeffding)."""
+"""Multiples of the root of the number of rounds beyond which a number of truthful rounds has probability 0 in floats:
+e^-800 (Hoeffding)."""
 
 
 @functools.lru_cache(maxsize=1024)
 def dominating_pair(primitive: SampledPure, direction: Direction) -> Masses:
     """The loss of the pair that dominates pure steps, in one direction; losses ascend.
 
-    Each loss belongs to a number of truthful rounds of randomised response whose probability is not 0 in floats.
+    Each loss belongs to one number of truthful rounds of randomised response with a probability above 0 in floats.
     """
     share, reach = 1 / (1 + math.exp(primitive.epsilon)), _REACH * math.sqrt(primitive.steps)
     least, most = (primitive.steps * each for each in (share, 1 - share))
@@ -96,7 +97,7 @@ def dominating_pair(primitive: SampledPure, direction: Direction) -> Masses:
 
 
 def directions(primitive: Primitive) -> tuple[Direction, ...]:
-    """The directions of which one has the largest cost.
+    """The directions that can have the largest cost.
 
     Without sampling both directions cost the same; for Gaussian releases removing a unit costs at least as much.
     """
@@ -104,10 +105,10 @@ def directions(primitive: Primitive) -> tuple[Direction, ...]:
     return (Direction.REMOVE,) if alike else (Direction.REMOVE, Direction.ADD)
 
 
-# Any of these losses as point masses: what an accountant of our own composes.
+# These losses as point masses, which our own accountant composes.
 
 _LARGE, _MOST_LOSS = 30.0, 3000.0
-"""From the first loss on e^-loss is no more than a correction; a loss above the second one is left out."""
+"""Above the first loss e^-loss is only a correction; losses above the second are omitted."""
 _RULE, FINE_RULE = np.polynomial.legendre.leggauss(3), np.polynomial.legendre.leggauss(16)
 _PIECE = 1 / 8
 """On pieces of this length the fine rule is exact to 1e-8 and better for exponents up to 200 times the loss."""
@@ -135,8 +136,8 @@ def masses(primitive: Primitive, direction: Direction, tail: float, step: float 
     """The loss of a primitive in one direction.
 
     Args:
-        tail: the probability that may be left out, a few times over, beside the losses above `_MOST_LOSS`.
-        step: the step of the grid on which the loss will be rounded: no piece of the integral crosses a multiple of it.
+        tail: the probability that may be omitted, up to a few times, in addition to losses above `_MOST_LOSS`.
+        step: the step of the grid to which the loss will be rounded; no piece of the integral crosses a multiple of it.
 
     Raises:
         TypeError: the primitive is a zCDP bound, which has no loss.
@@ -154,7 +155,7 @@ def masses(primitive: Primitive, direction: Direction, tail: float, step: float 
 
 
 def _kept(losses: Floats, log_masses: Floats, tail: float, beyond: float = 0.0) -> Masses:
-    """The masses without those at either end that are `tail` together, and without losses beyond `_MOST_LOSS`."""
+    """The masses without those at each end with a total of at most `tail`, and without losses beyond `_MOST_LOSS`."""
     weights = np.exp(log_masses)
     above, below = np.cumsum(weights[::-1])[::-1], np.cumsum(weights)
     kept = (above > tail) & (below > tail) & (np.abs(losses) <= _MOST_LOSS)
@@ -162,7 +163,7 @@ def _kept(losses: Floats, log_masses: Floats, tail: float, beyond: float = 0.0) 
 
 
 def _pieces(low: float, high: float, cuts: Floats, rule: tuple[Floats, Floats] = _RULE) -> tuple[Floats, Floats]:
-    """Places and weights that integrate over [low, high] by Gauss's rule, piece by piece; no piece crosses a cut."""
+    """Nodes and weights of Gauss's rule on the pieces of [low, high]; no piece crosses a cut."""
     nodes, weights = rule
     even = np.linspace(low, high, math.ceil((high - low) / _PIECE) + 1)
     edges = np.unique(np.concatenate([even, cuts[(cuts > low) & (cuts < high)]]))
@@ -172,7 +173,7 @@ def _pieces(low: float, high: float, cuts: Floats, rule: tuple[Floats, Floats] =
 
 
 def _multiples(ends: Floats, rate: float, step: float) -> Floats:
-    """The unsampled losses between two of them at which the sampled loss is a multiple of `step`."""
+    """The unsampled losses between two `ends` at which the sampled loss is a multiple of `step`."""
     if step == math.inf:
         return np.empty(0)
     low, high = np.clip(sampled(ends, rate), -_MOST_LOSS, _MOST_LOSS) / step
@@ -180,7 +181,8 @@ def _multiples(ends: Floats, rate: float, step: float) -> Floats:
 
 
 def _gaussian_masses(release: SampledGaussian, direction: Direction, tail: float, step: float) -> Masses:
-    # Outcomes in standard deviations: N(0, 1) without the unit, N(shift, 1) with it, and nothing far from both.
+    # Outcomes in standard deviations: N(0, 1) without the unit, N(shift, 1) with it; outcomes far from both are left
+    # out.
     shift, reach = 1 / release.noise_multiplier, -float(ndtri(tail))
     ranges = [(-reach, shift + reach)] if shift <= 2 * reach else [(-reach, reach), (shift - reach, shift + reach)]
     found = []
@@ -224,10 +226,10 @@ def laplace_masses(
 
 @dataclass(frozen=True, eq=False)
 class Rounded:
-    """A loss on a grid: the two points beside each loss keep its probabilities, which can only raise delta.
+    """A loss rounded to a grid: the two neighbouring points preserve its probabilities, which can only raise delta.
 
-    This is to connect the dots (Doroshenko et al. 2022). Masses are tilted: weighted by `e^(tilt loss)`, and scaled to
-    sum to 1.
+    This is connect-the-dots (Doroshenko et al. 2022). Masses are tilted: weighted by `e^(tilt loss)`, and scaled to sum
+    to 1.
 
     Attributes:
         step: the distance of grid points.
@@ -270,7 +272,7 @@ class Rounded:
 
 @dataclass(frozen=True, eq=False)
 class Total:
-    """The sum of the independent losses of a list's releases: each loss with the number of times that it is added."""
+    """The sum of the independent losses of a list's releases: each distinct loss with its count."""
 
     parts: tuple[tuple[Masses, int], ...]
 
@@ -281,12 +283,12 @@ class Total:
 
     @property
     def beyond(self) -> float:
-        """A bound on the probability of an outcome whose loss is left out."""
+        """A bound on the probability of outcomes with omitted losses."""
         return sum(count * law.beyond for law, count in self.parts)
 
     @property
     def spread(self) -> float:
-        """The root of the summed second moments: the standard deviation, if the means are small."""
+        """The root of the sum of second moments: about the standard deviation if the means are small."""
         return math.sqrt(sum(count * float(np.exp(law.log_masses) @ law.losses**2) for law, count in self.parts))
 
     def cumulant(self, tilt: float) -> float:

@@ -1,6 +1,6 @@
-"""Language models: prompts in, float64 logits out. Knows tensors, not privacy.
+"""Language models: prompts in, float64 logits out. This package handles tensors and knows nothing of privacy.
 
-`load_model` is not imported here: it brings torch and transformers along, which take seconds.
+`load_model` is not imported here: it imports torch and transformers, which takes seconds.
 """
 
 from mechanisms.inference.language_model import Embedder, LanguageModel, Session, Tokens, Turn, scores_of

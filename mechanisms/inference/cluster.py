@@ -1,4 +1,5 @@
-"""A language model whose rows are spread over workers of a Ray cluster; research/docs/scale_out.md says how and why."""
+"""A language model with its rows distributed over workers of a Ray cluster; research/docs/scale_out.md explains the
+design."""
 
 from __future__ import annotations
 
@@ -29,15 +30,15 @@ from mechanisms.inference.language_model import Session, Tokens
 from mechanisms.inference.models.catalogue import load_model
 from mechanisms.noise import Floats, Integers
 
-# The Ray cluster that workers live in: the one that RAY_ADDRESS names, or a private one on this machine.
+# The Ray cluster of the workers: the one at RAY_ADDRESS, or a private one on this machine.
 #
-# A private cluster keeps its files in a folder that only the user can open and that is removed at the end, spills
-# nothing to disk, and asks for a random token on every connection.
+# A private cluster keeps its files in a folder that only the user can open and that is removed at the end. It spills
+# nothing to disk, and every connection needs a random token.
 
 ADDRESS = "RAY_ADDRESS"
 WORKERS = "DPICL_RAY_WORKERS"
 _FEW = 2
-"""The default number of workers of a cluster without GPUs; one for each machine, if there are more machines."""
+"""The default number of workers of a cluster without GPUs; with more machines, one for each."""
 _OBJECT_STORE_BYTES = 80 * 2**20  # about Ray's smallest: nothing is put there
 _REACH_SECONDS = 10.0
 _LONGEST_BASE = 30
@@ -46,9 +47,9 @@ _LONGEST_BASE = 30
 
 @contextmanager
 def connected(on_gpu: bool) -> Iterator[tuple[int, int]]:
-    """A connection to the cluster of RAY_ADDRESS, or to a private one that ends with it.
+    """A connection to the cluster at RAY_ADDRESS, or to a private cluster that ends with the connection.
 
-    Yields how many workers to have (`on_gpu` as many as GPUs), and on how many threads each computes.
+    Yields the number of workers (with `on_gpu` one for each GPU), and the number of threads of each.
 
     Raises:
         UsageError: a setting cannot be used.
@@ -61,7 +62,7 @@ def connected(on_gpu: bool) -> Iterator[tuple[int, int]]:
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     private = address in ("", "local")
     with ExitStack() as stack:
-        # Ray writes on standard output that a worker was lost; results go there.
+        # Ray writes to standard output that a worker was lost, but results go there.
         stack.enter_context(redirect_stdout(sys.stderr))
         try:
             if private:
@@ -78,7 +79,7 @@ def connected(on_gpu: bool) -> Iterator[tuple[int, int]]:
                     log_to_driver=False,
                     logging_level=logging.ERROR,
                     object_store_memory=_OBJECT_STORE_BYTES,
-                    # Ray opens its own folder to everybody: the private one is the folder above it.
+                    # Ray's own folder is open to everybody, so its parent folder is the private one.
                     _temp_dir=str(Path(stack.enter_context(folder)) / "ray"),
                     _system_config={"automatic_object_spilling_enabled": False},
                 )
@@ -113,7 +114,7 @@ _LARGEST = 4 * 2**20
 """Bytes of a message in all; Ray puts up to 10 MiB into it."""
 _FLOAT = 8
 NO_TOKEN = -1
-"""Padding of a row's tokens: messages have a public size."""
+"""Padding of a row's tokens, so that messages have a public size."""
 
 
 def _cut(data: bytes) -> list[bytes]:
@@ -129,7 +130,7 @@ def _unpacked(data: bytes) -> list[int]:
     return [int(number) for number in np.frombuffer(data, dtype=np.int32)]
 
 
-# A worker: it holds the model, and the sessions of the rows that it received.
+# A worker has the model, and the sessions of the rows that it received.
 
 _T = TypeVar("_T")
 _LOST = "A worker of the Ray engine was lost. Nothing more was released: a run with --journal can be resumed."
@@ -137,7 +138,8 @@ _LOST = "A worker of the Ray engine was lost. Nothing more was released: a run w
 
 @dataclass(frozen=True)
 class Facts:
-    """The properties that driver and workers must share, so that a row's result is the same wherever it is computed."""
+    """The properties that driver and workers must share, so that a row's result does not depend on where it is
+    computed."""
 
     version: str
     sha256: str
@@ -151,7 +153,7 @@ class Facts:
 
 @dataclass
 class _Held:
-    """A session after the calls so far; before it is opened, the tokens of its rows."""
+    """A session after the calls so far; before it is opened, its rows' tokens."""
 
     calls: int = 0
     rows: bytearray = field(default_factory=bytearray)
@@ -167,7 +169,7 @@ class _Held:
 class Worker:
     """The actor. It raises nothing and prints nothing: an error's text or traceback would end up in Ray's log files.
 
-    A call that changes a session returns nothing; its error is kept, and is the answer to the next question.
+    A call that changes a session returns nothing; its error is stored and returned as the answer to the next request.
     """
 
     def __init__(self, name: str, room: DeviceRoom, threads: int) -> None:
@@ -189,7 +191,7 @@ class Worker:
         self._change(key, lambda held: held.rows.extend(b"".join(rows)))
 
     def open(self, key: int, prefix: bytes, length: int, room: int, per_chunk: int) -> None:
-        """Start a session with the rows received, in chunks of so many."""
+        """Start a session with the received rows, in chunks of `per_chunk` rows."""
 
         def opened(held: _Held) -> None:
             model = self._model
@@ -254,11 +256,11 @@ def _answered(references: Any) -> Any:
 
 
 _START_SECONDS = 900.0
-"""How long a worker may take to find its place in the cluster and to load the model."""
+"""The longest time for a worker to be placed in the cluster and to load the model."""
 
 
 def hired(start: Callable[[], Any], count: int, expected: Facts) -> list[Any]:
-    """Workers that hold the model; `start` asks Ray for one more, and returns its handle at once.
+    """Workers that have loaded the model; `start` requests one more worker from Ray, and returns its handle at once.
 
     Raises:
         StudioError: a worker could not start, or holds another model.
@@ -289,12 +291,12 @@ class Share:
         self._worker, self._key, self._calls = worker, next(self._keys), 0
 
     def tell(self, method: str, *arguments: Any) -> None:
-        """Change the session. It returns before that is done; a failure shows at the next question."""
+        """Change the session, without waiting; a failure is reported by the next request."""
         self._calls += 1
         getattr(self._worker, method).options(num_returns=0).remote(self._key, *arguments)
 
     def ask(self, method: str, *arguments: Any, size: int) -> Any:
-        """Ask for an answer of `size` bytes without waiting; returns the argument of `answer`."""
+        """Request an answer of `size` bytes without waiting; returns the argument of `answer`."""
         count = max(1, math.ceil(size / _PIECE))
         remote = getattr(self._worker, method).options(num_returns=1 + count).remote
         return remote(self._key, self._calls, count, *arguments)
@@ -315,17 +317,17 @@ def answer(asked: Any) -> bytes:
 
 # The engine and its sessions.
 #
-# This process holds the model too, and computes small batches itself. Every worker computes whole chunks of a larger
-# batch. On the same processor and threads, the numbers equal those of a single process with chunks of the same size to
-# the bit.
+# This process has the model, too, and computes small batches itself. Every worker computes whole chunks of a larger
+# batch. With the same processor and threads, the numbers are bitwise those of a single process with chunks of the same
+# size.
 
 _MOST_ROWS = 64
-"""Rows of a chunk: fewer than are best for a single process, so that there are chunks to spread."""
+"""Rows of a chunk: fewer than the best number for a single process, so that there are chunks to distribute."""
 
 
 @contextmanager
 def spread(name: str, local: TransformersModel) -> Iterator[RayModel]:
-    """A model on the workers of a cluster too, which load it by the same name.
+    """A model that is also loaded, by the same name, on the workers of a cluster.
 
     Raises:
         UsageError: a setting cannot be used.
@@ -367,7 +369,7 @@ class RayModel:
         self.local.check(prefix, min(rows, share), length, room)
 
     def alike(self, prefix: Tokens, rows: int, length: int, room: int) -> bool:
-        """Known for batches computed here, never for several machines."""
+        """Known only for batches computed here, never for several machines."""
         return rows <= self._limit(prefix, length, room) and self.local.alike(prefix, rows, length, room)
 
     def _limit(self, prefix: Tokens, length: int, room: int) -> int:
@@ -382,7 +384,7 @@ class RayModel:
 
 
 class RaySession:
-    """A session on several machines: each share of the rows is whole chunks, of `limit` rows at most, on one worker."""
+    """A session on several machines: each share of the rows is whole chunks, of at most `limit` rows, on one worker."""
 
     def __init__(
         self, owner: RayModel, limit: int, prefix: Tokens, rows: Sequence[Tokens], length: int, room: int
@@ -396,7 +398,7 @@ class RaySession:
         for i, row in enumerate(rows):
             block[i, length - len(row) :] = row
         self._places: list[tuple[Share, int]] = []
-        """Of every row: who has it, and where."""
+        """For every row its share and its place there."""
         for part in np.array_split(block.reshape(chunks, per_chunk, length), min(chunks, len(owner.workers))):
             share, data = Share(next(owner.turns), len(part) * per_chunk), part.tobytes()
             for start in range(0, len(data), _LARGEST):

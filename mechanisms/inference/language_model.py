@@ -17,14 +17,14 @@ Tokens = Sequence[int]
 
 
 class Session(Protocol):
-    """A batch of rows in the model, at its last position; shapes depend on public numbers alone."""
+    """A batch of rows in the model, at its last position; shapes depend only on public numbers."""
 
     def logits(self, columns: Integers | None = None, rows: slice = slice(None)) -> Floats:
         """Next-token logits, shape (rows, vocabulary) or (rows, len(columns)); may hold non-finite values."""
         ...
 
     def advance(self, tokens: Tokens) -> None:
-        """Append one released token to each row; as many tokens as rows."""
+        """Append one released token to each row; `tokens` has one token per row."""
         ...
 
     def keep(self, rows: Sequence[int]) -> None:
@@ -32,16 +32,16 @@ class Session(Protocol):
         ...
 
     def score(self, continuation: Tokens) -> Floats:
-        """Log-probability of `continuation` after each row, shape (rows,). The session does not move."""
+        """Log-probability of `continuation` after each row, shape (rows,). The session does not change."""
         ...
 
 
 @runtime_checkable
 class Branching(Protocol):
-    """A session that can read many continuations at once."""
+    """A session that can score many continuations at once."""
 
     def scores(self, continuations: Sequence[Tokens]) -> Floats:
-        """`Session.score` of each, up to rounding, shape (rows, continuations). The session does not move."""
+        """`Session.score` of each, up to rounding, shape (rows, continuations). The session does not change."""
         ...
 
 
@@ -56,10 +56,10 @@ class Turn(NamedTuple):
     """Tokens of a chat template around the messages.
 
     Attributes:
-        before: in front of the first message.
-        after: between that message and its answer; leaves no thought open.
-        shown: the same in front of an answer of an earlier turn; empty if the template takes one turn.
-        again: between such an answer and the first message of the next turn; empty if the template takes one turn.
+        before: the tokens before the first message.
+        after: between that message and its answer, with no open thought.
+        shown: the same before an answer of an earlier turn; empty if the template takes only one turn.
+        again: between such an answer and the message of the next turn; empty if the template takes only one turn.
     """
 
     before: list[int]
@@ -80,24 +80,25 @@ class LanguageModel(Protocol):
 
     @property
     def arithmetic(self) -> str:
-        """How it computes, for a set's file: device, number format, threads. It is constant during a run."""
+        """Device, number format and threads, in words, for a set's file; constant during a run."""
         ...
 
     stop_tokens: frozenset[int]
-    """Tokens that end a demonstration: end of text, and every token that holds a line break."""
+    """Tokens that end a demonstration: end of text, and every token that contains a line break."""
 
     turn: Turn
     """The tokens around a user's message and the model's answer; empty if it has no chat template."""
 
     writing_turn: Turn
-    """The same for asking a model to write, also if its other prompts are plain text."""
+    """The same for prompts to write a text, even if the model's other prompts are plain text."""
 
     def rows_at_once(self, computed: int, held: int) -> int:
-        """A good number of rows for a batch, at least one: enough to keep the device busy, few enough for its memory.
+        """The recommended number of rows of a batch, at least one: enough to keep the device busy, few enough for its
+        memory.
 
         Args:
             computed: positions of a row that one step computes.
-            held: positions of a row that the session holds in the end.
+            held: positions of a row in the session at its end.
         """
         ...
 
@@ -110,13 +111,13 @@ class LanguageModel(Protocol):
         ...
 
     def check(self, prefix: Tokens, rows: int, length: int, room: int) -> None:
-        """Refuse rows that are too long for the model, or too many for the device, before anything is charged."""
+        """Refuse, before any charge, rows that are too long for the model or too many for the device."""
         ...
 
     def alike(self, prefix: Tokens, rows: int, length: int, room: int) -> bool:
-        """Whether a row's numbers in such a session are known to be the same, to the bit, in all its places.
+        """Whether a row's numbers in such a session are known to be bitwise the same in all places of the batch.
 
-        Where they are not, a row may be computed alone: a single row is always alike. The arguments are `check`'s.
+        If they are not, a row may be computed alone, which is always safe. The arguments are those of `check`.
         """
         ...
 
@@ -127,16 +128,16 @@ class LanguageModel(Protocol):
             prefix: public tokens that all rows share, computed once.
             rows: each row's own tokens; every row occupies `length` positions, shorter ones are padded on the left.
             length: public length of a row; longer rows are refused.
-            room: how many tokens may be appended by `advance`, or scored, after the rows.
+            room: the number of tokens that may be appended by `advance`, or scored, after the rows.
 
-        The result for a row does not depend, to the bit, on the other rows, on its place, or on the padding; it may
-        on how many rows there are, which is public.
+        The result for a row is bitwise independent of the other rows, of its place and of the padding; it may depend on
+        the number of rows, which is public.
         """
         ...
 
 
 class Embedder(Protocol):
-    """A model that places texts of similar meaning near each other."""
+    """A model that embeds texts of similar meaning near each other."""
 
     name: str
     sha256: str
@@ -145,11 +146,11 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The texts' unit vectors on the grid of `mechanisms.queries.retrieval`, shape (texts, dimensions).
 
-        A text's vector depends, to the bit, on that text alone. Texts can be guessed from vectors: they are as private
-        as the texts, and are never stored.
+        Every bit of a text's vector depends on that text alone. Vectors are as private as their texts, which can be
+        guessed from them, and are never stored.
         """
         ...
 
     def embed_together(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The same for public texts in batches, which is faster; the last digits depend on the other texts."""
+        """The same for public texts in batches, which is faster; the last digits may depend on the other texts."""
         ...

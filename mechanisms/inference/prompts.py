@@ -1,6 +1,6 @@
-"""Prompts as tokens: pieces are encoded one by one, so that where one ends never depends on what follows.
+"""Prompts as tokens: pieces are encoded one by one, so the end of a piece never depends on the next one.
 
-Chat models get the prompt as what the user says, in their own template, and the cue as the beginning of their answer.
+For chat models the prompt is the user's message, in their own template, and the cue is the beginning of their answer.
 """
 
 from __future__ import annotations
@@ -13,37 +13,37 @@ from mechanisms.records import Demonstration, PromptTemplate, Record
 
 _EXAMPLE = "\n\nExample:"
 _CHARACTERS = 64
-"""The most characters of a token, for the purpose of caps on tokens."""
+"""The most characters of a token that caps on tokens assume."""
 MAX_QUERY_CHARACTERS = 4096
-"""The most characters of a text that a reader without a tokenizer gets."""
+"""The most characters of a text for a reader without a tokenizer."""
 
 
 def one_line(text: str) -> str:
-    """Text on one line: a line break ends a demonstration."""
+    """The text on one line, because a line break ends a demonstration."""
     return " ".join(text.split())
 
 
 def first_tokens(model: LanguageModel, text: str, cap: int) -> list[int]:
-    """The first `cap` tokens of a text on one line. Its far end is cut first: no text may take long to encode."""
+    """The first `cap` tokens of a text on one line. A long text is cut before it is encoded, to bound the time."""
     return model.encode(" " + one_line(text[: _CHARACTERS * cap]))[:cap]
 
 
 class WritingPrompt:
-    """Asks for one text of a label as one would ask a person, in the model's chat template if it has one, after public
-    texts of the same kind that were asked for in the same way.
+    """The prompt for one text of a label: a sentence as to a person, in the model's chat template if it has one, after
+    public exemplars with the sentences that ask for them.
 
     The text is the model's answer. A private prompt shows a row's texts as examples after the sentence; the public
     prompt shows none.
 
     Args:
-        max_record_tokens: public cap on the tokens of each example.
-        records_per_row: examples of full length for which a row has room.
-        hint: what the sentence says of the label in addition to the owner's words.
+        max_record_tokens: the public cap on the tokens of each example.
+        records_per_row: the number of examples of full length that fit in a row.
+        hint: words of the label in the sentence in addition to the owner's.
 
     Attributes:
-        shown: the exemplars, which are the same for all labels with such a hint, and the text in front of the sentence.
+        shown: the exemplars, which are the same for all labels with such a hint, and the text before the sentence.
         sentence: the sentence that asks for the text.
-        prefix: both, which all rows of a label share.
+        prefix: `shown` and `sentence`, which all rows of a label share.
         cue: the end of every row, before the opening; the whole public row.
         length: positions of a private row, without the opening.
     """
@@ -83,7 +83,7 @@ class WritingPrompt:
 
 
 class QueryWords:
-    """The words of the classification prompt: instruction, demonstrations, query (Zhao et al. 2021)."""
+    """The text of the classification prompt: instruction, demonstrations, query (Zhao et al. 2021)."""
 
     def __init__(self, template: PromptTemplate, demonstrations: Sequence[Demonstration]) -> None:
         lines = [f"{template.text}: {one_line(d.text)}\n{template.label}: {d.label}\n\n" for d in demonstrations]
@@ -91,18 +91,18 @@ class QueryWords:
         self.field, self.cue = f"{template.text}:", f"{template.label}:"
 
     def whole(self, query: str) -> str:
-        """The prompt of a query as one text, for a remote model; the query is cut at a public cap."""
+        """The whole prompt of a query as text, for a remote model; the query is cut at a public cap."""
         return f"{self.shown}{self.field} {one_line(query[:MAX_QUERY_CHARACTERS])}\n{self.cue}"
 
 
 class QueryPrompt:
-    """The classification prompt as tokens; `QueryWords` has its words.
+    """The classification prompt as tokens; `QueryWords` has its text.
 
     Attributes:
         prefix: tokens that all queries share.
-        head: the first tokens of every query's row: the name of a text.
-        cap: tokens of a query at most.
-        length: positions of a query's row at most.
+        head: the first tokens of every query's row: the name of the text field.
+        cap: the most tokens of a query.
+        length: the most positions of a query's row.
     """
 
     def __init__(
@@ -124,14 +124,14 @@ class QueryPrompt:
         return [*self.head, *first_tokens(self._model, query, self.cap), *self._tail]
 
     def label(self, label: str) -> list[int]:
-        """The tokens whose probability is that of a label."""
+        """The tokens whose probability is taken as that of a label."""
         return self._model.encode(" " + label)
 
 
 class ShardPrompt:
     """The prompt of a shard: instruction, its examples, the question. Only the instruction is shared by all rows.
 
-    Rows are of a public length: up to `examples` records, each text and each label cut at its public cap.
+    Rows have a public length: up to `examples` records, each text and each label cut at its public cap.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""A model behind an OpenAI-compatible address: public text in, its words out.
+"""A model behind an OpenAI-compatible address: public text in, text out.
 
-It is no `LanguageModel`: it has no tokens, no sessions and no logits, so that nothing that reads private rows takes it.
+It is not a `LanguageModel`: it has no tokens, sessions or logits, so code that reads private rows cannot use it.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ import httpx
 from mechanisms.errors import ModelUnavailable, UsageError
 
 KEY_VARIABLE = "DPICL_API_KEY"
-"""The variable with a server's key: the command line would show it in every list of processes."""
+"""The variable with a server's key; on the command line every list of processes would show the key."""
 
 
 def key_from_environment() -> str | None:
-    """The key, or None if none is set: a server of one's own may need none."""
+    """The key, or None if none is set, as for a local server without a key."""
     return key_of(os.environ.get(KEY_VARIABLE, ""), KEY_VARIABLE)
 
 
 def key_of(said: str, where: str) -> str | None:
-    """The given key, or None if it is empty; a `UsageError` that names `where` if it cannot be a key."""
+    """The given key, or None if it is empty; a `UsageError` that names `where` if it is not a valid key."""
     key = said.strip()
     if not (key.isascii() and key.isprintable()):
         raise UsageError(f"{where} holds characters that no key has: give the key alone.")
@@ -35,7 +35,7 @@ def key_of(said: str, where: str) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host's name or address is this machine's own; other names are not resolved."""
+    """Whether a host's name or address is this machine's loopback; other names are not resolved."""
     if host == "localhost":
         return True
     try:
@@ -59,7 +59,7 @@ class ServerAddress:
 
     endpoint: str
     host: str
-    """The host with its port, as it is requested: a name in other scripts is shown in its ASCII form."""
+    """The host with its port, as requested; a name in another script has its ASCII form."""
     encrypted: bool
 
     @classmethod
@@ -80,21 +80,21 @@ class ServerAddress:
         return cls(str(read.copy_with(path=f"{path}/chat/completions")), read.netloc.decode(), encrypted)
 
 
-# `/v1/chat/completions` as vLLM, llama.cpp's server, Ollama and OpenAI have it: one message in, its answer out.
+# `/v1/chat/completions` as in vLLM, llama.cpp's server, Ollama and OpenAI: one message in, one answer out.
 
 _BATCH = 16
 """Messages between two reports of progress."""
 _MOST_BYTES = 1 << 20
-"""The most bytes of an answer: a few tokens are a few kilobytes, including all metadata."""
+"""The most bytes of an answer: a few tokens with all metadata are a few kilobytes."""
 _AT_ONCE, _TRIES = 4, 4
-"""Requests under way together, and for one message, if the server is busy or fails."""
+"""The most concurrent requests, and the most requests for one message if the server is busy or fails."""
 _FIRST_WAIT, _LONGEST_WAIT, _TIMEOUT = 1.0, 20.0, 60.0
-"""Seconds before the second try, which double with each try; at most, also where the server asks for more; for a whole
-answer."""
+"""Seconds before the second try, doubled with each try; the longest wait, even if the server asks for more; the longest
+time for a whole answer."""
 
 
 class ChatServer:
-    """A model by its name at an address; knows nothing private, and shows its key to that address alone."""
+    """A model by its name at an address; it has nothing private, and sends its key to that address only."""
 
     def __init__(self, address: ServerAddress, model: str, key: str | None = None) -> None:
         if not model.strip():
@@ -110,13 +110,13 @@ class ChatServer:
         return f"{self.model} at {self.host}"
 
     def answers(self, messages: Sequence[str], tokens: int) -> Iterator[list[str]]:
-        """Ask for the answer to each message, of at most so many tokens; gives them in order, a batch at a time.
+        """The answer to each message, of at most `tokens` tokens, in order; yields one batch at a time.
 
         Raises:
-            ModelUnavailable: a message has no answer; the error says why, without quoting what was sent or answered.
+            ModelUnavailable: a message has no answer; the error gives the reason without quoting message or answer.
         """
         for start in range(0, len(messages), _BATCH):
-            # In this thread, so that Ctrl-C ends requests that are under way.
+            # In this thread, so that Ctrl-C ends pending requests.
             yield asyncio.run(self._batch(messages[start : start + _BATCH], tokens))
 
     async def _batch(self, messages: Sequence[str], tokens: int) -> list[str]:
@@ -137,7 +137,7 @@ class ChatServer:
 
     async def _in_turn(self, turns: asyncio.Semaphore, client: httpx.AsyncClient, message: str, tokens: int) -> str:
         chat = {"model": self.model, "messages": [{"role": "user", "content": message}]}
-        # In ASCII: a command line may bring characters that are no Unicode text.
+        # In ASCII: a command line may contain characters that are not valid Unicode.
         body = json.dumps({**chat, "temperature": 0, "max_tokens": tokens, "stream": False}).encode("ascii")
         async with turns:
             for again in range(_TRIES):
@@ -154,7 +154,7 @@ class ChatServer:
         found = b""
         try:
             async with (
-                asyncio.timeout(_TIMEOUT),  # the client's own timeout begins anew with every byte
+                asyncio.timeout(_TIMEOUT),  # the client's own timeout restarts with every byte
                 client.stream("POST", self._address.endpoint, content=body) as response,
             ):
                 async for part in response.aiter_raw():
@@ -174,7 +174,7 @@ class ChatServer:
             raise ModelUnavailable(f"{self.name} broke off the connection: try again, or ask another.") from error
 
     def _refusal(self, status: int) -> str:
-        """The error for a status, in this program's words: a server's own words may repeat the key."""
+        """The error for a status, in this program's words: a server's message could contain the key."""
         if _may_pass(status):
             why = "is too busy" if status == HTTPStatus.TOO_MANY_REQUESTS else "failed"
             return f"{why} ({status}), {_TRIES} times: try again later."

@@ -1,4 +1,4 @@
-"""Common English words and their embeddings: public, computed once for each machine, and kept in the cache."""
+"""Common English words and their embeddings: public, computed once for each machine, and stored in the cache."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _AT_ONCE = 500
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """Public words, the commonest first, and their unit vectors, shape (words, dimensions)."""
+    """Public words, most common first, and their unit vectors, shape (words, dimensions)."""
 
     words: tuple[str, ...]
     places: NDArray[np.float32]
@@ -31,7 +31,7 @@ class Vocabulary:
 
 @cache
 def common_words() -> tuple[str, ...]:
-    """The words of `assets/words.txt`, whose head says where they come from."""
+    """The words of `assets/words.txt`; the file's head states their source."""
     lines = bundled("words.txt").read_text(encoding="utf-8").splitlines()
     return tuple(line for line in lines if line and not line.startswith("#"))
 
@@ -40,7 +40,7 @@ _known: dict[str, Vocabulary] = {}
 
 
 def vocabulary(embedder: Embedder, tell: Callable[[float], object] = lambda share: None) -> Vocabulary:
-    """The result of `placing`; `tell` gets the shares that it yields."""
+    """The result of `placing`; `tell` receives the shares that it yields."""
     placed = placing(embedder)
     while True:
         try:
@@ -51,10 +51,10 @@ def vocabulary(embedder: Embedder, tell: Callable[[float], object] = lambda shar
 
 
 def placing(embedder: Embedder) -> Generator[float, None, Vocabulary]:
-    """The words with their embeddings: from this process, from the cache, or computed now; yields the share that is
+    """The words with their embeddings, from this process, from the cache, or computed now; yields the share that is
     done.
 
-    Where the cache cannot be written, or what it holds is damaged, the words are embedded again.
+    If the cache cannot be written or is damaged, the words are embedded again.
     """
     words = common_words()
     key = hashlib.sha256("\n".join([embedder.sha256, *words]).encode()).hexdigest()[:16]
@@ -79,7 +79,7 @@ def _note(key: str) -> Path:
 
 
 def _kept(key: str, shape: tuple[int, int]) -> NDArray[np.float32] | None:
-    """The vectors in the cache; None if it has none, or a damaged file."""
+    """The vectors in the cache; None if it has none, or the file is damaged."""
     try:
         with _note(key).open("rb") as file:
             places = np.lib.format.read_array(file, allow_pickle=False)

@@ -1,4 +1,4 @@
-"""AdaDPSyn: noise that shrinks with the ball that holds most rows (Gao et al. 2025, algorithms 1, 4 and 5)."""
+"""AdaDPSyn: noise that shrinks with the ball that contains most rows (Gao et al. 2025, algorithms 1, 4 and 5)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from mechanisms.steps.noisy_vector import NoisyVector
 GRID = 2.0**24
 """Coordinates are counted in units of 1 / GRID: squared distances then stay below 2^53, so that float64 holds them."""
 _COUNT_GRID = 2**10
-"""Counts are scaled by this before noise: fine enough for any useful noise, coarse enough for 64 bits under all."""
+"""Counts are scaled by this before noise is added: fine enough for any useful noise, coarse enough for 64 bits."""
 INITIAL_RADIUS = math.sqrt(2) / 2
 """Half of the diameter of the probability simplex."""
 _SHRINK = 1 - 2.0**-40
-"""Keeps an offset inside its ball whatever the last bit of its length."""
+"""Keeps an offset inside its ball in spite of rounding of its length."""
 BALL_SHARE = 0.8
 """rho: the share of the M rows that the target radius is to cover (Gao et al. 2025, section 4.1)."""
 _SHARE_OF_BUDGET = 0.1
@@ -33,12 +33,13 @@ _SHARE_OF_BUDGET = 0.1
 
 @dataclass(frozen=True)
 class AdaDPSyn(NoisyVector):
-    """Estimate the mean of the rows, then again within a ball around it, whose radius fixes the noise.
+    """Estimate the mean of the rows, then estimate it again within a ball around it; the noise is proportional to the
+    radius.
 
     Every release is Gaussian with noise of its own sensitivity times its multiplier: `searches` pairs of ball counts
     (sigma0), up to 1 + refinements means (sigma1) and up to `refinements` coverage counts (sigma2). Adaptive Gaussian
     releases are dominated by one, of `1 / sigma_eff^2 = k / sigma0^2 + (T + 1) / sigma1^2 + T / sigma2^2`; all are
-    charged, also those that stopping early leaves out.
+    charged, even if refinements stop early.
     """
 
     name: ClassVar[str] = "adadpsyn"
@@ -59,7 +60,7 @@ class AdaDPSyn(NoisyVector):
     sigma0: float = parameter(
         10.0,
         label="Noise of the radius search",
-        help="Noise multiplier of the ball counts; calibration raises it where they would take over 10% of the budget.",
+        help="Noise multiplier of the ball counts; calibration raises it if they would take over 10% of the budget.",
         low=1e-3,
         high=1e9,
         citation="Gao et al. 2025, algorithm 5",
@@ -67,7 +68,7 @@ class AdaDPSyn(NoisyVector):
     sigma2: float = parameter(
         3.0,
         label="Noise of the coverage checks",
-        help="Noise multiplier of the checks; calibration raises it where they would take over 10% of the budget.",
+        help="Noise multiplier of the checks; calibration raises it if they would take over 10% of the budget.",
         low=1e-3,
         high=1e9,
         citation="Gao et al. 2025, algorithm 1, line 12",
@@ -75,7 +76,7 @@ class AdaDPSyn(NoisyVector):
     refinements: int = parameter(
         1,
         label="Refinements",
-        help="How often the ball may shrink at a token.",
+        help="The largest number of times that the ball shrinks at a token.",
         low=0,
         high=10,
         citation="Gao et al. 2025, algorithm 1 (T-hat)",
@@ -91,7 +92,7 @@ class AdaDPSyn(NoisyVector):
     coverage: float = parameter(
         0.55,
         label="Coverage",
-        help="Share of the M rows that a ball must hold for the radius to shrink to it.",
+        help="Share of the M rows that a ball must contain before the radius shrinks to it.",
         low=0.0,
         high=1.0,
         citation="Gao et al. 2025, section 4.3 (mu)",
@@ -99,7 +100,7 @@ class AdaDPSyn(NoisyVector):
     lambda_: float = parameter(
         0.2,
         label="Radius margin",
-        help="How much of the noise's expected length is added to a radius.",
+        help="Share of the noise's expected length that is added to a radius.",
         low=0.0,
         high=10.0,
         citation="Gao et al. 2025, algorithm 1 (lambda)",
@@ -142,12 +143,12 @@ class AdaDPSyn(NoisyVector):
         return replace(self, sigma0=sigma0, sigma1=math.sqrt((self.refinements + 1) / left), sigma2=sigma2)
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:
-        """The ratio of the first mean; means in a smaller ball have a larger one."""
+        """The signal-to-noise ratio of the first mean; means in a smaller ball have a larger ratio."""
         return plan.subsets * math.sqrt(2) / (sensitivity(plan.unit_rows) * self.sigma1)
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
-        """L2 sensitivity of the first sum; the docstrings of `good_radius`, `within` and `projected_offsets` have those
-        of the other releases."""
+        """L2 sensitivity of the first sum; `good_radius`, `within` and `projected_offsets` state those of the other
+        releases."""
         return Sensitivity(Norm.L2, sensitivity(unit_rows), GRID)
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:
@@ -157,8 +158,8 @@ class AdaDPSyn(NoisyVector):
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
         """Release the noisy sums of one token; `scores` is the last one, in units of rows.
 
-        The trail has a pair for each ball that was tried: its radius, which follows from noisy counts, and the noisy
-        number of rows that it holds.
+        The trail has a pair for each tried ball: its radius, which follows from noisy counts, and the noisy number of
+        rows that it contains.
         """
         points, rows = on_grid(distributions.probabilities()), distributions.expected_rows
         target = math.ceil(BALL_SHARE * rows)
@@ -182,7 +183,7 @@ class AdaDPSyn(NoisyVector):
         return self.read(scores, distributions, deviation, randomness, tuple(tried))
 
     def _taken(self, ball: float, reach: float, covered: float, rows: float) -> bool:
-        """Whether the ball shrinks to a radius."""
+        """Whether the ball shrinks to the tried radius."""
         return covered >= self.coverage * rows and ball >= reach
 
     @property
@@ -192,22 +193,21 @@ class AdaDPSyn(NoisyVector):
 
 
 def _on_simplex(scores: Floats) -> Floats:
-    """Negative entries cut, the rest scaled to sum to 1; uniform where nothing is left (line 9)."""
+    """Scores with negative entries set to zero, scaled to sum to 1; uniform if all are zero (line 9)."""
     positive = np.maximum(scores, 0.0)
     total = float(positive.sum())
     return positive / total if total > 0 else np.full(len(scores), 1 / len(scores))
 
 
-# How many rows a ball holds, the radius that holds most, and rows pulled into a ball.
+# Counts of rows in a ball, the radius that contains most rows, and projections onto a ball.
 #
-# Points are integers on a grid, so that every count is the same whatever other points there are. The last bit of
-# floating-point distances may change with the shape of arrays, and the sensitivity of a count that jumps with it would
-# have no bound.
+# Points are integers on a grid, so each count is exact and independent of other points. The last bit of floating-point
+# distances can depend on the shape of arrays, which would leave the sensitivity of a count unbounded.
 
 
 def on_grid(probabilities: Floats) -> Integers:
-    """Probabilities rounded down to the grid, in units of 1 / GRID; vectors stay in the unit ball, with entries of at
-    least 0."""
+    """Probabilities rounded down to the grid, in units of 1 / GRID; vectors stay in the unit ball, with non-negative
+    entries."""
     return np.asarray(np.floor(probabilities * GRID), dtype=np.int64)
 
 
@@ -224,7 +224,7 @@ def _squared_distances(points: Integers) -> Floats:
 
 
 def _ball_volume(squared_distances: Floats, target: int, radius: float) -> int:
-    """`target` times L(radius) of algorithm 4: ball counts cut at `target`, the `target` largest summed.
+    """`target` times L(radius) of algorithm 4: the sum of the `target` largest ball counts, each capped at `target`.
 
     A unit adds 1 to each of at most `target` counts, and its own count of at most `target` may replace a smaller one: L
     moves by at most 2. With fewer points than `target` all counts are summed.
@@ -234,10 +234,10 @@ def _ball_volume(squared_distances: Floats, target: int, radius: float) -> int:
 
 
 def good_radius(points: Integers, target: int, theta: float, sigma0: float, randomness: Randomness) -> float:
-    """A radius such that some ball of that radius holds about `target` points (Gao et al. 2025, algorithms 4 and 5).
+    """A radius such that some ball of that radius contains about `target` points (Gao et al. 2025, algorithms 4 and 5).
 
-    Each iteration releases L at half the radius and at the radius, whatever the first release says. L has the
-    sensitivity 2, and Gaussian noise of the standard deviation `2 sigma0`.
+    Each iteration releases L at half the radius and at the radius, independently of the first release. L has
+    sensitivity 2, and the Gaussian noise has standard deviation `2 sigma0`.
 
     Args:
         points: in units of 1 / GRID, shape (rows, K).

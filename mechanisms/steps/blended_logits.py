@@ -18,7 +18,7 @@ class BlendedLogits(SoftmaxDraw):
     """Clip every row's logits to [-c, c] below their maximum, average over the public batch size s, blend with the
     clipped public logits, and draw the token from softmax at temperature tau.
 
-    A unit brings a vector that spans 2c, so that the softmax's logits change by a span of `c / (s tau)`.
+    A unit adds a vector of range 2c, so the softmax's logits change by a range of `c / (s tau)`.
     """
 
     name: ClassVar[str] = "blended-logits"
@@ -31,7 +31,7 @@ class BlendedLogits(SoftmaxDraw):
     temperature: float = parameter(
         1.0,
         label="Temperature",
-        help="Of the softmax that the token is drawn from; the higher, the more private.",
+        help="Temperature of the softmax from which the token is drawn; the higher, the more private.",
         low=1e-6,
         high=1e7,
         citation="Bhusal et al. 2026, algorithm 1 (tau)",
@@ -39,7 +39,7 @@ class BlendedLogits(SoftmaxDraw):
     clip: float = parameter(
         10.0,
         label="Clipping bound",
-        help="Logits further than twice this below a row's largest are raised to there.",
+        help="Logits more than twice this below a row's largest are raised to that bound.",
         low=0.01,
         high=100.0,
         citation="Bhusal et al. 2026, equation 2 (c)",
@@ -49,7 +49,7 @@ class BlendedLogits(SoftmaxDraw):
 
     @property
     def span(self) -> float:
-        """c: half of the 2c that a row spans, because the other half of the logits is public."""
+        """c: half of a row's range of 2c, because the other half of the logits is public."""
         return self.clip
 
     def _clipped(self, logits: Floats) -> Floats:

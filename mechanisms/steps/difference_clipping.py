@@ -18,8 +18,8 @@ class DifferenceClipping(SoftmaxDraw):
     """Clip every row's difference from the public logits to [-C, C], add their average over the public batch size B to
     the public logits, and draw the token from softmax at temperature tau.
 
-    A unit brings a vector that spans 2C, so that the softmax's logits change by a span of `2C / (B tau)`. A small C
-    yields public text, not garbage.
+    A unit adds a vector of range 2C, so the softmax's logits change by a range of `2C / (B tau)`. A small C yields
+    public text.
     """
 
     name: ClassVar[str] = "difference-clipping"
@@ -40,7 +40,7 @@ class DifferenceClipping(SoftmaxDraw):
     temperature: float = parameter(
         1.0,
         label="Temperature",
-        help="Of the softmax that the token is drawn from; 1 keeps the public text as it is.",
+        help="Temperature of the softmax from which the token is drawn; 1 leaves public text unchanged.",
         low=0.01,
         high=10.0,
         citation="Vinod et al. 2025 (tau)",
@@ -59,7 +59,7 @@ class DifferenceClipping(SoftmaxDraw):
             differences = np.clip(distributions.unit_logits() - public, -self.clip, self.clip)
         # From 0 to 2C, not from -C to C: the shift does not change the softmax, and rounding down then keeps the span.
         private = to_lattice(differences + self.clip).sum(axis=0)
-        # Those below are as good as impossible, and are kept off the lattice's end.
+        # Lower logits have negligible probability, and would overflow the lattice.
         shifted = np.maximum(public - public.max(), -1e4)
         return np.asarray(private + distributions.expected_rows * to_lattice(shifted), dtype=np.int64)
 

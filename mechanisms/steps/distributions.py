@@ -17,11 +17,11 @@ GRID = 2.0**30
 
 @dataclass(frozen=True, repr=False)
 class TokenDistributions:
-    """The model's logits at one token step, restricted to the K candidates S, which follow from public text alone.
+    """The model's logits at one token step, restricted to the K candidates S, which depend on public text alone.
 
     Attributes:
         rows: logits of the private rows, shape (R, K); may hold non-finite values.
-        occupied: True for each row that holds a unit, shape (R,). With subsets every row counts.
+        occupied: True for each row that contains a unit, shape (R,). With subsets every row counts.
         public: logits of the public row, shape (K,).
         expected_rows: M, the public number of rows that are expected.
         unit_rows: True if each occupied row is one unit.
@@ -41,10 +41,10 @@ class TokenDistributions:
         return np.asarray(softmax(self.public), dtype=np.float64)
 
     def probabilities(self) -> Floats:
-        """Each row renormalised on S by itself, shape (rows that count, K).
+        """Each row renormalised separately over S, shape (rows that count, K).
 
-        A row with a non-finite value is dropped (unit rows) or becomes the public row (subsets), so that nothing a
-        record does can stop or alter a run beyond its own contribution.
+        A row with a non-finite value is dropped (unit rows) or replaced by the public row (subsets), so a record can
+        neither stop a run nor alter it beyond its own contribution.
         """
         finite = np.isfinite(self.rows).all(axis=1)
         with np.errstate(all="ignore"):  # logits near the largest float may overflow on the way to a probability of 0
@@ -59,7 +59,7 @@ class TokenDistributions:
         return self.rows[np.isfinite(self.rows).all(axis=1) & self.occupied]
 
     def public_step(self) -> TokenDistributions:
-        """The same step with M copies of the public row in place of the private rows."""
+        """The same step with M copies of the public row instead of the private rows."""
         rows = np.tile(self.public, (self.expected_rows, 1))
         occupied = np.ones(self.expected_rows, dtype=np.bool_)
         return replace(self, rows=rows, occupied=occupied)
@@ -82,10 +82,10 @@ class TokenRelease:
     Attributes:
         index: the position of the chosen candidate in S.
         scores: the noisy vector behind the choice, shape (K,); None if the proof covers the index alone.
-        free: True if the token follows from public text alone, and used nothing of the demonstration's charge.
+        free: True if the token depends on public text alone and uses nothing of the demonstration's charge.
         trail: pairs of numbers that the step released before `scores`; the mechanism's `event` pays for them.
-        values: the shares that decided the choice, shape (K,), which follow from `scores` and public values; None if
-            there are no scores.
+        values: the shares that decided the choice, shape (K,), a function of `scores` and public values; None if there
+            are no scores.
     """
 
     index: int
@@ -101,8 +101,8 @@ class TokenRelease:
 def descending(values: Floats, first: int = 256) -> Iterator[int]:
     """Positions in descending order of the values; among equal values the earlier position comes first.
 
-    The largest `first` values are sorted first, and more of them only as the caller goes on: sorting a whole vocabulary
-    takes as long as a model's step on a GPU.
+    The largest `first` values are sorted first, and further ones only on demand: sorting a whole vocabulary takes as
+    long as a model's step on a GPU.
     """
     begun = 0
     while begun < len(values):
@@ -115,8 +115,8 @@ def descending(values: Floats, first: int = 256) -> Iterator[int]:
 def project_to_simplex(vector: Floats) -> Floats:
     """The probability vector nearest to a vector in Euclidean distance, shape (K,) (Held, Wolfe, Crowder 1974).
 
-    The projection subtracts one threshold from every value and cuts the result at zero, which removes most of the noise
-    on unlikely tokens.
+    The projection subtracts one threshold from every value and sets negative results to zero, which removes most of the
+    noise on unlikely tokens.
     """
     ordered = np.sort(vector)[::-1]
     thresholds = (np.cumsum(ordered) - 1) / np.arange(1, len(vector) + 1)
@@ -127,8 +127,8 @@ def project_to_simplex(vector: Floats) -> Floats:
 def choose(shares: Floats, temperature: float, top_p: float, randomness: Randomness) -> int:
     """The position of the chosen candidate.
 
-    Temperature 0 takes the largest share. A higher temperature draws from the projected shares to the power
-    1 / temperature, among the likeliest candidates that together hold the part `top_p`.
+    Temperature 0 selects the largest share. A higher temperature draws from the projected shares to the power 1 /
+    temperature, among the most likely candidates with a total share of `top_p`.
 
     Args:
         shares: the noisy sum of the rows over the public number of rows, shape (K,).

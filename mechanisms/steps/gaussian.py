@@ -45,7 +45,7 @@ class GaussianMechanism(NoisyVector):
     def event(self, steps: int, rate: float) -> PrivacyEvent:
         """One Gaussian release with the multiplier `noise_multiplier / sqrt(steps)`, on the sample.
 
-        This release dominates the adaptive ones (Dong, Roth, Su 2019), and sampling mixes its dominating pair (Zhu,
+        This release dominates the adaptive releases (Dong, Roth, Su 2019), and sampling mixes its dominating pair (Zhu,
         Dong, Wang 2022).
         """
         single = Gaussian(self.noise_multiplier / math.sqrt(steps))

@@ -22,7 +22,7 @@ class Norm(Enum):
     L1 = "l1"
     L2 = "l2"
     RANGE = "range"
-    """The largest less the smallest entry of the difference: it bounds how far a selection's threshold moves."""
+    """The largest minus the smallest entry of the difference: it bounds how far a selection's threshold moves."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,10 @@ class TokenMechanism(Protocol):
     proof: ClassVar[str]
     """`FILE#HEADING` of the proof that `event` pays for all that a demonstration releases."""
     uses_private_rows: ClassVar[bool] = True
-    """False for a baseline that never reads the data: no row is prompted, and nothing is charged."""
+    """False for a baseline that never reads the data: no prompt contains a row, and nothing is charged."""
     takes_transform: ClassVar[bool] = False
-    """True if the proof assumes no more of a row than that it is a probability distribution: a transform of each row
-    may then run before the mechanism."""
+    """True if the proof only assumes that a row is a probability distribution: a transform of each row may then run
+    before the mechanism."""
     not_private: ClassVar[str | None] = None
     """The reason why a release has no guarantee; None for every mechanism with a guarantee."""
 
@@ -75,14 +75,14 @@ class TokenMechanism(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def closed(self, plan: SamplingPlan) -> str | None:
-        """The reason why no sound accounting is known under a plan, with an alternative; None if one is known."""
+        """The reason why no sound accounting is known for a plan, with an alternative; None if one is known."""
         return None
 
     def for_plan(self, plan: SamplingPlan) -> Self:
-        """The same mechanism with the numbers that it needs of a plan.
+        """The same mechanism with the numbers that it needs from a plan.
 
         Raises:
-            UsageError: no sound accounting is known under this plan.
+            UsageError: no sound accounting is known for this plan.
         """
         if reason := self.closed(plan):
             raise UsageError(reason)
@@ -117,7 +117,7 @@ class TokenMechanism(Protocol):
         return replace(self, **with_noise(noise))
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:
-        """The signal-to-noise ratio of one token step, for comparisons alone: no claim depends on it.
+        """The signal-to-noise ratio of one token step, for comparisons only: no claim depends on it.
 
         It is `sqrt(2) M` over the standard deviation of the noise on an entry of the sum, for rows whose entries lie in
         [0, 1]. On this scale the ratio of Tang et al. 2024 is M / sigma.
@@ -134,18 +134,18 @@ class TokenMechanism(Protocol):
         """The vector to which noise is added, on a lattice, shape (K,). Without noise its largest entry is released."""
 
     def begin(self, plan: SamplingPlan, randomness: Randomness) -> Releaser:
-        """A new releaser for one demonstration, whose tokens together cost what `event` says.
+        """A new releaser for one demonstration; `event` is the cost of all its tokens together.
 
-        The default releaser remembers nothing: it releases every token by `step`.
+        The default releaser has no state: it releases every token by `step`.
         """
         return lambda distributions: self.step(distributions, randomness)
 
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
-        """Release one token from the distributions alone, whatever the demonstration released before."""
+        """Release one token from the distributions alone, independently of earlier tokens."""
 
     @property
     def longest_trail(self) -> int:
-        """The most entries that `TokenRelease.trail` has after one step."""
+        """The largest number of entries of `TokenRelease.trail` after one step."""
         return 0
 
 

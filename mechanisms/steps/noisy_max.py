@@ -18,11 +18,12 @@ from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
 
 @dataclass(frozen=True)
 class NoisyMax(TokenMechanism):
-    """Scale every row so that its likeliest token counts 1, sum, add exponential noise, release the winner alone.
+    """Scale every row so that its most likely token has 1, sum the rows, add exponential noise, and release only the
+    winner.
 
-    A candidate wins when its noise passes a threshold, so that a step is epsilon_0-DP with noise of mean `range /
-    epsilon_0`, where `range` is how far a unit moves thresholds: 1 if it only adds to the sum, 2 if it turns one row
-    into another. It is pure: zCDP's epsilon^2 / 8 does not hold for it.
+    A candidate wins if its noise exceeds a threshold, so a step with noise of mean `range / epsilon_0` is epsilon_0-DP.
+    `range` bounds how far a unit moves a threshold: 1 if it only adds to the sum, 2 if it turns one row into another.
+    The step is pure: the zCDP bound epsilon^2 / 8 does not hold for it.
     """
 
     name: ClassVar[str] = "noisy-max"
@@ -51,7 +52,7 @@ class NoisyMax(TokenMechanism):
         return pure if rate == 1.0 else Poisson(rate, pure)
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:
-        """The ratio for exponential noise, whose standard deviation is its mean."""
+        """The signal-to-noise ratio for exponential noise, whose standard deviation is its mean."""
         return plan.subsets * math.sqrt(2) / self._scale(plan.unit_rows)
 
     def _scale(self, unit_rows: bool) -> float:

@@ -24,14 +24,14 @@ AS_RELEASED = 1000.0
 """A prior deviation so large that v is the released vector over n, as in the papers."""
 
 
-@dataclass(frozen=True, kw_only=True)  # the noise comes first where a mechanism is made by place
+@dataclass(frozen=True, kw_only=True)  # keyword-only, so that a mechanism's noise is its first positional field
 class NoisyVector(TokenMechanism):
-    """A mechanism that releases a noisy vector, with the parameters by which a token is read off it."""
+    """A mechanism that releases a noisy vector, with the parameters that turn the vector into a token."""
 
     temperature: float = parameter(
         1.0,
         label="Temperature",
-        help="0 takes the token with the largest value; above 0 draws from the values.",
+        help="0 selects the token with the largest value; above 0 the token is drawn from the values.",
         low=0.0,
         high=2.0,
         citation="post-processing of the released vector",
@@ -39,7 +39,7 @@ class NoisyVector(TokenMechanism):
     top_p: float = parameter(
         0.8,
         label="Nucleus",
-        help="With a temperature, draw only among the likeliest candidates that together hold this share.",
+        help="With a temperature above 0, draw only among the most likely candidates that together have this share.",
         low=0.05,
         high=1.0,
         citation="Holtzman et al. 2020",
@@ -47,7 +47,7 @@ class NoisyVector(TokenMechanism):
     prior_deviation: float = parameter(
         0.1,
         label="Prior deviation",
-        help="How far the rows' distribution may lie from the public one (tau); 1000 reads the noise as it is.",
+        help="Standard deviation of the rows' distribution around the public one (tau); 1000 ignores the public one.",
         low=1e-3,
         high=AS_RELEASED,
         citation="posterior mean under a normal prior, tau measured on public sets (docs/mechanisms.md)",

@@ -1,4 +1,4 @@
-"""The epsilon = infinity baseline: the private rows' likeliest token, without noise."""
+"""The epsilon = infinity baseline: the private rows' most likely token, without noise."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
 
 @dataclass(frozen=True)
 class NonPrivate(TokenMechanism):
-    """Take the likeliest token of the rows' sum without noise: for the curator's own screen, and never for export."""
+    """Select the most likely token of the rows' sum without noise: for the curator's own screen, never for a private
+    export."""
 
     name: ClassVar[str] = "non-private"
     title: ClassVar[str] = "No privacy (epsilon infinite)"

@@ -24,12 +24,12 @@ def bounded_range_event(eta: float, steps: int, rate: float) -> PrivacyEvent:
     is then eta^2 / 8 zCDP (Cesar and Rogers 2021, lemma 3.4) and eta-DP.
 
     - Every unit joins: the rho of the steps adds up.
-    - One step on a sample: given the other units' sample, and the row where the unit would sit, it is bounded-range
-      with the amplified eta, and Renyi divergences are jointly quasi-convex, so that zCDP survives the mixture over
-      both. (A unit's row is drawn independently of who joins, with subsets as with unit rows.)
-    - Several steps on one sample: pure steps, then the mixture. zCDP survives the mixture, though not amplified, and is
-      the better bound from a rate of 1/2 on: there the price of a pure bound (rho four times as large) outweighs the
-      amplification.
+    - One step on a sample: given the other units' sample and the unit's row, the step is bounded-range with the
+      amplified eta. Renyi divergences are jointly quasi-convex, so the mixture over both keeps the zCDP bound. (A
+      unit's row is drawn independently of who joins, both with subsets and with unit rows.)
+    - Several steps on one sample: pure steps, then the mixture. The mixture also keeps the zCDP bound, without
+      amplification; this is the better bound from a rate of 1/2 on, where the cost of a pure bound (a rho four times as
+      large) outweighs the amplification.
     """
     if rate == 1.0 or (steps > 1 and rate >= 0.5):
         return ZCDP(steps * eta**2 / 8)
@@ -41,8 +41,8 @@ def bounded_range_event(eta: float, steps: int, rate: float) -> PrivacyEvent:
 class SoftmaxDraw(TokenMechanism):
     """A draw from softmax at a temperature, whose price follows from `span`, the temperature and the batch size.
 
-    It is no dataclass: a mechanism declares these fields in its own order, which its flags and the form follow. A row
-    is clipped to values that span twice `clip`; the rows' sum is divided by `batch`, the public batch size.
+    This base is not a dataclass: a mechanism declares these fields in its own order, which its flags and the form
+    follow. A row is clipped to a range of twice `clip`; the rows' sum is divided by `batch`, the public batch size.
     """
 
     clip: float
@@ -57,8 +57,8 @@ class SoftmaxDraw(TokenMechanism):
     @property
     @abstractmethod
     def span(self) -> float:
-        """The span of the logits' change by all rows together: its largest less its smallest entry. One unit makes 1 /
-        `batch` of this."""
+        """The range (largest minus smallest entry) of the logits' change by all rows together. One unit's part is 1 /
+        `batch` of it."""
 
     def closed(self, plan: SamplingPlan) -> str | None:
         if plan.unit_rows:
@@ -77,7 +77,7 @@ class SoftmaxDraw(TokenMechanism):
         return replace(super().for_plan(plan), batch=plan.subsets)
 
     def event(self, steps: int, rate: float) -> PrivacyEvent:
-        """The `bounded_range_event` of a unit's change of the logits.
+        """The `bounded_range_event` for a unit's change of the logits.
 
         Raises:
             UsageError: the mechanism has no batch size yet.
@@ -87,7 +87,8 @@ class SoftmaxDraw(TokenMechanism):
         return bounded_range_event(self.span / (self.batch * self.temperature), steps, rate)
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:
-        """The span of all rows over the deviation of the Gumbel noise to which a draw is equivalent, times sqrt(2)."""
+        """sqrt(2) times the range of all rows over the standard deviation of the Gumbel noise that a draw is equivalent
+        to."""
         return math.sqrt(2) * self.span / (math.pi / math.sqrt(6) * self.temperature)
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
@@ -95,6 +96,6 @@ class SoftmaxDraw(TokenMechanism):
         return Sensitivity(Norm.RANGE, 2 * self.clip)
 
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
-        """Release the position that is drawn, and nothing else."""
+        """Release only the drawn position."""
         scale = self.logits_in_sum * distributions.expected_rows * self.temperature * GRID
         return TokenRelease(randomness.gumbel_argmax(self.aggregate(distributions), scale), None)

@@ -1,4 +1,4 @@
-"""Private tokens only where the private rows disagree with public text (Amin et al. 2024, algorithm 1)."""
+"""Private tokens only if the private rows disagree with public text (Amin et al. 2024, algorithm 1)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mechanisms.steps.mechanism import Sensitivity, TokenMechanism
 from mechanisms.steps.noisy_max import NoisyMax
 
 _ROW = 2 * GRID
-"""Lattice points that one row can move the distance by: two distributions are at most 2 apart in L1."""
+"""Lattice points by which one row can move the distance: two distributions are at most 2 apart in L1."""
 _THRESHOLD_SHARE = 1 / (1 + 2 ** (2 / 3))
 """The threshold's part of a search's epsilon: the least variance of threshold and query together (Lyu et al. 2017)."""
 _CLOSED_PER_TOKEN = (
@@ -30,8 +30,8 @@ class SvtPublic(TokenMechanism):
     """Search for a token at which the rows are further from public text than a noisy threshold. All tokens before it
     are drawn from public text for free. That token is chosen by report noisy max, and the search begins anew.
 
-    After the last of `private_tokens` everything is public. A search is AboveThreshold on a distance that one unit
-    moves by at most one row; it costs half of `token_epsilon`, however long it is, and the choice the other half.
+    After the last of `private_tokens` all tokens are public. A search is AboveThreshold on a distance that one unit
+    moves by at most one row. A search of any length costs half of `token_epsilon`, and the choice costs the other half.
     """
 
     name: ClassVar[str] = "svt-public"
@@ -45,7 +45,7 @@ class SvtPublic(TokenMechanism):
     token_epsilon: float = parameter(
         0.2,
         label="Epsilon of a private token",
-        help="Pure epsilon of a token from the private rows: half finds it, half chooses it.",
+        help="Pure epsilon of a private token: half for its position, half for its choice.",
         low=1e-6,
         high=50.0,
         citation="docs/mechanisms.md, svt-public",
@@ -53,7 +53,7 @@ class SvtPublic(TokenMechanism):
     private_tokens: int = parameter(
         8,
         label="Private tokens",
-        help="At most so many tokens of a demonstration are paid; all others are public and free.",
+        help="The most private tokens of a demonstration; all others are public and free.",
         low=1,
         high=1000,
         citation="Amin et al. 2024 (r)",
@@ -61,7 +61,7 @@ class SvtPublic(TokenMechanism):
     threshold: float = parameter(
         0.3,
         label="Threshold",
-        help="Share of the M rows' opinion that has to differ from public text before a token is paid for.",
+        help="Total variation distance of the rows' mean from public text above which a token is private.",
         low=0.0,
         high=1.0,
         citation="Amin et al. 2024 (theta)",
@@ -87,8 +87,8 @@ class SvtPublic(TokenMechanism):
         return _CLOSED_PER_TOKEN if plan.scheme is Scheme.PER_TOKEN else None
 
     def event(self, steps: int, rate: float) -> PrivacyEvent:
-        """As many searches and choices as there are private tokens, or tokens if those are fewer; the sample mixes the
-        dominating pair of all of them."""
+        """One search and one choice for each private token, at most one for each token; the sample mixes the dominating
+        pair of all of them."""
         most = min(self.private_tokens, steps)
         demonstration = SequentialComposition((Pure(self.half, most), Pure(self.half, most)))
         return demonstration if rate == 1.0 else Poisson(rate, demonstration)
@@ -101,7 +101,7 @@ class SvtPublic(TokenMechanism):
         return self._choice.signal_to_noise(plan)
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
-        """Sensitivity of the choice of a private token. The search's distance moves by one row at most."""
+        """Sensitivity of the choice of a private token. The search's distance moves by at most one row."""
         return self._choice.sensitivity(unit_rows)
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:
@@ -119,7 +119,7 @@ def distance(distributions: TokenDistributions) -> int:
     """The L1 distance of the rows' sum from as many public rows, `|sum_i (p_i - p_public)|_1`, in units of 1 / GRID.
 
     A unit adds the difference of its own row, or turns one row into another. Two distributions on the lattice are at
-    most `_ROW` apart, so that one unit moves the distance by at most `_ROW`. A row that is not finite adds nothing.
+    most `_ROW` apart, so one unit moves the distance by at most `_ROW`. A row that is not finite adds nothing.
     """
     public = to_lattice(distributions.public_probabilities)
     difference = lattice_sum(distributions) - len(distributions.probabilities()) * public
@@ -131,9 +131,9 @@ class SparseReleaser:
     """The releaser of one demonstration.
 
     Attributes:
-        threshold: without noise, in units of 1 / GRID.
-        left: the number of private tokens that may still be released.
-        noisy_threshold: the noisy threshold of the present search; None before its first question.
+        threshold: the threshold without noise, in units of 1 / GRID.
+        left: the remaining number of private tokens.
+        noisy_threshold: the noisy threshold of the current search; None before its first question.
     """
 
     mechanism: SvtPublic
@@ -150,7 +150,8 @@ class SparseReleaser:
         return self.mechanism.step(distributions, self.randomness)
 
     def _above(self, exact: int) -> bool:
-        """One question of AboveThreshold, whose noise is `row / epsilon_1` once and `2 row / epsilon_2` each time."""
+        """One question of AboveThreshold; the noise scale is `row / epsilon_1` for the threshold and `2 row /
+        epsilon_2` for the question."""
         of_threshold = _THRESHOLD_SHARE * self.mechanism.half
         if self.noisy_threshold is None:
             self.noisy_threshold = self._noisy(self.threshold, _ROW / of_threshold)

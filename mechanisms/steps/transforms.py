@@ -1,4 +1,4 @@
-"""Transforms of each private row before a mechanism sees it: none, or plausible token amplification."""
+"""Transforms of each private row before the mechanism: none, or plausible token amplification."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mechanisms.steps.distributions import TokenDistributions
 
 
 class Transform(Protocol):
-    """A function of one private row and of public rows, which therefore changes no mechanism's sensitivity.
+    """A function of one private row and of public rows; so it changes no mechanism's sensitivity.
 
     A frozen dataclass of public values; a method with a body here is the default that subclasses inherit.
     """
@@ -24,7 +24,7 @@ class Transform(Protocol):
     title: ClassVar[str]
     citation: ClassVar[str]
     proof: ClassVar[str]
-    """`FILE#HEADING` of the proof that no mechanism's sensitivity changes behind it."""
+    """`FILE#HEADING` of the proof that it changes no mechanism's sensitivity."""
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
@@ -41,7 +41,7 @@ class Transform(Protocol):
         return np.arange(len(public), dtype=np.int64)
 
     def apply(self, distributions: TokenDistributions) -> TokenDistributions:
-        """The same step with every private row transformed by itself. A row with a non-finite value keeps one."""
+        """The same step with every private row transformed separately. A row with a non-finite value keeps one."""
         return distributions
 
 
@@ -59,8 +59,8 @@ class NoTransform(Transform):
 class PlausibleTokenAmplification(Transform):
     """Amplify a row's difference from the public prompt: `p_base (p_i / p_pub)^alpha`, renormalised for each row on S.
 
-    `p_base` is the model after the tokens so far, without a prompt. All three factors but `p_i` are public, so a row
-    remains a distribution that depends on its own unit only, and noise is added once, to the sum.
+    `p_base` is the model's distribution after the tokens so far, without a prompt. All factors but `p_i` are public, so
+    a row is still a distribution that depends only on its own unit. Noise is added once, to the sum.
     """
 
     name: ClassVar[str] = "pta"
@@ -79,7 +79,7 @@ class PlausibleTokenAmplification(Transform):
     pta_top_p: float = parameter(
         1.0,
         label="Public nucleus",
-        help="Keep only the candidates that together hold this share of the public distribution.",
+        help="Keep only the most likely candidates that together have this share of the public distribution.",
         low=0.05,
         high=1.0,
         citation="Yamasaki et al. 2025, variant PA2",
@@ -87,7 +87,7 @@ class PlausibleTokenAmplification(Transform):
     base: bool = parameter(
         True,
         label="Base probability",
-        help="Multiply by the probability that the tokens so far give without any prompt.",
+        help="Multiply by the probability of the token after the tokens so far, without a prompt.",
         low=0,
         high=1,
         citation="Yamasaki et al. 2025, variant PA3 without",
@@ -101,7 +101,7 @@ class PlausibleTokenAmplification(Transform):
         return bool(self.base)
 
     def narrow(self, public: Floats) -> Integers:
-        """Ascending positions of the likeliest candidates that together hold the part `pta_top_p`; at least one."""
+        """Ascending positions of the most likely candidates that together have the share `pta_top_p`; at least one."""
         probabilities = np.asarray(softmax(public), dtype=np.float64)
         order = np.argsort(-probabilities, kind="stable")
         before = np.cumsum(probabilities[order]) - probabilities[order]
@@ -123,7 +123,7 @@ class PlausibleTokenAmplification(Transform):
             return np.zeros(len(distributions.public))
         if distributions.base is None:
             raise UsageError("Give the base row: the model's distribution after the tokens so far.")
-        # Clipped far below what could matter, so that an impossible token of the base makes no row infinite.
+        # Clipped at a negligible probability, so that an impossible token of the base makes no row infinite.
         with np.errstate(all="ignore"):
             return np.asarray(np.nan_to_num(log_softmax(distributions.base), nan=0.0, neginf=-1e4), dtype=np.float64)
 

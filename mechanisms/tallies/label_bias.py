@@ -1,4 +1,4 @@
-"""The model's preferred labels on private units: the sum of its label probabilities."""
+"""The model's label bias: the noisy sum of its label probabilities over private units."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mechanisms.tallies.tally import LATTICE, Histogram
 
 @dataclass(frozen=True)
 class LabelBias(Histogram):
-    """A unit's vector holds the model's label probabilities for the unit, in the cells of the one set that it judges.
+    """A unit's vector has the model's label probabilities for the unit, in the cells of the one set that it judges.
 
     All other cells are zero. A unit that judges several sets has to divide its norm of 1 among them.
     """

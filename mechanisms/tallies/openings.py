@@ -16,7 +16,7 @@ from mechanisms.tallies.tally import WholeVotes
 class Openings(WholeVotes):
     """A row votes for the longest public opening with which its text begins, or for none; a user has the mean vote.
 
-    The whole noisy histogram is released. With cells for each label or without, a row is in one cell at most.
+    The whole noisy histogram is released. Whether cells are per label or pooled, a row is in at most one cell.
     """
 
     name: ClassVar[str] = "openings"
@@ -24,10 +24,10 @@ class Openings(WholeVotes):
 
 
 class Beginnings:
-    """Finds the public opening with which a text begins; letter case and signs are ignored.
+    """Finds the public opening with which a text begins, ignoring letter case and punctuation.
 
     Args:
-        openings: of one or two words each; if several differ only in case and signs, the first counts.
+        openings: one or two words each; of openings that differ only in case and punctuation, the first counts.
     """
 
     def __init__(self, openings: Sequence[str]) -> None:
@@ -57,7 +57,7 @@ class Beginnings:
 
 
 def distinct(openings: Sequence[str]) -> tuple[str, ...]:
-    """The openings of one or two words in their order, without repetitions; others, and blank ones, are left out."""
+    """The openings of one or two words in their order, without repetitions; all others are omitted."""
     found: dict[tuple[str, ...], str] = {}
     for opening in (" ".join(each[:_LONGEST].split()) for each in openings):
         if (words := _words(opening, 3)) and len(words) <= 2:
@@ -66,13 +66,14 @@ def distinct(openings: Sequence[str]) -> tuple[str, ...]:
 
 
 def _words(text: str, most: int) -> tuple[str, ...]:
-    """At most `most` first words of a text in lower case, without the signs around them."""
+    """The first words of a text, at most `most`, in lower case and without surrounding punctuation."""
     bare = (word.casefold().strip(_SIGNS) for word in text[:_LONGEST].split()[:_LOOKED_AT])
     return tuple(filter(None, bare))[:most]
 
 
 _LONGEST, _LOOKED_AT = 400, 4
-"""The first characters, and the first words among them, in which openings are looked for: no text may take long."""
+"""The search for openings is limited to the first characters of a text, and to the first words among them, so that no
+text takes long."""
 _SIGNS = ".,;:!?\"'“”‘’()[]{}<>*_-–—…«»¿¡#@/\\|"
 
 

@@ -13,7 +13,7 @@ from mechanisms.privacy_events import Composed, Gaussian
 from mechanisms.tallies.tally import LATTICE, Tally
 
 _MARGIN = 1 + 2**-32
-"""A factor beyond the rounding error of the norm of a vector of a million float64 numbers."""
+"""A factor that exceeds the rounding error of the norm of a million float64 numbers."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Prototypes(Tally):
         """The noisy sums, each divided by its length, shape (labels, d); a sum of length 0 stays zero.
 
         Args:
-            contributions: the units' vectors, shape (units, 1 + d), as `contributions` gives them.
+            contributions: the units' vectors, shape (units, 1 + d), from `contributions`.
         """
         noisy = self.sums(contributions, randomness)
         lengths = np.linalg.norm(noisy, axis=1, keepdims=True)
@@ -73,8 +73,8 @@ class Prototypes(Tally):
         """The noisy sum of each label's embeddings, shape (labels, d).
 
         Args:
-            contributions: the units' vectors, shape (units, 1 + d). Embeddings are cut to the L2 norm 1; a unit whose
-                label position is not one of 0 to `labels - 1` adds nothing.
+            contributions: the units' vectors, shape (units, 1 + d). Embeddings are clipped to L2 norm 1; a unit with a
+                label position outside 0 to `labels - 1` adds nothing.
         """
         labels, vectors = contributions[:, 0], contributions[:, 1:]
         total = np.zeros((self.labels, vectors.shape[1]), dtype=np.int64)
@@ -85,7 +85,8 @@ class Prototypes(Tally):
 
 
 def within_ball(vectors: Floats) -> Integers:
-    """Vectors cut to the unit ball and rounded towards zero, in units of 1 / LATTICE; shape of `vectors`, (units, d).
+    """Vectors clipped to the unit ball and rounded towards zero, in units of 1 / LATTICE; same shape as `vectors`,
+    (units, d).
 
     A vector with a value that is not finite counts as zero.
     """

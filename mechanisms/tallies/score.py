@@ -1,4 +1,4 @@
-"""Score: one noisy table of the arms under which units are right; rates and their intervals follow from it."""
+"""Score: a noisy table of the arms under which units are right, with the rates and intervals computed from it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from mechanisms.noise import Floats
 from mechanisms.tallies.tally import LATTICE, WholeVotes
 
 _Quadratic = tuple[float, float, float]
-"""Coefficients of a polynomial in x, the highest power first; an x fulfils it if the value is at most zero."""
+"""Coefficients of a quadratic in x, the highest power first; x satisfies it if the value is at most zero."""
 
 
 @dataclass(frozen=True)
 class Estimate:
     """A rate in [0, 1], or a difference of rates in [-1, 1], with its interval.
 
-    The interval allows for sampling and for noise, at the level `mechanisms.confidence.LEVEL`.
+    The interval covers sampling and noise, at the level `mechanisms.confidence.LEVEL`.
     """
 
     value: float
@@ -35,10 +35,11 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Score(WholeVotes):
-    """A row is in one of the 2^A cells of a table, as it is right or wrong under each of A arms; a user has the mean.
+    """A row is in the one of 2^A cells that says under which of the A arms it is right; a user has the mean of its
+    rows.
 
-    All figures of all arms are post-processing of one noisy table. Cells below zero stay as they are: cutting them at
-    zero would bias rates by up to 14 points.
+    All figures of all arms are post-processing of one noisy table. Cells below zero are kept: clipping them at zero
+    would bias rates by up to 14 points.
 
     Attributes:
         weighted: True if units have weights of at most 1, as in `tally.py`; rates are then weighted means.
@@ -65,11 +66,11 @@ class Score(WholeVotes):
         return np.asarray(np.eye(2**arms)[places].reshape(rows, 2**arms))
 
     def accuracy(self, cells: Floats, arm: int) -> Estimate:
-        """The rate p of an arm, with the interval of all p from which the noisy counts are not too far.
+        """The rate p of an arm, with its interval: all p that are consistent with the noisy counts (docs/tallies.md).
 
-        With R right, W wrong, N = R + W, and u the variance of the noise on either, these p fulfil
-        `((1-p) R - p W)^2 <= z^2 (N p (1-p) + u ((1-p)^2 + p^2))`. For users N p (1-p) bounds the variance of means,
-        and for weighted units that of weighted counts: a weight w is at most 1, so that w^2 is at most w.
+        With R right, W wrong, N = R + W, and u the noise variance of R or W, these p satisfy `((1-p) R - p W)^2 <= z^2
+        (N p (1-p) + u ((1-p)^2 + p^2))`. For users N p (1-p) bounds the variance of means, and for weighted units that
+        of weighted counts, because w^2 <= w for a weight w of at most 1.
 
         Args:
             cells: the released table, shape (2^A,).
@@ -86,11 +87,11 @@ class Score(WholeVotes):
         return _estimate(right, total, (within,), lowest=0.0)
 
     def difference(self, cells: Floats, one: int, other: int) -> Estimate:
-        """The difference d between the rates of two arms on the same units, `one` less `other`, with its interval.
+        """The difference d = rate of `one` - rate of `other` on the same units, with its interval.
 
-        With b units right under `one` alone and c under `other` alone, and N and u as in `accuracy`, these d fulfil
-        `(b - c - d N)^2 <= z^2 (max(b + c - d^2 N, 0) + u (1 + 2 d^2))`. A d fulfils it if it does so for either side
-        of the maximum.
+        With b units right under `one` alone and c under `other` alone, and N and u as in `accuracy`, these d satisfy
+        `(b - c - d N)^2 <= z^2 (max(b + c - d^2 N, 0) + u (1 + 2 d^2))`. A d satisfies it if it does for either side of
+        the maximum.
 
         Args:
             cells: the released table, shape (2^A,).
@@ -105,7 +106,7 @@ class Score(WholeVotes):
         return _estimate(gain, total, (noise_alone, with_sampling), lowest=-1.0)
 
     def _half_noise(self, cells: Floats) -> float:
-        """Variance of the noise on the sum of half of the cells."""
+        """The variance of the noise on a sum of half of the cells."""
         return len(cells) / 2 * self.deviation**2
 
 
@@ -114,7 +115,7 @@ def _right(cells: Floats, arm: int) -> NDArray[np.bool_]:
 
 
 def _estimate(count: float, total: float, within: tuple[_Quadratic, ...], lowest: float) -> Estimate:
-    """`count / total` with the smallest interval that holds all of [lowest, 1] that fulfils one of the quadratics."""
+    """`count / total` with the smallest interval around all x in [lowest, 1] that satisfy one of the quadratics."""
     if total <= 0:
         return Estimate((lowest + 1) / 2, lowest, 1.0)
     ends = [end for end in (lowest, 1.0) if any(np.polyval(each, end) <= 0 for each in within)]

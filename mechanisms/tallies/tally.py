@@ -1,4 +1,4 @@
-"""The protocol of a tally with the privacy proof that all share, and the histogram, which most tallies are."""
+"""The protocol of a tally, the privacy proof that all tallies share, and the histogram, the base of most tallies."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from mechanisms.privacy_events import Laplace, PrivacyEvent, Pure
 
 # The privacy proof of tallies.
 #
-# The alternatives are public, or were released before. A unit u casts a vector v_u of one entry an alternative, which
-# depends on u, on public values and on earlier releases, and on nothing else. The tally releases `sum_u v_u` plus
-# noise, or only the position of its largest entry.
+# The alternatives are public, or were released before. A unit u casts a vector v_u with one entry for each alternative,
+# which depends only on u, on public values and on earlier releases. The tally releases `sum_u v_u` plus noise, or only
+# the position of its largest entry.
 #
 # Proof. Take neighbours that differ in the unit u. No other unit's vector depends on u, so the two sums differ by v_u.
 # A release's cost therefore follows from its noise and the norms of a single vector. These norms hold for any input:
-# every vector is rounded to whole numbers of lattice steps, and scaled to its norm in whole numbers, so that neither
-# rounding nor an odd value can exceed it. Sums of whole numbers are exact in any order, and the noise is drawn on the
-# same lattice. []
+# every vector is rounded to whole numbers of lattice steps, and scaled to its norm in whole numbers, so neither
+# rounding nor an unusual value can exceed it. Sums of whole numbers are exact in any order, and the noise is drawn on
+# the same lattice. []
 #
-# With users, v_u is the mean over some of the user's rows (`mean_contribution`); which ones must follow from the user
-# alone. The mean of vectors within a norm is within it, too.
+# With users, v_u is the mean over some of the user's rows (`mean_contribution`); their choice must depend on the user
+# alone. The mean of vectors within a norm bound is within it, too.
 #
-# Nothing that a unit holds raises an exception: numbers that are not finite count as no contribution.
+# No unit's content raises an exception: numbers that are not finite count as no contribution.
 
 LATTICE = 2**30
 """Lattice steps in 1."""
@@ -53,7 +53,7 @@ class Tally(Protocol):
         """The event of one unit."""
 
     def release(self, contributions: Floats, randomness: Randomness) -> Any:
-        """The noisy sum of the units' vectors, or a value that follows from it.
+        """The noisy sum of the units' vectors, or a function of it.
 
         Args:
             contributions: the units' vectors, shape (units, k).
@@ -61,7 +61,7 @@ class Tally(Protocol):
 
 
 def check_epsilon(epsilon: float) -> None:
-    """Check that the lattice has noise for an epsilon.
+    """Check that the lattice supports the noise for an epsilon.
 
     Raises:
         UsageError: epsilon is out of range.
@@ -76,7 +76,7 @@ def mean_contribution(rows: Floats) -> Floats:
     A number that is not finite counts as zero, and its row still counts.
 
     Args:
-        rows: the vectors of the rows that are taken of the user, shape (rows, k).
+        rows: the vectors of the user's rows that take part, shape (rows, k).
     """
     finite = np.where(np.isfinite(rows), rows, 0.0).astype(np.float64)
     return np.asarray(finite.sum(axis=0) / max(1, len(finite)))
@@ -85,11 +85,11 @@ def mean_contribution(rows: Floats) -> Floats:
 def within_one(contributions: Floats, steps: int) -> Integers:
     """Vectors rounded down to the lattice, each with an L1 norm of at most 1, in units of 1 / `steps`.
 
-    A vector with a number that is negative or not finite counts as zero. A vector whose rounded norm is above 1 (a
-    softmax in float32 was 209 steps over) is scaled down in whole numbers.
+    A vector with a number that is negative or not finite counts as zero. A vector with a rounded norm above 1 (a
+    softmax in float32 has exceeded it by 209 steps) is scaled down in whole numbers.
 
     Args:
-        contributions: the units' vectors, shape (units, k), which is the shape of the result.
+        contributions: the units' vectors, shape (units, k); the result has the same shape.
         steps: lattice steps in 1.
     """
     valid = (np.isfinite(contributions) & (contributions >= 0)).all(axis=1, keepdims=True)
@@ -118,7 +118,7 @@ class Histogram(Tally):
     @property
     @abstractmethod
     def steps(self) -> int:
-        """Lattice steps in 1; a tally of whole numbers has 1 step."""
+        """Lattice steps in 1; 1 for a tally of whole numbers."""
 
     @property
     def event(self) -> Pure | Laplace:
@@ -134,13 +134,13 @@ class Histogram(Tally):
         """The noisy sum, shape (k,).
 
         Args:
-            contributions: a vector of each unit, shape (units, k), with entries of at least 0 and an L1 norm of at most
-                1; `within_one` brings every other vector to this form.
+            contributions: one vector per unit, shape (units, k), non-negative with an L1 norm of at most 1;
+                `within_one` maps any other vector to this form.
         """
         return self.release_of([contributions], randomness)
 
     def release_of(self, chunks: Iterable[Floats], randomness: Randomness) -> Floats:
-        """The noisy sum, shape (k,), of units that come in chunks, so that not all vectors are in memory at once.
+        """The noisy sum, shape (k,), of units in chunks, so that not all vectors are in memory at once.
 
         Args:
             chunks: at least one array like the `contributions` of `release`.
@@ -152,7 +152,7 @@ class Histogram(Tally):
 
 @dataclass(frozen=True)
 class WholeVotes(Histogram):
-    """A histogram of votes: a row has one vote or none, a user the mean of its rows' votes.
+    """A histogram of votes: a row has at most one vote, a user the mean of its rows' votes.
 
     Attributes:
         by_user: True if the privacy unit is a user; the sum is then on the lattice.
@@ -165,11 +165,11 @@ class WholeVotes(Histogram):
         return LATTICE if self.by_user else 1
 
 
-# Weights of units in corrections and scores: the same for every row, or for every label.
+# Weights of units in corrections and scores: equal for all rows, or equal in total for all labels.
 #
-# A unit's vector is multiplied by a weight of its own label. The weights are public: they follow from the public
-# label sizes. None is above 1, so a weighted vector keeps the norm that the tally pays for, and the proof in
-# `tally.py` holds for it as it is. Users' vectors are means of weighted vectors of their rows.
+# A unit's vector is multiplied by a weight of its own label. The weights are public: they depend on the public label
+# sizes. None is above 1, so a weighted vector stays within the tally's norm, and the proof above holds unchanged.
+# Users' vectors are means of weighted vectors of their rows.
 
 
 class Weighing(StrEnum):
@@ -180,16 +180,16 @@ class Weighing(StrEnum):
 
 
 LARGE = 2.0
-"""If a label has more than `LARGE` times an even share of the units, labels count the same unless the owner says
-otherwise."""
+"""If a label has more than `LARGE` times an even share of the units, all labels have the same weight unless the owner
+chooses otherwise."""
 _SMALL = 0.25
-"""A label with less than this part of an even share has less weight than others, by its rows: otherwise the weight of
-all labels would depend on a handful of rows."""
+"""A label with less than this part of an even share has less weight than others, in proportion to its rows: otherwise a
+handful of rows would have the weight of a whole label."""
 
 
 def usual_weighing(sizes: Mapping[str, int]) -> Weighing:
-    """The weighing if the owner chooses none: by labels if the largest label has more than `LARGE` times an even share
-    of the units, else by rows.
+    """The default weighing: by labels if the largest label has more than `LARGE` times an even share of the units, else
+    by rows.
 
     Args:
         sizes: the public number of units of each label.

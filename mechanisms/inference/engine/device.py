@@ -1,4 +1,4 @@
-"""The choice of the device that computes, with its reason, and of the number format."""
+"""The choice of the device and of the number format, with the reason."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mechanisms.inference.engine import DEVICE
 AUTO, CPU, CUDA, MPS = "auto", "cpu", "cuda", "mps"
 _NAMES = re.compile(r"auto|cpu|mps|cuda(:\d+)?")
 _BFLOAT16, _FLOAT16 = (8, 0), (7, 0)
-"""The least compute capabilities at which a GPU multiplies these formats faster than float32."""
+"""The lowest compute capabilities at which a GPU multiplies these formats faster than float32."""
 _AMD = "AuthenticAMD"
 _ZERO = "SPACES_ZERO_GPU"
 """Set on a Hugging Face Space that lends a GPU to single calls."""
@@ -77,7 +77,7 @@ def _no_cuda(asked: str) -> str | None:
         warnings.simplefilter("always")
         try:
             count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        except RuntimeError as error:  # a driver that breaks while it is asked
+        except RuntimeError as error:  # a driver that fails when queried
             return f"the NVIDIA driver does not answer ({str(error).splitlines()[0]})"
     if count == 0:
         told = " ".join(str(each.message) for each in heard)
@@ -128,7 +128,7 @@ def cpu_dtype() -> torch.dtype:
 
 @cache  # the file is long where there are many cores
 def _made_by_amd() -> bool:
-    """Whether the processor is AMD's: Linux says so in a file, Windows in the processor's name."""
+    """Whether AMD made the processor: Linux states it in a file, Windows in the processor's name."""
     with suppress(OSError):
         if _AMD in Path("/proc/cpuinfo").read_text(encoding="utf-8"):
             return True
@@ -136,8 +136,7 @@ def _made_by_amd() -> bool:
 
 
 def prepare(device: Device) -> None:
-    """Make a GPU compute the same numbers in every run: deterministic kernels, and no float32 products of reduced
-    precision."""
+    """Make a GPU compute the same numbers in every run: deterministic kernels, float32 products in full precision."""
     if device.place.type == CUDA:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True, warn_only=True)

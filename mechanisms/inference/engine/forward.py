@@ -19,12 +19,12 @@ from mechanisms.inference.language_model import Tokens
 # Attention whose result for a row does not depend on the other rows of the batch, to the bit.
 #
 # On a GPU scaled-dot-product kernels choose their blocking by slot and batch; plain batched matrix products do not.
-# Query heads that share a key head are stacked along the query axis, so that keys and values are never repeated in
-# memory. On a CPU torch's kernel goes through one row's head at a time, and holds no weights: longer passes use it.
+# Query heads that share a key head are stacked along the query axis, so keys and values are never repeated in memory.
+# On a CPU torch's kernel processes one row's head at a time and stores no weights, so longer passes use it.
 
 ATTENTION = "row-independent"
 FEW = 16
-"""The most positions of a pass in which rows attend together to their shared prefix; in longer ones each attends to a
+"""The most positions of a pass in which all rows attend to one shared prefix; in longer passes each row attends to a
 copy."""
 
 
@@ -41,9 +41,9 @@ def row_independent_attention(
 
     Args:
         query: (rows, heads, positions, width).
-        key, value: (rows, key heads, all positions, width); with a shared prefix (`_Shared`), each row's own positions
-            alone.
-        attention_mask: additive, (rows, 1, positions, all positions), those of the prefix among them.
+        key, value: (rows, key heads, all positions, width); with a shared prefix (`_Shared`), only each row's own
+            positions.
+        attention_mask: additive, (rows, 1, positions, all positions), including those of the prefix.
 
     Returns:
         Output of shape (rows, positions, heads, width), and no weights.
@@ -74,8 +74,8 @@ def _attend(
     key_heads = key.shape[1]
     groups = heads // key_heads
     stacked = query.reshape(rows, key_heads, groups * positions, width)
-    # In the model's own format, and in place: these are the largest numbers of a pass, and memory is slow. A softmax
-    # adds up in float32 by itself.
+    # In the model's own format, and in place: this is the largest tensor of a pass, and memory is slow. Softmax itself
+    # sums in float32.
     weights = torch.matmul(stacked, key.transpose(2, 3))
     if shared is not None:
         weights = torch.cat([shared.times(stacked, shared.keys.transpose(1, 2)), weights], dim=-1)
@@ -100,7 +100,7 @@ def mask_by_position(
 ) -> torch.Tensor:
     """The additive mask in the form that transformers calls, with distances between tokens instead of between slots.
 
-    A sliding window would otherwise count the padding between a public prefix and a short row.
+    Otherwise a sliding window would include the padding between a public prefix and a short row.
     """
     if attention_mask is not None:
         attention_mask = pad(attention_mask, (0, kv_length - attention_mask.shape[1]))
@@ -109,7 +109,8 @@ def mask_by_position(
     mask: torch.Tensor = eager_mask(
         mask_function=mask_function, kv_length=kv_length, attention_mask=attention_mask, **kwargs
     )
-    # The least number and a negative score would be minus infinity: padding that sees nothing else would be no number.
+    # The smallest number plus a negative score would be minus infinity, and padding that sees nothing else would be
+    # NaN.
     return mask.clamp_(min=torch.finfo(mask.dtype).min / 2)
 
 
@@ -117,16 +118,16 @@ AttentionInterface.register(ATTENTION, row_independent_attention)
 AttentionMaskInterface.register(ATTENTION, mask_by_position)
 
 
-# A key-value cache of fixed size: it appends in place, and can step back; unfilled positions are finite, and masked.
+# A key-value cache of fixed size: it appends in place and can be truncated; unfilled positions are finite and masked.
 
 
 _ALIGNED = 64
-"""The number of shared positions of a prefix is a multiple of this: kernels are faster then, and prefixes of nearly
-equal length, such as those of the labels, get shapes of one length."""
+"""The number of shared positions of a prefix is a multiple of this: kernels are faster, and prefixes of nearly equal
+length, such as those of the labels, have one shape."""
 
 
 class _Shared:
-    """Keys and values of a prefix, in memory once for all rows, each (key heads, positions, width)."""
+    """Keys and values of a prefix, stored once for all rows, each (key heads, positions, width)."""
 
     def __init__(self, keys: torch.Tensor, values: torch.Tensor) -> None:
         self.keys, self.values, self.positions = keys, values, keys.shape[1]
@@ -141,14 +142,14 @@ class _Shared:
 
     @staticmethod
     def times(of_rows: torch.Tensor, shared: torch.Tensor) -> torch.Tensor:
-        """The product of (rows, key heads, n, k) and (key heads, k, m): one large product a head."""
+        """The product of (rows, key heads, n, k) and (key heads, k, m): one large product per head."""
         rows, heads, n, _ = of_rows.shape
         product = torch.bmm(of_rows.transpose(0, 1).reshape(heads, rows * n, -1), shared)
         return product.view(heads, rows, n, -1).transpose(0, 1)
 
 
 class _Layer(CacheLayerMixin):  # type: ignore[misc]
-    """Keys and values of a layer: those of each row after those that the rows share; positions count both."""
+    """Keys and values of a layer: those that the rows share, then each row's own; positions count both."""
 
     is_sliding = False  # sliding-window models mask by position instead
 
@@ -190,8 +191,8 @@ class _Layer(CacheLayerMixin):  # type: ignore[misc]
         return keys, values
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        # A single token sees the whole buffer, with its end masked: a part of the buffer would be copied for every
-        # matrix product, and have another shape at every step.
+        # A single token attends to the whole buffer, with its end masked: a part of the buffer would be copied for
+        # every matrix product, and its shape would change at every step.
         return (self.capacity if query_length == 1 else self.filled + query_length), 0
 
     def get_seq_length(self) -> int:
@@ -202,7 +203,7 @@ class _Layer(CacheLayerMixin):  # type: ignore[misc]
 
 
 class _Ahead(_Layer):
-    """Rows of another layer, followed by positions that are attended to but not kept."""
+    """Rows of another layer, followed by positions that are attended to but not stored."""
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
@@ -224,13 +225,13 @@ class GrowingCache(Cache):  # type: ignore[misc]
         return cls([_Layer(capacity) for _ in range(layers)])
 
     def fill(self, length: int) -> None:
-        """Set the number of positions that count: a smaller one drops the rest, a larger one includes what parts
-        wrote."""
+        """Set the number of valid positions: a smaller one drops the rest, a larger one includes what parts have
+        written."""
         for layer in self.layers:
             layer.filled = length
 
     def part(self, rows: slice) -> GrowingCache:
-        """Some of the rows, in the same memory; `fill` tells this cache what the part has written."""
+        """Some of the rows, in the same memory; `fill` makes this cache include what the part has written."""
         return GrowingCache([layer.part(rows, _Layer) for layer in self.layers], self._steps)
 
     def recorded(self, features: Callable[..., torch.Tensor]) -> RecordedStep:
@@ -242,7 +243,7 @@ class GrowingCache(Cache):  # type: ignore[misc]
         return self._steps[where]
 
     def ahead(self, rows: slice) -> GrowingCache:
-        """Some of the rows, for a pass that leaves this cache as it is."""
+        """Some of the rows, for a pass that does not change this cache."""
         return GrowingCache([layer.part(rows, _Ahead) for layer in self.layers])
 
     @property
@@ -303,13 +304,13 @@ class Chunk:
 
     @classmethod
     def of(cls, cache: GrowingCache, rows: Sequence[Tokens], prefix: int, length: int) -> Chunk:
-        """Rows padded on the left to `length`, behind `prefix` positions that the cache holds already."""
+        """Rows padded on the left to `length`, after the `prefix` positions that the cache already has."""
         tokens, mask = padded(rows, length)
         return cls(cache, tokens, torch.cat([torch.ones((len(rows), prefix), dtype=torch.long), mask], dim=1))
 
     @classmethod
     def gathered(cls, chunks: Sequence[Chunk], rows: Sequence[int]) -> Chunk:
-        """Some rows of several chunks of one shape, as a chunk; rows are counted through all of them."""
+        """Some rows of several chunks of one shape, as a chunk; rows are numbered across all chunks."""
         size = chunks[0].rows
         places = [divmod(row, size) for row in rows]
         return cls(
@@ -332,10 +333,10 @@ class Chunk:
         self.mask = torch.cat([self.mask, torch.ones(tokens.shape, dtype=torch.long)], dim=1)
 
 
-# Several continuations of the same rows as a tree, so that one pass reads all of them and what they share once.
+# Several continuations of the same rows as a tree: one pass processes all of them, and shared parts once.
 #
-# Eighty labels of five tokens each would otherwise cost a pass for each token of each label. A token attends to its row
-# and to the tokens of its own branch, at the position that it would have alone (tree attention, Miao et al. 2024).
+# Otherwise eighty labels of five tokens each would need a pass for each token of each label. A token attends to its row
+# and to the tokens of its own branch, at its position within that branch (tree attention, Miao et al. 2024).
 
 
 class Branches:
@@ -343,10 +344,10 @@ class Branches:
 
     Attributes:
         continuations: at least one token each.
-        paths: all prefixes that a token of a continuation follows, each once; the first one is empty.
+        paths: all distinct prefixes of continuations, without the continuations themselves; the first one is empty.
         tokens: the last token of every path but the empty one, (nodes,).
         depths: the number of tokens of its branch before each of them, (nodes,).
-        seen: True for the tokens that each of them attends to: those of its own branch up to itself, (nodes, nodes).
+        seen: True for the tokens that a token attends to: those of its own branch up to itself, (nodes, nodes).
     """
 
     def __init__(self, continuations: Sequence[Tokens]) -> None:
@@ -366,7 +367,7 @@ class Branches:
 
 
 def attends_to_everything(config: Any) -> bool:
-    """Whether every layer of a transformers config sees all positions: a window has a mask of its own."""
+    """Whether every layer of a transformers config attends to all positions, without a sliding window."""
     text = config.get_text_config()
     kinds = getattr(text, "layer_types", None)
     return set(kinds) == {"full_attention"} if kinds else getattr(text, "sliding_window", None) is None
@@ -378,9 +379,9 @@ def attends_to_everything(config: Any) -> bool:
 class OutputHead:
     """From the last hidden states to logits.
 
-    Where the head is one matrix, K candidate columns cost K products a row, and are computed in float32: finer than the
-    model's own bfloat16 logits, which lie up to 1/8 apart. Models that do more after their last layer (soft-capping,
-    scaling) compute every column their own way; a comparison at load finds out.
+    If the head is one matrix, K candidate columns cost K products per row, computed in float32: more precise than the
+    model's own bfloat16 logits, whose spacing is up to 1/8. Models with further operations after the last layer
+    (soft-capping, scaling) compute all columns themselves; a comparison at load detects them.
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
@@ -417,11 +418,11 @@ class OutputHead:
         if not self.separable:
             return features if columns is None else features[..., columns]
         if columns is None:
-            if features.dtype == torch.float16:  # coarser than logits may be
+            if features.dtype == torch.float16:  # a larger spacing than logits may have
                 bias = self._matrix.bias
                 return linear(features.float(), self._matrix.weight.float(), None if bias is None else bias.float())
             return linear(features, self._matrix.weight, self._matrix.bias)
-        # One product a row: a single matrix product would choose its blocking, and so its rounding, by the row count.
+        # One product per row: a single matrix product would choose its blocking, and so its rounding, by the row count.
         weights = self._matrix.weight[columns].float().t().expand(len(features), -1, -1)
         logits = torch.bmm(features.float(), weights)
         return logits if self._matrix.bias is None else logits + self._matrix.bias[columns].float()
@@ -430,17 +431,18 @@ class OutputHead:
 # One forward pass over a chunk of rows.
 
 _PART = 512
-"""Positions of a prefix that are fed at once: attention's memory on a GPU grows with these times all earlier ones."""
+"""Positions of a prefix in one pass: attention's memory on a GPU grows with their number times that of all earlier
+ones."""
 
 
 class ForwardPass:
     """Runs a model on chunks.
 
     Attributes:
-        head: makes logits of what a pass returns.
-        branches: whether it can read continuations as a tree (`ahead`).
-        shares: whether rows store a shared prefix once; found out at load.
-        records: whether steps of one token are recorded; found out at load.
+        head: turns the output of a pass into logits.
+        branches: whether it can process continuations as a tree (`ahead`).
+        shares: whether rows store a shared prefix once; determined at load.
+        records: whether steps of one token are recorded; determined at load.
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
@@ -455,8 +457,7 @@ class ForwardPass:
 
     @torch.inference_mode()
     def _can_share(self) -> bool:
-        """Whether rows that store a prefix once give the same result as rows that each have it; some models alter
-        keys."""
+        """Whether a prefix that is stored once gives the same result as copies for each row; some models alter keys."""
         words = torch.arange(_ALIGNED + 3) % 47 + 1
         try:
             prefix, seen = self.prefix(words[:-1].tolist()), torch.ones((2, len(words)), dtype=torch.long)
@@ -469,7 +470,7 @@ class ForwardPass:
         return bool((sharing - plain).norm() < 0.05 * plain.norm())
 
     def shared(self, prefix: int, rows: int) -> int:
-        """The number of positions of a prefix that so many rows share in memory."""
+        """The number of positions of a prefix that `rows` rows share in memory."""
         return prefix // _ALIGNED * _ALIGNED if self.shares and rows > 1 else 0
 
     @torch.inference_mode()
@@ -501,7 +502,7 @@ class ForwardPass:
         )
 
     def ahead(self, chunk: Chunk, rows: slice, tree: Branches) -> torch.Tensor:
-        """The features of every path of a tree but the empty one, after some rows of a chunk, which does not move.
+        """The features of every non-empty path of a tree after some rows of a chunk, which does not change.
 
         Returns:
             Shape (rows, nodes, width).
@@ -519,8 +520,8 @@ class ForwardPass:
         )
 
     def prefix(self, tokens: Sequence[int]) -> GrowingCache:
-        """The cache of one row that holds these tokens."""
-        # Without any tokens, one is fed to learn the shapes of keys and values, and then dropped.
+        """The one-row cache of these tokens."""
+        # Without tokens, one token is fed to determine the shapes of keys and values, and then dropped.
         fed = torch.tensor([list(tokens) or [0]])
         cache = GrowingCache.empty(self.layers, fed.shape[1])
         for start in range(0, fed.shape[1], _PART):

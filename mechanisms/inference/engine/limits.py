@@ -1,4 +1,4 @@
-"""Memory and cores that this process may use: the machine's, or its container's if that has less.
+"""Memory and cores available to this process: the machine's, or its container's if these are fewer.
 
 psutil and torch report the machine's. A container's bounds are in the files of its control group (cgroup version 2, or
 1), and in those of the groups around it.
@@ -26,7 +26,7 @@ def total_memory() -> int:
 
 
 def available_memory() -> int:
-    """Bytes that can still be taken."""
+    """Bytes that can still be allocated."""
     return max(0, min([int(psutil.virtual_memory().available), *(limit - used for limit, used in _memory())]))
 
 
@@ -37,7 +37,7 @@ def cores() -> int:
 
 
 def _memory() -> Iterator[tuple[int, int]]:
-    """Limit and use of every group around this process that has a limit."""
+    """Limit and use of every control group of this process that has a limit."""
     for group in _around("memory"):
         limit, used = _first(group, _LIMITS), _first(group, _USED)
         if limit is not None and used is not None:
@@ -51,7 +51,7 @@ def _cached(group: Path) -> int:
 
 
 def _quotas() -> Iterator[float]:
-    """Cores that every group around this process may keep busy."""
+    """Core limits of every control group of this process."""
     for group in _around("cpu"):
         numbers = _read(group / "cpu.max").split() or [
             _read(group / f"cpu.cfs_{name}_us").strip() for name in ("quota", "period")
@@ -61,7 +61,7 @@ def _quotas() -> Iterator[float]:
 
 
 def _around(controller: str) -> Iterator[Path]:
-    """The folders of this process's group and of those around it, of both versions."""
+    """The folders of this process's control groups, innermost first, of both versions."""
     for line in _read(_OWN).splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers and controller not in controllers.split(","):

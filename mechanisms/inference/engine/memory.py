@@ -1,6 +1,6 @@
-"""Memory: how much the C library keeps, how many rows fit at once, and retries when it runs out.
+"""Memory: the amount that the C library keeps, the number of rows that fit at once, and retries when memory runs out.
 
-Shapes depend on the device's memory alone, so they are public.
+Shapes depend only on the device's memory, so they are public.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from mechanisms.inference.engine.limits import total_memory
 
 _T = TypeVar("_T")
 
-# Telling the C library to keep freed memory.
+# Making the C library keep freed memory.
 #
-# A forward pass on a CPU asks for large blocks and frees them, layer after layer. By default glibc gives them back
-# to the kernel each time, which then has to clear them again page by page: up to a third of a pass.
+# A forward pass on a CPU allocates large blocks and frees them, layer after layer. By default glibc returns them to the
+# kernel each time, which then has to clear them again page by page: up to a third of a pass.
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 """Parameters of mallopt(3)."""
 _KEPT = 2**30
 _MAPPED = 2**25
-"""The largest threshold that glibc takes."""
+"""The largest threshold that glibc accepts."""
 
 
 def _c_library(holds: str) -> ctypes.CDLL | None:
@@ -39,27 +39,28 @@ def _c_library(holds: str) -> ctypes.CDLL | None:
 
 
 def keep_freed_memory() -> None:
-    """Keep up to 1 GiB of freed memory, in one arena for all threads; does nothing where there is no glibc."""
+    """Keep up to 1 GiB of freed memory, in one arena for all threads; has no effect without glibc."""
     if library := _c_library("mallopt"):
         for parameter, value in ((_MMAP_THRESHOLD, _MAPPED), (_TRIM_THRESHOLD, _KEPT), (_ARENA_MAX, 1)):
             library.mallopt(parameter, value)
 
 
 def release_freed_memory() -> None:
-    """Return freed memory to the system: room for the next model, and no rows of a run stay in it."""
+    """Return freed memory to the system: this makes room for the next model, and removes a run's rows from this
+    process."""
     if library := _c_library("malloc_trim"):
         library.malloc_trim(0)
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
 
 
-# How many rows a device holds and computes at once, from its memory alone, so that shapes stay public.
+# The number of rows that a device stores and computes at once, from its memory alone, so that shapes are public.
 
 _CPU, _ACCELERATOR = (128, 256, 4096), (4096, 1024, 2**16)
-"""Positions of a step that keep the device busy, rows of a chunk at most, and positions of a pass at most.
+"""The positions of a step that keep the device busy, the most rows of a chunk, and the most positions of a pass.
 
-Further rows no longer come nearly free. Passes of more positions are hardly faster on a CPU, and the first of each
-shape is compared (research/docs/engine.md).
+Beyond these, further rows add to the time of a step. Passes of more positions are hardly faster on a CPU, and the first
+pass of each shape is compared (research/docs/engine.md).
 """
 _SHARE_OF_A_CHUNK = 8
 """One part in eight of the free memory is for what a chunk computes; the rest is for keys and values."""
@@ -72,11 +73,11 @@ class DeviceRoom:
     Attributes:
         free: bytes for keys, values and the values that a pass computes.
         busy: positions of a step that keep the device busy.
-        most: rows of a chunk at most.
-        at_once: positions of one forward pass at most.
+        most: the most rows of a chunk.
+        at_once: the most positions of one forward pass.
         cache_bytes: bytes of keys and values for one position of one row.
-        state_bytes: bytes that computing a position takes.
-        score_bytes: bytes that a position's attention to another one takes.
+        state_bytes: bytes needed to compute a position.
+        score_bytes: bytes for a position's attention to another one.
     """
 
     free: int
@@ -112,12 +113,12 @@ class DeviceRoom:
         )
 
     def chunk(self, computed: int, held: int) -> int:
-        """Rows that go through the model together when each computes and attends to so many positions."""
+        """Rows of a chunk if each computes `computed` and attends to `held` positions."""
         needed = computed * (held * self.score_bytes + self.state_bytes)
         return max(1, min(self.free // _SHARE_OF_A_CHUNK // needed, self.most))
 
     def in_a_pass(self, computed: int) -> int:
-        """Rows of one forward pass at most, when each computes so many positions."""
+        """The most rows of one forward pass if each computes `computed` positions."""
         return max(1, self.at_once // computed)
 
     def sizes(self, rows: int, computed: int) -> Iterator[int]:
@@ -144,10 +145,9 @@ class DeviceRoom:
             )
 
 
-# Memory can run out in spite of the measurement, if another process took it meanwhile. Shapes are public, and so is the
-# memory that they take: running out depends on the machine, not on the rows. Every row of a batch is then computed
-# again in passes of a smaller shape, so that equal rows still have equal numbers; after two retries the error is one
-# line.
+# Memory can still run out if another process has allocated it in the meantime. Shapes and their memory are public, so
+# this depends on the machine, not on the rows. Every row of a batch is then computed again in passes of a smaller
+# shape, so that equal rows still have equal numbers; after two retries there is a one-line error.
 
 _FULL = (
     "The memory of this machine ran out while the model computed. Nothing more was released. Close what else uses it, "
@@ -167,9 +167,9 @@ def report_out_of_memory() -> Iterator[None]:
 
 
 def retry_when_out_of_memory(work: Callable[[DeviceRoom], _T], room: DeviceRoom, rows: int, positions: int) -> _T:
-    """Do work; if memory runs out, do it again with half of the `rows` that a pass computes at present, twice.
+    """Do work; if memory runs out, repeat it, at most twice, with half as many `rows` in a pass.
 
-    `work` may be started again at any time, with less room.
+    `work` may be restarted at any time, with less room.
     """
     for _ in range(2):
         try:

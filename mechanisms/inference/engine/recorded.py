@@ -1,8 +1,8 @@
 """A step of one token, recorded once on an NVIDIA GPU (a CUDA graph) and replayed for every later token.
 
-Launched one by one, the thousand small kernels of a step take up to five times as long as they compute
+Launched one by one, the thousand small kernels of a step take up to five times their computing time
 (research/docs/gpu.md). A recording has fixed addresses and shapes: a step reads its tokens, their positions, their
-mask, and the place to which they are written from tensors at fixed addresses.
+mask, and the place to write to from tensors at fixed addresses.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ Replay = Callable[[], None]
 
 
 def recorded(work: Callable[[], torch.Tensor]) -> tuple[Replay, torch.Tensor]:
-    """Record what `work` does on the GPU: a call that does it again, and the tensor that its result is written to."""
+    """Record the GPU work of `work`: a call that repeats it, and the tensor of its result."""
     aside = torch.cuda.Stream()
     aside.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(aside):
-        work()  # libraries set themselves up in a first call, which cannot be recorded
+        work()  # libraries initialise themselves in a first call, which cannot be recorded
     torch.cuda.current_stream().wait_stream(aside)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, capture_error_mode="thread_local"):

@@ -1,10 +1,10 @@
-"""The number of threads that compute, fixed for a whole run, and the one thread of a server that starts them.
+"""The number of computing threads, fixed for a whole run, and the one thread of a server that starts them.
 
-Threads meet at a barrier after every operation. One that has lost its core to another process keeps the others waiting
-each time, so that on a busy machine fewer are faster (docs/engine.md). But a row's numbers depend on how many there
-are: if the number changed between two batches, a row that moves into the next batch because another one was inserted
-would get other numbers. So the number is chosen once for a process, when it loads its first model, and by a server once
-before each run. The load by this process itself is subtracted, so that the number depends on other processes only.
+Threads meet at a barrier after every operation, and a thread that has lost its core to another process delays the
+others. So fewer threads are faster on a busy machine (docs/engine.md). But a row's numbers depend on the number of
+threads: if it changed between two batches, an inserted row could move another row into the next batch and change that
+row's numbers. So a process chooses the number once, when it loads its first model, and a server once before each run.
+This process's own load is subtracted, so the number depends only on other processes.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _OF_LIBRARIES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 _EVERY = 1.0
 """Seconds that a reading of the load covers at least."""
 _SPARE, _FREED = 0.4, 0.2
-"""How much of a core others may use before a thread is given up, and before one is taken back. A process that wants a
-whole core gets half of one or more beside as many threads as cores."""
+"""The share of a core that others may use before the number of threads falls, and before it rises. A process that wants
+a whole core gets half of one or more beside as many threads as cores."""
 
 
 def threads_said() -> int | None:
@@ -52,12 +52,12 @@ def threads_said() -> int | None:
 
 
 def fixed_threads() -> int:
-    """The number of threads for work whose bits or times are compared: the environment's, or torch's."""
+    """The number of threads for work with compared bits or times: the environment's, or torch's."""
     return threads_said() or torch.get_num_threads()
 
 
 class Threads:
-    """The number of threads with which this process computes, at most `most`; it changes in `choose` and `fix` alone.
+    """The number of computing threads of this process, at most `most`; only `choose` and `fix` change it.
 
     Attributes:
         number: None until it is chosen: torch's own number then counts.
@@ -75,11 +75,11 @@ class Threads:
         return float(self._cores * psutil.cpu_percent() - self._process.cpu_percent()) / 100
 
     def fix(self, number: int) -> None:
-        """Set the number for good."""
+        """Set the number permanently."""
         self.number, self._fixed = number, True
 
     def choose(self) -> None:
-        """Choose the number by what other processes used since the last choice; no change after `fix`."""
+        """Choose the number by the load of other processes since the last choice; no change after `fix`."""
         with self._lock:
             now, before = time.monotonic(), self.number or self._most
             if not self._fixed and (self.number is None or now - self._read > _EVERY):
@@ -92,7 +92,7 @@ def threads_here() -> Threads:
     """The one instance of this process.
 
     Raises:
-        UsageError: the environment's number of threads is none.
+        UsageError: the environment's number of threads is invalid.
     """
     found = Threads(min(torch.get_num_threads(), cores()), psutil.cpu_count() or 1)
     if said := threads_said():
@@ -100,12 +100,12 @@ def threads_here() -> Threads:
     return found
 
 
-# One thread computes.
+# One computing thread.
 #
-# OpenMP keeps a team of threads for every thread that has computed. Where teams have more threads than there are cores,
-# a team no longer waits awake from one operation to the next, and a pass takes half as long again
-# (research/docs/engine.md). A server's handlers each run in a thread of their own. Loading is computing, too: while
-# transformers reads a model it sets torch's default numbers for the whole process, and nothing else may make tensors.
+# OpenMP keeps a team of threads for every thread that has computed. If all teams have more threads than there are
+# cores, a team no longer spins between operations, and a pass takes 1.5 times as long (research/docs/engine.md). Each
+# handler of a server runs in its own thread. Loading counts as computing: while transformers loads a model it sets
+# torch's default dtype for the whole process, and nothing else may create tensors.
 
 _Asked = SimpleQueue[tuple[Future[Any], Callable[[], Any]]]
 _one: list[_Asked] = []
@@ -113,11 +113,11 @@ _here = local()
 
 
 def compute_in_one_thread() -> None:
-    """From here on one thread of this process computes for all others, which wait for it."""
+    """Make one thread of this process compute for all others, which wait for it."""
     if not _one:
-        keep_freed_memory()  # a thread that has asked for memory before stays with an arena of its own
+        keep_freed_memory()  # a thread that has allocated memory before keeps its own arena
         _one.append(SimpleQueue())
-        # The process does not wait for it at its end, as it would for an executor's: a model may be on its way.
+        # A daemon: at its end the process must not wait for a model that is still loading.
         Thread(target=_compute, args=_one, name="computing", daemon=True).start()
 
 
@@ -130,13 +130,12 @@ def _compute(asked: _Asked) -> None:
 def _answer(asked: Future[Any], work: Callable[[], Any]) -> None:
     try:
         asked.set_result(work())
-    except BaseException as error:  # of any kind: whoever asked waits for it
+    except BaseException as error:  # of any kind: the caller waits for it
         asked.set_exception(error)
 
 
 def computing(work: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Decorate a function that computes: it uses the chosen number of threads, and runs in the computing thread, if
-    there is one."""
+    """Decorate a function that computes: it uses the chosen number of threads, in the computing thread if any."""
 
     def here(*args: _P.args, **kwargs: _P.kwargs) -> _T:
         if (number := threads_here().number) is not None and number != torch.get_num_threads():

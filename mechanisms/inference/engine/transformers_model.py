@@ -26,24 +26,23 @@ from mechanisms.inference.engine.threads import computing, threads_here
 from mechanisms.inference.language_model import NO_TURN, Tokens, Turn
 from mechanisms.noise import Floats, Integers
 
-# Numbers of rows at which every slot of a batch computes alike, found out on the device itself.
+# Numbers of rows at which all slots of a batch give equal results, measured on the device itself.
 #
-# A matrix kernel works in blocks of rows and does the last, smaller block with other instructions, or gives each thread
-# a blocking of its own; either rounds differently, so that a row's last bits depend on its slot. No unit changes its
-# slot because another left (docs/accounting.md), so this is defence in depth: with it a row's numbers depend on the row
-# alone. Which numbers of rows are safe depends on processor, threads and library.
+# A matrix kernel works in blocks of rows and computes the last, smaller block with other instructions, or gives each
+# thread its own blocking. Either rounds differently, so a row's last bits can depend on its slot. No unit changes its
+# slot because another left (docs/accounting.md), so this is defence in depth: it makes a row's numbers depend on the
+# row alone. The safe numbers of rows depend on processor, threads and library.
 
 _MULTIPLES = (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
 _MANY, _OF_MANY = 64, 4
-"""Chunks of at least the first number of rows have a multiple of the second: labels of nearly equal size share a
+"""Chunks of at least the first number of rows have a multiple of the second, so labels of nearly equal size share a
 shape."""
 _BEFORE = 16
-"""Positions that rows without a shared prefix attend to in a comparison: kernels that mix rows do not depend on
-them."""
+"""Attended positions in a comparison of rows without a shared prefix: kernels that mix rows do not depend on them."""
 
 
 class Slots:
-    """Chooses the shape of chunks for one model on one device, and remembers which shapes treat all slots alike."""
+    """Chooses the shape of chunks for one model on one device, and remembers at which shapes all slots agree."""
 
     def __init__(self, forward: ForwardPass) -> None:
         self._forward = forward
@@ -51,15 +50,15 @@ class Slots:
         self._words: GrowingCache | None = None
 
     def layout(self, room: DeviceRoom, rows: int, limit: int, length: int, prefix: int = 0) -> tuple[int, int, bool]:
-        """Number of chunks, rows of each, and whether every slot is known to compute alike with them.
+        """Number of chunks, rows of each, and whether all slots are known to agree at this shape.
 
-        The chunks have room for a few more rows: as few as make every slot compute alike. If no number within the limit
-        does, the chunks are those that memory allows.
+        The chunks have room for the fewest additional rows at which all slots agree. If they agree at no number within
+        the limit, the chunks are those that memory allows.
 
         Args:
-            limit: rows of a chunk at most.
-            length: positions of a row in the first pass; 1 where only single tokens follow.
-            prefix: positions before those, which rows may share.
+            limit: the most rows of a chunk.
+            length: positions of a row in the first pass; 1 if only single tokens follow.
+            prefix: earlier positions, which rows may share.
         """
         fewest = _OF_MANY if min(rows, limit) >= _MANY else 1
         for multiple in (each for each in _MULTIPLES if fewest <= each <= limit):
@@ -70,8 +69,8 @@ class Slots:
         return *layout(rows, limit, room.in_a_pass(length)), False
 
     def alike(self, rows: int, positions: int, behind: int = 0) -> bool:
-        """Whether equal rows give equal bits in every slot of a pass of rows x positions, with torch's threads, where
-        the rows share what is `behind` them."""
+        """Whether equal rows give equal bits in every slot of a pass of rows x positions, with torch's threads, if the
+        rows share `behind` earlier positions."""
         key = (rows, positions, behind if positions <= FEW else 0, torch.get_num_threads())
         if rows > 1 and key not in self._known:
             with torch.inference_mode():
@@ -79,10 +78,11 @@ class Slots:
         return rows == 1 or self._known[key]
 
     def _compared(self, rows: int, positions: int, behind: int) -> bool:
-        # The whole model is compared: a few layers in bfloat16 seldom show a difference in the last bit.
+        # The whole model is compared: a few layers in bfloat16 seldom reveal a difference in the last bit.
         before = max(behind, _BEFORE)
         words, forward = torch.arange(before + positions) % 47 + 1, self._forward
-        # Shorter comparisons follow the beginning of the longest so far: one prefix is kept, not one for each length.
+        # Shorter comparisons use the beginning of the longest prefix so far: one prefix is stored, not one for each
+        # length.
         if self._words is None or self._words.layers[0].get_max_length() < before:
             self._words = forward.prefix(words[:before].tolist())
         self._words.fill(before)
@@ -100,10 +100,10 @@ def layout(rows: int, limit: int, in_a_pass: int, multiple: int = 1) -> tuple[in
     """Number of chunks, and rows of each, all of one shape, which splits into passes of one shape.
 
     Args:
-        rows: to be computed; the chunks have room for a few more.
-        limit: rows of a chunk at most, but for what passes of one shape add; no less than `multiple`.
-        in_a_pass: rows of a forward pass at most.
-        multiple: that the rows of a chunk are of.
+        rows: the rows to be computed; the chunks have room for a few more.
+        limit: the most rows of a chunk, except for rows that passes of one shape add; at least `multiple`.
+        in_a_pass: the most rows of a forward pass.
+        multiple: the number of rows of a chunk is a multiple of this.
     """
     chunks = math.ceil(rows / (limit // multiple * multiple))
     per_chunk = math.ceil(rows / chunks)
@@ -116,10 +116,10 @@ def layout(rows: int, limit: int, in_a_pass: int, multiple: int = 1) -> tuple[in
 # The model and its sessions.
 
 _LOGITS = 128
-"""The number of rows whose logits of the whole vocabulary are computed at once, unless a chunk has more."""
+"""The number of rows for which logits of the whole vocabulary are computed at once, unless a chunk has more."""
 _PREFIXES_KEPT = 8
 _WRITER = "You write short texts the way people write them."
-"""Replaces a template's own system message, which soon makes a model write about itself and about helping."""
+"""Replaces a template's own system message, which makes a model write about itself and offer help."""
 _UNKNOWN_CONTEXT = 2**31
 _THOUGHTS = {
     **{f"<{tag}>": f"\n\n</{tag}>\n\n" for tag in ("think", "thinking", "thought", "reasoning")},
@@ -128,13 +128,14 @@ _THOUGHTS = {
     "<|START_THINKING|>": "<|END_THINKING|>",  # Cohere
     "<|think|>": "<|end|><|begin|>assistant<|content|>",  # Solar Open
 }
-"""How models' thoughts begin, with the text that closes an empty one, in the spelling of their own templates."""
+"""The beginnings of models' thoughts, each with the text that closes an empty thought, as in the models' own templates.
+"""
 
 
 def _without_thought(asked: str) -> str:
-    """The end of a prompt in which a thought that the template opened is closed, empty: what is written is an answer.
+    """The end of a prompt, with a thought that the template opened closed as empty, so that the model writes an answer.
 
-    Else the first tokens, which rows pay for, would be the model's thoughts.
+    Otherwise the first tokens, which rows pay for, would be the model's thoughts.
     """
     for opened, closed in _THOUGHTS.items():
         before, found, after = asked.rpartition(opened)
@@ -144,7 +145,7 @@ def _without_thought(asked: str) -> str:
 
 
 class TransformersModel:
-    """A language model on PyTorch. One session may be used at a time by one thread."""
+    """A language model on PyTorch. Only one thread may use a session at a time."""
 
     def __init__(
         self, name: str, sha256: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, chat: bool = True
@@ -163,7 +164,7 @@ class TransformersModel:
             self.writing_turn = self._writing_turn() if has_template else NO_TURN
         except (jinja2.TemplateError, ValueError) as error:
             raise ModelUnavailable(
-                "The model's chat template does not show what is said: use a model with another one."
+                "The model's chat template omits messages: use a model with another template."
             ) from error
         self.forward = ForwardPass(model)
         self.slots = Slots(self.forward)
@@ -197,7 +198,7 @@ class TransformersModel:
         message."""
         marks = [f"<<{i}>>" for i in range(len(roles))]
         messages = [*system, *({"role": role, "content": mark} for role, mark in zip(roles, marks, strict=True))]
-        # Templates of models that may think use the last argument; others ignore it.
+        # Templates of thinking models use the last argument; others ignore it.
         whole: str = self.tokenizer.apply_chat_template(
             messages, tokenize=False, add_generation_prompt=asks, enable_thinking=False
         )
@@ -210,7 +211,7 @@ class TransformersModel:
         return [*parts, whole]
 
     def _special(self, text: str) -> list[int]:
-        # Public text of the template alone: here the spelling of a special token means the token.
+        # This is only public text of the template: here the spelling of a special token means the token.
         return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def _stop_tokens(self) -> frozenset[int]:
@@ -221,7 +222,7 @@ class TransformersModel:
         return frozenset(int(i) for i in stops if i is not None)
 
     def prefix_cache(self, prefix: tuple[int, ...]) -> GrowingCache:
-        """Keys and values of a public prefix, computed on first use; the last few are kept."""
+        """Keys and values of a public prefix, computed on first use; the most recent few are cached."""
         if prefix not in self._prefixes:
             if len(self._prefixes) >= _PREFIXES_KEPT:
                 self._prefixes.pop(next(iter(self._prefixes)))
@@ -229,7 +230,7 @@ class TransformersModel:
         return self._prefixes[prefix]
 
     def encode(self, text: str) -> list[int]:
-        """Text that spells a special token is read as plain characters."""
+        """Tokens of a text; the spelling of a special token is encoded as plain characters."""
         encoded = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True, verbose=False)
         return list(encoded["input_ids"])
 
@@ -269,7 +270,7 @@ class TransformersModel:
 
     @cached_property
     def _start(self) -> list[int]:
-        # What the tokenizer puts in front of every text; a chat template may bring it along.
+        # The tokenizer's prefix of every text; a chat template may already contain it.
         bos = self.tokenizer.bos_token_id
         return [bos] if bos is not None and self.tokenizer("")["input_ids"][:1] == [bos] else []
 
@@ -282,7 +283,7 @@ def log_probabilities(logits: torch.Tensor) -> torch.Tensor:
 class TransformersSession:
     """A session whose rows are computed in chunks of one shape, each with its own cache.
 
-    Unless `per_chunk` is given, a chunk has as many rows as fit.
+    By default a chunk has as many rows as fit; `per_chunk` fixes the number.
     """
 
     def __init__(
@@ -303,7 +304,7 @@ class TransformersSession:
         self._room, self._usual, self._is_share = device, owner.room, per_chunk is not None
         self._count, self._limit, self._prefix = len(rows), device.chunk(length, held), len(prefix)
         chunks, per_chunk = self._layout(len(rows), length, per_chunk)
-        # Empty rows fill the last chunk, so that every chunk runs the same kernels.
+        # Empty rows pad the last chunk, so that every chunk runs the same kernels.
         padded = [*rows, *([()] * (chunks * per_chunk - len(rows)))]
         with torch.inference_mode():
             before, behind = owner.prefix_cache(tuple(prefix)), self._forward.shared(len(prefix), per_chunk)
@@ -319,9 +320,9 @@ class TransformersSession:
 
     def _computed(self, chunk: Chunk) -> torch.Tensor:
         positions = chunk.tokens.shape[1]
-        chunk.cache.fill(chunk.mask.shape[1] - positions)  # it may have been computed before memory ran out
+        chunk.cache.fill(chunk.mask.shape[1] - positions)  # possibly computed before memory ran out
         sizes = self._room.sizes(chunk.rows, positions)
-        usual = self._room is self._usual  # which the chunks were laid out for
+        usual = self._room is self._usual  # for which the chunks were laid out
         behind = chunk.cache.behind
         size = next(each for each in sizes if usual or self._slots.alike(each, positions, behind))
         parts = [self._forward(chunk.part(slice(i, i + size))) for i in range(0, chunk.rows, size)]
@@ -333,7 +334,7 @@ class TransformersSession:
     def logits(self, columns: Integers | None = None, rows: slice = slice(None)) -> Floats:
         with torch.inference_mode():
             if columns is None:
-                # By whole chunks, whose number of rows is known to treat every slot alike.
+                # By whole chunks, at whose number of rows all slots are known to agree.
                 size = self._chunks[0].rows
                 start, stop, _ = rows.indices(self._count)
                 first = start // size * size
@@ -352,7 +353,7 @@ class TransformersSession:
         with torch.inference_mode():
             for chunk, column in zip(self._chunks, filled, strict=True):
                 chunk.append(column[:, None])
-            if self._is_share:  # others compute rows of the same batch, in passes of the usual shape
+            if self._is_share:  # other workers compute rows of the same batch, in passes of the usual shape
                 self._features = self._step(self._room)
             else:
                 self._features = retry_when_out_of_memory(self._step, self._room, self._chunks[0].rows, 1)
@@ -369,7 +370,7 @@ class TransformersSession:
         """Keep these rows; `per_chunk` means the same as when the session was opened."""
         with torch.inference_mode():
             chunks, per_chunk = self._layout(len(rows), 1, per_chunk)
-            # Repetitions of the first row fill the last chunk.
+            # Repetitions of the first row pad the last chunk.
             padded = [*rows, *([rows[0]] * (chunks * per_chunk - len(rows)))]
             self._features = self._features[padded]
             parts = [padded[i : i + per_chunk] for i in range(0, len(padded), per_chunk)]
@@ -402,7 +403,7 @@ class TransformersSession:
     @computing
     @report_out_of_memory()
     def scores(self, continuations: Sequence[Tokens]) -> Floats:
-        """Scores of all continuations at once; one by one if the model cannot read a tree."""
+        """Scores of all continuations at once; one by one if the model cannot process a tree."""
         if not self._forward.branches:
             return np.stack([self.score(each) for each in continuations], axis=1)
         tree = Branches(continuations)
@@ -417,7 +418,7 @@ class TransformersSession:
             parts = [self._forward.ahead(chunk, slice(i, i + size), tree) for i in range(0, chunk.rows, size)]
             states = torch.cat([features, torch.cat(parts)], dim=1)
         total = torch.zeros((chunk.rows, len(tree.continuations)), dtype=torch.float64)
-        # Many paths at once: a vocabulary is a large matrix, and its logits take much memory.
+        # Many paths at once, but not all: logits of a whole vocabulary need much memory.
         most = min(len(tree.paths), _LOGITS // chunk.rows)
         together = next((n for n in range(most, 1, -1) if self._slots.alike(chunk.rows * n, 1)), 1)
         for start in range(0, len(tree.paths), together):

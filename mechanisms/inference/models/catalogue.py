@@ -71,7 +71,7 @@ from mechanisms.queries.retrieval import on_grid
 
 
 def converted(gguf: Path) -> Path:
-    """A folder with the model of a GGUF file, dequantised to bfloat16; made on first use (about 20 s)."""
+    """A folder with the model of a GGUF file, dequantised to bfloat16; created on first use (about 20 s)."""
     folder = conversion_of(gguf)
     if converted_before(folder):
         return folder
@@ -100,18 +100,18 @@ def _read_gguf(gguf: Path) -> tuple[Any, Any]:
             dtype=torch.bfloat16,
             trust_remote_code=False,
         )
-        refuse_by_config(model.config)  # to read the file's header alone takes as long as this
+        refuse_by_config(model.config)  # reading only the file's header takes as long
         model.config.quantization_config = None
         return model, AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name, trust_remote_code=False)
     except (OSError, ValueError, KeyError, IndexError, struct.error) as error:
         raise ModelUnavailable(f"{gguf.name} cannot be read as a GGUF language model.") from error
 
 
-# Refusing models whose result for one row can depend on the other rows of a batch.
+# Refusal of models whose result for one row can depend on the other rows of a batch.
 #
-# The privacy proof needs it: one unit may change its own row only. It holds by construction for dense models with fixed
-# position embeddings and the attention used here; a test on the actual device detects violations that the construction
-# overlooks.
+# The privacy proof needs row independence: one unit may change only its own row. It holds by construction for dense
+# models with fixed position embeddings and the attention used here; a test on the actual device detects remaining
+# violations.
 
 _ROPE_OF_THE_BATCH = {"dynamic", "longrope"}
 """Position embeddings that are scaled by the longest row of the batch."""
@@ -122,7 +122,7 @@ _ATTENTION = {"full_attention", "sliding_attention"}
 
 def refuse_by_config(config: Any) -> None:
     """Refuse mixtures of experts, whose rows compete for capacity; position embeddings that depend on the batch; and
-    layers with other state than keys and values, for which we have no proof that rows stay independent."""
+    layers with state other than keys and values, for which we have no proof of row independence."""
     text = config.get_text_config()
     layers = {*(getattr(text, "layer_types", None) or ())}
     other = sorted(each.replace("_", " ") for each in layers - _ATTENTION)
@@ -146,7 +146,7 @@ def refuse_by_config(config: Any) -> None:
 
 
 def refuse_by_test(model: LanguageModel) -> None:
-    """Run one row among different others, in another place, and refuse the model if bits differ."""
+    """Run one row among different other rows and in another place, and refuse the model if any bit differs."""
     words = (model.encode("one row must not touch another one ") * 8)[:32]
     row, short, full = words[:9], words[:1], words
     seen = []
@@ -164,20 +164,20 @@ def refuse_by_test(model: LanguageModel) -> None:
         )
 
 
-# The memory that a model needs, before it is loaded.
+# The memory needs of a model, before it is loaded.
 
 _WHILE_CONVERTING = 5
-"""Bytes a parameter while a GGUF file is converted; the embedded model's took 4.3."""
+"""Bytes per parameter during the conversion of a GGUF file; 4.3 for the embedded model."""
 
 
 @dataclass(frozen=True)
 class ModelNeeds:
-    """Facts about a model that is not loaded.
+    """Facts about a model, known without loading it.
 
     Attributes:
-        parameters: their number; None if no file on this machine shows it.
+        parameters: their number; None if no file on this machine states it.
         on_disk: its weights are on this machine; others are fetched when it is loaded.
-        converted: its weights can be read without conversion; a GGUF file is converted once, which takes more memory
+        converted: its weights can be read without conversion; a GGUF file is converted once, which needs more memory
             than the model.
     """
 
@@ -187,7 +187,7 @@ class ModelNeeds:
 
     @property
     def memory(self) -> int | None:
-        """Bytes for its weights while it is loaded; a run's computations take more."""
+        """Bytes for its weights during loading; a run's computations need more."""
         if self.parameters is None:
             return None
         bits = _BITS.get(weights_said(), 8 * chosen_device().dtype.itemsize)
@@ -195,13 +195,13 @@ class ModelNeeds:
 
 
 def needs(name: str) -> ModelNeeds:
-    """The needs of a model, by the name that `load_model` takes."""
+    """The needs of a model, by the name that `load_model` accepts."""
     _, source = located(name)
     listed = next((each.parameters for each in available_models() if each.name == name), None)
     if isinstance(source, str):
         try:
             source = Path(snapshot_download(source, local_files_only=True))
-        except (OSError, ValueError):  # not there, or no id
+        except (OSError, ValueError):  # missing, or not an id
             return ModelNeeds(listed, False, converted=not file_of(name))
         if not has_weights(source):
             return ModelNeeds(listed, False, converted=not file_of(name))
@@ -217,14 +217,14 @@ WEIGHTS = "DPICL_WEIGHTS"
 _BITS = {"8bit": 9, "4bit": 5}
 """Bits of a parameter, including the scales of its block."""
 _USABLE = 0.9
-"""The part of a GPU's free memory that may hold weights."""
+"""The part of a GPU's free memory for weights."""
 
 
 def weights_said() -> str:
-    """The weights' format for which the environment asks, "8bit" or "4bit"; empty if for none.
+    """The weights' format set in the environment, "8bit" or "4bit"; empty if none is set.
 
     Raises:
-        UsageError: it asks for something else, or for something that this machine cannot do.
+        UsageError: the value is invalid, or this machine does not support it.
     """
     said = os.environ.get(WEIGHTS, "").strip().lower()
     if said and said not in _BITS:
@@ -235,14 +235,14 @@ def weights_said() -> str:
 
 
 def free_memory() -> tuple[int, int]:
-    """Bytes that a model may take: on the device that computes, and in addition on the machine."""
+    """Bytes available for a model: on the chosen device, and in addition on the machine."""
     device = chosen_device().place
     return (torch.cuda.mem_get_info(device)[0], available_memory()) if device.type == CUDA else (available_memory(), 0)
 
 
 def refuse_too_large(name: str, freed: int = 0) -> ModelNeeds:
-    """The needs of a model; refuses one whose weights do not fit even with `freed` bytes more. An unknown size
-    passes."""
+    """The needs of a model; refuses a model whose weights do not fit even with `freed` bytes more. An unknown size is
+    accepted."""
     found, free = needs(name), sum(free_memory()) + freed
     needed = found.memory
     if needed is not None and needed > free:
@@ -257,14 +257,14 @@ def in_gigabytes(count: int) -> str:
     return f"{count / 1e9:.2g} GB" if count < 1e10 else f"{count / 1e9:.0f} GB"
 
 
-# Names, and what is loaded for each.
+# Loading a model by its name.
 
 FETCHING, CONVERTING, READING, TESTING = "fetching it", "converting it once", "reading it", "testing rows"
 """The progress messages of `load_model`."""
 
 
 def fetched(name: str, tell: Callable[[str], object] = lambda stage: None, freed: int = 0) -> ModelNeeds:
-    """The needs of a model, after its files were fetched to this machine.
+    """Fetch a model's files to this machine, and return its needs.
 
     Raises:
         ModelUnavailable: it cannot be fetched, does not fit even with `freed` bytes more, or its configuration shows
@@ -273,7 +273,7 @@ def fetched(name: str, tell: Callable[[str], object] = lambda stage: None, freed
     known = refuse_too_large(name, freed)
     if known.on_disk:
         return known
-    hub_logging.set_verbosity_error()  # without a network it would tell of every try
+    hub_logging.set_verbosity_error()  # without a network it would report every try
     tell(FETCHING)
     fetch(
         str(located(name)[1]),
@@ -285,11 +285,11 @@ def fetched(name: str, tell: Callable[[str], object] = lambda stage: None, freed
 
 
 def better_writer(than: int, most: float, freed: int = 0) -> ModelListing | None:
-    """The largest listed model that fits here and needs no licence to be accepted; None if there is none.
+    """The largest listed model that fits here and needs no accepted licence; None if there is none.
 
     Args:
-        than: it must have more parameters than this.
-        most: the most parameters that it may have.
+        than: a lower bound on its number of parameters.
+        most: an upper bound on its number of parameters.
         freed: bytes that will be freed in addition.
     """
     room = sum(free_memory()) + freed
@@ -302,16 +302,16 @@ def better_writer(than: int, most: float, freed: int = 0) -> ModelListing | None
 def load_model(
     name: str | None = None, threads: int | None = None, tell: Callable[[str], object] = lambda stage: None
 ) -> TransformersModel:
-    """Load a model onto the best device, only from safetensors or GGUF, and without any accompanying code.
+    """Load a model onto the best device, only from safetensors or GGUF, and without code that comes with it.
 
     Args:
-        name: what the command line takes as `--model`; unless given, see `default_name`.
-        threads: that a CPU computes with from here on; unless given, what the environment says, else as many as the
-            load left when this process loaded its first model.
+        name: a name as for `--model`; None selects `default_name`.
+        threads: the number of CPU threads from now on; None selects the environment's, else the number that the load
+            allowed when this process loaded its first model.
 
     Raises:
-        ModelUnavailable: it is not on this machine and cannot be fetched, does not fit in its memory, is not a causal
-            language model, or lets one row of a batch touch another.
+        ModelUnavailable: it is not on this machine and cannot be fetched, does not fit in memory, is not a causal
+            language model, or lets one row of a batch affect another.
         UsageError: the environment's number of threads is none.
     """
     logging.disable_progress_bar()
@@ -325,7 +325,7 @@ def load_model(
         tell(READING if known.converted else CONVERTING)
         source = converted(gguf)
         if not known.converted:
-            release_freed_memory()  # else all that the conversion took is kept beside the model that is read next
+            release_freed_memory()  # otherwise the conversion's memory would be kept
     tell(READING)
     device = chosen_device()
     prepare(device)
@@ -342,7 +342,8 @@ def load_model(
 
 
 def _placement(known: ModelNeeds, device: Device) -> dict[str, Any]:
-    """The placement of weights for accelerate: on the device, or over all GPUs and the memory if they are larger."""
+    """The placement of weights for accelerate: on the device or, if they do not fit, over all GPUs and the machine's
+    memory."""
     asked: dict[str, Any] = {}
     if said := weights_said():
         bits = {"load_in_8bit": said == "8bit", "load_in_4bit": said == "4bit"}
@@ -352,7 +353,7 @@ def _placement(known: ModelNeeds, device: Device) -> dict[str, Any]:
         return {}
     if device.place.type != CUDA or (known.memory is not None and known.memory <= _USABLE * free):
         return asked | {"device_map": {"": device.place}}
-    # All GPUs, or the one that was asked for.
+    # All GPUs, or the requested one.
     room = {} if device.place.index is None else {"max_memory": {device.place.index: int(_USABLE * free), CPU: beside}}
     return asked | room | {"device_map": "auto"}
 
@@ -361,7 +362,7 @@ _UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, ImportError, Safeten
 
 
 def _config(name: str, source: Path | str) -> Any:
-    """A model's configuration, before weights are read."""
+    """A model's configuration, without its weights."""
     try:
         return AutoConfig.from_pretrained(source, local_files_only=True, trust_remote_code=False)
     except _UNREADABLE as error:
@@ -372,10 +373,10 @@ def _read(name: str, source: Path | str, **how: Any) -> tuple[PreTrainedModel, P
     try:
         model = AutoModelForCausalLM.from_pretrained(
             source,
-            local_files_only=True,  # `fetch` has brought what is needed, and nothing else
+            local_files_only=True,  # `fetch` has fetched exactly what is needed
             use_safetensors=True,  # pickles run code
-            trust_remote_code=False,  # unless told so, transformers asks on the terminal
-            attn_implementation="eager",  # a config may name another to be fetched; the engine sets its own
+            trust_remote_code=False,  # otherwise transformers asks on the terminal
+            attn_implementation="eager",  # a config may name a kernel to be fetched; the engine sets its own
             **how,
         )
         tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=True, trust_remote_code=False)
@@ -385,7 +386,7 @@ def _read(name: str, source: Path | str, **how: Any) -> tuple[PreTrainedModel, P
 
 
 def _digest(source: Path | str, model: PreTrainedModel) -> str:
-    """SHA-256 of where the weights come from: of a folder's weight files' digests, or of a hub id and its revision."""
+    """SHA-256 of the weights' source: of the digests of a folder's weight files, or of a hub id and its revision."""
     if isinstance(source, Path):
         parts = [file_digest(path) for path in sorted(source.glob("*.safetensors"))]
         return hashlib.sha256("".join(parts).encode()).hexdigest()
@@ -400,7 +401,7 @@ EMBEDDER_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
 _TOGETHER = 128
 """The number of public texts in a batch."""
 EMBEDDER_TOKENS = 256
-"""The public cap on a text's tokens, for which the model was trained."""
+"""The public cap on a text's tokens, as in the model's training."""
 
 
 class SentenceEmbedder:
@@ -415,7 +416,7 @@ class SentenceEmbedder:
         vectors = [self._vector(text) for text in texts]
         return np.stack(vectors) if vectors else np.zeros((0, self.dimensions), np.float32)
 
-    @computing  # text by text: others need not wait for all of them
+    @computing  # text by text, so that other callers need not wait for all of them
     def _vector(self, text: str) -> NDArray[np.float32]:
         # One text at a time: in a batch, kernels choose the order of their sums by the shape of the whole batch.
         cut: dict[str, Any] = {"truncation": True, "max_length": EMBEDDER_TOKENS}
@@ -440,7 +441,7 @@ class SentenceEmbedder:
 
 @computing
 def load_embedder() -> SentenceEmbedder:
-    """Load the model, in float32 and on the CPU: it is small, and stays the same beside any language model.
+    """Load the model, in float32 and on the CPU: it is small, and independent of the language model's device.
 
     Raises:
         ModelUnavailable: it is neither in its wheel nor available from the hub.

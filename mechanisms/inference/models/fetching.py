@@ -24,10 +24,10 @@ from mechanisms.errors import ModelUnavailable
 from mechanisms.inference.models import KEPT, file_digest, no_model
 
 _NETWORK = ".transfer"
-"""The ending by which the hub's client names the progress bar of bytes that Xet transfers."""
+"""The ending of the name of the hub client's progress bar for bytes transferred by Xet."""
 _FULL = "No space left"
 _BESIDE = (".json", ".txt", ".model", ".jinja")
-"""Endings of the files that are fetched in addition to weights; others, such as pickles, are not."""
+"""Endings of the files that are fetched in addition to weights; others, such as pickles, are not fetched."""
 
 
 def fetch(
@@ -36,17 +36,17 @@ def fetch(
     tell: Callable[[float], object] = lambda share: None,
     check: Callable[[Path], object] = lambda folder: None,
 ) -> None:
-    """Fetch a model into the hub's cache: its configuration first, and weights as safetensors alone.
+    """Fetch a model into the hub's cache: its configuration first, then weights, only as safetensors.
 
     A broken connection is resumed a few times during the call; a complete file is not fetched again. Each file of
     weights must have the SHA-256 that the hub states.
 
     Args:
         name: the hub id.
-        file: the GGUF file of the model, which is then the only one to be fetched.
-        tell: gets the share of all bytes that has arrived; a `ModelUnavailable` that it raises stops the fetch, and
+        file: the GGUF file of the model, which is then the only fetched file.
+        tell: receives the share of all bytes that has arrived; if it raises `ModelUnavailable`, the fetch stops, and
             complete files are kept.
-        check: gets the folder before weights are fetched, and may refuse it.
+        check: receives the folder before weights are fetched, and may refuse it.
 
     Raises:
         ModelUnavailable: no such model, its licence was not accepted, the hub cannot be reached, there are no
@@ -103,10 +103,10 @@ def _fetch(name: str, file: str, tell: Callable[[float], object], check: Callabl
     there, stopped = 0, list[ModelUnavailable]()
 
     class Told(tqdm):  # type: ignore[misc, type-arg]
-        """A progress bar that draws nothing, and reports how much of all files has arrived."""
+        """A progress bar that draws nothing, and reports the share of all bytes that has arrived."""
 
         def __init__(self, *args: Any, name: str | None = None, **more: Any) -> None:
-            # Of Xet there are two: what came over the network, compressed, and the file, which is what counts.
+            # Xet has two bars: compressed bytes over the network, and bytes of the file; the latter counts.
             self._counts = not (name or "").endswith(_NETWORK)
             super().__init__(*args, name=name, **more | {"disable": True})
 
@@ -117,7 +117,7 @@ def _fetch(name: str, file: str, tell: Callable[[float], object], check: Callabl
                 tell(min(1.0, there / total))
             except ModelUnavailable as error:
                 stopped.append(error)
-                abort_xet_session()  # it may tell of progress in a thread of its own, whose errors end nothing
+                abort_xet_session()  # it may report progress in another thread, whose errors end nothing
                 raise
 
     if not file:
@@ -144,5 +144,5 @@ def _belongs(file: str) -> bool:
 
 
 def _is_weights(file: str) -> bool:
-    # Under other names some repositories hold the same weights a second time.
+    # Some repositories have the same weights a second time under other names.
     return file.startswith("model") and file.endswith(".safetensors")
