@@ -131,7 +131,7 @@ def load(
     Raises:
         UsageError: `labels` is a text or no label set, or a setting of `reading` is unknown.
         DataError: the file cannot be read, it lacks a column, or too many of its rows would be left out.
-        ReadingAsked: the file can be read in several ways, of which `reading` has to name one.
+        ReadingQuestion: the file can be read in several ways, of which `reading` has to name one.
     """
     if isinstance(labels, str):
         raise UsageError("Give the labels as a list, one text each.")

@@ -14,7 +14,7 @@ from dpicl_ui.frame.handlers import FETCH, MODEL, PRIVATE, UNTIL_FREE, guarded, 
 from dpicl_ui.frame.inputs import PrivateCheckboxGroup
 from dpicl_ui.frame.services import Services, Session, State
 from dpicl_ui.frame.tree import Tree, el, in_millions, notice, panel, seen, spinner
-from mechanisms.asking import Asked
+from mechanisms.asking import Wording
 from mechanisms.errors import UsageError
 from mechanisms.noise import SecureRandomness
 from mechanisms.rounding import duration
@@ -40,7 +40,7 @@ _QUIET = 0.6
 class Words:
     """What a preview's drafts follow from; all of it is public."""
 
-    asked: Asked
+    wording: Wording
     labels: tuple[str, ...]
 
 
@@ -201,7 +201,7 @@ class DraftPreview:
         state.shown, written = words, list[str]()
         for label in words.labels[:_PREVIEWED]:
             yield {self.drafts: [*shown, *spinner(f"Writing drafts of {label} …")]}
-            wanted = Drafts(words.asked, label, words.labels, FEWEST, DRAFT_TOKENS, {})
+            wanted = Drafts(words.wording, label, words.labels, FEWEST, DRAFT_TOKENS, {})
             drafts = preview_drafts(model, wanted, randomness, lambda: state.wanted is words)
             if state.wanted is not words:  # these drafts were cut off
                 state.shown = None
@@ -218,4 +218,4 @@ class DraftPreview:
 
 def _words(session: Session, labels: Sequence[str]) -> Words | None:
     state = session.of(DataState)
-    return Words(state.asked, tuple(sorted(labels))) if state.columns and labels else None
+    return Words(state.wording, tuple(sorted(labels))) if state.columns and labels else None

@@ -9,7 +9,7 @@ from typing import Any
 
 from dpicl_ui.frame.services import Gate, Session, State
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.asking import Asked
+from mechanisms.asking import Wording
 from mechanisms.data.columns import MOST_LABELS, ColumnMapping, Inspection, LeftOut, inspect, label_set
 from mechanisms.data.label_names import LabelNames, named, names_in_lines, proposed_names
 from mechanisms.data.sizes import MeasuredSizes, measure_sizes
@@ -30,18 +30,18 @@ class File:
     """A file in memory; private.
 
     Attributes:
-        asked: the wording that asks a model for such a text; public.
+        wording: the wording that asks a model for such a text; public.
         label_field: what classification prompts call a label; public.
-        asked_of: the columns of text and label for which both were proposed.
+        worded_for: the columns of text and label for which both were proposed.
         label_names: new names of its labels.
         labelled_by: the column that these labels come from.
         merge_labels: whether labels that are spellings of one another are read as one.
     """
 
     table: Table
-    asked: Asked
+    wording: Wording
     label_field: str
-    asked_of: tuple[str, str]
+    worded_for: tuple[str, str]
     label_names: LabelNames = ()
     labelled_by: str | None = None
     merge_labels: bool = False
@@ -134,21 +134,26 @@ class Confirmed:
         return suggested_delta(sum(self.sizes.values()))
 
     @property
-    def asked(self) -> Asked:
+    def wording(self) -> Wording:
         """The wording that asks a model for a text, with the words of the labels that take part."""
-        asked = self.columns.file.asked
-        return replace(asked, words={each: words for each, words in asked.words.items() if each in self.dataset.labels})
+        wording = self.columns.file.wording
+        return replace(
+            wording, words={each: words for each, words in wording.words.items() if each in self.dataset.labels}
+        )
 
     @property
     def settled(self) -> dict[str, Any]:
         """The fields of `RunSpec` that this step decides."""
-        asked = self.asked
+        wording = self.wording
         said = {
-            name: getattr(asked, name) for name in ("kind", "writer", "reader", "relation", "sentence", "exemplars")
+            name: getattr(wording, name) for name in ("kind", "writer", "reader", "relation", "sentence", "exemplars")
         }
         sizes: dict[str, Any] = {"count_epsilon": self.measured.epsilon} if self.measured else {"sizes": "counted"}
-        fields = {"text_field": asked.kind[:1].upper() + asked.kind[1:], "label_field": self.columns.file.label_field}
-        return said | {"label_words": dict(asked.words)} | fields | sizes
+        fields = {
+            "text_field": wording.kind[:1].upper() + wording.kind[1:],
+            "label_field": self.columns.file.label_field,
+        }
+        return said | {"label_words": dict(wording.words)} | fields | sizes
 
 
 class DataState(State):
@@ -191,13 +196,13 @@ class DataState(State):
         return confirmed
 
     @property
-    def asked(self) -> Asked:
+    def wording(self) -> Wording:
         """The wording that asks a model for a text of the open file."""
-        return self.file.asked if self.file else Asked()
+        return self.file.wording if self.file else Wording()
 
-    def open(self, table: Table, asked: Asked, label_field: str, asked_of: tuple[str, str]) -> None:
+    def open(self, table: Table, wording: Wording, label_field: str, worded_for: tuple[str, str]) -> None:
         with self._lock:
-            self._at = File(table, asked, label_field, asked_of)
+            self._at = File(table, wording, label_field, worded_for)
 
     def read(self, mapping: ColumnMapping) -> Columns:
         """Inspect the open file with a mapping of its columns; an equal mapping keeps what is there.
@@ -256,7 +261,7 @@ class DataState(State):
             if (columns := self.columns) is not None:
                 self._at = replace(columns, allow_left_out=allowed)
 
-    def ask(self, asked: Asked) -> None:
+    def set_wording(self, wording: Wording) -> None:
         """Set the wording; equal wording changes nothing.
 
         Raises:
@@ -264,15 +269,15 @@ class DataState(State):
         """
         with self._lock:
             file, columns = self.file, self.columns
-            if columns is not None and (foreign := sorted(set(asked.words) - set(columns.inspection.counts))):
+            if columns is not None and (foreign := sorted(set(wording.words) - set(columns.inspection.counts))):
                 raise UsageError(f"There is no label '{foreign[0]}' to give words: name labels of the file.")
-            if file is not None and file.asked != asked:
-                file = replace(file, asked=asked)
+            if file is not None and file.wording != wording:
+                file = replace(file, wording=wording)
                 self._at = replace(columns, file=file) if columns else file
 
-    def ask_of(self, asked_of: tuple[str, str], asked: Asked, label_field: str) -> None:
+    def propose_wording(self, worded_for: tuple[str, str], wording: Wording, label_field: str) -> None:
         with self._lock:
-            self._at = replace(self._opened(), asked=asked, label_field=label_field, asked_of=asked_of)
+            self._at = replace(self._opened(), wording=wording, label_field=label_field, worded_for=worded_for)
 
     def _opened(self) -> File:
         if (file := self.file) is None:

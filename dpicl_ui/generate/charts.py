@@ -112,8 +112,8 @@ def _where(view: RunView) -> str:
     if view.phase in ("idle", "failed") or not view.shown:
         return "Idle" if view.phase != "running" else "Starting …"
     verb = "Writing" if view.writing and view.phase == "running" else "Last written"
-    asked = f", asked with words like {' and '.join(view.shown.words)}" if view.shown.words else ""
-    return f"{verb}: {view.shown.label}{_which(view, view.shown)}{asked}"
+    words = f", asked with words like {' and '.join(view.shown.words)}" if view.shown.words else ""
+    return f"{verb}: {view.shown.label}{_which(view, view.shown)}{words}"
 
 
 def _hint(view: RunView) -> str:

@@ -130,7 +130,7 @@ class Runner:
         session: Session,
         ledger: PrivacyLedger,
         pressed: Run,
-        asked: RunSpec | RunJournal,
+        source: RunSpec | RunJournal,
         curator: bool,
         unfinished: Unfinished | None = None,
     ) -> Generator[CuratorEvent]:
@@ -142,7 +142,7 @@ class Runner:
             session: of the tab.
             ledger: is charged.
             pressed: the press that starts the run.
-            asked: the spec of step 2, or the journal of an interrupted run.
+            source: the spec of step 2, or the journal of an interrupted run.
             curator: also yield clean averages, for the owner's screen.
             unfinished: keeps the journal of a private run, which stays if the run does not end on an open page.
 
@@ -150,10 +150,10 @@ class Runner:
             StudioError: the run cannot begin or be resumed; the message says what to do.
         """
         journal: RunJournal | None = None
-        if isinstance(asked, RunJournal):
-            journal, confirmed, plan = asked, *self._resumed(session, asked)
+        if isinstance(source, RunJournal):
+            journal, confirmed, plan = source, *self._resumed(session, source)
         else:
-            planned = session.of(PrivacyState).calibrate(asked, self._loader.speed)
+            planned = session.of(PrivacyState).calibrate(source, self._loader.speed)
             confirmed, plan = planned.confirmed, planned.plan
             if unfinished and plan.reads_rows and not plan.not_private:
                 journal = unfinished.begin(fingerprint(confirmed.dataset))

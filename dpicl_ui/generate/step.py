@@ -191,9 +191,9 @@ class GenerateStep:
         state, curator = session.of(GenerateState), values[self.curator]
         _ = session.of(DataState).needed  # step 3 is also open for a saved run, which stays on the screen
         journal, place = self.cut_off.journal(request) if state.resume else (None, self.cut_off.place(request))
-        asked = journal or self._privacy.spec(session, values)
+        source = journal or self._privacy.spec(session, values)
         run = state.begin(1 + len(journal.replayed or ()) if journal else 0)
-        told = self._runner.events(session, ledger, run, asked, curator, place)
+        told = self._runner.events(session, ledger, run, source, curator, place)
         yield from self._followed(session, ledger, run, told, curator)
 
     def _followed(

@@ -16,7 +16,7 @@ from dpicl_ui.frame.services import Session, State
 from dpicl_ui.frame.tree import Tree, el, fact, private_tag
 from dpicl_ui.privacy.state import Planned
 from mechanisms.accounting import PrivacyTarget, best_guess_in_percent
-from mechanisms.asking import Asked
+from mechanisms.asking import Wording
 from mechanisms.discovery import parameters
 from mechanisms.errors import StudioError
 from mechanisms.inference import LanguageModel, Tokens, WritingPrompt
@@ -221,19 +221,19 @@ class Expectation(State):
     """The present model's expectation under the present wording."""
 
     def __init__(self, session: Session) -> None:
-        self._key: tuple[str, Asked, str] | None = None
+        self._key: tuple[str, Wording, str] | None = None
         self.found: Expected | None = None
 
-    def ask(self, model: LanguageModel, asked: Asked, label: str) -> None:
+    def ask(self, model: LanguageModel, wording: Wording, label: str) -> None:
         """Ask the model, unless this was the last question."""
-        if (key := (model.sha256, asked, label)) != self._key:
-            self.found = expected(model, asked, label)
+        if (key := (model.sha256, wording, label)) != self._key:
+            self.found = expected(model, wording, label)
             self._key = key
 
 
-def expected(model: LanguageModel, asked: Asked, label: str) -> Expected:
+def expected(model: LanguageModel, wording: Wording, label: str) -> Expected:
     """The first words of a label's texts, and the words after the likeliest of them: two passes without any row."""
-    prompt = WritingPrompt(model, asked, label)
+    prompt = WritingPrompt(model, wording, label)
     first = _likeliest(model, prompt, [])
     behind = _likeliest(model, prompt, [first[0][0]]) if first else []
     named = [[(model.decode([token]).strip(), share) for token, share in each] for each in (first, behind)]

@@ -154,7 +154,7 @@ class ExpertSettings:
         """Every setting at its first value, for another data set."""
         return {each: each.value for each in self.inputs} | self._showing(self.mechanism.value, self.transform.value)
 
-    def asked(self, values: Mapping[Any, Any]) -> dict[str, Any]:
+    def fields_of(self, values: Mapping[Any, Any]) -> dict[str, Any]:
         """The components' values as fields for `RunSpec.of`, without those that are empty or hidden.
 
         Raises:
@@ -369,9 +369,9 @@ class PrivacyStep:
             UsageError: no data set is confirmed, or a value is missing, not a number or out of range.
         """
         confirmed = session.of(DataState).needed
-        asked = said({"shots": values[self.shots]}) | self.expert.asked(values)
+        fields = said({"shots": values[self.shots]}) | self.expert.fields_of(values)
         usual = {"epsilon": number("Epsilon", values[self.epsilon]), "delta": confirmed.usual_delta}
-        return RunSpec.of(**confirmed.settled | usual | asked)
+        return RunSpec.of(**confirmed.settled | usual | fields)
 
     def _odds(self, session: Session, values: Mapping[Any, Any]) -> Updates:
         """The sentence on what epsilon means. It does not wait for the calibration, which reports errors."""
@@ -448,7 +448,7 @@ class PrivacyStep:
         session = self._app.session(request)
         if (confirmed := session.of(DataState).confirmed) is None:
             return {self.noise: None}
-        session.of(Expectation).ask(self._app.loader.model(), confirmed.asked, confirmed.dataset.labels[0])
+        session.of(Expectation).ask(self._app.loader.model(), confirmed.wording, confirmed.dataset.labels[0])
         return {self.noise: self._picture(session)}
 
     def _set_cap(self, epsilon: float, delta: float, request: gr.Request) -> Updates:

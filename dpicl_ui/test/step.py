@@ -519,8 +519,8 @@ class EvaluationStep:
         shown = [self.load, self.load_notice, *self._about_the_set, app.bar.html]
         on(self.load.upload, self._load, self.load, shown, self.load_notice)
         asking, shown = {self.query, self.by, *self.reader.inputs}, [self.answer, self.ask]
-        for asked in (self.ask.click, self.query.submit):
-            on(asked, self._ask, asking, shown, self.answer, lambda: {self.ask: gr.Button(interactive=True)}, **MODEL)
+        for event in (self.ask.click, self.query.submit):
+            on(event, self._ask, asking, shown, self.answer, lambda: {self.ask: gr.Button(interactive=True)}, **MODEL)
 
     def follow(self, ended: gr.events.Dependency) -> None:
         ended.then(self._show_set, None, self._about_the_set, **PRIVATE)

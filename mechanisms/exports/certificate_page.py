@@ -155,11 +155,11 @@ def balanced_in_words(demo_set: DemoSet) -> str:
 def _origin(made: DemoSet) -> Iterator[Fact]:
     computed = f"; computed on {made.arithmetic}" if made.arithmetic else ""
     yield Fact("Written by", made.model_id, f"sha256 {made.model_sha256[:16]}…{computed}")
-    asked = made.asked
-    named = ", ".join(f"{label}: {words}" for label, words in asked.words.items())
+    wording = made.wording
+    named = ", ".join(f"{label}: {words}" for label, words in wording.words.items())
     called = f"labels in the sentence: {named}" if named else ""
-    shown = f"behind at most {asked.exemplars} public exemplars of the kind" if asked.shown() else ""
-    yield Fact("Asked", asked.of(LABEL), "; ".join(filter(None, (shown, called))))
+    shown = f"behind at most {wording.exemplars} public exemplars of the kind" if wording.exemplar_pairs() else ""
+    yield Fact("Asked", wording.sentence_for(LABEL), "; ".join(filter(None, (shown, called))))
     if made.refused:
         reasons = Counter(each.reason for each in made.refused).most_common()
         counted = "; ".join(f"{reason}: {count}" for reason, count in reasons)

@@ -99,7 +99,7 @@ def _header(released: Released) -> dict[str, object]:
     size = next((name for fewer, name in _SIZES.items() if len(made.demonstrations) < fewer), _LARGEST)
     return {
         "configs": [{"config_name": "default", "data_files": [{"split": "train", "path": ROWS}]}],
-        "pretty_name": f"Synthetic {printable(made.asked.kind)}s",
+        "pretty_name": f"Synthetic {printable(made.wording.kind)}s",
         **({"license": added.licence} if added.licence else {}),
         **({"language": [added.language]} if added.language else {}),
         "task_categories": ["text-classification" if len(made.labels) > 1 else "text-generation"],

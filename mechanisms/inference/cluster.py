@@ -264,8 +264,8 @@ def hired(start: Callable[[], Any], count: int, expected: Facts) -> list[Any]:
         StudioError: a worker could not start, or holds another model.
     """
     workers = [start() for _ in range(count)]
-    asked = [worker.facts.remote() for worker in workers]
-    ready, _ = ray.wait(asked, num_returns=count, timeout=_START_SECONDS)
+    answers = [worker.facts.remote() for worker in workers]
+    ready, _ = ray.wait(answers, num_returns=count, timeout=_START_SECONDS)
     for facts in map(_answered, ready):
         if isinstance(facts, StudioError):
             raise facts
@@ -305,9 +305,9 @@ class Share:
                 self._worker.close.options(num_returns=0).remote(self._key)
 
 
-def answer(asked: Any) -> bytes:
+def answer(references: Any) -> bytes:
     """Wait for an answer; raises the worker's `StudioError`, or one that says that the worker was lost."""
-    problem, *parts = _answered(asked)
+    problem, *parts = _answered(references)
     if problem is not None:
         raise problem
     return b"".join(parts)
@@ -432,25 +432,25 @@ class RaySession:
         width = vocabulary if columns is None else len(columns)
         chosen = None if columns is None else pack(columns.tolist())
         at_once = max(1, _LARGEST // (width * _FLOAT))
-        asked = []
+        requests = []
         places = self._places[rows]
         for share, own in _by_share(places).items():
             low, high = int(own[:, 1].min()), int(own[:, 1].max()) + 1
             cuts = [(start, min(start + at_once, high)) for start in range(low, high, at_once)]
             questions = [share.ask("logits", chosen, *cut, size=(cut[1] - cut[0]) * width * _FLOAT) for cut in cuts]
-            asked.append((own, low, questions))
+            requests.append((own, low, questions))
         result = np.empty((len(places), width))
-        for own, low, questions in asked:
+        for own, low, questions in requests:
             found = np.frombuffer(b"".join(map(answer, questions))).reshape(-1, width)
             result[own[:, 0]] = found[own[:, 1] - low]
         return result
 
     def score(self, continuation: Tokens) -> Floats:
         places = _by_share(self._places)
-        asked = {share: share.ask("score", pack(continuation), size=share.rows * _FLOAT) for share in places}
+        requests = {share: share.ask("score", pack(continuation), size=share.rows * _FLOAT) for share in places}
         result = np.empty(len(self._places))
         for share, own in places.items():
-            result[own[:, 0]] = np.frombuffer(answer(asked[share]))[own[:, 1]]
+            result[own[:, 0]] = np.frombuffer(answer(requests[share]))[own[:, 1]]
         return result
 
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from mechanisms.asking import NO_HINT, Asked, Hint
+from mechanisms.asking import NO_HINT, Hint, Wording
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.directions import LIKENESS, Directions, margins
 from mechanisms.errors import ModelUnavailable, UsageError
@@ -58,7 +58,7 @@ class Drafts:
         named: whether what the label is called is said beside them.
     """
 
-    asked: Asked
+    wording: Wording
     label: str
     labels: Sequence[str]
     count: int
@@ -106,7 +106,7 @@ def write_drafts(
     where fewer than two drafts of the label are of use or the prompt is too long for the model, a ModelUnavailable
     where its logits are not finite.
     """
-    prompt = WritingPrompt(model, wanted.asked, wanted.label)
+    prompt = WritingPrompt(model, wanted.wording, wanted.label)
     enough, most = WRITTEN * wanted.count, _TRIES * wanted.count
     at_once = min(enough, model.rows_at_once(1, len(prompt.prefix) + len(prompt.cue) + wanted.tokens))
     drafts: dict[str, float] = {}
@@ -116,13 +116,13 @@ def write_drafts(
         rows = min(at_once, most - written)
         written += rows
         hints = wanted.hints(rows, randomness)
-        by_hint = {hint: WritingPrompt(model, wanted.asked, wanted.label, hint=hint) for hint in dict.fromkeys(hints)}
+        by_hint = {hint: WritingPrompt(model, wanted.wording, wanted.label, hint=hint) for hint in dict.fromkeys(hints)}
         prompts = [by_hint[hint] for hint in hints]
         openings = allotted(wanted.openings, rows, randomness)
         found = _write(model, prompts, openings, wanted.tokens, randomness)
         for hint, (each, likelihood) in zip(hints, found, strict=True):
-            text = cleaned(each, wanted.asked, wanted.label, wanted.labels, gate)
-            said = normalised_text(wanted.asked.of(wanted.label, hint))
+            text = cleaned(each, wanted.wording, wanted.label, wanted.labels, gate)
+            said = normalised_text(wanted.wording.sentence_for(wanted.label, hint))
             if text is not None and not quotes(text, said) and normalised_text(text) not in others:
                 drafts.setdefault(text, likelihood)
     if len(drafts) < min(wanted.count, FEWEST) and not wanted.public:
@@ -146,22 +146,22 @@ def preview_drafts(
     more are written; none where none was.
     `going` is asked before each token; once it is False the drafts end as they are.
     """
-    prompt = WritingPrompt(model, wanted.asked, wanted.label)
+    prompt = WritingPrompt(model, wanted.wording, wanted.label)
     written: list[tuple[str, float]] = []
     while True:
         written += _write(model, [prompt] * _PREVIEWED, [""] * _PREVIEWED, wanted.tokens, randomness, going)
-        gate = Gate(model, [text for text, _ in written], wanted.asked)
+        gate = Gate(model, [text for text, _ in written], wanted.wording)
         found = {
             text: likelihood
             for each, likelihood in written
-            if (text := cleaned(each, wanted.asked, wanted.label, wanted.labels, gate))
+            if (text := cleaned(each, wanted.wording, wanted.label, wanted.labels, gate))
         }
         if len(found) >= FEWEST or len(written) > _PREVIEWED or not going():
             return tuple(sorted(found, key=lambda text: -found[text])[:FEWEST])
 
 
-def write_samples(model: LanguageModel, asked: Asked, label: str, tokens: int, randomness: Randomness) -> list[str]:
-    prompt = WritingPrompt(model, asked, label)
+def write_samples(model: LanguageModel, wording: Wording, label: str, tokens: int, randomness: Randomness) -> list[str]:
+    prompt = WritingPrompt(model, wording, label)
     return [text for text, _ in _write(model, [prompt] * _PREVIEWED, [""] * _PREVIEWED, tokens, randomness)]
 
 
@@ -183,9 +183,9 @@ class Nearness:
     trained on rows knows more of them (research/docs/texts.md).
     """
 
-    def __init__(self, embedder: Embedder, asked: Asked, labels: Sequence[str]) -> None:
+    def __init__(self, embedder: Embedder, wording: Wording, labels: Sequence[str]) -> None:
         self._embedder, self._labels = embedder, list(labels)
-        self._names = embedder.embed([f"{asked.kind} {asked.relation} {asked.named(each)}" for each in labels])
+        self._names = embedder.embed([f"{wording.kind} {wording.relation} {wording.named(each)}" for each in labels])
 
     def best(self, label: str, texts: Sequence[str]) -> list[str]:
         near, own = self._embedder.embed(texts) @ self._names.T, self._labels.index(label)
@@ -214,7 +214,7 @@ class Margins:
         kept = [i for i in ranked if margin[i] > 0]
         return [texts[i] for i in (kept if len(kept) >= FEWEST else ranked)]
 
-    def of_another(self, label: str, text: str) -> bool:
+    def of_another_label(self, label: str, text: str) -> bool:
         """Whether a text lies further along another label's direction."""
         return bool(self._directions.nearest([text], self._embedder)[0] != self._labels.index(label))
 
@@ -295,7 +295,7 @@ def public_demonstrations(demo_set: DemoSet, model: LanguageModel) -> tuple[Demo
     if demo_set.baselines and demo_set.baselines.public_only:
         return demo_set.baselines.public_only.demonstrations
     tokens = draft_tokens_of(demo_set)
-    return written_publicly(demo_set.demonstrations, demo_set.labels, demo_set.asked, model, tokens)
+    return written_publicly(demo_set.demonstrations, demo_set.labels, demo_set.wording, model, tokens)
 
 
 def draft_tokens_of(demo_set: DemoSet) -> int:
@@ -304,18 +304,18 @@ def draft_tokens_of(demo_set: DemoSet) -> int:
 
 
 def written_publicly(
-    like: Sequence[Demonstration], labels: tuple[str, ...], asked: Asked, model: LanguageModel, tokens: int
+    like: Sequence[Demonstration], labels: tuple[str, ...], wording: Wording, model: LanguageModel, tokens: int
 ) -> tuple[Demonstration, ...]:
     """The likeliest of a few drafts, as many of each label as in `like`, as a run without any row keeps them."""
     randomness = SecureRandomness()
     wanted = Counter(each.label for each in like)
     # How many pieces the words of this task need, a few texts of the model show.
-    gate = Gate(model, write_samples(model, asked, labels[0], 24, randomness), asked)
+    gate = Gate(model, write_samples(model, wording, labels[0], 24, randomness), wording)
     written: dict[str, tuple[str, ...]] = {}
     for label in labels:
         count = drafts_for(wanted[label])
         taken = [text for texts in written.values() for text in texts]
-        written[label] = write_drafts(model, Drafts(asked, label, labels, count, tokens), gate, randomness, taken)
+        written[label] = write_drafts(model, Drafts(wording, label, labels, count, tokens), gate, randomness, taken)
     return interleaved({label: written[label][: wanted[label]] for label in labels}, labels)
 
 

@@ -228,15 +228,15 @@ class RunState:
     @cached_property
     def samples(self) -> list[str]:
         spec = self.plan.spec
-        return write_samples(self.model, spec.asked, self.plan.labels[0], spec.draft_tokens, self.randomness)
+        return write_samples(self.model, spec.wording, self.plan.labels[0], spec.draft_tokens, self.randomness)
 
     @cached_property
     def gate(self) -> Gate:
-        return Gate(self.model, self.samples, self.plan.spec.asked)
+        return Gate(self.model, self.samples, self.plan.spec.wording)
 
     @cached_property
     def _by_name(self) -> Nearness | None:
-        return Nearness(self.embedder, self.plan.spec.asked, self.plan.labels) if self.embedder else None
+        return Nearness(self.embedder, self.plan.spec.wording, self.plan.labels) if self.embedder else None
 
     @property
     def margins(self) -> Margins | None:
@@ -259,8 +259,8 @@ class RunState:
 
     def try_the_model(self) -> Iterator[Drafting]:
         """Write drafts of the first label, unless a few samples show that the model can write its texts."""
-        asked, labels = self.plan.spec.asked, self.plan.labels
-        if not any(cleaned(text, asked, labels[0], labels, self.gate) for text in self.samples):
+        wording, labels = self.plan.spec.wording, self.plan.labels
+        if not any(cleaned(text, wording, labels[0], labels, self.gate) for text in self.samples):
             yield from self.first_drafts(labels[:1])
 
     def first_drafts(self, labels: Sequence[str] | None = None) -> Iterator[Drafting]:
@@ -275,7 +275,7 @@ class RunState:
             if label in self.drafts and self._wanted(label).public and self.margins is None:
                 self.public.setdefault(label, self.drafts[label])
             spec = self.plan.spec
-            wanted = Drafts(spec.asked, label, self.plan.labels, drafts_for(spec.shots), spec.draft_tokens)
+            wanted = Drafts(spec.wording, label, self.plan.labels, drafts_for(spec.shots), spec.draft_tokens)
             yield from self._draft(self.public, wanted, self._by_name)
 
     def _wanted(self, label: str) -> Drafts:
@@ -283,7 +283,7 @@ class RunState:
         spec, openings, words = self.plan.spec, self.openings.get(label, {}), self.words.get(label, ())
         assert spec.drafts is not None
         labels, tokens, named = self.plan.labels, spec.draft_tokens, self.says(label)
-        return Drafts(spec.asked, label, labels, spec.drafts, tokens, openings, words, named)
+        return Drafts(spec.wording, label, labels, spec.drafts, tokens, openings, words, named)
 
     def _draft(self, drafts: dict[str, tuple[str, ...]], wanted: Drafts, order: Order | None) -> Iterator[Drafting]:
         """Write drafts of a label that differ from those of the others, unless they exist."""

@@ -32,11 +32,11 @@ _INTRODUCES = re.compile(r"\bI['’]?m an? |\bI am an? |\bmy name is |\bDr\.? [A
 def line(bench: Bench, **settings: Any) -> dict[str, Any]:
     """Drafts of every label, and what is measured of them."""
     spec, randomness = RunSpec(**bench.task.asked, **settings), SecureRandomness()
-    gate = Gate(bench.model, write_samples(bench.model, spec.asked, bench.labels[0], 24, randomness), spec.asked)
-    nearness = Nearness(bench.embedder, spec.asked, bench.labels)
+    gate = Gate(bench.model, write_samples(bench.model, spec.wording, bench.labels[0], 24, randomness), spec.wording)
+    nearness = Nearness(bench.embedder, spec.wording, bench.labels)
     made: list[Demonstration] = []
     for label in bench.labels:
-        wanted = Drafts(spec.asked, label, bench.labels, _DRAFTS, spec.draft_tokens, {})
+        wanted = Drafts(spec.wording, label, bench.labels, _DRAFTS, spec.draft_tokens, {})
         taken = [each.text for each in made]
         found = write_drafts(bench.model, wanted, gate, randomness, taken, nearness)
         made += [Demonstration(text, label) for text in found]

@@ -39,7 +39,7 @@ class Rows:
         self.labels, rows = rows_of(data, name)
         self._dataset = Dataset(name, self.labels, rows)
         spec = RunSpec(**self._asked)
-        prompts = [WritingPrompt(model, spec.asked, label) for label in self.labels]
+        prompts = [WritingPrompt(model, spec.wording, label) for label in self.labels]
         self.openings = distinct(
             [*openings_of(spec.kind), *(each for prompt in prompts for each in likely_openings(model, prompt))]
         )

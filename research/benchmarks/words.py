@@ -89,23 +89,23 @@ def find(options: argparse.Namespace) -> None:
 
 def line(bench: Bench, state: RunState, openings: Mapping[str, Mapping[str, float]], form: str) -> dict[str, Any]:
     """Drafts of every label, and what is measured of them."""
-    asked, randomness = state.plan.spec.asked, SecureRandomness()
-    gate = Gate(bench.model, write_samples(bench.model, asked, bench.labels[0], 24, randomness), asked)
-    order = state.margins if form != "name" else Nearness(bench.embedder, asked, bench.labels)
+    wording, randomness = state.plan.spec.wording, SecureRandomness()
+    gate = Gate(bench.model, write_samples(bench.model, wording, bench.labels[0], 24, randomness), wording)
+    order = state.margins if form != "name" else Nearness(bench.embedder, wording, bench.labels)
     assert order is not None
     made: list[Demonstration] = []
     for label in bench.labels:
         words = state.words.get(label, ()) if form != "name" else ()
         begun = openings.get(label, {}) if "openings" in form else {}
         named = state.says(label) if form != "words, and the name" else True
-        wanted = Drafts(asked, label, bench.labels, _DRAFTS, 40, begun, words, named)
+        wanted = Drafts(wording, label, bench.labels, _DRAFTS, 40, begun, words, named)
         taken = [each.text for each in made]
         made += [
             Demonstration(text, label) for text in write_drafts(bench.model, wanted, gate, randomness, taken, order)
         ]
     texts, labels = [each.text for each in made], [each.label for each in made]
     vectors = bench.embedder.embed(texts)
-    told = {label: asked.named(label).casefold() for label in bench.labels}
+    told = {label: wording.named(label).casefold() for label in bench.labels}
     return {
         "own": bench.classifier.accuracy(vectors, labels).value,
         "coverage": bench.coverage(made),

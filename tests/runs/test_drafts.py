@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mechanisms.asking import Asked, Hint
+from mechanisms.asking import Hint, Wording
 from mechanisms.demos.directions import Directions
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.noise import SeededRandomness
@@ -31,7 +31,7 @@ from tests.runs.running import Speaking
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import VOCABULARY
 
-ASKED, LABELS = Asked(kind="note"), ("red", "blue")
+ASKED, LABELS = Wording(kind="note"), ("red", "blue")
 PROMPT = "Write one note about red, in one or two sentences.\n\nNote:"
 
 
@@ -187,7 +187,7 @@ def test_drafts_are_asked_for_with_released_words_and_are_public_without():
 def test_a_sentence_with_words_is_not_a_draft(monkeypatch):
     told = Drafts(ASKED, "red", LABELS, 6, 20, words=SAID[:2])
     [hint] = {Hint(pair) for pair in (SAID[:2],)}
-    echo = ASKED.of("red", hint).removesuffix(".")
+    echo = ASKED.sentence_for("red", hint).removesuffix(".")
     texts = [f"{echo} of yours.", "They came late to us.", "People write the way they speak."]
     answering(monkeypatch, texts, [-1.0] * 3)
     monkeypatch.setattr(Drafts, "hints", lambda *arguments: [hint] * arguments[1])
@@ -213,8 +213,8 @@ def test_texts_of_another_label_are_left_out_where_two_others_are_there():
     assert {*by_margins().best("blue", texts)} == {"blue blue sky", "blue sky"}
     assert by_margins().best("red", texts[:2]) == ["red sun", "blue blue sky"], "two stand in a ballot at least"
     for text in texts:
-        assert by_margins().of_another("red", text) == ("blue" in text)
-        assert by_margins().of_another("blue", text) == ("red" in text)
+        assert by_margins().of_another_label("red", text) == ("blue" in text)
+        assert by_margins().of_another_label("blue", text) == ("red" in text)
 
 
 def test_of_texts_of_one_label_those_like_all_rows_stand_first():
@@ -234,7 +234,7 @@ def test_a_set_of_drafts_is_kept_by_margin(monkeypatch):
 
 
 def test_a_sentence_of_the_prompt_is_not_a_draft(monkeypatch):
-    told = Drafts(Asked(sentence="You write as people write. Write of {label}."), "red", LABELS, 6, 20, {})
+    told = Drafts(Wording(sentence="You write as people write. Write of {label}."), "red", LABELS, 6, 20, {})
     texts = ["You write as people write! I came late.", "They came late to us.", "People write the way they speak."]
     answering(monkeypatch, texts, [-1.0] * 3)
     model = Speaking(sharpness=1.0, busy=10**6)

@@ -505,7 +505,7 @@ def test_what_rows_wrote_of_another_label_is_refused_and_stands_nowhere(monkeypa
     def judged(margins, label, text):
         return of_another.setdefault(text, len(of_another) % 2 == 0)
 
-    monkeypatch.setattr(Margins, "of_another", judged)
+    monkeypatch.setattr(Margins, "of_another_label", judged)
     told = list(begun(records, planned(records, spec("tokens", written=3, shots=2))))
     # A toy's text may be empty, and is then judged by nobody.
     refused = [event for event in told if isinstance(event, DemoRefused) and event.reason != NO_SENTENCE]

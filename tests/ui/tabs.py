@@ -20,7 +20,7 @@ from dpicl_ui.generate.state import GenerateState, Made
 from dpicl_ui.page import PLACES
 from dpicl_ui.privacy.state import Planned, PrivacyState
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.asking import Asked
+from mechanisms.asking import Wording
 from mechanisms.data.columns import ColumnMapping
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.data.table import Table
@@ -58,13 +58,13 @@ def lend(part: Any, **others: Any) -> None:
 
 
 def confirm(
-    session: Session, dataset: Dataset, measured: MeasuredSizes | None = None, asked: Asked | None = None
+    session: Session, dataset: Dataset, measured: MeasuredSizes | None = None, wording: Wording | None = None
 ) -> Confirmed:
     """Step 1 done with a file that holds these records."""
     state = session.of(DataState)
     rows = [(each.text, each.label) for each in dataset.records]
     table = Table(pd.DataFrame(rows, columns=["text", "label"]))
-    state.open(table, asked or Asked(), "Label", ("text", "label"))
+    state.open(table, wording or Wording(), "Label", ("text", "label"))
     state.confirm(confirmed := Confirmed(state.read(ColumnMapping("text", "label")), dataset, measured))
     return confirmed
 

@@ -131,16 +131,16 @@ _THOUGHTS = {
 """How models' thoughts begin, with the text that closes an empty one, in the spelling of their own templates."""
 
 
-def _without_thought(asked: str) -> str:
+def _without_thought(prompt: str) -> str:
     """The end of a prompt in which a thought that the template opened is closed, empty: what is written is an answer.
 
     Else the first tokens, which rows pay for, would be the model's thoughts.
     """
     for opened, closed in _THOUGHTS.items():
-        before, found, after = asked.rpartition(opened)
+        before, found, after = prompt.rpartition(opened)
         if found and closed.strip() not in after:
             return before + opened + closed + after.lstrip()
-    return asked
+    return prompt
 
 
 class TransformersModel:

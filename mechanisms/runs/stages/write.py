@@ -206,7 +206,7 @@ class Writer:
         if isinstance(event, DemoCompleted):
             text, margins = event.demonstration.text, self._state.margins
             reason = self._state.gate.reason(text) if text else NO_SENTENCE
-            if not reason and margins is not None and margins.of_another(event.demonstration.label, text):
+            if not reason and margins is not None and margins.of_another_label(event.demonstration.label, text):
                 reason = OF_ANOTHER
             if reason:
                 yield DemoRefused(*key_of(event), reason)

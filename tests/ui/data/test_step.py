@@ -25,7 +25,7 @@ from dpicl_ui.privacy import state as privacy_state
 from dpicl_ui.privacy.cards import outcome
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import PrivacyLedger, fingerprint, text_digests
-from mechanisms.asking import Asked
+from mechanisms.asking import Wording
 from mechanisms.data.columns import MOST_LABELS, ColumnMapping, inspect
 from mechanisms.data.headers import suggested_names
 from mechanisms.data.sizes import CLEAN_VALUES, MeasuredSizes
@@ -120,7 +120,7 @@ def test_a_first_line_that_looks_like_a_row_is_asked_about_with_a_look_at_the_ro
     assert shown[tab.step.public.name] == "letters"
     assert tab.state.file.table.columns == ["1", "2"]
     assert tab.shown_rows[0] == [SECRET, "card"]
-    assert (tab.asked.kind, tab.state.file.label_field) == ("text", "Label")
+    assert (tab.wording.kind, tab.state.file.label_field) == ("text", "Label")
     assert tab.sessions.of(TAB).of(Waiting).files == {}
 
 
@@ -355,10 +355,10 @@ HOSTILE = "<img src=x onerror=alert(1)> ${message}"
 
 def test_columns_that_say_something_propose_words(tab: Tab):
     tab.upload("message", "department", "other")
-    assert (tab.asked.kind, tab.asked.relation, tab.state.file.label_field) == ("message", "about", "Department")
+    assert (tab.wording.kind, tab.wording.relation, tab.state.file.label_field) == ("message", "about", "Department")
     assert tab.values()[tab.step.words.kind] == "message"
     tab.upload("review", "sentiment", "other")
-    assert (tab.asked.kind, tab.asked.relation) == ("review", "that is")
+    assert (tab.wording.kind, tab.wording.relation) == ("review", "that is")
     tab.confirm()
     assert tab.state.confirmed is not None
 
@@ -368,23 +368,23 @@ def test_a_hostile_column_is_no_proposal(tab: Tab):
     tab.shown(tab.step._read_so(TAB, "names", "", "", None, "0"))
     public = {each.lower() for each in suggested_names("", "")[0]}
     assert {value for _, value in tab.step.words.kind.choices} <= public
-    assert (tab.asked.kind, tab.state.file.label_field) == ("message", "Label")
+    assert (tab.wording.kind, tab.state.file.label_field) == ("message", "Label")
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_an_example_brings_its_own_words(tab: Tab, example):
     shown = tab.shown(tab.step._example(example)(TAB))
-    assert tab.asked == example.asked
-    assert tab.step.words.read(tab.values()) == example.asked
+    assert tab.wording == example.wording
+    assert tab.step.words.read(tab.values()) == example.wording
     first = min(read_table(example.path).frame[example.mapping.label])
-    assert example.asked.of(first) in text_of(shown[tab.step.words.said])
+    assert example.wording.sentence_for(first) in text_of(shown[tab.step.words.said])
 
 
 def test_the_sentence_is_shown_for_the_first_label_as_the_model_will_be_asked(tab: Tab):
     shown = tab.upload("message", "topic", "other")
-    assert tab.asked.of("x") in text_of(shown[tab.step.words.said])
+    assert tab.wording.sentence_for("x") in text_of(shown[tab.step.words.said])
     said = tab.say(kind="note", writer="a nurse", reader="a ward", words="x = pain\ny = sleep")
-    assert tab.asked.of("x") in text_of(said[tab.step.words.said])
+    assert tab.wording.sentence_for("x") in text_of(said[tab.step.words.said])
     assert "A nurse writes you one note about pain" in text_of(said[tab.step.words.said])
     said = tab.say(relation="on")
     assert "A nurse writes you one note on pain" in text_of(said[tab.step.words.said])
@@ -410,10 +410,10 @@ def test_what_is_confirmed_has_the_words_on_the_screen_and_none_of_labels_that_t
     tab.say(words="x = joy\ny = grief")
     tab.confirm(kind=" patient\n letter ", writer="a patient")
     assert tab.state.confirmed is not None
-    asked = tab.state.confirmed.asked
-    assert (asked.kind, asked.writer, asked.words) == ("patient letter", "a patient", {"x": "joy", "y": "grief"})
+    wording = tab.state.confirmed.wording
+    assert (wording.kind, wording.writer, wording.words) == ("patient letter", "a patient", {"x": "joy", "y": "grief"})
     settled = RunSpec.of(**tab.state.confirmed.settled)
-    assert settled.asked == asked
+    assert settled.wording == wording
     assert (settled.text_field, settled.label_field, settled.sizes) == ("Patient letter", "Label", "counted")
 
 
@@ -445,7 +445,7 @@ def asked_for(monkeypatch) -> list[str]:
     def drafts(model: Any, wanted: Drafts, randomness: Any, going: Any) -> tuple[str, ...]:
         if not going():
             return ()
-        asked.append(wanted.asked.of(wanted.label))
+        asked.append(wanted.wording.sentence_for(wanted.label))
         return (f"{wanted.label} {HOSTILE}",)
 
     monkeypatch.setattr("dpicl_ui.data.drafts.preview_drafts", drafts)
@@ -473,7 +473,7 @@ def written(previews: DraftPreview) -> Any:
 def test_drafts_of_each_label_come_by_themselves_and_anew_when_the_words_change(tab: Tab, previews, asked_for):
     assert "Waiting" in text_of(settle(previews, "x", "y"))
     assert f"x {HOSTILE}" in text_of(written(previews))
-    assert asked_for == [tab.asked.of("x"), tab.asked.of("y")]
+    assert asked_for == [tab.wording.sentence_for("x"), tab.wording.sentence_for("y")]
     assert settle(previews, "x", "y") == {"__type__": "update"}, "the words are the same"
     assert list(previews._write(TAB)) == []
     tab.say(kind="ticket")
@@ -564,7 +564,7 @@ def table() -> Table:
 @pytest.fixture
 def state() -> DataState:
     made = Session().of(DataState)
-    made.open(table(), Asked(), "Label", ("text", "label"))
+    made.open(table(), Wording(), "Label", ("text", "label"))
     return made
 
 
@@ -589,11 +589,11 @@ def test_a_confirmation_that_is_taken_back_leaves_the_tick_that_the_page_still_s
 def test_every_change_takes_back_what_was_confirmed_and_outdates_its_columns(state: DataState, change: str):
     columns = confirmed(state)
     if change == "open":
-        state.open(table(), Asked("note"), "Label", ("text", "label"))
+        state.open(table(), Wording("note"), "Label", ("text", "label"))
     elif change == "read":
         state.read(replace(MAPPING, drop_duplicates=not MAPPING.drop_duplicates))
     elif change == "ask":
-        state.ask(Asked("letter"))
+        state.set_wording(Wording("letter"))
     else:
         getattr(state, change)()
     assert state.confirmed is None

@@ -41,7 +41,7 @@ from dpicl_ui.privacy.step import (
 from mechanisms import api
 from mechanisms.accounting import PrivacyTarget, best_guess
 from mechanisms.accounting.filter import Cap
-from mechanisms.asking import Asked
+from mechanisms.asking import Wording
 from mechanisms.data.columns import ColumnMapping
 from mechanisms.data.sources import read_table
 from mechanisms.discovery import parameters
@@ -450,7 +450,7 @@ def test_a_file_is_planned_alike_in_the_app_and_in_python(step: PrivacyStep, tmp
     python = api.plan(data, sizes="counted", kind="note", writer="a nurse", label_field="Topic", text_field="Note")
     session = step._app.session(TAB)
     state = session.of(DataState)
-    state.open(read_table(path), Asked("note", "a nurse"), "Topic", ("the text", "topic"))
+    state.open(read_table(path), Wording("note", "a nurse"), "Topic", ("the text", "topic"))
     columns = state.read(ColumnMapping("the text", "topic", user))
     state.confirm(privacy_state.Confirmed(columns, data))
     assert state.confirmed is not None
@@ -567,9 +567,9 @@ class Asking(SpeakingModel):
 
 
 def test_the_model_is_asked_twice_with_public_words_alone():
-    model, asked = Asking(), Asked("message", "a fan")
-    found = expected(model, asked, "a")
-    prompt = WritingPrompt(model, asked, "a")
+    model, wording = Asking(), Wording("message", "a fan")
+    found = expected(model, wording, "a")
+    prompt = WritingPrompt(model, wording, "a")
     first, behind = model.prompts
     assert first == [*prompt.prefix, *prompt.cue]
     assert behind[:-1] == first
