@@ -8,7 +8,7 @@ import gradio as gr
 
 from dpicl_ui.frame.handlers import on
 from dpicl_ui.frame.inputs import File, download, sink
-from dpicl_ui.frame.services import Gate, Services, Session
+from dpicl_ui.frame.services import Services, Session, StepStatus
 from dpicl_ui.frame.tree import Tree, Updates, el, fact, notice, panel
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.demos.demo_set import FORMAT, DemoSet, to_text
@@ -169,13 +169,13 @@ _BY_DIRECTIONS = "Python, by directions"
 _READS = "It needs no language model, and reads the demo set that you download here."
 
 
-def gate(session: Session) -> Gate:
+def status(session: Session) -> StepStatus:
     if session.of(GenerateState).made is None:
-        return Gate(
+        return StepStatus(
             "There is nothing to export yet: write demonstrations in step 3. To look at a file that was exported "
             "before, load it in step 4."
         )
-    return Gate()
+    return StepStatus()
 
 
 class ExportStep:

@@ -13,7 +13,7 @@ WORDS = st.text(st.characters(exclude_categories=["C"]), min_size=1, max_size=20
 
 
 @pytest.mark.parametrize(
-    ("asked", "sentence"),
+    ("wording", "sentence"),
     [
         (Wording(), "Write one text about card arrival, in one or two sentences."),
         (Wording("review", relation="that is"), "Write one review that is card arrival, in one or two sentences."),
@@ -30,12 +30,12 @@ WORDS = st.text(st.characters(exclude_categories=["C"]), min_size=1, max_size=20
         (Wording(sentence="Say {label}: {label}!"), "Say card arrival: card arrival!"),
     ],
 )
-def test_the_sentence_is_made_of_the_words_that_were_said(asked, sentence):
-    assert asked.of("card_arrival") == sentence
+def test_the_sentence_is_made_of_the_words_that_were_said(wording, sentence):
+    assert wording.sentence_for("card_arrival") == sentence
 
 
 @pytest.mark.parametrize(
-    ("asked", "hint", "sentence"),
+    ("wording", "hint", "sentence"),
     [
         (Wording(), Hint(), "Write one text about card arrival, in one or two sentences."),
         (Wording(), Hint(named=False), "Write one text about card arrival, in one or two sentences."),
@@ -60,8 +60,8 @@ def test_the_sentence_is_made_of_the_words_that_were_said(asked, sentence):
         (Wording(sentence="Say {label}!"), Hint(named=False), "Say card arrival!"),
     ],
 )
-def test_released_words_stand_beside_the_labels_name_or_instead_of_it(asked, hint, sentence):
-    assert asked.of("card_arrival", hint) == sentence
+def test_released_words_stand_beside_the_labels_name_or_instead_of_it(wording, hint, sentence):
+    assert wording.sentence_for("card_arrival", hint) == sentence
 
 
 @given(st.lists(st.sampled_from(["cream", "skin", "pulse"]), max_size=2, unique=True), st.booleans(), st.booleans())
@@ -85,7 +85,7 @@ def test_where_a_writer_addresses_a_reader_the_model_is_the_reader():
 
 
 @pytest.mark.parametrize(
-    ("asked", "sentence"),
+    ("wording", "sentence"),
     [
         (Wording("message"), "Write one message about opening hours, in one or two sentences."),
         (
@@ -103,8 +103,8 @@ def test_where_a_writer_addresses_a_reader_the_model_is_the_reader():
         ),
     ],
 )
-def test_exemplars_are_asked_for_in_the_same_form(asked, sentence):
-    assert asked.shown()[0][0] == sentence
+def test_exemplars_are_asked_for_in_the_same_form(wording, sentence):
+    assert wording.exemplar_pairs()[0][0] == sentence
 
 
 @pytest.mark.parametrize("named", [True, False])

@@ -7,7 +7,7 @@ from collections.abc import Collection, Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpicl_ui.frame.services import Gate, Session, State
+from dpicl_ui.frame.services import Session, State, StepStatus
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.asking import Wording
 from mechanisms.data.columns import MOST_LABELS, ColumnMapping, Inspection, LeftOut, inspect, label_set
@@ -315,6 +315,6 @@ class DataState(State):
         return self._measurements[key]
 
 
-def gate(session: Session) -> Gate:
+def status(session: Session) -> StepStatus:
     """The status of step 1: always open, and done when a data set was confirmed."""
-    return Gate(done=session.of(DataState).confirmed is not None)
+    return StepStatus(done=session.of(DataState).confirmed is not None)

@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass, field
 
 from dpicl_ui.data.state import NO_DATA, DataState
-from dpicl_ui.frame.services import Gate, Session, State
+from dpicl_ui.frame.services import Session, State, StepStatus
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Fingerprint
 from mechanisms.demos.demo_set import DemoSet
@@ -105,14 +105,14 @@ class GenerateState(State):
         self.stop()
 
 
-def gate(session: Session) -> Gate:
+def status(session: Session) -> StepStatus:
     """The status of step 3: open with a calibrated or a shown run, done when a set was written."""
     state = session.of(GenerateState)
     done = state.made is not None
     if state.looking:
-        return Gate(done=done)
+        return StepStatus(done=done)
     if session.of(DataState).confirmed is None:
-        return Gate(NO_DATA, done)
+        return StepStatus(NO_DATA, done)
     if session.of(PrivacyState).plan is None:
-        return Gate("Wait until step 2 has calibrated the noise, or correct the errors that it shows.", done)
-    return Gate(done=done)
+        return StepStatus("Wait until step 2 has calibrated the noise, or correct the errors that it shows.", done)
+    return StepStatus(done=done)

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
 from dpicl_ui.data.state import Confirmed, DataState
-from dpicl_ui.frame.services import Gate, Session, State
+from dpicl_ui.frame.services import Session, State, StepStatus
 from mechanisms.accounting import Claim
 from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.spec import RunSpec
@@ -128,8 +128,8 @@ class PrivacyState(State):
             return timed
 
 
-def gate(session: Session) -> Gate:
+def status(session: Session) -> StepStatus:
     """The status of step 2: open with a confirmed data set, done when a run is calibrated."""
     if session.of(DataState).confirmed is None:
-        return Gate("Choose a data set in step 1 and confirm what becomes public: the noise depends on it.")
-    return Gate(done=session.of(PrivacyState).planned is not None)
+        return StepStatus("Choose a data set in step 1 and confirm what becomes public: the noise depends on it.")
+    return StepStatus(done=session.of(PrivacyState).planned is not None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dpicl_ui.data.state import Confirmed, DataState
 from dpicl_ui.frame.handlers import Jobs
-from dpicl_ui.frame.services import Gate, Session, State
+from dpicl_ui.frame.services import Session, State, StepStatus
 from dpicl_ui.generate.state import GenerateState, Run
 from mechanisms.accounting import fingerprint
 from mechanisms.data.columns import ColumnMapping, LeftOut, breakdown, to_dataset, understood
@@ -141,10 +141,10 @@ class TestState(State):
         return scored
 
 
-def gate(session: Session) -> Gate:
+def status(session: Session) -> StepStatus:
     """The status of step 4: always open, because it needs no private data; done when something was measured."""
     scored = session.of(TestState).scored
-    return Gate(done=scored is not None and bool(scored.cards))
+    return StepStatus(done=scored is not None and bool(scored.cards))
 
 
 class Measurements(Jobs[Scored]):

@@ -17,7 +17,7 @@ from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
 from dpicl_ui.frame.services import CuratorLedger, Services, Session, Sessions, StepBar
 from dpicl_ui.frame.tree import Tree
 from dpicl_ui.generate.state import GenerateState, Made
-from dpicl_ui.page import PLACES
+from dpicl_ui.page import BAR
 from dpicl_ui.privacy.state import Planned, PrivacyState
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.asking import Wording
@@ -44,7 +44,7 @@ def in_page(make: Callable[[], M]) -> M:
 def services(ledgers: Any = None, loader: Any = None, embedder: Any = None, sessions: Any = None) -> Services:
     """What a step needs, without a model or a ledger unless one is given; made inside a page."""
     loader = loader or ModelLoader("none")
-    return Services(sessions or Sessions(), ledgers, loader, embedder or EmbedderLoader(loader), StepBar(PLACES))
+    return Services(sessions or Sessions(), ledgers, loader, embedder or EmbedderLoader(loader), StepBar(BAR))
 
 
 def owned(folder: Path) -> Services:

@@ -37,7 +37,7 @@ MARKUP = re.compile(
     r"|\beval\(|new Function|setTimeout\(\s*[\"'`]|javascript:"
 )
 TEMPLATES = {
-    """f'<h2>{self._places[number - 1].title}</h2><p class="gate-why"></p>'""": "the titles of the steps are the app's",
+    """f'<h2>{self._items[number - 1].title}</h2><p class="gate-why"></p>'""": "the titles of the steps are the app's",
     "_TEMPLATE": "the slider of epsilon",
 }
 """Templates that are not the empty element, as they stand in the source, and why no text of a user is in them."""

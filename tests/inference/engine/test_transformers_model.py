@@ -159,15 +159,17 @@ def test_a_chat_model_speaks_through_its_template(embedded_model):
 
 
 @pytest.mark.parametrize(
-    "asked", [Wording("news item", "a journalist"), Wording("message", "a patient", "a clinic")], ids=["item", "letter"]
+    "wording",
+    [Wording("news item", "a journalist"), Wording("message", "a patient", "a clinic")],
+    ids=["item", "letter"],
 )
-def test_a_model_that_answers_has_answered_the_exemplars_before(embedded_model, asked):
+def test_a_model_that_answers_has_answered_the_exemplars_before(embedded_model, wording):
     tokenizer = embedded_model.tokenizer
-    prompt = WritingPrompt(embedded_model, asked, "sport", 16, 1)
+    prompt = WritingPrompt(embedded_model, wording, "sport", 16, 1)
     turns = [{"role": "system", "content": "You write short texts the way people write them."}]
-    for sentence, text in asked.shown():
+    for sentence, text in wording.exemplar_pairs():
         turns += [{"role": "user", "content": sentence}, {"role": "assistant", "content": text}]
-    turns.append({"role": "user", "content": asked.of("sport")})
+    turns.append({"role": "user", "content": wording.sentence_for("sport")})
     own = tokenizer.apply_chat_template(turns, add_generation_prompt=True)["input_ids"]
     assert [*prompt.prefix, *prompt.cue] == own
 

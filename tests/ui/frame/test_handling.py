@@ -25,7 +25,7 @@ from dpicl_ui.frame.inputs import PrivateCheckboxGroup, PrivateDropdown, taken
 from dpicl_ui.frame.internals import RELEASE, difference
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.services import CuratorLedger, Session, StepBar
-from dpicl_ui.page import PLACES, build
+from dpicl_ui.page import BAR, build
 from dpicl_ui.test.state import verified
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import DataError, UsageError
@@ -136,7 +136,7 @@ def test_closing_a_guarded_generator_closes_what_it_runs():
 
 @pytest.fixture
 def bar() -> StepBar:
-    return StepBar(PLACES)
+    return StepBar(BAR)
 
 
 def test_closed_steps_say_why_and_testing_is_always_open(bar: StepBar):

@@ -28,7 +28,7 @@ from dpicl_ui.privacy.cards import (
     stages_in_words,
     to_consider,
 )
-from dpicl_ui.privacy.state import Planned, PrivacyState, gate
+from dpicl_ui.privacy.state import Planned, PrivacyState, status
 from dpicl_ui.privacy.step import (
     CHOICES,
     NO_RUN,
@@ -373,7 +373,7 @@ def test_the_same_settings_are_calibrated_once(tab: Session):
     assert state.planned is first
     assert state.plan is first.plan
     assert state.calibrate(FIRST, None) is first
-    assert gate(tab).done
+    assert status(tab).done
 
 
 def test_the_plan_is_that_of_the_spec_on_the_data_set_and_calibrated(tab: Session):
@@ -389,7 +389,7 @@ def test_without_a_confirmed_data_set_there_is_no_plan(tab: Session):
     tab.of(DataState).withdraw()
     assert state.planned is None
     assert state.plan is None
-    assert gate(tab).why
+    assert status(tab).why
     with pytest.raises(UsageError, match="step 1"):
         state.calibrate(FIRST, None)
 
