@@ -7,7 +7,7 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.frame.handlers import on
-from dpicl_ui.frame.inputs import File, download, sink
+from dpicl_ui.frame.inputs import Download, download, sink
 from dpicl_ui.frame.services import Services, Session, StepStatus
 from dpicl_ui.frame.tree import Tree, Updates, el, fact, notice, panel
 from dpicl_ui.generate.state import GenerateState
@@ -70,12 +70,12 @@ def explained(shape: str, made: DemoSet | None) -> list[Tree]:
     return [*said, *notice(problem or "", "warn")]
 
 
-def saved(shape: str, made: DemoSet) -> File:
+def saved(shape: str, made: DemoSet) -> Download:
     text = to_text(signed(made))
     if shape == DEMO_SET:
-        return File(_FILE_NAME, "application/json", text.encode())
+        return Download(_FILE_NAME, "application/json", text.encode())
     chosen = format_named(shape)
-    return File(chosen.file_name, chosen.media_type, packed(chosen.write(Released.read(text))))
+    return Download(chosen.file_name, chosen.media_type, packed(chosen.write(Released.read(text))))
 
 
 # Use it: the set as messages and as a prompt, and as six lines of Python for each of three libraries.

@@ -10,7 +10,7 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.data.state import GO_ON, LOST, Columns
+from dpicl_ui.data.state import GO_ON, LOST, InspectedFile
 from dpicl_ui.frame.handlers import PRIVATE, guarded
 from dpicl_ui.frame.inputs import PrivateCheckboxGroup, PrivateDropdown, control, drop, pairs_in_lines, taken, whole
 from dpicl_ui.frame.services import Services, Session, State
@@ -115,9 +115,9 @@ def preview_table(table: Table, whole: bool = True) -> list[Tree]:
     ]
 
 
-def counted(columns: Columns, labels: list[str]) -> list[Tree]:
-    long = columns.file.table.frame[columns.mapping.text].str.len().median() > _LONG_TEXT
-    counts = label_counts(columns.inspection, labels, columns.by_user)
+def counted(inspected: InspectedFile, labels: list[str]) -> list[Tree]:
+    long = inspected.file.table.frame[inspected.mapping.text].str.len().median() > _LONG_TEXT
+    counts = label_counts(inspected.inspection, labels, inspected.by_user)
     return [*counts, el("p.notice.info", _CUT)] if long else counts
 
 
@@ -200,10 +200,10 @@ class PublicCard:
         self.inputs: list[Any] = [self.public, self.sizes, self.count_epsilon]
         self.outputs: list[Any] = [self.public, self.left_out, self.problem]
 
-    def unconfirmed(self, columns: Columns | None, labels: Collection[str]) -> dict[Any, Any]:
-        many = columns is not None and not columns.inspection.fatal and columns.left_out(labels).many
+    def unconfirmed(self, inspected: InspectedFile | None, labels: Collection[str]) -> dict[Any, Any]:
+        many = inspected is not None and not inspected.inspection.fatal and inspected.left_out(labels).many
         return {
-            self.public: gr.Checkbox(value=False, label=declared(columns is not None and columns.by_user)),
+            self.public: gr.Checkbox(value=False, label=declared(inspected is not None and inspected.by_user)),
             self.left_out: gr.Checkbox(value=False, visible=many),
             self.problem: [],
         }
@@ -460,17 +460,17 @@ class LabelChoice:
         choices = sorted(labels)[:MOST_LABELS]
         return choices, {self.labels: gr.CheckboxGroup(choices=choices, value=choices), self.problem: []}
 
-    def look_alike(self, columns: Columns) -> dict[Any, Any]:
+    def look_alike(self, inspected: InspectedFile) -> dict[Any, Any]:
         """The labels that are probably spellings of one, with an offer to merge them."""
-        groups = alike(columns.inspection.rows.labels)
+        groups = alike(inspected.inspection.rows.labels)
         lines = [el("li", " = ".join(f"'{label}'" for label in group)) for group in groups]
         shown = [el("div.notice.warn", el("p", _SAME), el("ul.missing", *lines), role="status")] if groups else []
         return {self.alike: shown, self.merge: gr.Button(visible=bool(groups))}
 
-    def named(self, columns: Columns, before: str | None) -> dict[Any, Any]:
+    def named(self, inspected: InspectedFile, before: str | None) -> dict[Any, Any]:
         """The names of a column's labels; the box opens if they are proposed. Names typed for `before` stay."""
-        names = columns.file.label_names
-        if columns.file.labelled_by == before:
+        names = inspected.file.label_names
+        if inspected.file.labelled_by == before:
             return {}
         lines = (f"{label} = {name}" for label, name in names if "=" not in name and len(label.splitlines()) == 1)
         return {

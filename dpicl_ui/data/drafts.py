@@ -218,4 +218,4 @@ class DraftPreview:
 
 def _words(session: Session, labels: Sequence[str]) -> Words | None:
     state = session.of(DataState)
-    return Words(state.wording, tuple(sorted(labels))) if state.columns and labels else None
+    return Words(state.wording, tuple(sorted(labels))) if state.inspected and labels else None

@@ -26,7 +26,7 @@ LOST = "The file is no longer in memory: upload it again."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class File:
+class OpenFile:
     """A file in memory; private.
 
     Attributes:
@@ -46,7 +46,7 @@ class File:
     labelled_by: str | None = None
     merge_labels: bool = False
 
-    def called_by(self, label_column: str) -> File:
+    def called_by(self, label_column: str) -> OpenFile:
         """The same file with names for that column's labels: for a new column, the file's own or proposed ones."""
         if self.labelled_by == label_column:
             return self
@@ -58,7 +58,7 @@ class File:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Columns:
+class InspectedFile:
     """A file with the meaning of its columns, and what was found in them; private.
 
     Each choice that changes what may be done with the file makes a new object: work that began with an older one is
@@ -68,7 +68,7 @@ class Columns:
         allow_left_out: whether the owner accepts that many rows are left out.
     """
 
-    file: File
+    file: OpenFile
     mapping: ColumnMapping
     inspection: Inspection
     allow_left_out: bool = False
@@ -112,7 +112,7 @@ class Confirmed:
         warnings: the ledger's remarks about the data set's rows.
     """
 
-    columns: Columns
+    inspected: InspectedFile
     dataset: Dataset
     measured: MeasuredSizes | None = None
     warnings: tuple[str, ...] = ()
@@ -136,7 +136,7 @@ class Confirmed:
     @property
     def wording(self) -> Wording:
         """The wording that asks a model for a text, with the words of the labels that take part."""
-        wording = self.columns.file.wording
+        wording = self.inspected.file.wording
         return replace(
             wording, words={each: words for each, words in wording.words.items() if each in self.dataset.labels}
         )
@@ -151,7 +151,7 @@ class Confirmed:
         sizes: dict[str, Any] = {"count_epsilon": self.measured.epsilon} if self.measured else {"sizes": "counted"}
         fields = {
             "text_field": wording.kind[:1].upper() + wording.kind[1:],
-            "label_field": self.columns.file.label_field,
+            "label_field": self.inspected.file.label_field,
         }
         return said | {"label_words": dict(wording.words)} | fields | sizes
 
@@ -164,23 +164,23 @@ class DataState(State):
     """
 
     def __init__(self, session: Session) -> None:
-        self._at: File | Columns | Confirmed | None = None
+        self._at: OpenFile | InspectedFile | Confirmed | None = None
         self._lock = threading.Lock()
         self._measurements: dict[Hashable, MeasuredSizes] = {}
 
     @property
-    def file(self) -> File | None:
+    def file(self) -> OpenFile | None:
         at = self._at
-        columns = at.columns if isinstance(at, Confirmed) else at
-        return columns.file if isinstance(columns, Columns) else columns
+        inspected = at.inspected if isinstance(at, Confirmed) else at
+        return inspected.file if isinstance(inspected, InspectedFile) else inspected
 
     @property
-    def columns(self) -> Columns | None:
-        """The open file's columns, if they are readable."""
+    def inspected(self) -> InspectedFile | None:
+        """The open file as it was inspected, if its columns are readable."""
         at = self._at
         if isinstance(at, Confirmed):
-            return at.columns
-        return at if isinstance(at, Columns) else None
+            return at.inspected
+        return at if isinstance(at, InspectedFile) else None
 
     @property
     def confirmed(self) -> Confirmed | None:
@@ -202,23 +202,23 @@ class DataState(State):
 
     def open(self, table: Table, wording: Wording, label_field: str, worded_for: tuple[str, str]) -> None:
         with self._lock:
-            self._at = File(table, wording, label_field, worded_for)
+            self._at = OpenFile(table, wording, label_field, worded_for)
 
-    def read(self, mapping: ColumnMapping) -> Columns:
+    def read(self, mapping: ColumnMapping) -> InspectedFile:
         """Inspect the open file with a mapping of its columns; an equal mapping keeps what is there.
 
         Raises:
             DataError: the columns cannot be read; the file stays.
         """
         with self._lock:
-            at, file = self.columns, self._opened().called_by(mapping.label)
+            at, file = self.inspected, self._opened().called_by(mapping.label)
             names = mapping.label_names or file.label_names
             mapping = replace(mapping, label_names=names, merge_labels=file.merge_labels)
             if at is not None and at.mapping == mapping:
                 return at
             self._at = self._opened()
-            self._at = columns = Columns(file, mapping, inspect(file.table, mapping))
-            return columns
+            self._at = inspected = InspectedFile(file, mapping, inspect(file.table, mapping))
+            return inspected
 
     def unread(self) -> None:
         """Keep the file although its columns cannot be read."""
@@ -233,33 +233,33 @@ class DataState(State):
         """
         names = names_in_lines(lines)
         with self._lock:
-            file, columns = self._opened(), self.columns
-            if columns is not None:
+            file, inspected = self._opened(), self.inspected
+            if inspected is not None:
                 own = {name: label for label, name in file.label_names}
-                named([own.get(label, label) for label in columns.inspection.counts], names)
+                named([own.get(label, label) for label in inspected.inspection.counts], names)
             self._at = replace(file, label_names=names)
 
     def merge_labels(self) -> None:
         with self._lock:
             self._at = replace(self._opened(), merge_labels=True, labelled_by=None)
 
-    def rechoose(self) -> Columns:
-        """Make new columns because other labels take part."""
+    def rechoose(self) -> InspectedFile:
+        """Make a new inspected file because other labels take part."""
         with self._lock:
-            if (columns := self.columns) is None:
+            if (inspected := self.inspected) is None:
                 raise UsageError(LOST)
-            self._at = columns = replace(columns, allow_left_out=False)
-            return columns
+            self._at = inspected = replace(inspected, allow_left_out=False)
+            return inspected
 
     def withdraw(self) -> None:
         with self._lock:
             if (confirmed := self.confirmed) is not None:
-                self._at = replace(confirmed.columns)
+                self._at = replace(confirmed.inspected)
 
     def allow_left_out(self, allowed: bool) -> None:
         with self._lock:
-            if (columns := self.columns) is not None:
-                self._at = replace(columns, allow_left_out=allowed)
+            if (inspected := self.inspected) is not None:
+                self._at = replace(inspected, allow_left_out=allowed)
 
     def set_wording(self, wording: Wording) -> None:
         """Set the wording; equal wording changes nothing.
@@ -268,18 +268,18 @@ class DataState(State):
             UsageError: it gives words to a label that the file does not have.
         """
         with self._lock:
-            file, columns = self.file, self.columns
-            if columns is not None and (foreign := sorted(set(wording.words) - set(columns.inspection.counts))):
+            file, inspected = self.file, self.inspected
+            if inspected is not None and (foreign := sorted(set(wording.words) - set(inspected.inspection.counts))):
                 raise UsageError(f"There is no label '{foreign[0]}' to give words: name labels of the file.")
             if file is not None and file.wording != wording:
                 file = replace(file, wording=wording)
-                self._at = replace(columns, file=file) if columns else file
+                self._at = replace(inspected, file=file) if inspected else file
 
     def propose_wording(self, worded_for: tuple[str, str], wording: Wording, label_field: str) -> None:
         with self._lock:
             self._at = replace(self._opened(), wording=wording, label_field=label_field, worded_for=worded_for)
 
-    def _opened(self) -> File:
+    def _opened(self) -> OpenFile:
         if (file := self.file) is None:
             raise UsageError(LOST)
         return file
@@ -296,7 +296,7 @@ class DataState(State):
             UsageError: the file or its labels were changed since it was made.
         """
         with self._lock:
-            if confirmed.columns is not self.columns:
+            if confirmed.inspected is not self.inspected:
                 raise UsageError("The file or its labels were changed meanwhile: look at them, and confirm again.")
             at = self.confirmed
             if at is None or at.chosen != confirmed.chosen:

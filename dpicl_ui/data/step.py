@@ -23,7 +23,7 @@ from dpicl_ui.data.cards import (
     proposed_name,
 )
 from dpicl_ui.data.drafts import DraftPreview
-from dpicl_ui.data.state import LOST, Columns, Confirmed, DataState
+from dpicl_ui.data.state import LOST, Confirmed, DataState, InspectedFile
 from dpicl_ui.frame.handlers import PRIVATE, on
 from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Updates, el, notice, panel
@@ -111,9 +111,9 @@ class DataStep:
         def take(request: gr.Request) -> Updates:
             shown: Updates = self._example(example)(request)
             session = self._app.session(request)
-            columns = session.of(DataState).columns
-            assert columns is not None
-            self._use(session, self._app.ledger(request), columns, example.path.stem, columns.labels)
+            inspected = session.of(DataState).inspected
+            assert inspected is not None
+            self._use(session, self._app.ledger(request), inspected, example.path.stem, inspected.labels)
             return shown | self._app.steps(session) | {self.public.public: True}
 
         return on(pressed.click, take, None, self._loaded, self.source.notice)
@@ -176,32 +176,32 @@ class DataStep:
 
     def _inspected(self, session: Session, mapping: ColumnMapping) -> Updates:
         state = session.of(DataState)
-        before, labelled_by = state.columns, state.file.labelled_by if state.file else None
+        before, labelled_by = state.inspected, state.file.labelled_by if state.file else None
         try:
-            columns = state.read(mapping)
+            inspected = state.read(mapping)
         except StudioError as error:
             state.unread()
             nothing = self.choice.offered(())[1] | self.words.told(state.wording, ())
             return self._unconfirmed(session, ()) | nothing | {self.facts: notice(str(error))}
-        if columns is before:
+        if inspected is before:
             return {self.public.problem: []}
-        labels, offered = self.choice.offered(columns.inspection.counts)
+        labels, offered = self.choice.offered(inspected.inspection.counts)
         return {
             **self._unconfirmed(session, labels),
             **offered,
-            **self.choice.named(columns, labelled_by),
-            **self.choice.look_alike(columns),
-            **self.words.labelled(state.wording, columns.labels),
+            **self.choice.named(inspected, labelled_by),
+            **self.choice.look_alike(inspected),
+            **self.words.labelled(state.wording, inspected.labels),
             **self._told(state.wording, labels),
-            self.facts: counted(columns, labels),
-            self.drop: gr.Checkbox(visible=columns.inspection.duplicates > 0, value=mapping.drop_duplicates),
+            self.facts: counted(inspected, labels),
+            self.drop: gr.Checkbox(visible=inspected.inspection.duplicates > 0, value=mapping.drop_duplicates),
         }
 
     def _choose(self, labels: list[str], request: gr.Request) -> Updates:
         session = self._app.session(request)
-        columns = session.of(DataState).rechoose()
-        told = self._told(columns.file.wording, labels)
-        return self._unconfirmed(session, labels) | told | {self.facts: counted(columns, labels)}
+        inspected = session.of(DataState).rechoose()
+        told = self._told(inspected.file.wording, labels)
+        return self._unconfirmed(session, labels) | told | {self.facts: counted(inspected, labels)}
 
     def _name_labels(self, request: gr.Request, lines: str, *described: Any) -> Updates:
         self._app.session(request).of(DataState).name_labels(lines)
@@ -212,7 +212,7 @@ class DataStep:
         return self._inspect(request, *described)
 
     def _unconfirmed(self, session: Session, labels: Collection[str]) -> Updates:
-        return self.public.unconfirmed(session.of(DataState).columns, labels) | self._app.steps(session)
+        return self.public.unconfirmed(session.of(DataState).inspected, labels) | self._app.steps(session)
 
     # The words.
 
@@ -270,9 +270,9 @@ class DataStep:
         with if_refused():
             state.set_wording(self.words.read(values))
         with if_refused():
-            if (columns := state.columns) is None:
+            if (inspected := state.inspected) is None:
                 raise DataError(LOST if state.file is None else "Choose the columns of texts and labels first.")
-            columns.check(labels)
+            inspected.check(labels)
         with if_refused():
             if not name:
                 raise DataError("Give the data set a name: the ledger keeps what it has spent under it.")
@@ -284,22 +284,24 @@ class DataStep:
                 check_epsilon(float(count_epsilon or 0))
         if missing:
             raise missing[0] if len(missing) == 1 else SeveralErrors(map(str, missing))
-        assert columns is not None
-        self._use(session, self._app.ledger(request), columns, name, labels, float(count_epsilon) if measured else None)
+        assert inspected is not None
+        self._use(
+            session, self._app.ledger(request), inspected, name, labels, float(count_epsilon) if measured else None
+        )
         return {public.problem: [], **self._app.steps(session, 2)}
 
     def _use(
         self,
         session: Session,
         ledger: PrivacyLedger,
-        columns: Columns,
+        inspected: InspectedFile,
         name: str,
         labels: Sequence[str],
         count_epsilon: float | None = None,
     ) -> None:
         """Confirm a data set; its label sizes are measured for `count_epsilon`, or declared public if that is None."""
         state = session.of(DataState)
-        dataset = to_dataset(columns.file.table, columns.mapping, name, tuple(labels))
+        dataset = to_dataset(inspected.file.table, inspected.mapping, name, tuple(labels))
         warnings = tuple(ledger.rows.recognise(fingerprint(dataset)))
         measured = None if count_epsilon is None else state.measured_once(dataset, count_epsilon, ledger)
-        state.confirm(Confirmed(columns, dataset, measured, warnings))
+        state.confirm(Confirmed(inspected, dataset, measured, warnings))

@@ -12,7 +12,7 @@ import gradio as gr
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.handlers import MODEL, PRIVATE, on
-from dpicl_ui.frame.inputs import File, download
+from dpicl_ui.frame.inputs import Download, download
 from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Tree, Updates, budget, drawn, el, notice, panel, seen
 from dpicl_ui.generate.cards import Pace, finished, forecast, outcome_of_loading, outcome_of_run, time_card
@@ -130,7 +130,7 @@ class GenerateStep:
 
     def _save(self, request: gr.Request) -> Updates:
         session = self._app.session(request)
-        file = File(FILE_NAME, "application/jsonl", own_run(session, self._app.ledger(request)).encode())
+        file = Download(FILE_NAME, "application/jsonl", own_run(session, self._app.ledger(request)).encode())
         session.of(GenerateState).take()
         said = notice("Saved by your browser: the releases, and nothing else.", "good")
         return {self.replay.sink: download(file), self.notice: said}

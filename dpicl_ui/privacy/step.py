@@ -10,7 +10,7 @@ import gradio as gr
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.handlers import ACCOUNTING, FETCH, MODEL, PRIVATE, UNTIL_FREE, on
-from dpicl_ui.frame.inputs import File, control, described, download, epsilon_slider, in_field, number, said, sink
+from dpicl_ui.frame.inputs import Download, control, described, download, epsilon_slider, in_field, number, said, sink
 from dpicl_ui.frame.model_loader import AT_START
 from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Tree, Updates, budget, drawn, el, notice, panel, seen, spinner
@@ -463,9 +463,9 @@ class PrivacyStep:
             raise UsageError(NO_RUN)
         confirmed, name = planned.confirmed, self._app.loader.name
         named = name if name in [each.name for each in available_models()] else None
-        columns = confirmed.columns
+        columns = confirmed.inspected
         text = settings(planned.plan, columns.mapping, confirmed.dataset.name, named, columns.file.table.reading)
-        file = File(_FILE, "application/yaml", text.encode())
+        file = Download(_FILE, "application/yaml", text.encode())
         return {self.sink: download(file), self.saved: notice(_SAVED, "good")}
 
     def _accept(self, request: gr.Request) -> Updates:

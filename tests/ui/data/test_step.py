@@ -16,7 +16,7 @@ import pytest
 
 from dpicl_ui.data.cards import STAYS, Waiting, declared, label_counts, proposed_name
 from dpicl_ui.data.drafts import DraftPreview, Preview
-from dpicl_ui.data.state import Columns, Confirmed, DataState
+from dpicl_ui.data.state import Confirmed, DataState, InspectedFile
 from dpicl_ui.export import DEMO_SET, ExportStep
 from dpicl_ui.frame.handlers import guarded
 from dpicl_ui.frame.model_loader import Offer
@@ -160,7 +160,7 @@ def test_quotes_behind_a_backslash_merged_cells_and_a_list_are_proposed_with_a_l
         assert "--" not in words(shown[reading.question])
         read = tab.read_so(**said)
         assert not read[reading.card].visible
-        assert tab.state.columns.inspection.counts == {"a": 15, "b": 15}
+        assert tab.state.inspected.inspection.counts == {"a": 15, "b": 15}
         assert len(tab.shown_rows) == 30
 
 
@@ -179,12 +179,12 @@ def test_sheets_are_chosen(tab: Letters):
 
 def test_a_file_that_is_refused_or_asked_about_says_that_the_first_one_stays(tab: Letters):
     tab.bring(letters())
-    before = tab.state.columns
+    before = tab.state.inspected
     assert STAYS not in words(tab.page[tab.step.source.notice])
     for raw in (b"text,label\nx\0,a\n", b"", f"{SECRET},card\n{letters(header='')}"):
         shown = tab.bring(raw)
         assert STAYS in words(shown[tab.step.source.notice])
-        assert tab.state.columns is before
+        assert tab.state.inspected is before
 
 
 # Rows that are left out.
@@ -205,7 +205,7 @@ def test_rows_that_are_left_out_are_told_and_many_want_a_tick(tab: Letters):
 
     shown = tab.step._choose(["card"], TAB)  # another choice is asked about anew
     assert "23 of 43 rows are left out" in words(shown[tab.step.facts])
-    assert not tab.state.columns.allow_left_out
+    assert not tab.state.inspected.allow_left_out
     with pytest.raises(SeveralErrors, match="at least two labels"):
         tab.confirm(["card"], name="")
 
@@ -216,7 +216,7 @@ def test_rows_that_are_left_out_are_told_and_many_want_a_tick(tab: Letters):
 def settings_text(tab: Letters) -> str:
     confirmed = tab.state.confirmed
     plan = planned(tab.sessions.of(TAB), recipe="vote").plan
-    return settings(plan, confirmed.columns.mapping, "mail", reading=confirmed.columns.file.table.reading)
+    return settings(plan, confirmed.inspected.mapping, "mail", reading=confirmed.inspected.file.table.reading)
 
 
 # Labels that look alike, and labels with names in the file.
@@ -265,8 +265,8 @@ def test_all_labels_that_a_certificate_can_hold_are_offered_and_confirmed_at_onc
     labels = shown[tab.step.labels].value
     assert len(labels) == len(shown[tab.step.labels].choices) == count
     assert f"{count} labels, with " in text_of(shown[tab.step.facts])
-    assert tab.state.columns is not None
-    assert not tab.state.columns.inspection.problems
+    assert tab.state.inspected is not None
+    assert not tab.state.inspected.inspection.problems
     tab.confirm(labels)
     assert tab.state.confirmed is not None
     assert len(tab.state.confirmed.dataset.labels) == count
@@ -281,7 +281,7 @@ def test_names_stand_in_everything_after_and_a_test_file_is_read_by_them(tab):
     dataset = tab.state.confirmed.dataset
     assert dataset.labels == tuple(labels)
     assert set(dataset.counted_sizes().values()) == {200}
-    assert tab.state.names_for(labels) == tab.state.confirmed.columns.mapping.label_names
+    assert tab.state.names_for(labels) == tab.state.confirmed.inspected.mapping.label_names
     assert tab.state.names_for(["label_000"]) == ()
     back = name_labels(tab, "")[tab.step.labels].value
     assert back == ["label_000", "label_001", "label_002"]
@@ -294,7 +294,7 @@ def test_names_are_proposed_open_and_in_use_where_labels_are_written_for_program
     assert shown[tab.step.choice.names].value == "label_000 = Label 000\nlabel_001 = Label 001"
     assert "already in use" in shown[tab.step.choice.names].info
     assert shown[tab.step.labels].value == ["Label 000", "Label 001"]
-    assert set(tab.state.columns.inspection.counts) == {"Label 000", "Label 001"}
+    assert set(tab.state.inspected.inspection.counts) == {"Label 000", "Label 001"}
 
 
 def test_a_label_that_takes_no_part_is_named_nowhere(tab):
@@ -305,7 +305,7 @@ def test_a_label_that_takes_no_part_is_named_nowhere(tab):
     tab.confirm(["Label 000", "Label 001"])
     confirmed = tab.state.confirmed
     plan = planned(tab.sessions.of(TAB), recipe="vote").plan
-    written = settings(plan, confirmed.columns.mapping, "rows")
+    written = settings(plan, confirmed.inspected.mapping, "rows")
     assert "label_000" in written
     assert "label_002" not in written
     assert "Label 002" not in written
@@ -568,21 +568,21 @@ def state() -> DataState:
     return made
 
 
-def confirmed(state: DataState) -> Columns:
+def confirmed(state: DataState) -> InspectedFile:
     columns = state.read(MAPPING)
     state.confirm(Confirmed(columns, DATASET))
     assert state.confirmed is not None
-    assert state.columns is columns
+    assert state.inspected is columns
     return columns
 
 
 def test_a_confirmation_that_is_taken_back_leaves_the_tick_that_the_page_still_shows(state: DataState):
     state.read(MAPPING)
     state.allow_left_out(True)
-    assert state.columns is not None
-    state.confirm(Confirmed(state.columns, DATASET))
+    assert state.inspected is not None
+    state.confirm(Confirmed(state.inspected, DATASET))
     state.withdraw()
-    assert state.columns.allow_left_out
+    assert state.inspected.allow_left_out
 
 
 @pytest.mark.parametrize("change", ["open", "read", "rechoose", "withdraw", "ask"])
@@ -597,7 +597,7 @@ def test_every_change_takes_back_what_was_confirmed_and_outdates_its_columns(sta
     else:
         getattr(state, change)()
     assert state.confirmed is None
-    assert state.columns is not columns
+    assert state.inspected is not columns
     with pytest.raises(UsageError, match="confirm again"):
         state.confirm(Confirmed(columns, DATASET))
     assert state.confirmed is None
