@@ -16,7 +16,7 @@ from mechanisms.demos.signature import signed
 from mechanisms.errors import UsageError
 from mechanisms.exports.certificate_page import label_of_facts
 from mechanisms.exports.chat import conversation, response_format
-from mechanisms.exports.export_format import Added, Released, format_named, format_names, on_lines, packed
+from mechanisms.exports.export_format import ExportExtras, ReleasedFile, format_named, format_names, on_lines, packed
 from mechanisms.inference.prompts import QueryWords
 from mechanisms.runs.plan import guarantee
 
@@ -65,7 +65,7 @@ def explained(shape: str, made: DemoSet | None) -> list[Tree]:
         return [el("p.muted", _PURPOSE)]
     chosen = format_named(shape)
     problem = made and (chosen.refusal(made) or chosen.caution(made))
-    remarks = (chosen.reading(made), chosen.advice(made, Added())) if made else ()
+    remarks = (chosen.reading(made), chosen.advice(made, ExportExtras())) if made else ()
     said = (el("p.muted", each) for each in (chosen.purpose, *remarks) if each)
     return [*said, *notice(problem or "", "warn")]
 
@@ -75,7 +75,7 @@ def saved(shape: str, made: DemoSet) -> Download:
     if shape == DEMO_SET:
         return Download(_FILE_NAME, "application/json", text.encode())
     chosen = format_named(shape)
-    return Download(chosen.file_name, chosen.media_type, packed(chosen.write(Released.read(text))))
+    return Download(chosen.file_name, chosen.media_type, packed(chosen.write(ReleasedFile.read(text))))
 
 
 # Use it: the set as messages and as a prompt, and as six lines of Python for each of three libraries.
@@ -115,7 +115,7 @@ def used(made: DemoSet) -> tuple[str, ...]:
     Raises:
         UsageError: a prompt cannot hold the set.
     """
-    released = Released.read(to_text(signed(made)))
+    released = ReleasedFile.read(to_text(signed(made)))
     [messages], [prompt] = (each.write(released).values() for each in (_MESSAGES, _PROMPT))
     words, text = QueryWords(made.prompt, on_lines(made)), f"[your {made.template.text.lower()}]"
     said = conversation(made, made.demonstrations)

@@ -234,7 +234,7 @@ _HOW = "Choose, look at the first rows, and read the file. The choice covers the
 STAYS = "The file that was open before stays open."
 
 
-class Waiting(State):
+class WaitingFiles(State):
     """Files whose owner has to say how they are read, with proposed names, by their cards; private."""
 
     def __init__(self, session: Session) -> None:
@@ -295,7 +295,7 @@ class ReadingCard:
                     return _table(raw, USUAL), self.closed(session), []
                 except ReadingQuestion as question:
                     raw = raw.in_memory()
-                    session.of(Waiting).files[self._prefix] = raw, name
+                    session.of(WaitingFiles).files[self._prefix] = raw, name
                     return None, self._ask(question, raw, USUAL), notice(stays, "info")
         except DataError as error:
             return None, {}, notice(f"{error} {stays}".rstrip())
@@ -310,7 +310,7 @@ class ReadingCard:
             UsageError: no file waits, or an answer is unusable.
             DataError: the file cannot be read this way.
         """
-        (raw, name), reading = session.of(Waiting).file(self._prefix), _reading(*said)
+        (raw, name), reading = session.of(WaitingFiles).file(self._prefix), _reading(*said)
         try:
             return _table(raw, reading), name, self.closed(session)
         except ReadingQuestion as question:
@@ -318,7 +318,7 @@ class ReadingCard:
 
     def closed(self, session: Session) -> dict[Any, Any]:
         """The components without a question; the waiting file is forgotten."""
-        session.of(Waiting).files.pop(self._prefix, None)
+        session.of(WaitingFiles).files.pop(self._prefix, None)
         return {self.card: gr.Column(visible=False), self.look: []}
 
     def _ask(self, question: ReadingQuestion, raw: RawFile, said: Reading) -> dict[Any, Any]:
@@ -353,7 +353,7 @@ class ReadingCard:
         }
 
     def _look(self, request: gr.Request, *said: Any) -> list[Tree]:
-        raw, _ = self._app.session(request).of(Waiting).file(self._prefix)
+        raw, _ = self._app.session(request).of(WaitingFiles).file(self._prefix)
         return _look_at(raw, _reading(*said))
 
 

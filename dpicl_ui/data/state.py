@@ -103,7 +103,7 @@ class InspectedFile:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Confirmed:
+class ConfirmedData:
     """What later steps work on, in one object, so that no step can miss that the sizes were measured.
 
     Attributes:
@@ -164,32 +164,32 @@ class DataState(State):
     """
 
     def __init__(self, session: Session) -> None:
-        self._at: OpenFile | InspectedFile | Confirmed | None = None
+        self._at: OpenFile | InspectedFile | ConfirmedData | None = None
         self._lock = threading.Lock()
         self._measurements: dict[Hashable, MeasuredSizes] = {}
 
     @property
     def file(self) -> OpenFile | None:
         at = self._at
-        inspected = at.inspected if isinstance(at, Confirmed) else at
+        inspected = at.inspected if isinstance(at, ConfirmedData) else at
         return inspected.file if isinstance(inspected, InspectedFile) else inspected
 
     @property
     def inspected(self) -> InspectedFile | None:
         """The open file as it was inspected, if its columns are readable."""
         at = self._at
-        if isinstance(at, Confirmed):
+        if isinstance(at, ConfirmedData):
             return at.inspected
         return at if isinstance(at, InspectedFile) else None
 
     @property
-    def confirmed(self) -> Confirmed | None:
+    def confirmed(self) -> ConfirmedData | None:
         """The confirmed data set. Read it once and use that value, because it may change."""
         at = self._at
-        return at if isinstance(at, Confirmed) else None
+        return at if isinstance(at, ConfirmedData) else None
 
     @property
-    def needed(self) -> Confirmed:
+    def needed(self) -> ConfirmedData:
         """The confirmed data set; a `UsageError` if there is none."""
         if (confirmed := self.confirmed) is None:
             raise UsageError(NO_DATA)
@@ -289,7 +289,7 @@ class DataState(State):
         names = self.file.label_names if self.file else ()
         return names if any(name in labels for _, name in names) else ()
 
-    def confirm(self, confirmed: Confirmed) -> None:
+    def confirm(self, confirmed: ConfirmedData) -> None:
         """Accept a data set; if it is already confirmed, it stays, with everything planned on it.
 
         Raises:

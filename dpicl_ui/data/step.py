@@ -23,7 +23,7 @@ from dpicl_ui.data.cards import (
     proposed_name,
 )
 from dpicl_ui.data.drafts import DraftPreview
-from dpicl_ui.data.state import LOST, Confirmed, DataState, InspectedFile
+from dpicl_ui.data.state import LOST, ConfirmedData, DataState, InspectedFile
 from dpicl_ui.frame.handlers import PRIVATE, on
 from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Updates, el, notice, panel
@@ -304,4 +304,4 @@ class DataStep:
         dataset = to_dataset(inspected.file.table, inspected.mapping, name, tuple(labels))
         warnings = tuple(ledger.rows.recognise(fingerprint(dataset)))
         measured = None if count_epsilon is None else state.measured_once(dataset, count_epsilon, ledger)
-        state.confirm(Confirmed(inspected, dataset, measured, warnings))
+        state.confirm(ConfirmedData(inspected, dataset, measured, warnings))

@@ -36,7 +36,7 @@ class Run:
 
 
 @dataclass(frozen=True, repr=False)
-class Made:
+class WrittenSet:
     """A set that was written in this tab, and its private data set."""
 
     demo_set: DemoSet
@@ -59,8 +59,8 @@ class GenerateState(State):
     key: str | None = None
     run: Run | None = None
     written: Run | None = None
-    made: Made | None = None
-    _taken: Made | None = None
+    made: WrittenSet | None = None
+    _taken: WrittenSet | None = None
 
     def begin(self, before: int = 0) -> Run:
         """Begin a new run; a stop of another run does not affect it."""
@@ -89,7 +89,7 @@ class GenerateState(State):
     def take(self) -> None:
         self._taken = self.made
 
-    def restore(self, run: Run, made: Made) -> None:
+    def restore(self, run: Run, made: WrittenSet) -> None:
         """Restore a run that had ended before the page was reloaded."""
         run.ended.set()
         self.run = self.written = run

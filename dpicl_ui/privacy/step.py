@@ -16,7 +16,7 @@ from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Tree, Updates, budget, drawn, el, notice, panel, seen, spinner
 from dpicl_ui.privacy.cards import (
     CALIBRATING,
-    Expectation,
+    ExpectationState,
     odds,
     outcome,
     picture,
@@ -24,7 +24,7 @@ from dpicl_ui.privacy.cards import (
     stages_in_words,
     to_consider,
 )
-from dpicl_ui.privacy.state import Planned, PrivacyState
+from dpicl_ui.privacy.state import PlannedRun, PrivacyState
 from mechanisms.accounting import Cap, PrivacyTarget
 from mechanisms.data.headers import field_name
 from mechanisms.discovery import Parameter, parameters
@@ -420,7 +420,7 @@ class PrivacyStep:
             **self._spent(request),
         }
 
-    def _found(self, planned: Planned, request: gr.Request) -> Findings:
+    def _found(self, planned: PlannedRun, request: gr.Request) -> Findings:
         """The checks that need no model."""
         return check_plan(planned.plan, planned.confirmed.dataset, self._app.ledger(request))
 
@@ -440,7 +440,7 @@ class PrivacyStep:
         return {self.budget: budget_of(self._app, request), **self._app.steps(self._app.session(request))}
 
     def _picture(self, session: Session) -> dict[str, Any] | None:
-        plan, expected = session.of(PrivacyState).plan, session.of(Expectation).found
+        plan, expected = session.of(PrivacyState).plan, session.of(ExpectationState).found
         return picture(plan, expected) if plan and expected and expected.label in plan.labels else None
 
     def _expect(self, request: gr.Request) -> Updates:
@@ -448,7 +448,7 @@ class PrivacyStep:
         session = self._app.session(request)
         if (confirmed := session.of(DataState).confirmed) is None:
             return {self.noise: None}
-        session.of(Expectation).ask(self._app.loader.model(), confirmed.wording, confirmed.dataset.labels[0])
+        session.of(ExpectationState).ask(self._app.loader.model(), confirmed.wording, confirmed.dataset.labels[0])
         return {self.noise: self._picture(session)}
 
     def _set_cap(self, epsilon: float, delta: float, request: gr.Request) -> Updates:

@@ -23,8 +23,7 @@ from mechanisms.noise import Floats
 from mechanisms.privacy_events import Composed, PrivacyEvent, event_from_json, from_json
 from mechanisms.records import Demonstration, PromptTemplate, saying_words
 from mechanisms.rounding import percent_down
-from mechanisms.tallies import Estimate, Weighing, masses
-from mechanisms.tallies import Score as ScoreTally
+from mechanisms.tallies import Estimate, ScoreTally, Weighing, masses
 
 FORMAT = "dpicl-demos/2"
 MEASURED_SIZES = "label sizes measured with noise"

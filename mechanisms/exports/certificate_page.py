@@ -17,7 +17,7 @@ from mechanisms.accounting import best_guess_in_percent, cost_in_words
 from mechanisms.asking import LABEL
 from mechanisms.demos.demo_set import Certificate, DemoSet
 from mechanisms.errors import printable
-from mechanisms.exports.export_format import ExportFormat, Released
+from mechanisms.exports.export_format import ExportFormat, ReleasedFile
 from mechanisms.files import bundled
 from mechanisms.records import person, unit_in_words
 from mechanisms.rounding import percent_down, percent_up, rounded_up
@@ -189,7 +189,7 @@ _BEFORE = "The promise covers this run. Earlier spending on the same data set ad
 _WEAK = "Epsilon 5 and more is a weak promise, for tests."
 
 
-def _files(released: Released) -> str:
+def _files(released: ReleasedFile) -> str:
     made = released.demo_set
     held = made.certificate
     return _template().render(

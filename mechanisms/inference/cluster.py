@@ -136,7 +136,7 @@ _LOST = "A worker of the Ray engine was lost. Nothing more was released: a run w
 
 
 @dataclass(frozen=True)
-class Facts:
+class WorkerFacts:
     """The properties that driver and workers must share, so that a row's result is the same wherever it is computed."""
 
     version: str
@@ -145,7 +145,7 @@ class Facts:
     dtype: str
 
     @classmethod
-    def of(cls, model: TransformersModel) -> Facts:
+    def of(cls, model: TransformersModel) -> WorkerFacts:
         return cls(__version__, model.sha256, model.model.device.type, str(model.model.dtype))
 
 
@@ -180,9 +180,9 @@ class Worker:
 
         self._model = _guarded(loaded)
 
-    def facts(self) -> Facts | StudioError:
+    def facts(self) -> WorkerFacts | StudioError:
         """The properties of the loaded model, or the error that prevented loading."""
-        return self._model if isinstance(self._model, StudioError) else Facts.of(self._model)
+        return self._model if isinstance(self._model, StudioError) else WorkerFacts.of(self._model)
 
     def receive(self, key: int, *rows: bytes) -> None:
         """Take in pieces of a session's rows: a block of int32, (rows, length), `NO_TOKEN` where there is no token."""
@@ -257,7 +257,7 @@ _START_SECONDS = 900.0
 """How long a worker may take to find its place in the cluster and to load the model."""
 
 
-def hired(start: Callable[[], Any], count: int, expected: Facts) -> list[Any]:
+def hired(start: Callable[[], Any], count: int, expected: WorkerFacts) -> list[Any]:
     """Workers that hold the model; `start` asks Ray for one more, and returns its handle at once.
 
     Raises:
@@ -344,7 +344,7 @@ def spread(name: str, local: TransformersModel) -> Iterator[RayModel]:
             max_task_retries=0,
             scheduling_strategy="SPREAD",
         )
-        yield RayModel(local, hired(lambda: actor.remote(name, local.room, threads), workers, Facts.of(local)))
+        yield RayModel(local, hired(lambda: actor.remote(name, local.room, threads), workers, WorkerFacts.of(local)))
 
 
 class RayModel:

@@ -46,8 +46,8 @@ NO_LOGITS = "The model gives no usable logits for the public prompt: choose anot
 
 
 @dataclass(frozen=True)
-class Drafts:
-    """What drafts of a label are wanted; public.
+class DraftRequest:
+    """Which drafts of a label to write; public.
 
     Attributes:
         labels: the label set; a draft that says little but labels is refused.
@@ -80,8 +80,8 @@ class Drafts:
         return [Hint(tuple(self.words[i] for i in row), self.named) for row in order.tolist()]
 
 
-class Order(Protocol):
-    """What tells which texts are of a label."""
+class Ranking(Protocol):
+    """An order of texts by how much they are of a label."""
 
     def best(self, label: str, texts: Sequence[str]) -> list[str]:
         """The texts, best first; those of another label may be left out."""
@@ -90,55 +90,59 @@ class Order(Protocol):
 
 def write_drafts(
     model: LanguageModel,
-    wanted: Drafts,
+    request: DraftRequest,
     gate: Gate,
     randomness: Randomness,
     taken: Iterable[str] = (),
-    order: Order | None = None,
+    ranking: Ranking | None = None,
 ) -> tuple[str, ...]:
     """Write cleaned, distinct drafts of one label, and keep the best.
 
     Args:
         taken: public texts that stand for other labels: what says the same would stand for two.
-        order: without it the drafts stand in the order of their likelihood.
+        ranking: without it the drafts stand in the order of their likelihood.
 
     Where fewer than two are of use that were asked for with what was released, public words alone ask. A UsageError
     where fewer than two drafts of the label are of use or the prompt is too long for the model, a ModelUnavailable
     where its logits are not finite.
     """
-    prompt = WritingPrompt(model, wanted.wording, wanted.label)
-    enough, most = WRITTEN * wanted.count, _TRIES * wanted.count
-    at_once = min(enough, model.rows_at_once(1, len(prompt.prefix) + len(prompt.cue) + wanted.tokens))
+    prompt = WritingPrompt(model, request.wording, request.label)
+    enough, most = WRITTEN * request.count, _TRIES * request.count
+    at_once = min(enough, model.rows_at_once(1, len(prompt.prefix) + len(prompt.cue) + request.tokens))
     drafts: dict[str, float] = {}
     others = set(map(normalised_text, taken))
     written = 0
-    while written < enough or (len(drafts) < wanted.count and written < most):
+    while written < enough or (len(drafts) < request.count and written < most):
         rows = min(at_once, most - written)
         written += rows
-        hints = wanted.hints(rows, randomness)
-        by_hint = {hint: WritingPrompt(model, wanted.wording, wanted.label, hint=hint) for hint in dict.fromkeys(hints)}
+        hints = request.hints(rows, randomness)
+        by_hint = {
+            hint: WritingPrompt(model, request.wording, request.label, hint=hint) for hint in dict.fromkeys(hints)
+        }
         prompts = [by_hint[hint] for hint in hints]
-        openings = allotted(wanted.openings, rows, randomness)
-        found = _write(model, prompts, openings, wanted.tokens, randomness)
+        openings = allotted(request.openings, rows, randomness)
+        found = _write(model, prompts, openings, request.tokens, randomness)
         for hint, (each, likelihood) in zip(hints, found, strict=True):
-            text = cleaned(each, wanted.wording, wanted.label, wanted.labels, gate)
-            said = normalised_text(wanted.wording.sentence_for(wanted.label, hint))
+            text = cleaned(each, request.wording, request.label, request.labels, gate)
+            said = normalised_text(request.wording.sentence_for(request.label, hint))
             if text is not None and not quotes(text, said) and normalised_text(text) not in others:
                 drafts.setdefault(text, likelihood)
-    if len(drafts) < min(wanted.count, FEWEST) and not wanted.public:
+    if len(drafts) < min(request.count, FEWEST) and not request.public:
         # What was released was paid for, and must not end the run: public words alone serve, too.
-        return write_drafts(model, replace(wanted, openings={}, words=(), named=True), gate, randomness, taken, order)
-    if len(drafts) < min(wanted.count, FEWEST):
+        return write_drafts(
+            model, replace(request, openings={}, words=(), named=True), gate, randomness, taken, ranking
+        )
+    if len(drafts) < min(request.count, FEWEST):
         raise UsageError(
-            f"The model writes no usable drafts of '{wanted.label}': choose another model, or say in other words what "
+            f"The model writes no usable drafts of '{request.label}': choose another model, or say in other words what "
             "one text is, who writes it to whom, and what the label is called."
         )
     likeliest = sorted(drafts, key=lambda text: -drafts[text])
-    return tuple((order.best(wanted.label, likeliest) if order else likeliest)[: wanted.count])
+    return tuple((ranking.best(request.label, likeliest) if ranking else likeliest)[: request.count])
 
 
 def preview_drafts(
-    model: LanguageModel, wanted: Drafts, randomness: Randomness, going: Callable[[], bool] = lambda: True
+    model: LanguageModel, request: DraftRequest, randomness: Randomness, going: Callable[[], bool] = lambda: True
 ) -> tuple[str, ...]:
     """At most two drafts of a label, the likeliest of a few, to show what its words make a model write.
 
@@ -146,15 +150,15 @@ def preview_drafts(
     more are written; none where none was.
     `going` is asked before each token; once it is False the drafts end as they are.
     """
-    prompt = WritingPrompt(model, wanted.wording, wanted.label)
+    prompt = WritingPrompt(model, request.wording, request.label)
     written: list[tuple[str, float]] = []
     while True:
-        written += _write(model, [prompt] * _PREVIEWED, [""] * _PREVIEWED, wanted.tokens, randomness, going)
-        gate = Gate(model, [text for text, _ in written], wanted.wording)
+        written += _write(model, [prompt] * _PREVIEWED, [""] * _PREVIEWED, request.tokens, randomness, going)
+        gate = Gate(model, [text for text, _ in written], request.wording)
         found = {
             text: likelihood
             for each, likelihood in written
-            if (text := cleaned(each, wanted.wording, wanted.label, wanted.labels, gate))
+            if (text := cleaned(each, request.wording, request.label, request.labels, gate))
         }
         if len(found) >= FEWEST or len(written) > _PREVIEWED or not going():
             return tuple(sorted(found, key=lambda text: -found[text])[:FEWEST])
@@ -177,7 +181,7 @@ def allotted(openings: Mapping[str, float], rows: int, randomness: Randomness) -
 
 
 class Nearness:
-    """An order by how much nearer texts are to their label's name than to the others'.
+    """A ranking by how much nearer texts are to their label's name than to the others'.
 
     On six public sets the first ones cover more of the rows than those that the model finds likely, and a classifier
     trained on rows knows more of them (research/docs/texts.md).
@@ -194,7 +198,7 @@ class Nearness:
 
 
 class Margins:
-    """An order by how much further texts lie along their label's direction than along another's, and how much they are
+    """A ranking by how much further texts lie along their label's direction than along another's, and how much they are
     like all rows: by margin alone extremes would win. Texts of a negative margin are another label's, and left out
     where two others are there.
 
@@ -315,7 +319,9 @@ def written_publicly(
     for label in labels:
         count = drafts_for(wanted[label])
         taken = [text for texts in written.values() for text in texts]
-        written[label] = write_drafts(model, Drafts(wording, label, labels, count, tokens), gate, randomness, taken)
+        written[label] = write_drafts(
+            model, DraftRequest(wording, label, labels, count, tokens), gate, randomness, taken
+        )
     return interleaved({label: written[label][: wanted[label]] for label in labels}, labels)
 
 

@@ -58,8 +58,7 @@ from mechanisms.runs.judging import of_units, right
 from mechanisms.runs.run import TEST_SEED, divided, earlier_runs
 from mechanisms.runs.spec import SCORE, VOTE, RunSpec, Split
 from mechanisms.runs.terms import FILE_FORMAT, LABEL_SET
-from mechanisms.tallies import Prototypes, Weighing, weights
-from mechanisms.tallies import Score as ScoreTally
+from mechanisms.tallies import Prototypes, ScoreTally, Weighing, weights
 
 
 @dataclass(frozen=True)

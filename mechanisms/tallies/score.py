@@ -34,7 +34,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Score(WholeVotes):
+class ScoreTally(WholeVotes):
     """A row is in one of the 2^A cells of a table, as it is right or wrong under each of A arms; a user has the mean.
 
     All figures of all arms are post-processing of one noisy table. Cells below zero stay as they are: cutting them at
@@ -128,4 +128,4 @@ def _real_roots(quadratic: _Quadratic) -> list[float]:
     return [float(root.real) for root in roots if abs(root.imag) <= 1e-12 * max(1.0, abs(root))]
 
 
-TALLY = Score
+TALLY = ScoreTally

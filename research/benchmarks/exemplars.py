@@ -18,7 +18,7 @@ import numpy as np
 from mechanisms import api
 from mechanisms.noise import SecureRandomness
 from mechanisms.records import Demonstration
-from mechanisms.runs.drafts import Drafts, Nearness, write_drafts, write_samples
+from mechanisms.runs.drafts import DraftRequest, Nearness, write_drafts, write_samples
 from mechanisms.runs.spec import RunSpec
 from mechanisms.runs.text import Gate
 from research.benchmarks.worth import TASKS, Bench
@@ -36,9 +36,9 @@ def line(bench: Bench, **settings: Any) -> dict[str, Any]:
     nearness = Nearness(bench.embedder, spec.wording, bench.labels)
     made: list[Demonstration] = []
     for label in bench.labels:
-        wanted = Drafts(spec.wording, label, bench.labels, _DRAFTS, spec.draft_tokens, {})
+        request = DraftRequest(spec.wording, label, bench.labels, _DRAFTS, spec.draft_tokens, {})
         taken = [each.text for each in made]
-        found = write_drafts(bench.model, wanted, gate, randomness, taken, nearness)
+        found = write_drafts(bench.model, request, gate, randomness, taken, nearness)
         made += [Demonstration(text, label) for text in found]
     texts, labels = [each.text for each in made], [each.label for each in made]
     vectors = bench.embedder.embed(texts)

@@ -24,7 +24,7 @@ from sklearn.metrics import log_loss
 from mechanisms import api
 from mechanisms.noise import SecureRandomness
 from mechanisms.records import Dataset, Demonstration
-from mechanisms.runs.drafts import Drafts, Nearness, write_drafts, write_samples
+from mechanisms.runs.drafts import DraftRequest, Nearness, write_drafts, write_samples
 from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.run import divide
 from mechanisms.runs.spec import OPENINGS, VOTE, WORDS, RunSpec, Split
@@ -98,10 +98,10 @@ def line(bench: Bench, state: RunState, openings: Mapping[str, Mapping[str, floa
         words = state.words.get(label, ()) if form != "name" else ()
         begun = openings.get(label, {}) if "openings" in form else {}
         named = state.says(label) if form != "words, and the name" else True
-        wanted = Drafts(wording, label, bench.labels, _DRAFTS, 40, begun, words, named)
+        request = DraftRequest(wording, label, bench.labels, _DRAFTS, 40, begun, words, named)
         taken = [each.text for each in made]
         made += [
-            Demonstration(text, label) for text in write_drafts(bench.model, wanted, gate, randomness, taken, order)
+            Demonstration(text, label) for text in write_drafts(bench.model, request, gate, randomness, taken, order)
         ]
     texts, labels = [each.text for each in made], [each.label for each in made]
     vectors = bench.embedder.embed(texts)

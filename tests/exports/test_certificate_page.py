@@ -10,7 +10,7 @@ import pytest
 from mechanisms.accounting import best_guess_in_percent, cost_in_words
 from mechanisms.errors import printable
 from mechanisms.exports.certificate_page import label_of_facts
-from mechanisms.exports.export_format import Released, format_named
+from mechanisms.exports.export_format import ReleasedFile, format_named
 from mechanisms.rounding import percent_up, rounded_up
 from tests.exports.sets import (
     HOSTILE,
@@ -144,7 +144,7 @@ def test_it_may_load_nothing_and_run_nothing():
 # The label says what the certificate says.
 
 
-def words(made: Released) -> str:
+def words(made: ReleasedFile) -> str:
     return " ".join(page(made).text.split())
 
 

@@ -24,7 +24,7 @@ from mechanisms.noise import Floats
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.runs.events import LINE, CuratorEvent, Name, Number, Release, Share, Texts
 from mechanisms.runs.stage import PlannedStage, RunState, Work, check_noise
-from mechanisms.tallies import Beginnings, Openings, distinct, mean_contribution
+from mechanisms.tallies import OpeningFinder, Openings, distinct, mean_contribution
 
 _CLEARS = 3.0
 """Deviations of the noise that a count has to exceed, at least, for its opening to be used; see `clear_of_noise`."""
@@ -68,7 +68,7 @@ class OpeningsReleased(Release):
 
 
 @dataclass(frozen=True)
-class AskForOpenings(PlannedStage):
+class OpeningsStage(PlannedStage):
     """One histogram of public openings, pooled over labels or for each label, as public sizes allow."""
 
     name = "openings"
@@ -142,7 +142,7 @@ class AskForOpenings(PlannedStage):
         likely = [opening for prompt in prompts for opening in likely_openings(model, prompt)]
         own = (opening for opening in likely if not wording.by_another_writer(opening))
         openings = distinct([*openings_of(plan.spec.kind), *own])
-        beginnings, groups = Beginnings(openings), plan.labels if self.by_label else ("",)
+        beginnings, groups = OpeningFinder(openings), plan.labels if self.by_label else ("",)
         starts = {label: i * len(openings) for i, label in enumerate(groups)}
         places = len(groups) * len(openings)
         units = units_of(state.parts[self.name], plan.spec.max_unit_records)
@@ -193,4 +193,4 @@ def _is_word(text: str) -> bool:
     return bool(bare) and bare.replace("'", "").replace("’", "").isalpha()
 
 
-STAGE = AskForOpenings
+STAGE = OpeningsStage

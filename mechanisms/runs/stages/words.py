@@ -102,7 +102,7 @@ def _noise(epsilon: float, delta: float) -> float:
 
 
 @dataclass(frozen=True)
-class Words(PlannedStage):
+class WordsStage(PlannedStage):
     """One sum of embeddings for each label, with Gaussian noise."""
 
     name = "words"
@@ -265,4 +265,4 @@ def words_of(directions: Directions, middle: Floats, clear: Floats, public: Voca
     return found
 
 
-STAGE = Words
+STAGE = WordsStage

@@ -14,12 +14,12 @@ import openpyxl
 import pandas as pd
 import pytest
 
-from dpicl_ui.data.cards import STAYS, Waiting, declared, label_counts, proposed_name
+from dpicl_ui.data.cards import STAYS, WaitingFiles, declared, label_counts, proposed_name
 from dpicl_ui.data.drafts import DraftPreview, Preview
-from dpicl_ui.data.state import Confirmed, DataState, InspectedFile
+from dpicl_ui.data.state import ConfirmedData, DataState, InspectedFile
 from dpicl_ui.export import DEMO_SET, ExportStep
 from dpicl_ui.frame.handlers import guarded
-from dpicl_ui.frame.model_loader import Offer
+from dpicl_ui.frame.model_loader import WriterOffer
 from dpicl_ui.frame.services import CuratorLedger, Session, Sessions
 from dpicl_ui.privacy import state as privacy_state
 from dpicl_ui.privacy.cards import outcome
@@ -36,7 +36,7 @@ from mechanisms.demos.signature import Signature, check_signature, digest
 from mechanisms.errors import DataError, ModelUnavailable, SeveralErrors, UsageError
 from mechanisms.inference.models import ModelListing
 from mechanisms.records import Dataset, Demonstration, Record
-from mechanisms.runs.drafts import Drafts
+from mechanisms.runs.drafts import DraftRequest
 from mechanisms.runs.plan import DECLARED_COUNTS, plan_for, settings
 from mechanisms.runs.spec import RunSpec
 from tests.toy_model import ToyModel
@@ -121,7 +121,7 @@ def test_a_first_line_that_looks_like_a_row_is_asked_about_with_a_look_at_the_ro
     assert tab.state.file.table.columns == ["1", "2"]
     assert tab.shown_rows[0] == [SECRET, "card"]
     assert (tab.wording.kind, tab.state.file.label_field) == ("text", "Label")
-    assert tab.sessions.of(TAB).of(Waiting).files == {}
+    assert tab.sessions.of(TAB).of(WaitingFiles).files == {}
 
 
 @pytest.mark.parametrize("encoding", TEXTS)
@@ -442,7 +442,7 @@ def asked_for(monkeypatch) -> list[str]:
     """What drafts were asked for; a draft ends where nobody waits for it any more."""
     asked: list[str] = []
 
-    def drafts(model: Any, wanted: Drafts, randomness: Any, going: Any) -> tuple[str, ...]:
+    def drafts(model: Any, wanted: DraftRequest, randomness: Any, going: Any) -> tuple[str, ...]:
         if not going():
             return ()
         asked.append(wanted.wording.sentence_for(wanted.label))
@@ -506,7 +506,7 @@ def test_newer_words_end_an_older_preview_and_words_that_come_back_are_written_a
 def test_drafts_that_were_cut_off_are_not_shown_as_of_no_use_where_somebody_came_back_meanwhile(
     previews, asked_for, monkeypatch
 ):
-    def cut_off(model: Any, wanted: Drafts, randomness: Any, going: Any) -> tuple[str, ...]:
+    def cut_off(model: Any, wanted: DraftRequest, randomness: Any, going: Any) -> tuple[str, ...]:
         previews._leave(TAB)
         assert not going()
         settle(previews, "x", "y")
@@ -570,7 +570,7 @@ def state() -> DataState:
 
 def confirmed(state: DataState) -> InspectedFile:
     columns = state.read(MAPPING)
-    state.confirm(Confirmed(columns, DATASET))
+    state.confirm(ConfirmedData(columns, DATASET))
     assert state.confirmed is not None
     assert state.inspected is columns
     return columns
@@ -580,7 +580,7 @@ def test_a_confirmation_that_is_taken_back_leaves_the_tick_that_the_page_still_s
     state.read(MAPPING)
     state.allow_left_out(True)
     assert state.inspected is not None
-    state.confirm(Confirmed(state.inspected, DATASET))
+    state.confirm(ConfirmedData(state.inspected, DATASET))
     state.withdraw()
     assert state.inspected.allow_left_out
 
@@ -599,16 +599,16 @@ def test_every_change_takes_back_what_was_confirmed_and_outdates_its_columns(sta
     assert state.confirmed is None
     assert state.inspected is not columns
     with pytest.raises(UsageError, match="confirm again"):
-        state.confirm(Confirmed(columns, DATASET))
+        state.confirm(ConfirmedData(columns, DATASET))
     assert state.confirmed is None
 
 
 def test_what_is_confirmed_again_stays_the_same_and_what_differs_does_not(state: DataState):
     columns = confirmed(state)
     first = state.confirmed
-    state.confirm(Confirmed(columns, replace(DATASET)))
+    state.confirm(ConfirmedData(columns, replace(DATASET)))
     assert state.confirmed is first
-    other = Confirmed(columns, replace(DATASET, name="renamed"))
+    other = ConfirmedData(columns, replace(DATASET, name="renamed"))
     state.confirm(other)
     assert state.confirmed is other
 
@@ -698,9 +698,9 @@ class OffersOne:
         self.loaded: list[str] = []
         self._refused = refused
 
-    def offer(self) -> Offer:
+    def offer(self) -> WriterOffer:
         larger = ModelListing(self.best, "larger, chat (Apache-2.0)", 600_000_000, False)
-        return Offer(135_000_000, None if self.loaded else larger, 1_200_000_000, 290.0)
+        return WriterOffer(135_000_000, None if self.loaded else larger, 1_200_000_000, 290.0)
 
     def fetched(self, name: str) -> Any:
         yield [f"fetching {HOSTILE}"]

@@ -20,7 +20,7 @@ from gradio_client.utils import apply_diff
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dpicl_ui.frame.handlers import JobControls, Jobs, Order, guarded
+from dpicl_ui.frame.handlers import Job, JobControls, Jobs, guarded
 from dpicl_ui.frame.inputs import PrivateCheckboxGroup, PrivateDropdown, taken
 from dpicl_ui.frame.internals import RELEASE, difference
 from dpicl_ui.frame.model_loader import ModelLoader
@@ -197,9 +197,9 @@ def controls() -> JobControls[int]:
     return in_page(lambda: JobControls(services(), Counts, "Count", ("a", "b", "c")))
 
 
-def counting(order: Order[int]) -> Iterator[Any]:
-    for number in range(order.wanted):
-        order.check("stopped")
+def counting(job: Job[int]) -> Iterator[Any]:
+    for number in range(job.request):
+        job.check("stopped")
         yield {"number": number}
 
 
@@ -256,7 +256,7 @@ def test_a_stop_reaches_no_other_tab_and_no_other_kind(controls: JobControls[int
 def test_however_it_ends_the_steps_are_closed_and_it_is_free_again(controls: JobControls[int], ending: str):
     told: list[str] = []
 
-    def steps(order: Order[int]) -> Iterator[Any]:
+    def steps(job: Job[int]) -> Iterator[Any]:
         try:
             yield {"number": 0}
             raise RuntimeError
