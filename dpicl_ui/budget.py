@@ -9,7 +9,7 @@ import gradio as gr
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.handlers import on
-from dpicl_ui.frame.inputs import File, PrivateDropdown, download, sink
+from dpicl_ui.frame.inputs import Download, PrivateDropdown, download, sink
 from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Tree, Updates, budget, el, notice, panel
 from dpicl_ui.privacy.state import PrivacyState
@@ -133,7 +133,7 @@ class BudgetPanel:
         if account is None or not account.runs:
             raise UsageError(_NO_RUN)
         return {
-            self.sink: download(File(_FILE, "text/csv", as_csv(account).encode())),
+            self.sink: download(Download(_FILE, "text/csv", as_csv(account).encode())),
             self.notice: notice("Saved by your browser. No file is left on the server.", "good"),
         }
 

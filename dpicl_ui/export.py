@@ -7,8 +7,8 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.frame.handlers import on
-from dpicl_ui.frame.inputs import File, download, sink
-from dpicl_ui.frame.services import Gate, Services, Session
+from dpicl_ui.frame.inputs import Download, download, sink
+from dpicl_ui.frame.services import Services, Session, StepStatus
 from dpicl_ui.frame.tree import Tree, Updates, el, fact, notice, panel
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.demos.demo_set import FORMAT, DemoSet, to_text
@@ -16,7 +16,7 @@ from mechanisms.demos.signature import signed
 from mechanisms.errors import UsageError
 from mechanisms.exports.certificate_page import label_of_facts
 from mechanisms.exports.chat import conversation, response_format
-from mechanisms.exports.export_format import Added, Released, format_named, format_names, on_lines, packed
+from mechanisms.exports.export_format import ExportExtras, ReleasedFile, format_named, format_names, on_lines, packed
 from mechanisms.inference.prompts import QueryWords
 from mechanisms.runs.plan import guarantee
 
@@ -65,17 +65,17 @@ def explained(shape: str, made: DemoSet | None) -> list[Tree]:
         return [el("p.muted", _PURPOSE)]
     chosen = format_named(shape)
     problem = made and (chosen.refusal(made) or chosen.caution(made))
-    remarks = (chosen.reading(made), chosen.advice(made, Added())) if made else ()
+    remarks = (chosen.reading(made), chosen.advice(made, ExportExtras())) if made else ()
     said = (el("p.muted", each) for each in (chosen.purpose, *remarks) if each)
     return [*said, *notice(problem or "", "warn")]
 
 
-def saved(shape: str, made: DemoSet) -> File:
+def saved(shape: str, made: DemoSet) -> Download:
     text = to_text(signed(made))
     if shape == DEMO_SET:
-        return File(_FILE_NAME, "application/json", text.encode())
+        return Download(_FILE_NAME, "application/json", text.encode())
     chosen = format_named(shape)
-    return File(chosen.file_name, chosen.media_type, packed(chosen.write(Released.read(text))))
+    return Download(chosen.file_name, chosen.media_type, packed(chosen.write(ReleasedFile.read(text))))
 
 
 # Use it: the set as messages and as a prompt, and as six lines of Python for each of three libraries.
@@ -115,7 +115,7 @@ def used(made: DemoSet) -> tuple[str, ...]:
     Raises:
         UsageError: a prompt cannot hold the set.
     """
-    released = Released.read(to_text(signed(made)))
+    released = ReleasedFile.read(to_text(signed(made)))
     [messages], [prompt] = (each.write(released).values() for each in (_MESSAGES, _PROMPT))
     words, text = QueryWords(made.prompt, on_lines(made)), f"[your {made.template.text.lower()}]"
     said = conversation(made, made.demonstrations)
@@ -169,13 +169,13 @@ _BY_DIRECTIONS = "Python, by directions"
 _READS = "It needs no language model, and reads the demo set that you download here."
 
 
-def gate(session: Session) -> Gate:
+def status(session: Session) -> StepStatus:
     if session.of(GenerateState).made is None:
-        return Gate(
+        return StepStatus(
             "There is nothing to export yet: write demonstrations in step 3. To look at a file that was exported "
             "before, load it in step 4."
         )
-    return Gate()
+    return StepStatus()
 
 
 class ExportStep:

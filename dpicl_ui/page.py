@@ -14,7 +14,7 @@ from dpicl_ui.export import ExportStep
 from dpicl_ui.frame.handlers import PRIVATE
 from dpicl_ui.frame.internals import forget_shown, progress_on
 from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
-from dpicl_ui.frame.services import Ledgers, Place, Services, Sessions, StepBar
+from dpicl_ui.frame.services import BarItem, Ledgers, Services, Sessions, StepBar
 from dpicl_ui.frame.tree import Tree, el, notice, panel
 from dpicl_ui.generate import state as generate_state
 from dpicl_ui.generate.step import GenerateStep
@@ -25,13 +25,13 @@ from dpicl_ui.test.step import EvaluationStep
 from dpicl_ui.welcome import Welcome
 
 TITLE = "DP-ICL Studio"
-PLACES = (
-    Place("Data", data_state.gate, opened="focus", left="blur"),
-    Place("Privacy", privacy_state.gate),
-    Place("Generate", generate_state.gate),
-    Place("Test", test_state.gate),
-    Place("Export", export_step.gate),
-    Place("Budget", sign="ε", opened="select"),
+BAR = (
+    BarItem("Data", data_state.status, opened="focus", left="blur"),
+    BarItem("Privacy", privacy_state.status),
+    BarItem("Generate", generate_state.status),
+    BarItem("Test", test_state.status),
+    BarItem("Export", export_step.status),
+    BarItem("Budget", sign="ε", opened="select"),
 )
 """The steps in order, and the panel beside them."""
 _OFTEN, _SELDOM = 1.0, 5.0
@@ -51,7 +51,7 @@ def build(ledgers: Ledgers, loader: ModelLoader) -> gr.Blocks:
 
     with page:
         status = _head(ledgers, loader)
-        app = Services(Sessions(), ledgers, loader, EmbedderLoader(loader), StepBar(PLACES))
+        app = Services(Sessions(), ledgers, loader, EmbedderLoader(loader), StepBar(BAR))
         with app.bar.panel(1):
             left = panel(elem_id="left-runs")
             welcome, data = Welcome(app), DataStep(app)

@@ -49,7 +49,7 @@ from mechanisms.evaluation.reader import (
     same_reader,
     without_corrections,
 )
-from mechanisms.exports.export_format import Added, Released, format_named, packed
+from mechanisms.exports.export_format import ExportExtras, ReleasedFile, format_named, packed
 from mechanisms.files import atomic_write, check_writable, text_of
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models import default_model, listed_as, load_embedder, load_model
@@ -131,7 +131,7 @@ def load(
     Raises:
         UsageError: `labels` is a single text or not a valid label set, or a setting of `reading` is unknown.
         DataError: the file cannot be read, it lacks a column, or too many of its rows would be left out.
-        ReadingAsked: the file can be read in several ways; `reading` has to select one.
+        ReadingQuestion: the file can be read in several ways; `reading` has to select one.
     """
     if isinstance(labels, str):
         raise UsageError("Give the labels as a list, one text each.")
@@ -582,8 +582,8 @@ def export(
             rows, or a file cannot be written.
         AccountingError: the set's certificate is invalid; nothing is written.
     """
-    added = Added(None if test is None else test.records, licence, language)
-    released, path = Released.read(text, added), Path(out)
+    added = ExportExtras(None if test is None else test.records, licence, language)
+    released, path = ReleasedFile.read(text, added), Path(out)
     if test is not None:
         _check_rows_may_leave(test)
     files = format_named(to).write(released)

@@ -37,7 +37,7 @@ NO_HINT = Hint()
 
 
 @dataclass(frozen=True)
-class Asked:
+class Wording:
     """The owner's words for what is to be written.
 
     Attributes:
@@ -74,7 +74,7 @@ class Asked:
         """Whether a writer addresses a reader: the sentence then says that the model is the reader."""
         return bool(self.writer and self.reader) and not self.sentence
 
-    def of_another(self, text: str) -> bool:
+    def by_another_writer(self, text: str) -> bool:
         """Whether a text, or its beginning, speaks of its writer as of another, or for whom it is written to."""
         return self._others is not None and bool(self._others.search(text))
 
@@ -100,7 +100,7 @@ class Asked:
     def named(self, label: str) -> str:
         return self.words.get(label) or in_words(label)
 
-    def of(self, label: str, hint: Hint = NO_HINT) -> str:
+    def sentence_for(self, label: str, hint: Hint = NO_HINT) -> str:
         """The sentence that asks for one text of a label."""
         words = " and ".join(hint.words)
         if self.sentence:
@@ -116,7 +116,7 @@ class Asked:
         persona = f"You are {self.writer}. " if self.writer else ""
         return f"{persona}Write {wanted}{f' to {self.reader}' if self.reader else ''}, {LENGTH}."
 
-    def shown(self, hint: Hint = NO_HINT) -> tuple[tuple[str, str], ...]:
+    def exemplar_pairs(self, hint: Hint = NO_HINT) -> tuple[tuple[str, str], ...]:
         """What the model sees before the sentence: exemplars of the kind of text, each behind the sentence for it.
 
         Where the sentence has words of the label, theirs have words of the exemplar. Nothing is shown where the kind is
@@ -128,9 +128,9 @@ class Asked:
         found = []
         for each in fitting[: self.exemplars]:
             writer, reader = self.writer and (each.writer or self.writer), self.reader and each.reader
-            asked = replace(self, writer=writer, reader=reader, relation="about", words={})
+            wording = replace(self, writer=writer, reader=reader, relation="about", words={})
             of_it = Hint(tuple(each.words[: len(hint.words)]), hint.named)
-            found.append((asked.of(each.about, of_it), each.text))
+            found.append((wording.sentence_for(each.about, of_it), each.text))
         return tuple(found)
 
     def to_json(self) -> dict[str, object]:

@@ -224,9 +224,9 @@ class Demonstration:
 def default_template(labels: tuple[str, ...], text: str = "Text", label: str = "Label") -> PromptTemplate:
     """A plain instruction: to classify; with a single label to read texts of a kind; without labels to answer."""
     if not labels:
-        asked = f"Give a short {label.lower()} to each {text.lower()}."
+        instruction = f"Give a short {label.lower()} to each {text.lower()}."
     elif len(labels) == 1:
-        asked = f"Here are texts of one kind: {labels[0]}."
+        instruction = f"Here are texts of one kind: {labels[0]}."
     else:
-        asked = f"Classify each {text.lower()} as {', '.join(labels[:-1])} or {labels[-1]}."
-    return PromptTemplate(asked, text.capitalize(), label.capitalize())
+        instruction = f"Classify each {text.lower()} as {', '.join(labels[:-1])} or {labels[-1]}."
+    return PromptTemplate(instruction, text.capitalize(), label.capitalize())

@@ -292,7 +292,7 @@ def test_a_crash_loses_the_answer_and_never_the_charge(mechanism):
     assert set(payments("crashed").values()) == {2}
     assert not taking_part(records, again, model, "p")
     assert set(payments("crashed").values()) == {2}
-    assert again.ask("p").asked == 4
+    assert again.ask("p").answered == 4
 
 
 FEW_KEYWORDS = {"fewest-keywords": 1, "most-keywords": 4}

@@ -14,7 +14,7 @@ from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import Accuracy
 from mechanisms.exports.certificate_page import label_of_facts
 from mechanisms.runs.stages.score import ScoreReleased
-from mechanisms.tallies import Score as Tally
+from mechanisms.tallies import ScoreTally as Tally
 from tests.conftest import ROOT
 from tests.runs.running import begun, data, planned, rows
 

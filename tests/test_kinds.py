@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from mechanisms.asking import MOST_EXEMPLARS, Asked
+from mechanisms.asking import MOST_EXEMPLARS, Wording
 from mechanisms.files import bundled
 from mechanisms.inference.vocabulary import common_words
 from mechanisms.kinds import exemplars_of
@@ -24,7 +24,7 @@ def test_a_kind_is_named_by_what_its_texts_are_called_and_has_different_exemplar
     for called in KINDS[name]["named"]:
         found = exemplars_of(f"Short {called.upper()}s")
         assert [each.text for each in found] == [each["text"] for each in KINDS[name]["exemplars"]]
-    written = [Asked(KINDS[name]["named"][0], *who).shown() for who in ((), ("a patient", "a clinic"))]
+    written = [Wording(KINDS[name]["named"][0], *who).exemplar_pairs() for who in ((), ("a patient", "a clinic"))]
     for shown in written:
         assert 3 <= len(shown) <= MOST_EXEMPLARS
         assert len({sentence for sentence, _ in shown}) == len(shown)
@@ -43,8 +43,8 @@ def test_an_exemplar_has_two_public_words_that_its_text_says(kind):
 
 @pytest.mark.parametrize("text", EXEMPLARS)
 def test_an_exemplar_is_a_text_by_the_rules_for_all_others(text, embedded_model):
-    other = Asked("utterance", "a patient", "a clinic")
-    gate = Gate(embedded_model, asked=other)
+    other = Wording("utterance", "a patient", "a clinic")
+    gate = Gate(embedded_model, wording=other)
     assert gate.reason(text) is None
     kept = cleaned(text, other, "pain", ["pain"], gate)
     assert kept == text or text in {each["text"] for each in KINDS[LOOSE]["exemplars"]}
@@ -54,13 +54,13 @@ def test_an_exemplar_is_a_text_by_the_rules_for_all_others(text, embedded_model)
     ("kind", "text"), [(each["named"][0], one["text"]) for each in KINDS.values() for one in each["exemplars"]]
 )
 def test_what_says_an_exemplar_again_does_not_leave(kind, text, embedded_model):
-    asked = [Asked(kind, *who) for who in ((), ("a patient", "a clinic"))]
-    showing = next(each for each in asked if text in {shown for _, shown in each.shown()})
+    wording = [Wording(kind, *who) for who in ((), ("a patient", "a clinic"))]
+    showing = next(each for each in wording if text in {shown for _, shown in each.exemplar_pairs()})
     again = f"I am well. {text.upper()}"
-    assert Gate(embedded_model, asked=showing).reason(again) == "it repeats a public exemplar"
-    assert Gate(embedded_model, asked=Asked(kind, exemplars=0)).reason(again) != "it repeats a public exemplar"
+    assert Gate(embedded_model, wording=showing).reason(again) == "it repeats a public exemplar"
+    assert Gate(embedded_model, wording=Wording(kind, exemplars=0)).reason(again) != "it repeats a public exemplar"
 
 
 @pytest.mark.parametrize("text", ["Is it safe to drive?", "I heard a grinding noise.", "Nobody has called me back."])
 def test_a_part_of_an_exemplars_sentence_is_nobodys(text, embedded_model):
-    assert Gate(embedded_model, asked=Asked("message", "a patient", "a clinic")).reason(text) is None
+    assert Gate(embedded_model, wording=Wording("message", "a patient", "a clinic")).reason(text) is None

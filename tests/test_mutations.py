@@ -26,7 +26,7 @@ from mechanisms.data import sources
 from mechanisms.data.columns import ColumnMapping, inspect, to_dataset
 from mechanisms.data.headers import guess_columns
 from mechanisms.data.sources import RawFile
-from mechanisms.data.table import ReadingAsked
+from mechanisms.data.table import ReadingQuestion
 from mechanisms.demos.demo_set import loads, to_text
 from mechanisms.demos.signature import check_signature, signed
 from mechanisms.errors import StudioError, UsageError
@@ -81,10 +81,10 @@ def demo_sets() -> Iterator[bytes]:
 def read_table(path: Path) -> None:
     try:
         table = sources.read_table(path)
-    except ReadingAsked as asked:  # go on as its owner might
+    except ReadingQuestion as question:  # go on as its owner might
         takes = sources.format_in(RawFile.at(path)).takes
-        said = {"header": False, "encoding": asked.proposed.encoding or "utf-8"}
-        answer = replace(asked.proposed, **{name: value for name, value in said.items() if name in takes})
+        said = {"header": False, "encoding": question.proposed.encoding or "utf-8"}
+        answer = replace(question.proposed, **{name: value for name, value in said.items() if name in takes})
         table = sources.read_table(path, answer)
     text, label = guess_columns(table)
     for unit in (None, *[name for name in table.columns if name not in (text, label)][:1]):

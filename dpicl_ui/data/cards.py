@@ -10,7 +10,7 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.data.state import GO_ON, LOST, Columns
+from dpicl_ui.data.state import GO_ON, LOST, InspectedFile
 from dpicl_ui.frame.handlers import PRIVATE, guarded
 from dpicl_ui.frame.inputs import PrivateCheckboxGroup, PrivateDropdown, control, drop, pairs_in_lines, taken, whole
 from dpicl_ui.frame.services import Services, Session, State
@@ -23,12 +23,12 @@ from dpicl_ui.frame.tree import (
     panel,
     private_tag,
 )
-from mechanisms.asking import Asked, in_words
+from mechanisms.asking import Wording, in_words
 from mechanisms.data.columns import MOST_LABELS, ColumnMapping, Inspection
 from mechanisms.data.headers import TEXTS, suggested_names
 from mechanisms.data.label_names import SPELLED, alike
 from mechanisms.data.sources import EXAMPLES, PACKED, RawFile, format_in, formats_in_words, read_table
-from mechanisms.data.table import BACKSLASH, DOUBLED, USUAL, Reading, ReadingAsked, Table
+from mechanisms.data.table import BACKSLASH, DOUBLED, USUAL, Reading, ReadingQuestion, Table
 from mechanisms.data.text_lines import ENCODINGS
 from mechanisms.errors import DataError, UsageError
 from mechanisms.runs.spec import RunSpec
@@ -115,9 +115,9 @@ def preview_table(table: Table, whole: bool = True) -> list[Tree]:
     ]
 
 
-def counted(columns: Columns, labels: list[str]) -> list[Tree]:
-    long = columns.file.table.frame[columns.mapping.text].str.len().median() > _LONG_TEXT
-    counts = label_counts(columns.inspection, labels, columns.by_user)
+def counted(inspected: InspectedFile, labels: list[str]) -> list[Tree]:
+    long = inspected.file.table.frame[inspected.mapping.text].str.len().median() > _LONG_TEXT
+    counts = label_counts(inspected.inspection, labels, inspected.by_user)
     return [*counts, el("p.notice.info", _CUT)] if long else counts
 
 
@@ -200,10 +200,10 @@ class PublicCard:
         self.inputs: list[Any] = [self.public, self.sizes, self.count_epsilon]
         self.outputs: list[Any] = [self.public, self.left_out, self.problem]
 
-    def unconfirmed(self, columns: Columns | None, labels: Collection[str]) -> dict[Any, Any]:
-        many = columns is not None and not columns.inspection.fatal and columns.left_out(labels).many
+    def unconfirmed(self, inspected: InspectedFile | None, labels: Collection[str]) -> dict[Any, Any]:
+        many = inspected is not None and not inspected.inspection.fatal and inspected.left_out(labels).many
         return {
-            self.public: gr.Checkbox(value=False, label=declared(columns is not None and columns.by_user)),
+            self.public: gr.Checkbox(value=False, label=declared(inspected is not None and inspected.by_user)),
             self.left_out: gr.Checkbox(value=False, visible=many),
             self.problem: [],
         }
@@ -234,7 +234,7 @@ _HOW = "Choose, look at the first rows, and read the file. The choice covers the
 STAYS = "The file that was open before stays open."
 
 
-class Waiting(State):
+class WaitingFiles(State):
     """Files whose owner has to say how they are read, with proposed names, by their cards; private."""
 
     def __init__(self, session: Session) -> None:
@@ -293,10 +293,10 @@ class ReadingCard:
                 raw = RawFile.at(path)
                 try:
                     return _table(raw, USUAL), self.closed(session), []
-                except ReadingAsked as asked:
+                except ReadingQuestion as question:
                     raw = raw.in_memory()
-                    session.of(Waiting).files[self._prefix] = raw, name
-                    return None, self._asked(asked, raw, USUAL), notice(stays, "info")
+                    session.of(WaitingFiles).files[self._prefix] = raw, name
+                    return None, self._ask(question, raw, USUAL), notice(stays, "info")
         except DataError as error:
             return None, {}, notice(f"{error} {stays}".rstrip())
 
@@ -310,25 +310,29 @@ class ReadingCard:
             UsageError: no file waits, or an answer is unusable.
             DataError: the file cannot be read this way.
         """
-        (raw, name), reading = session.of(Waiting).file(self._prefix), _reading(*said)
+        (raw, name), reading = session.of(WaitingFiles).file(self._prefix), _reading(*said)
         try:
             return _table(raw, reading), name, self.closed(session)
-        except ReadingAsked as asked:
-            return None, name, self._asked(asked, raw, reading)
+        except ReadingQuestion as question:
+            return None, name, self._ask(question, raw, reading)
 
     def closed(self, session: Session) -> dict[Any, Any]:
         """The components without a question; the waiting file is forgotten."""
-        session.of(Waiting).files.pop(self._prefix, None)
+        session.of(WaitingFiles).files.pop(self._prefix, None)
         return {self.card: gr.Column(visible=False), self.look: []}
 
-    def _asked(self, asked: ReadingAsked, raw: RawFile, said: Reading) -> dict[Any, Any]:
-        proposed = replace(said, **{name: getattr(asked.proposed, name) for name in asked.proposed.said})
+    def _ask(self, question: ReadingQuestion, raw: RawFile, said: Reading) -> dict[Any, Any]:
+        proposed = replace(said, **{name: getattr(question.proposed, name) for name in question.proposed.said})
         takes = format_in(raw).takes
         header = None if proposed.header is None else _NAMES if proposed.header else _ROW
         merged = None if proposed.fill_merged is None else _EACH if proposed.fill_merged else _FIRST
         return {
             self.card: gr.Column(visible=True),
-            self.question: [el("h3", "How is this file to be read?"), *notice(asked.question, "warn"), el("p", _HOW)],
+            self.question: [
+                el("h3", "How is this file to be read?"),
+                *notice(question.sentence, "warn"),
+                el("p", _HOW),
+            ],
             self.header: gr.Radio(value=header, visible="header" in takes),
             self.skip: gr.Textbox(value=str(proposed.skip), visible="skip" in takes),
             self.encoding: gr.Dropdown(
@@ -339,17 +343,17 @@ class ReadingCard:
             ),
             self.escape: gr.Dropdown(choices=_ESCAPES, value=proposed.escape or _UNSAID, visible="escape" in takes),
             self.sheet: gr.Dropdown(
-                choices=list(asked.parts), value=proposed.sheet, visible="sheet" in takes and len(asked.parts) > 1
+                choices=list(question.parts), value=proposed.sheet, visible="sheet" in takes and len(question.parts) > 1
             ),
             self.merged: gr.Radio(value=merged, visible="fill_merged" in takes),
             self.rows: gr.Dropdown(
-                choices=list(asked.parts), value=proposed.rows, visible="rows" in takes and len(asked.parts) > 1
+                choices=list(question.parts), value=proposed.rows, visible="rows" in takes and len(question.parts) > 1
             ),
             self.look: _look_at(raw, proposed),
         }
 
     def _look(self, request: gr.Request, *said: Any) -> list[Tree]:
-        raw, _ = self._app.session(request).of(Waiting).file(self._prefix)
+        raw, _ = self._app.session(request).of(WaitingFiles).file(self._prefix)
         return _look_at(raw, _reading(*said))
 
 
@@ -357,7 +361,7 @@ def _table(raw: RawFile, reading: Reading) -> Table:
     table = read_table(raw, reading)
     if len(table.sheets) > 1 and reading.sheet is None:
         proposed = replace(reading, sheet=table.sheets[0])
-        raise ReadingAsked("The file has several sheets.", "", proposed, table.sheets)
+        raise ReadingQuestion("The file has several sheets.", "", proposed, table.sheets)
     return table
 
 
@@ -456,17 +460,17 @@ class LabelChoice:
         choices = sorted(labels)[:MOST_LABELS]
         return choices, {self.labels: gr.CheckboxGroup(choices=choices, value=choices), self.problem: []}
 
-    def look_alike(self, columns: Columns) -> dict[Any, Any]:
+    def look_alike(self, inspected: InspectedFile) -> dict[Any, Any]:
         """The labels that are probably spellings of one, with an offer to merge them."""
-        groups = alike(columns.inspection.rows.labels)
+        groups = alike(inspected.inspection.rows.labels)
         lines = [el("li", " = ".join(f"'{label}'" for label in group)) for group in groups]
         shown = [el("div.notice.warn", el("p", _SAME), el("ul.missing", *lines), role="status")] if groups else []
         return {self.alike: shown, self.merge: gr.Button(visible=bool(groups))}
 
-    def named(self, columns: Columns, before: str | None) -> dict[Any, Any]:
+    def named(self, inspected: InspectedFile, before: str | None) -> dict[Any, Any]:
         """The names of a column's labels; the box opens if they are proposed. Names typed for `before` stay."""
-        names = columns.file.label_names
-        if columns.file.labelled_by == before:
+        names = inspected.file.label_names
+        if inspected.file.labelled_by == before:
             return {}
         lines = (f"{label} = {name}" for label, name in names if "=" not in name and len(label.splitlines()) == 1)
         return {
@@ -482,10 +486,10 @@ _RELATIONS = ("about", "that is", "that expresses", "in", "from", "for")
 _OF_LABELS = {"Sentiment": "that is", "Emotion": "that expresses", "Language": "in"}
 """What joins a text and its label for kinds of labels where it is not "about"."""
 _ALIKE = ("kind", "writer", "reader", "relation", "sentence")
-"""Fields with the same name in `Asked` and in the form."""
+"""Fields with the same name in `Wording` and in the form."""
 
 
-class AskingForm:
+class WordingForm:
     """The form of the wording; `read` returns what was typed. `inputs` are the fields."""
 
     def __init__(self) -> None:
@@ -508,7 +512,7 @@ class AskingForm:
         self.settled: list[Any] = [each.submit for each in typed] + [each.input for each in chosen]
         self.settled += [each.blur for each in self.inputs if each is not self.exemplars]
 
-    def read(self, values: Mapping[Any, Any]) -> Asked:
+    def read(self, values: Mapping[Any, Any]) -> Wording:
         """The wording as it was typed.
 
         Raises:
@@ -517,29 +521,29 @@ class AskingForm:
         said: dict[str, Any] = {name: " ".join(str(values[getattr(self, name)] or "").split()) for name in _ALIKE}
         words = pairs_in_lines(values[self.words] or "")
         other = {label: its for label, its in words.items() if its != in_words(label)}
-        return Asked(**said, words=other, exemplars=int(values[self.exemplars]))
+        return Wording(**said, words=other, exemplars=int(values[self.exemplars]))
 
-    def shown(self, asked: Asked) -> dict[Any, Any]:
+    def shown(self, wording: Wording) -> dict[Any, Any]:
         """The fields' values for another file; `labelled` gives the words of its labels."""
-        return {getattr(self, each): getattr(asked, each) for each in (*_ALIKE, "exemplars")}
+        return {getattr(self, each): getattr(wording, each) for each in (*_ALIKE, "exemplars")}
 
-    def labelled(self, asked: Asked, labels: Iterable[str]) -> dict[Any, Any]:
-        lines = (f"{label} = {asked.named(label)}" for label in labels if len(label.splitlines()) == 1)
+    def labelled(self, wording: Wording, labels: Iterable[str]) -> dict[Any, Any]:
+        lines = (f"{label} = {wording.named(label)}" for label in labels if len(label.splitlines()) == 1)
         return {self.words: "\n".join(line for line in lines if line.count("=") == 1)}
 
-    def told(self, asked: Asked, labels: Iterable[str]) -> dict[Any, Any]:
+    def told(self, wording: Wording, labels: Iterable[str]) -> dict[Any, Any]:
         """The sentence that asks the model for the first label."""
-        said = (asked.of(label) for label in labels)
+        said = (wording.sentence_for(label) for label in labels)
         told = [el("p", "The model is asked: ", el("strong", f"“{each}”")) for each in islice(said, 1)]
-        shown = [el("p.muted", text) for _, text in asked.shown()]
+        shown = [el("p.muted", text) for _, text in wording.exemplar_pairs()]
         if told and shown:
             told.append(el("details", el("summary", _SHOWN), *shown))
         return {self.said: told}
 
 
-def first_words(mapping: ColumnMapping, before: Asked | None = None) -> tuple[Asked, str]:
+def first_words(mapping: ColumnMapping, before: Wording | None = None) -> tuple[Wording, str]:
     """The proposed wording for columns, and what prompts call a label; never a column's own name."""
     texts, labels = suggested_names(mapping.text, mapping.label)
-    before = before or Asked()
+    before = before or Wording()
     relation = _OF_LABELS.get(labels[0], RunSpec.model_fields["relation"].default)
     return replace(before, kind=texts[0].lower(), relation=relation, words={}), labels[0]

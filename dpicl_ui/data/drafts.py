@@ -14,11 +14,11 @@ from dpicl_ui.frame.handlers import FETCH, MODEL, PRIVATE, UNTIL_FREE, guarded, 
 from dpicl_ui.frame.inputs import PrivateCheckboxGroup
 from dpicl_ui.frame.services import Services, Session, State
 from dpicl_ui.frame.tree import Tree, el, in_millions, notice, panel, seen, spinner
-from mechanisms.asking import Asked
+from mechanisms.asking import Wording
 from mechanisms.errors import UsageError
 from mechanisms.noise import SecureRandomness
 from mechanisms.rounding import duration
-from mechanisms.runs.drafts import DRAFT_TOKENS, FEWEST, Drafts, preview_drafts
+from mechanisms.runs.drafts import DRAFT_TOKENS, FEWEST, DraftRequest, preview_drafts
 from mechanisms.runs.text import FOREIGN, Gate
 
 _PREVIEWED = 6
@@ -37,10 +37,10 @@ _QUIET = 0.6
 
 
 @dataclass(frozen=True)
-class Words:
+class PreviewRequest:
     """What a preview's drafts follow from; all of it is public."""
 
-    asked: Asked
+    wording: Wording
     labels: tuple[str, ...]
 
 
@@ -55,13 +55,13 @@ class Preview(State):
         coming: the name of the better writer that is being fetched or loaded.
     """
 
-    wanted: Words | None = None
-    shown: Words | None = None
+    wanted: PreviewRequest | None = None
+    shown: PreviewRequest | None = None
     newest: object = None
     offered: str | None = None
     coming: str | None = None
 
-    def want(self, words: Words | None) -> None:
+    def want(self, words: PreviewRequest | None) -> None:
         """Set the wanted words. Equal words stay the same object, so a preview at work sees that nothing changed."""
         if words != self.wanted:
             self.wanted = words
@@ -201,8 +201,8 @@ class DraftPreview:
         state.shown, written = words, list[str]()
         for label in words.labels[:_PREVIEWED]:
             yield {self.drafts: [*shown, *spinner(f"Writing drafts of {label} …")]}
-            wanted = Drafts(words.asked, label, words.labels, FEWEST, DRAFT_TOKENS, {})
-            drafts = preview_drafts(model, wanted, randomness, lambda: state.wanted is words)
+            drafting = DraftRequest(words.wording, label, words.labels, FEWEST, DRAFT_TOKENS, {})
+            drafts = preview_drafts(model, drafting, randomness, lambda: state.wanted is words)
             if state.wanted is not words:  # these drafts were cut off
                 state.shown = None
                 yield {self.drafts: shown}
@@ -216,6 +216,6 @@ class DraftPreview:
         yield {self.drafts: shown}
 
 
-def _words(session: Session, labels: Sequence[str]) -> Words | None:
+def _words(session: Session, labels: Sequence[str]) -> PreviewRequest | None:
     state = session.of(DataState)
-    return Words(state.asked, tuple(sorted(labels))) if state.columns and labels else None
+    return PreviewRequest(state.wording, tuple(sorted(labels))) if state.inspected and labels else None

@@ -7,9 +7,9 @@ from collections.abc import Collection, Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpicl_ui.frame.services import Gate, Session, State
+from dpicl_ui.frame.services import Session, State, StepStatus
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.asking import Asked
+from mechanisms.asking import Wording
 from mechanisms.data.columns import MOST_LABELS, ColumnMapping, Inspection, LeftOut, inspect, label_set
 from mechanisms.data.label_names import LabelNames, named, names_in_lines, proposed_names
 from mechanisms.data.sizes import MeasuredSizes, measure_sizes
@@ -26,27 +26,27 @@ LOST = "The file is no longer in memory: upload it again."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class File:
+class OpenFile:
     """A file in memory; private.
 
     Attributes:
-        asked: the wording that asks a model for such a text; public.
+        wording: the wording that asks a model for such a text; public.
         label_field: what classification prompts call a label; public.
-        asked_of: the columns of text and label for which both were proposed.
+        worded_for: the columns of text and label for which both were proposed.
         label_names: new names of its labels.
         labelled_by: the column that these labels come from.
         merge_labels: whether labels that are spellings of one another are read as one.
     """
 
     table: Table
-    asked: Asked
+    wording: Wording
     label_field: str
-    asked_of: tuple[str, str]
+    worded_for: tuple[str, str]
     label_names: LabelNames = ()
     labelled_by: str | None = None
     merge_labels: bool = False
 
-    def called_by(self, label_column: str) -> File:
+    def called_by(self, label_column: str) -> OpenFile:
         """The same file with names for that column's labels: for a new column, the file's own or proposed ones."""
         if self.labelled_by == label_column:
             return self
@@ -58,7 +58,7 @@ class File:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Columns:
+class InspectedFile:
     """A file with the meaning of its columns, and what was found in them; private.
 
     Each choice that changes what may be done with the file makes a new object: work that began with an older one is
@@ -68,7 +68,7 @@ class Columns:
         allow_left_out: whether the owner accepts that many rows are left out.
     """
 
-    file: File
+    file: OpenFile
     mapping: ColumnMapping
     inspection: Inspection
     allow_left_out: bool = False
@@ -103,7 +103,7 @@ class Columns:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Confirmed:
+class ConfirmedData:
     """What later steps work on, in one object, so that no step can miss that the sizes were measured.
 
     Attributes:
@@ -112,7 +112,7 @@ class Confirmed:
         warnings: the ledger's remarks about the data set's rows.
     """
 
-    columns: Columns
+    inspected: InspectedFile
     dataset: Dataset
     measured: MeasuredSizes | None = None
     warnings: tuple[str, ...] = ()
@@ -134,21 +134,26 @@ class Confirmed:
         return suggested_delta(sum(self.sizes.values()))
 
     @property
-    def asked(self) -> Asked:
+    def wording(self) -> Wording:
         """The wording that asks a model for a text, with the words of the labels that take part."""
-        asked = self.columns.file.asked
-        return replace(asked, words={each: words for each, words in asked.words.items() if each in self.dataset.labels})
+        wording = self.inspected.file.wording
+        return replace(
+            wording, words={each: words for each, words in wording.words.items() if each in self.dataset.labels}
+        )
 
     @property
     def settled(self) -> dict[str, Any]:
         """The fields of `RunSpec` that this step decides."""
-        asked = self.asked
+        wording = self.wording
         said = {
-            name: getattr(asked, name) for name in ("kind", "writer", "reader", "relation", "sentence", "exemplars")
+            name: getattr(wording, name) for name in ("kind", "writer", "reader", "relation", "sentence", "exemplars")
         }
         sizes: dict[str, Any] = {"count_epsilon": self.measured.epsilon} if self.measured else {"sizes": "counted"}
-        fields = {"text_field": asked.kind[:1].upper() + asked.kind[1:], "label_field": self.columns.file.label_field}
-        return said | {"label_words": dict(asked.words)} | fields | sizes
+        fields = {
+            "text_field": wording.kind[:1].upper() + wording.kind[1:],
+            "label_field": self.inspected.file.label_field,
+        }
+        return said | {"label_words": dict(wording.words)} | fields | sizes
 
 
 class DataState(State):
@@ -159,61 +164,61 @@ class DataState(State):
     """
 
     def __init__(self, session: Session) -> None:
-        self._at: File | Columns | Confirmed | None = None
+        self._at: OpenFile | InspectedFile | ConfirmedData | None = None
         self._lock = threading.Lock()
         self._measurements: dict[Hashable, MeasuredSizes] = {}
 
     @property
-    def file(self) -> File | None:
+    def file(self) -> OpenFile | None:
         at = self._at
-        columns = at.columns if isinstance(at, Confirmed) else at
-        return columns.file if isinstance(columns, Columns) else columns
+        inspected = at.inspected if isinstance(at, ConfirmedData) else at
+        return inspected.file if isinstance(inspected, InspectedFile) else inspected
 
     @property
-    def columns(self) -> Columns | None:
-        """The open file's columns, if they are readable."""
+    def inspected(self) -> InspectedFile | None:
+        """The open file as it was inspected, if its columns are readable."""
         at = self._at
-        if isinstance(at, Confirmed):
-            return at.columns
-        return at if isinstance(at, Columns) else None
+        if isinstance(at, ConfirmedData):
+            return at.inspected
+        return at if isinstance(at, InspectedFile) else None
 
     @property
-    def confirmed(self) -> Confirmed | None:
+    def confirmed(self) -> ConfirmedData | None:
         """The confirmed data set. Read it once and use that value, because it may change."""
         at = self._at
-        return at if isinstance(at, Confirmed) else None
+        return at if isinstance(at, ConfirmedData) else None
 
     @property
-    def needed(self) -> Confirmed:
+    def needed(self) -> ConfirmedData:
         """The confirmed data set; a `UsageError` if there is none."""
         if (confirmed := self.confirmed) is None:
             raise UsageError(NO_DATA)
         return confirmed
 
     @property
-    def asked(self) -> Asked:
+    def wording(self) -> Wording:
         """The wording that asks a model for a text of the open file."""
-        return self.file.asked if self.file else Asked()
+        return self.file.wording if self.file else Wording()
 
-    def open(self, table: Table, asked: Asked, label_field: str, asked_of: tuple[str, str]) -> None:
+    def open(self, table: Table, wording: Wording, label_field: str, worded_for: tuple[str, str]) -> None:
         with self._lock:
-            self._at = File(table, asked, label_field, asked_of)
+            self._at = OpenFile(table, wording, label_field, worded_for)
 
-    def read(self, mapping: ColumnMapping) -> Columns:
+    def read(self, mapping: ColumnMapping) -> InspectedFile:
         """Inspect the open file with a mapping of its columns; an equal mapping keeps what is there.
 
         Raises:
             DataError: the columns cannot be read; the file stays.
         """
         with self._lock:
-            at, file = self.columns, self._opened().called_by(mapping.label)
+            at, file = self.inspected, self._opened().called_by(mapping.label)
             names = mapping.label_names or file.label_names
             mapping = replace(mapping, label_names=names, merge_labels=file.merge_labels)
             if at is not None and at.mapping == mapping:
                 return at
             self._at = self._opened()
-            self._at = columns = Columns(file, mapping, inspect(file.table, mapping))
-            return columns
+            self._at = inspected = InspectedFile(file, mapping, inspect(file.table, mapping))
+            return inspected
 
     def unread(self) -> None:
         """Keep the file although its columns cannot be read."""
@@ -228,53 +233,53 @@ class DataState(State):
         """
         names = names_in_lines(lines)
         with self._lock:
-            file, columns = self._opened(), self.columns
-            if columns is not None:
+            file, inspected = self._opened(), self.inspected
+            if inspected is not None:
                 own = {name: label for label, name in file.label_names}
-                named([own.get(label, label) for label in columns.inspection.counts], names)
+                named([own.get(label, label) for label in inspected.inspection.counts], names)
             self._at = replace(file, label_names=names)
 
     def merge_labels(self) -> None:
         with self._lock:
             self._at = replace(self._opened(), merge_labels=True, labelled_by=None)
 
-    def rechoose(self) -> Columns:
-        """Make new columns because other labels take part."""
+    def rechoose(self) -> InspectedFile:
+        """Make a new inspected file because other labels take part."""
         with self._lock:
-            if (columns := self.columns) is None:
+            if (inspected := self.inspected) is None:
                 raise UsageError(LOST)
-            self._at = columns = replace(columns, allow_left_out=False)
-            return columns
+            self._at = inspected = replace(inspected, allow_left_out=False)
+            return inspected
 
     def withdraw(self) -> None:
         with self._lock:
             if (confirmed := self.confirmed) is not None:
-                self._at = replace(confirmed.columns)
+                self._at = replace(confirmed.inspected)
 
     def allow_left_out(self, allowed: bool) -> None:
         with self._lock:
-            if (columns := self.columns) is not None:
-                self._at = replace(columns, allow_left_out=allowed)
+            if (inspected := self.inspected) is not None:
+                self._at = replace(inspected, allow_left_out=allowed)
 
-    def ask(self, asked: Asked) -> None:
+    def set_wording(self, wording: Wording) -> None:
         """Set the wording; equal wording changes nothing.
 
         Raises:
             UsageError: it gives words to a label that the file does not have.
         """
         with self._lock:
-            file, columns = self.file, self.columns
-            if columns is not None and (foreign := sorted(set(asked.words) - set(columns.inspection.counts))):
+            file, inspected = self.file, self.inspected
+            if inspected is not None and (foreign := sorted(set(wording.words) - set(inspected.inspection.counts))):
                 raise UsageError(f"There is no label '{foreign[0]}' to give words: name labels of the file.")
-            if file is not None and file.asked != asked:
-                file = replace(file, asked=asked)
-                self._at = replace(columns, file=file) if columns else file
+            if file is not None and file.wording != wording:
+                file = replace(file, wording=wording)
+                self._at = replace(inspected, file=file) if inspected else file
 
-    def ask_of(self, asked_of: tuple[str, str], asked: Asked, label_field: str) -> None:
+    def propose_wording(self, worded_for: tuple[str, str], wording: Wording, label_field: str) -> None:
         with self._lock:
-            self._at = replace(self._opened(), asked=asked, label_field=label_field, asked_of=asked_of)
+            self._at = replace(self._opened(), wording=wording, label_field=label_field, worded_for=worded_for)
 
-    def _opened(self) -> File:
+    def _opened(self) -> OpenFile:
         if (file := self.file) is None:
             raise UsageError(LOST)
         return file
@@ -284,14 +289,14 @@ class DataState(State):
         names = self.file.label_names if self.file else ()
         return names if any(name in labels for _, name in names) else ()
 
-    def confirm(self, confirmed: Confirmed) -> None:
+    def confirm(self, confirmed: ConfirmedData) -> None:
         """Accept a data set; if it is already confirmed, it stays, with everything planned on it.
 
         Raises:
             UsageError: the file or its labels were changed since it was made.
         """
         with self._lock:
-            if confirmed.columns is not self.columns:
+            if confirmed.inspected is not self.inspected:
                 raise UsageError("The file or its labels were changed meanwhile: look at them, and confirm again.")
             at = self.confirmed
             if at is None or at.chosen != confirmed.chosen:
@@ -310,6 +315,6 @@ class DataState(State):
         return self._measurements[key]
 
 
-def gate(session: Session) -> Gate:
+def status(session: Session) -> StepStatus:
     """The status of step 1: always open, and done when a data set was confirmed."""
-    return Gate(done=session.of(DataState).confirmed is not None)
+    return StepStatus(done=session.of(DataState).confirmed is not None)

@@ -11,24 +11,24 @@ import gradio as gr
 from dpicl_ui.data.cards import (
     MEASURE,
     UNCONFIRMED,
-    AskingForm,
     ColumnsForm,
     LabelChoice,
     PublicCard,
     ReadingCard,
     SourceCard,
+    WordingForm,
     counted,
     first_words,
     preview_table,
     proposed_name,
 )
 from dpicl_ui.data.drafts import DraftPreview
-from dpicl_ui.data.state import LOST, Columns, Confirmed, DataState
+from dpicl_ui.data.state import LOST, ConfirmedData, DataState, InspectedFile
 from dpicl_ui.frame.handlers import PRIVATE, on
 from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Updates, el, notice, panel
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.asking import Asked
+from mechanisms.asking import Wording
 from mechanisms.data.columns import ColumnMapping, guess_mapping, to_dataset
 from mechanisms.data.sizes import check_epsilon
 from mechanisms.data.sources import Example, read_table
@@ -55,7 +55,7 @@ class DataStep:
                         self.columns = ColumnsForm()
                         self.drop = gr.Checkbox(label="Leave out rows that repeat an earlier row", visible=False)
                         panel(el("h3", "How the model is asked to write"))
-                        self.words = AskingForm()
+                        self.words = WordingForm()
                     with gr.Column(elem_classes="card private"):
                         self.facts = panel(elem_id="data-facts")
                         self.choice = LabelChoice()
@@ -90,11 +90,11 @@ class DataStep:
             on(choice.merge.click, self._merge_labels, described, shown, choice.problem),
         ]
         asking = {self.labels, *self.words.inputs}
-        asked = [on(each, self._asked, asking, [*told, self.words.said], problem) for each in self.words.settled]
+        worded = [on(each, self._set_wording, asking, [*told, self.words.said], problem) for each in self.words.settled]
         typed = gr.on(
             self.words.typing, self._typed, asking, [*told, self.words.said], trigger_mode="always_last", **PRIVATE
         )
-        self.drafts.follow(self.labels, *self.opening, *read, *chosen, *asked, typed)
+        self.drafts.follow(self.labels, *self.opening, *read, *chosen, *worded, typed)
         sizes: list[Any] = [public.sizes, public.count_epsilon]
         of_sizes = [public.count_epsilon, public.public, public.confirm, *told]
         for each in sizes:
@@ -111,9 +111,9 @@ class DataStep:
         def take(request: gr.Request) -> Updates:
             shown: Updates = self._example(example)(request)
             session = self._app.session(request)
-            columns = session.of(DataState).columns
-            assert columns is not None
-            self._use(session, self._app.ledger(request), columns, example.path.stem, columns.labels)
+            inspected = session.of(DataState).inspected
+            assert inspected is not None
+            self._use(session, self._app.ledger(request), inspected, example.path.stem, inspected.labels)
             return shown | self._app.steps(session) | {self.public.public: True}
 
         return on(pressed.click, take, None, self._loaded, self.source.notice)
@@ -141,14 +141,14 @@ class DataStep:
     def _example(self, example: Example) -> Any:
         def take(request: gr.Request) -> Updates:
             session, table = self._app.session(request), read_table(example.path)
-            return self._opened(session, table, example.mapping, example.path.stem, example.asked, example.fields[1])
+            return self._opened(session, table, example.mapping, example.path.stem, example.wording, example.fields[1])
 
         return take
 
     def _opened(
-        self, session: Session, table: Table, mapping: ColumnMapping, name: str, asked: Asked, label_field: str
+        self, session: Session, table: Table, mapping: ColumnMapping, name: str, wording: Wording, label_field: str
     ) -> Updates:
-        session.of(DataState).open(table, asked, label_field, (mapping.text, mapping.label))
+        session.of(DataState).open(table, wording, label_field, (mapping.text, mapping.label))
         return {
             self.source.notice: [],
             **self.reading.closed(session),
@@ -158,7 +158,7 @@ class DataStep:
             self.choice.names: "",
             **self.drafts.cleared(session),
             **self.columns.opened(table.columns, mapping),
-            **self.words.shown(asked),
+            **self.words.shown(wording),
             **self._inspected(session, mapping),
         }
 
@@ -168,40 +168,40 @@ class DataStep:
         mapping = self.columns.mapping(text, label, unit, drop)
         session = self._app.session(request)
         state, of, proposed = session.of(DataState), (mapping.text, mapping.label), dict[Any, Any]()
-        if state.file is not None and state.file.asked_of != of:
-            asked, label_field = first_words(mapping, state.asked)
-            state.ask_of(of, asked, label_field)
-            proposed = self.words.shown(asked)
+        if state.file is not None and state.file.worded_for != of:
+            wording, label_field = first_words(mapping, state.wording)
+            state.propose_wording(of, wording, label_field)
+            proposed = self.words.shown(wording)
         return proposed | self._inspected(session, mapping)
 
     def _inspected(self, session: Session, mapping: ColumnMapping) -> Updates:
         state = session.of(DataState)
-        before, labelled_by = state.columns, state.file.labelled_by if state.file else None
+        before, labelled_by = state.inspected, state.file.labelled_by if state.file else None
         try:
-            columns = state.read(mapping)
+            inspected = state.read(mapping)
         except StudioError as error:
             state.unread()
-            nothing = self.choice.offered(())[1] | self.words.told(state.asked, ())
+            nothing = self.choice.offered(())[1] | self.words.told(state.wording, ())
             return self._unconfirmed(session, ()) | nothing | {self.facts: notice(str(error))}
-        if columns is before:
+        if inspected is before:
             return {self.public.problem: []}
-        labels, offered = self.choice.offered(columns.inspection.counts)
+        labels, offered = self.choice.offered(inspected.inspection.counts)
         return {
             **self._unconfirmed(session, labels),
             **offered,
-            **self.choice.named(columns, labelled_by),
-            **self.choice.look_alike(columns),
-            **self.words.labelled(state.asked, columns.labels),
-            **self._told(state.asked, labels),
-            self.facts: counted(columns, labels),
-            self.drop: gr.Checkbox(visible=columns.inspection.duplicates > 0, value=mapping.drop_duplicates),
+            **self.choice.named(inspected, labelled_by),
+            **self.choice.look_alike(inspected),
+            **self.words.labelled(state.wording, inspected.labels),
+            **self._told(state.wording, labels),
+            self.facts: counted(inspected, labels),
+            self.drop: gr.Checkbox(visible=inspected.inspection.duplicates > 0, value=mapping.drop_duplicates),
         }
 
     def _choose(self, labels: list[str], request: gr.Request) -> Updates:
         session = self._app.session(request)
-        columns = session.of(DataState).rechoose()
-        told = self._told(columns.file.asked, labels)
-        return self._unconfirmed(session, labels) | told | {self.facts: counted(columns, labels)}
+        inspected = session.of(DataState).rechoose()
+        told = self._told(inspected.file.wording, labels)
+        return self._unconfirmed(session, labels) | told | {self.facts: counted(inspected, labels)}
 
     def _name_labels(self, request: gr.Request, lines: str, *described: Any) -> Updates:
         self._app.session(request).of(DataState).name_labels(lines)
@@ -212,29 +212,29 @@ class DataStep:
         return self._inspect(request, *described)
 
     def _unconfirmed(self, session: Session, labels: Collection[str]) -> Updates:
-        return self.public.unconfirmed(session.of(DataState).columns, labels) | self._app.steps(session)
+        return self.public.unconfirmed(session.of(DataState).inspected, labels) | self._app.steps(session)
 
     # The words.
 
-    def _told(self, asked: Asked, labels: Collection[str]) -> Updates:
-        return self.words.told(asked, sorted(labels))
+    def _told(self, wording: Wording, labels: Collection[str]) -> Updates:
+        return self.words.told(wording, sorted(labels))
 
-    def _asked(self, values: Mapping[Any, Any], request: gr.Request) -> Updates:
+    def _set_wording(self, values: Mapping[Any, Any], request: gr.Request) -> Updates:
         """Set the wording; a confirmation stays if it is the same."""
         session = self._app.session(request)
         state = session.of(DataState)
         try:
-            asked = self.words.read(values)
-            state.ask(asked)
+            wording = self.words.read(values)
+            state.set_wording(wording)
         except UsageError:
             state.withdraw()
             raise
-        return {self.public.problem: [], **self._app.steps(session), **self._told(asked, values[self.labels] or ())}
+        return {self.public.problem: [], **self._app.steps(session), **self._told(wording, values[self.labels] or ())}
 
     def _typed(self, values: Mapping[Any, Any], request: gr.Request) -> Updates:
         """Set the wording while somebody types; errors are shown when the field is left."""
         try:
-            return self._asked(values, request)
+            return self._set_wording(values, request)
         except UsageError:
             return self._app.steps(self._app.session(request))
 
@@ -268,11 +268,11 @@ class DataStep:
                 missing.append(error)
 
         with if_refused():
-            state.ask(self.words.read(values))
+            state.set_wording(self.words.read(values))
         with if_refused():
-            if (columns := state.columns) is None:
+            if (inspected := state.inspected) is None:
                 raise DataError(LOST if state.file is None else "Choose the columns of texts and labels first.")
-            columns.check(labels)
+            inspected.check(labels)
         with if_refused():
             if not name:
                 raise DataError("Give the data set a name: the ledger keeps what it has spent under it.")
@@ -284,22 +284,24 @@ class DataStep:
                 check_epsilon(float(count_epsilon or 0))
         if missing:
             raise missing[0] if len(missing) == 1 else SeveralErrors(map(str, missing))
-        assert columns is not None
-        self._use(session, self._app.ledger(request), columns, name, labels, float(count_epsilon) if measured else None)
+        assert inspected is not None
+        self._use(
+            session, self._app.ledger(request), inspected, name, labels, float(count_epsilon) if measured else None
+        )
         return {public.problem: [], **self._app.steps(session, 2)}
 
     def _use(
         self,
         session: Session,
         ledger: PrivacyLedger,
-        columns: Columns,
+        inspected: InspectedFile,
         name: str,
         labels: Sequence[str],
         count_epsilon: float | None = None,
     ) -> None:
         """Confirm a data set; its label sizes are measured for `count_epsilon`, or declared public if that is None."""
         state = session.of(DataState)
-        dataset = to_dataset(columns.file.table, columns.mapping, name, tuple(labels))
+        dataset = to_dataset(inspected.file.table, inspected.mapping, name, tuple(labels))
         warnings = tuple(ledger.rows.recognise(fingerprint(dataset)))
         measured = None if count_epsilon is None else state.measured_once(dataset, count_epsilon, ledger)
-        state.confirm(Confirmed(columns, dataset, measured, warnings))
+        state.confirm(ConfirmedData(inspected, dataset, measured, warnings))

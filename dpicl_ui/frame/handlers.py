@@ -110,10 +110,10 @@ W = TypeVar("W")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Order(Generic[W]):
-    """A requested job; private, because `wanted` may hold rows."""
+class Job(Generic[W]):
+    """A job that was ordered; private, because `request` may hold rows."""
 
-    wanted: W
+    request: W
     stop: threading.Event = field(default_factory=threading.Event)
 
     def check(self, words: str) -> None:
@@ -130,17 +130,17 @@ class Jobs(State, Generic[W]):
 
     def __init__(self, session: Session) -> None:
         self._lock = threading.Lock()
-        self._ordered: Order[W] | None = None
-        self._at_work: Order[W] | None = None
+        self._ordered: Job[W] | None = None
+        self._at_work: Job[W] | None = None
 
     @property
     def busy(self) -> bool:
         return self._at_work is not None
 
-    def refuse(self, wanted: W) -> None:
+    def refuse(self, request: W) -> None:
         """Raise a `UsageError` if this job cannot be accepted; called while no other job runs."""
 
-    def order(self, wanted: W) -> None:
+    def order(self, request: W) -> None:
         """Order a job; it replaces one that was ordered and has not begun.
 
         Raises:
@@ -149,32 +149,32 @@ class Jobs(State, Generic[W]):
         with self._lock:
             if self._at_work is not None:
                 raise UsageError(self.under_way)
-            self.refuse(wanted)
-            self._ordered = Order(wanted)
+            self.refuse(request)
+            self._ordered = Job(request)
 
     @contextmanager
-    def taken(self) -> Iterator[Order[W] | None]:
-        """The order, marked as running inside the block; None if there is none or another handler took it."""
+    def taken(self) -> Iterator[Job[W] | None]:
+        """The job, marked as running inside the block; None if there is none or another handler took it."""
         with self._lock:
-            self._ordered, order = None, self._ordered
-            if order is not None:
-                self._at_work = order
+            self._ordered, job = None, self._ordered
+            if job is not None:
+                self._at_work = job
         try:
-            yield order
+            yield job
         finally:
             with self._lock:
-                if self._at_work is order:
+                if self._at_work is job:
                     self._at_work = None
 
     def close(self) -> None:
         """Stop the tab's job at its next step."""
         with self._lock:
-            for order in (self._ordered, self._at_work):
-                if order is not None:
-                    order.stop.set()
+            for job in (self._ordered, self._at_work):
+                if job is not None:
+                    job.stop.set()
 
 
-class Passing:
+class UpdateLimit:
     """Limits intermediate updates to 12 a second, because the page renders each of them."""
 
     interval = 0.08
@@ -213,11 +213,11 @@ class JobControls(Generic[W]):
         free = {self.start: gr.Button(interactive=True)} if self._startable else {}
         return {self.bar: [], self.stop: gr.Button("Stop", interactive=False)} | free
 
-    def run(self, request: gr.Request, steps: Callable[[Order[W]], Iterator[Updates]]) -> Iterator[Updates]:
+    def run(self, request: gr.Request, steps: Callable[[Job[W]], Iterator[Updates]]) -> Iterator[Updates]:
         """The updates of the ordered job. However it ends, another one can be ordered then."""
-        with self._app.session(request).of(self._kind).taken() as order:
-            if order is not None:
-                yield from steps(order)
+        with self._app.session(request).of(self._kind).taken() as job:
+            if job is not None:
+                yield from steps(job)
 
     def halt(self, request: gr.Request) -> Any:
         self._app.session(request).of(self._kind).close()

@@ -142,7 +142,7 @@ def text_of(upload: str, largest: int, what: str) -> str:
 
 
 @dataclass(frozen=True)
-class File:
+class Download:
     """A file that the browser saves."""
 
     name: str
@@ -159,7 +159,7 @@ def sink() -> gr.HTML:
     return drawn("download.js", None, elem_classes="sink")
 
 
-def download(file: File) -> dict[str, Any]:
+def download(file: Download) -> dict[str, Any]:
     """The value of a `sink` that makes the browser save this file."""
     content = base64.b64encode(file.content).decode("ascii")
     return {"ticket": next(_TICKETS), "name": file.name, "type": file.media_type, "bytes": content}

@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Loaded:
+class LoadedModel:
     """A model with its speed here, the bytes of its weights, and its number of parameters (0: unknown)."""
 
     model: LanguageModel
@@ -49,7 +49,7 @@ class Loaded:
 
 
 @dataclass(frozen=True)
-class Offer:
+class WriterOffer:
     """The present model's parameters, and a better writer with its bytes of memory and the seconds of a usual run."""
 
     present: int
@@ -82,7 +82,7 @@ class ModelLoader:
         self.fetching = False
         self.embedding = 0.0
         self._stopped = threading.Event()
-        self._loaded: Loaded | None = None
+        self._loaded: LoadedModel | None = None
         self._done = threading.Event()
         self._beginning = threading.Lock()
 
@@ -129,7 +129,7 @@ class ModelLoader:
         self._loaded = None
         gc.collect()
         if (model := alive()) is not None:
-            self._loaded = Loaded(model, speed, memory, parameters)
+            self._loaded = LoadedModel(model, speed, memory, parameters)
             raise UsageError("The model is still in use: wait until its work has ended.")
         release_freed_memory()
 
@@ -162,7 +162,7 @@ class ModelLoader:
             model = load_model(name, tell=self._tell)
             self.stage = "measuring its speed"
             known = needs(name)
-            self._loaded = Loaded(model, measure(model), known.memory or 0, known.parameters or 0)
+            self._loaded = LoadedModel(model, measure(model), known.memory or 0, known.parameters or 0)
         except StudioError as error:
             return str(error)
         except Exception as error:  # whatever a broken installation raises, the page must say it
@@ -209,7 +209,7 @@ class ModelLoader:
         told = [" is loaded. ", _CHAT if chat else _PLAIN, f" It computes on {device_here()}."]
         return [el("p", el("strong", self.title), *told), *notice(back)]
 
-    def offer(self) -> Offer | None:
+    def offer(self) -> WriterOffer | None:
         """The largest listed model that fits here and takes about five minutes for a usual run; None if the present
         model's size is unknown, or it is locked."""
         loaded = self._loaded
@@ -222,8 +222,8 @@ class ModelLoader:
         of_size = loaded.speed.seconds(Work(*_USUAL_RUN)) / loaded.parameters
         better = better_writer(loaded.parameters, _PATIENCE / of_size, loaded.memory)
         if better is None:
-            return Offer(loaded.parameters, None)
-        return Offer(loaded.parameters, better, needs(better.name).memory or 0, of_size * better.parameters)
+            return WriterOffer(loaded.parameters, None)
+        return WriterOffer(loaded.parameters, better, needs(better.name).memory or 0, of_size * better.parameters)
 
     def changed(self, name: str) -> Iterator[list[Tree]]:
         """Load another model (`choose`), and yield the progress until it has ended.

@@ -167,7 +167,7 @@ Ledgers = CuratorLedger | TabLedgers
 
 
 @dataclass(frozen=True)
-class Gate:
+class StepStatus:
     """Why a step is closed (empty if it is open), and whether it is done."""
 
     why: str = ""
@@ -175,29 +175,29 @@ class Gate:
 
 
 @dataclass(frozen=True)
-class Place:
+class BarItem:
     """A step of the bar, or a panel beside the steps.
 
     Attributes:
         sign: shown where a step has its number; empty for a step.
-        opened, left: the events that the bar fires when the user opens or leaves the place; empty for none.
+        opened, left: the events that the bar fires when the user opens or leaves the item; empty for none.
     """
 
     title: str
-    gate: Callable[[Session], Gate] = lambda session: Gate()
+    status: Callable[[Session], StepStatus] = lambda session: StepStatus()
     sign: str = ""
     opened: str = ""
     left: str = ""
 
-    def told(self, session: Session) -> dict[str, Any]:
+    def value(self, session: Session) -> dict[str, Any]:
         """The value that `assets/steps.js` draws; a closed step is never marked as done."""
-        gate = self.gate(session)
-        note = "closed" if gate.why else "done" if gate.done else "open"
+        status = self.status(session)
+        note = "closed" if status.why else "done" if status.done else "open"
         said = {name: getattr(self, name) for name in ("title", "sign", "opened", "left")}
-        return said | asdict(gate) | {"note": note, "done": note == "done"}
+        return said | asdict(status) | {"note": note, "done": note == "done"}
 
 
-class Moves(State):
+class BarMoves(State):
     """How often the server has moved this tab to another step: a higher number is a new move."""
 
     count = 0
@@ -206,8 +206,8 @@ class Moves(State):
 class StepBar:
     """The bar's component, `html`, and the value that it shows."""
 
-    def __init__(self, places: Sequence[Place]) -> None:
-        self._places = places
+    def __init__(self, items: Sequence[BarItem]) -> None:
+        self._items = items
         self.html = gr.HTML(
             value=self.value(Session()),
             html_template="<div></div>",
@@ -221,7 +221,7 @@ class StepBar:
         """Enclose a step's components. The browser shows them, or why the step is closed. Numbers begin at 1."""
         with gr.Column(elem_id=f"step-{number}", elem_classes=["step", "current"] if number == 1 else ["step"]):
             gr.HTML(
-                html_template=f'<h2>{self._places[number - 1].title}</h2><p class="gate-why"></p>',
+                html_template=f'<h2>{self._items[number - 1].title}</h2><p class="gate-why"></p>',
                 js_on_load=None,
                 apply_default_css=False,
                 elem_classes="gate card",
@@ -231,10 +231,10 @@ class StepBar:
 
     def value(self, session: Session, go: int | None = None) -> dict[str, Any]:
         """The bar's value; with `go` the browser moves to that step."""
-        moves = session.of(Moves)
+        moves = session.of(BarMoves)
         if go is not None:
             moves.count += 1
-        return {"go": [moves.count, go or 1], "steps": [each.told(session) for each in self._places]}
+        return {"go": [moves.count, go or 1], "steps": [each.value(session) for each in self._items]}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

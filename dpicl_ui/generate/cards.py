@@ -262,7 +262,7 @@ _MOMENTS = 3.0
 
 
 @dataclass(frozen=True)
-class Pace:
+class RunForecast:
     """When a run began, and its forecast.
 
     Attributes:
@@ -304,7 +304,7 @@ def forecast(plan: Plan, speed: Speed | None) -> dict[str, float]:
     return {name: speed.seconds(stage.work()) for name, stage in plan.stages.items()} if speed else {}
 
 
-def time_card(pace: Pace, view: RunView, now: float) -> list[Tree]:
+def time_card(pace: RunForecast, view: RunView, now: float) -> list[Tree]:
     """Which demonstration is being written and the remaining time; afterwards the time that it took."""
     if view.phase in ("running", "waiting"):
         words = "; ".join(filter(None, (_which(view), _left(pace, view, now))))
@@ -323,14 +323,14 @@ def _which(view: RunView) -> str:
     return begun if all(each.token for each in view.writing) else f"{begun}: {reading(view)}"
 
 
-def _left(pace: Pace, view: RunView, now: float) -> str:
+def _left(pace: RunForecast, view: RunView, now: float) -> str:
     seconds = pace.left(view, now)
     if seconds is None:
         return ""
     return f"{duration(seconds) if seconds >= _MOMENTS else 'a few seconds'} left"
 
 
-def _took(pace: Pace, view: RunView, now: float) -> str:
+def _took(pace: RunForecast, view: RunView, now: float) -> str:
     if not view.ended:
         return ""
     took = exactly(max(0.0, now - pace.begun))

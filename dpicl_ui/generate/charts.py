@@ -13,7 +13,7 @@ from mechanisms.runs.stages import stages_by_place
 from mechanisms.runs.stages.openings import OpeningsReleased
 from mechanisms.runs.stages.vote import Ballot, VotesReleased
 from mechanisms.runs.stages.words import Word, WordsReleased
-from mechanisms.runs.view import RunView, Writing
+from mechanisms.runs.view import DemoInProgress, RunView
 from mechanisms.sampling import SamplingPlan
 
 # The stages in a row, and the running stage's question.
@@ -100,7 +100,7 @@ def _sampling(view: RunView) -> SamplingPlan | None:
     return view.plan.sampling if view.plan and WRITE in view.stages else None
 
 
-def _which(view: RunView, writing: Writing) -> str:
+def _which(view: RunView, writing: DemoInProgress) -> str:
     sampling = _sampling(view)
     shots = sampling.shots if sampling else 1
     return f", number {writing.number} of {shots}" if shots > 1 else ""
@@ -112,8 +112,8 @@ def _where(view: RunView) -> str:
     if view.phase in ("idle", "failed") or not view.shown:
         return "Idle" if view.phase != "running" else "Starting …"
     verb = "Writing" if view.writing and view.phase == "running" else "Last written"
-    asked = f", asked with words like {' and '.join(view.shown.words)}" if view.shown.words else ""
-    return f"{verb}: {view.shown.label}{_which(view, view.shown)}{asked}"
+    words = f", asked with words like {' and '.join(view.shown.words)}" if view.shown.words else ""
+    return f"{verb}: {view.shown.label}{_which(view, view.shown)}{words}"
 
 
 def _hint(view: RunView) -> str:
@@ -142,7 +142,7 @@ def visible(token: str) -> str:
     return token.replace("\n", "⏎").replace("\t", "⇥").replace(" ", "·")
 
 
-def chart(view: RunView, writing: Writing, token: TokenReleased) -> dict[str, Any]:
+def chart(view: RunView, writing: DemoInProgress, token: TokenReleased) -> dict[str, Any]:
     """The bars of a demonstration's last token: at most `MOST_BARS` candidates, the chosen one included.
 
     They are ordered by the deciding value; values are in rows, with one decimal. Each bar has the noisy value, the

@@ -12,13 +12,13 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.data.state import Confirmed, DataState
+from dpicl_ui.data.state import ConfirmedData, DataState
 from dpicl_ui.frame.handlers import PRIVATE, on
 from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
 from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Tree, Updates, drawn, el, notice, panel, spinner
 from dpicl_ui.generate.replay import own_recording, replayed
-from dpicl_ui.generate.state import GenerateState, Made, Run
+from dpicl_ui.generate.state import GenerateState, Run, WrittenSet
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Fingerprint, PrivacyLedger, fingerprint, new_key
 from mechanisms.errors import StudioError, UsageError
@@ -40,7 +40,7 @@ from mechanisms.runs.stages import stages_by_place
 _FOLDER = "journals"
 
 
-class Unfinished:
+class UnfinishedRuns:
     """The runs of one ledger that have not ended, by their journals."""
 
     def __init__(self, ledger: PrivacyLedger) -> None:
@@ -130,9 +130,9 @@ class Runner:
         session: Session,
         ledger: PrivacyLedger,
         pressed: Run,
-        asked: RunSpec | RunJournal,
+        source: RunSpec | RunJournal,
         curator: bool,
-        unfinished: Unfinished | None = None,
+        unfinished: UnfinishedRuns | None = None,
     ) -> Generator[CuratorEvent]:
         """The run's events, including a stop; a resumed run's earlier events come first. The tab keeps its set.
 
@@ -142,7 +142,7 @@ class Runner:
             session: of the tab.
             ledger: is charged.
             pressed: the press that starts the run.
-            asked: the spec of step 2, or the journal of an interrupted run.
+            source: the spec of step 2, or the journal of an interrupted run.
             curator: also yield clean averages, for the owner's screen.
             unfinished: keeps the journal of a private run, which stays if the run does not end on an open page.
 
@@ -150,10 +150,10 @@ class Runner:
             StudioError: the run cannot begin or be resumed; the message says what to do.
         """
         journal: RunJournal | None = None
-        if isinstance(asked, RunJournal):
-            journal, confirmed, plan = asked, *self._resumed(session, asked)
+        if isinstance(source, RunJournal):
+            journal, confirmed, plan = source, *self._resumed(session, source)
         else:
-            planned = session.of(PrivacyState).calibrate(asked, self._loader.speed)
+            planned = session.of(PrivacyState).calibrate(source, self._loader.speed)
             confirmed, plan = planned.confirmed, planned.plan
             if unfinished and plan.reads_rows and not plan.not_private:
                 journal = unfinished.begin(fingerprint(confirmed.dataset))
@@ -172,7 +172,7 @@ class Runner:
                         self.at_work.add(journal.key)
                         unfinished.replace(data, journal)
                 if isinstance(event, SetKept | RunCompleted):
-                    state.made = Made(event.demo_set, data)
+                    state.made = WrittenSet(event.demo_set, data)
                 yield event
             ended = not pressed.left.is_set()
         finally:
@@ -190,7 +190,7 @@ class Runner:
                     with suppress(StudioError):  # a run that can still be resumed will be offered again
                         unfinished.remove(journal.path)
 
-    def _resumed(self, session: Session, journal: RunJournal) -> tuple[Confirmed, Plan]:
+    def _resumed(self, session: Session, journal: RunJournal) -> tuple[ConfirmedData, Plan]:
         confirmed = session.of(DataState).confirmed
         if confirmed is None or journal.begun is None:
             raise UsageError("Confirm the data of this run in step 1, then resume it.")
@@ -268,7 +268,7 @@ class CutOffCard:
                 told += notice(_LEFT_RUN.format(front.format(name)), "info")
         return told
 
-    def journal(self, request: gr.Request) -> tuple[RunJournal, Unfinished]:
+    def journal(self, request: gr.Request) -> tuple[RunJournal, UnfinishedRuns]:
         """The interrupted run's journal, and the unfinished runs that it belongs to.
 
         Raises:
@@ -277,11 +277,11 @@ class CutOffCard:
         place = self._place(request)
         return place.read(_data(self._app.session(request))), place
 
-    def place(self, request: gr.Request) -> Unfinished | None:
+    def place(self, request: gr.Request) -> UnfinishedRuns | None:
         """The unfinished runs of a tab's ledger; None if the ledger ends with the tab."""
-        return Unfinished(self._app.ledger(request)) if self._app.ledgers.lasting else None
+        return UnfinishedRuns(self._app.ledger(request)) if self._app.ledgers.lasting else None
 
-    def _place(self, request: gr.Request) -> Unfinished:
+    def _place(self, request: gr.Request) -> UnfinishedRuns:
         if (place := self.place(request)) is None:
             raise UsageError("This server stores nothing after a page is closed, so no run can be resumed.")
         return place
@@ -333,7 +333,7 @@ _COSTS_AGAIN = "Its cost stays spent, and another run costs its epsilon again{pr
 _RESUMING = "Its cost stays spent; the resumed run costs no more than was planned."
 
 
-class Replacing:
+class ReplaceQuestion:
     """The question before a run. Every press comes here; a new value of `begun` then begins the run.
 
     Whether to ask is decided at once, while the run waits for the model's queue. So a press and its run have separate
@@ -417,7 +417,7 @@ class KeptRuns:
     def __init__(self, app: Services) -> None:
         self._app = app
         self._lock = threading.Lock()
-        self._runs: dict[str, tuple[Run, Made]] = {}
+        self._runs: dict[str, tuple[Run, WrittenSet]] = {}
         self.key = drawn("tab_key.js", None, elem_id="tab-key", elem_classes="sink")
 
     def wire(self, where: gr.HTML, outputs: list[Any], finished: Any) -> None:
@@ -448,7 +448,7 @@ class KeptRuns:
             of = Fingerprint(state.made.of.name, state.made.of.unit, state.made.of.content)
             with self._lock:
                 self._runs.pop(state.key, None)
-                self._runs[state.key] = state.written, Made(state.made.demo_set, of)
+                self._runs[state.key] = state.written, WrittenSet(state.made.demo_set, of)
                 while len(self._runs) > MOST_RUNS:
                     del self._runs[next(iter(self._runs))]
 

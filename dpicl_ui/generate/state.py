@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass, field
 
 from dpicl_ui.data.state import NO_DATA, DataState
-from dpicl_ui.frame.services import Gate, Session, State
+from dpicl_ui.frame.services import Session, State, StepStatus
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import Fingerprint
 from mechanisms.demos.demo_set import DemoSet
@@ -36,7 +36,7 @@ class Run:
 
 
 @dataclass(frozen=True, repr=False)
-class Made:
+class WrittenSet:
     """A set that was written in this tab, and its private data set."""
 
     demo_set: DemoSet
@@ -59,8 +59,8 @@ class GenerateState(State):
     key: str | None = None
     run: Run | None = None
     written: Run | None = None
-    made: Made | None = None
-    _taken: Made | None = None
+    made: WrittenSet | None = None
+    _taken: WrittenSet | None = None
 
     def begin(self, before: int = 0) -> Run:
         """Begin a new run; a stop of another run does not affect it."""
@@ -89,7 +89,7 @@ class GenerateState(State):
     def take(self) -> None:
         self._taken = self.made
 
-    def restore(self, run: Run, made: Made) -> None:
+    def restore(self, run: Run, made: WrittenSet) -> None:
         """Restore a run that had ended before the page was reloaded."""
         run.ended.set()
         self.run = self.written = run
@@ -105,14 +105,14 @@ class GenerateState(State):
         self.stop()
 
 
-def gate(session: Session) -> Gate:
+def status(session: Session) -> StepStatus:
     """The status of step 3: open with a calibrated or a shown run, done when a set was written."""
     state = session.of(GenerateState)
     done = state.made is not None
     if state.looking:
-        return Gate(done=done)
+        return StepStatus(done=done)
     if session.of(DataState).confirmed is None:
-        return Gate(NO_DATA, done)
+        return StepStatus(NO_DATA, done)
     if session.of(PrivacyState).plan is None:
-        return Gate("Wait until step 2 has calibrated the noise, or correct the errors that it shows.", done)
-    return Gate(done=done)
+        return StepStatus("Wait until step 2 has calibrated the noise, or correct the errors that it shows.", done)
+    return StepStatus(done=done)

@@ -12,10 +12,10 @@ import gradio as gr
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.handlers import MODEL, PRIVATE, on
-from dpicl_ui.frame.inputs import File, download
+from dpicl_ui.frame.inputs import Download, download
 from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Tree, Updates, budget, drawn, el, notice, panel, seen
-from dpicl_ui.generate.cards import Pace, finished, forecast, outcome_of_loading, outcome_of_run, time_card
+from dpicl_ui.generate.cards import RunForecast, finished, forecast, outcome_of_loading, outcome_of_run, time_card
 from dpicl_ui.generate.charts import live
 from dpicl_ui.generate.replay import (
     FILE_NAME,
@@ -28,7 +28,7 @@ from dpicl_ui.generate.replay import (
     savable,
     screens,
 )
-from dpicl_ui.generate.runner import CutOffCard, KeptRuns, Replacing, Runner
+from dpicl_ui.generate.runner import CutOffCard, KeptRuns, ReplaceQuestion, Runner
 from dpicl_ui.generate.state import GenerateState, Run
 from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep, budget_of
@@ -80,7 +80,7 @@ class GenerateStep:
             with gr.Row(elem_classes="actions"):
                 self.start = gr.Button("Generate", variant="primary", elem_id="generate")
                 self.stop = gr.Button("Stop", variant="stop", elem_id="stop", interactive=False)
-            self.replacing = Replacing(self._app)
+            self.replacing = ReplaceQuestion(self._app)
             self.notice = panel(elem_id="run-notice")
             self.kept = KeptRuns(self._app)
             self.time = panel(elem_id="run-time")
@@ -130,7 +130,7 @@ class GenerateStep:
 
     def _save(self, request: gr.Request) -> Updates:
         session = self._app.session(request)
-        file = File(FILE_NAME, "application/jsonl", own_run(session, self._app.ledger(request)).encode())
+        file = Download(FILE_NAME, "application/jsonl", own_run(session, self._app.ledger(request)).encode())
         session.of(GenerateState).take()
         said = notice("Saved by your browser: the releases, and nothing else.", "good")
         return {self.replay.sink: download(file), self.notice: said}
@@ -191,9 +191,9 @@ class GenerateStep:
         state, curator = session.of(GenerateState), values[self.curator]
         _ = session.of(DataState).needed  # step 3 is also open for a saved run, which stays on the screen
         journal, place = self.cut_off.journal(request) if state.resume else (None, self.cut_off.place(request))
-        asked = journal or self._privacy.spec(session, values)
+        source = journal or self._privacy.spec(session, values)
         run = state.begin(1 + len(journal.replayed or ()) if journal else 0)
-        told = self._runner.events(session, ledger, run, asked, curator, place)
+        told = self._runner.events(session, ledger, run, source, curator, place)
         yield from self._followed(session, ledger, run, told, curator)
 
     def _followed(
@@ -202,7 +202,7 @@ class GenerateStep:
         """The screen during a run and at its end; a resumed run's earlier events are shown at once."""
         view, shown, plan = RunView("waiting"), 0.0, session.of(PrivacyState).plan
         foreseen = forecast(plan, self._app.loader.speed) if plan and not run.before else {}  # not for a resumed run
-        pace = Pace(time.monotonic(), foreseen)
+        pace = RunForecast(time.monotonic(), foreseen)
         try:
             yield self._begun(session)
             with closing(told) as events:

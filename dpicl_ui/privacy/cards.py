@@ -14,9 +14,9 @@ from scipy.special import softmax
 from dpicl_ui.frame.handlers import in_lines
 from dpicl_ui.frame.services import Session, State
 from dpicl_ui.frame.tree import Tree, el, fact, private_tag
-from dpicl_ui.privacy.state import Planned
+from dpicl_ui.privacy.state import PlannedRun
 from mechanisms.accounting import PrivacyTarget, best_guess_in_percent
-from mechanisms.asking import Asked
+from mechanisms.asking import Wording
 from mechanisms.discovery import parameters
 from mechanisms.errors import StudioError
 from mechanisms.inference import LanguageModel, Tokens, WritingPrompt
@@ -120,7 +120,7 @@ def clarity(signal_to_noise: float) -> str:
     return "poor: the rows decide few tokens, and the model's own expectation decides the others"
 
 
-def outcome(planned: Planned) -> list[Tree]:
+def outcome(planned: PlannedRun) -> list[Tree]:
     plan, claim, seconds = planned.plan, planned.claim, planned.seconds
     time = "known when the model is loaded" if seconds is None else duration(seconds)
     accountants = fact(
@@ -209,7 +209,7 @@ Shares = tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedWords:
     """A model's expectation of a label's texts; public."""
 
     label: str
@@ -217,27 +217,27 @@ class Expected:
     next: Shares
 
 
-class Expectation(State):
+class ExpectationState(State):
     """The present model's expectation under the present wording."""
 
     def __init__(self, session: Session) -> None:
-        self._key: tuple[str, Asked, str] | None = None
-        self.found: Expected | None = None
+        self._key: tuple[str, Wording, str] | None = None
+        self.found: ExpectedWords | None = None
 
-    def ask(self, model: LanguageModel, asked: Asked, label: str) -> None:
+    def ask(self, model: LanguageModel, wording: Wording, label: str) -> None:
         """Ask the model, unless this was the last question."""
-        if (key := (model.sha256, asked, label)) != self._key:
-            self.found = expected(model, asked, label)
+        if (key := (model.sha256, wording, label)) != self._key:
+            self.found = expected(model, wording, label)
             self._key = key
 
 
-def expected(model: LanguageModel, asked: Asked, label: str) -> Expected:
+def expected(model: LanguageModel, wording: Wording, label: str) -> ExpectedWords:
     """The first words of a label's texts, and the words after the likeliest of them: two passes without any row."""
-    prompt = WritingPrompt(model, asked, label)
+    prompt = WritingPrompt(model, wording, label)
     first = _likeliest(model, prompt, [])
     behind = _likeliest(model, prompt, [first[0][0]]) if first else []
     named = [[(model.decode([token]).strip(), share) for token, share in each] for each in (first, behind)]
-    return Expected(label, tuple(named[0]), tuple(named[1]))
+    return ExpectedWords(label, tuple(named[0]), tuple(named[1]))
 
 
 def _likeliest(model: LanguageModel, prompt: WritingPrompt, before: Sequence[int]) -> list[tuple[int, float]]:
@@ -248,7 +248,7 @@ def _likeliest(model: LanguageModel, prompt: WritingPrompt, before: Sequence[int
     return [(each, float(shares[each])) for each, _ in zip(words, range(_BARS), strict=False)]
 
 
-def picture(plan: Plan, of: Expected) -> dict[str, Any]:
+def picture(plan: Plan, of: ExpectedWords) -> dict[str, Any]:
     """The value for `assets/noise.js`: the words, bars and noise of each stage that releases such counts.
 
     Args:

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
-from dpicl_ui.data.state import Confirmed, DataState
-from dpicl_ui.frame.services import Gate, Session, State
+from dpicl_ui.data.state import ConfirmedData, DataState
+from dpicl_ui.frame.services import Session, State, StepStatus
 from mechanisms.accounting import Claim
 from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.spec import RunSpec
@@ -15,18 +15,18 @@ from mechanisms.runs.stage import Speed
 
 
 @dataclass(frozen=True, repr=False)
-class Wanted:
+class PlanRequest:
     """A spec for a data set that is still to be planned."""
 
-    confirmed: Confirmed
+    confirmed: ConfirmedData
     spec: RunSpec
 
 
 @dataclass(frozen=True, repr=False)
-class Planned:
+class PlannedRun:
     """A run that can start; the models' speed is None until it has been measured."""
 
-    confirmed: Confirmed
+    confirmed: ConfirmedData
     spec: RunSpec
     plan: Plan
     claim: Claim
@@ -51,75 +51,75 @@ class PrivacyState(State):
         self._data = session.of(DataState)
         self._lock = threading.RLock()
         self._calibrating = threading.RLock()  # of two handlers with the same settings, only one calibrates
-        self._at: Wanted | Planned | None = None
+        self._at: PlanRequest | PlannedRun | None = None
         self.set_for: Hashable = None
 
     @property
-    def planned(self) -> Planned | None:
+    def planned(self) -> PlannedRun | None:
         """The calibrated run; None while its settings are being calibrated, or if they were refused."""
         at = self._at
-        return at if isinstance(at, Planned) and at.confirmed is self._data.confirmed else None
+        return at if isinstance(at, PlannedRun) and at.confirmed is self._data.confirmed else None
 
     @property
     def plan(self) -> Plan | None:
         planned = self.planned
         return planned.plan if planned else None
 
-    def outdate(self, spec: RunSpec) -> Wanted:
+    def outdate(self, spec: RunSpec) -> PlanRequest:
         """Drop a plan of other settings at once: no run may start until the new ones are calibrated.
 
         Raises:
             UsageError: no data set is confirmed.
         """
-        wanted = Wanted(self._data.needed, spec)
+        request = PlanRequest(self._data.needed, spec)
         with self._lock:
-            if not self._is(wanted):
-                self._at = wanted
-        return wanted
+            if not self._is(request):
+                self._at = request
+        return request
 
     def forget(self) -> None:
         with self._lock:
             self._at = None
 
-    def calibrate(self, spec: RunSpec, speed: Speed | None) -> Planned:
+    def calibrate(self, spec: RunSpec, speed: Speed | None) -> PlannedRun:
         """Calibrate the run of a spec; it becomes `planned` unless later settings or other data replace it.
 
         Raises:
             UsageError: no data set is confirmed.
             StudioError: the settings cannot be used; then there is no `planned`.
         """
-        wanted = self.outdate(spec)
+        request = self.outdate(spec)
         with self._calibrating:
-            return self._made(wanted, speed)
+            return self._made(request, speed)
 
-    def look(self, spec: RunSpec, speed: Speed | None) -> Planned | None:
+    def look(self, spec: RunSpec, speed: Speed | None) -> PlannedRun | None:
         """Calibrate for the screen: as `calibrate`, but None if the settings or the data have changed meanwhile."""
         with self._lock:  # no other settings can come in between
             at = self._at
-            if isinstance(at, Wanted) and at.confirmed is self._data.confirmed and at.spec != spec:
+            if isinstance(at, PlanRequest) and at.confirmed is self._data.confirmed and at.spec != spec:
                 return None
-            wanted = self.outdate(spec)
+            request = self.outdate(spec)
         with self._calibrating:
-            made = self._made(wanted, speed) if self._is(wanted) else None
-        return made if self._is(wanted) else None
+            made = self._made(request, speed) if self._is(request) else None
+        return made if self._is(request) else None
 
-    def _is(self, wanted: Wanted) -> bool:
+    def _is(self, request: PlanRequest) -> bool:
         """Whether the present run has these settings, calibrated or not."""
         at = self._at
-        return at is not None and at.confirmed is wanted.confirmed and at.spec == wanted.spec
+        return at is not None and at.confirmed is request.confirmed and at.spec == request.spec
 
-    def _made(self, wanted: Wanted, speed: Speed | None) -> Planned:
-        if (current := self.planned) is not None and self._is(wanted):
+    def _made(self, request: PlanRequest, speed: Speed | None) -> PlannedRun:
+        if (current := self.planned) is not None and self._is(request):
             return self.time(speed) or current
-        confirmed = wanted.confirmed
-        plan = plan_for(wanted.spec, confirmed.dataset, confirmed.measured).calibrated()
-        made = Planned(confirmed, wanted.spec, plan, plan.claim(), speed)
+        confirmed = request.confirmed
+        plan = plan_for(request.spec, confirmed.dataset, confirmed.measured).calibrated()
+        made = PlannedRun(confirmed, request.spec, plan, plan.claim(), speed)
         with self._lock:
-            if self._is(wanted):
+            if self._is(request):
                 self._at = made
         return made
 
-    def time(self, speed: Speed | None) -> Planned | None:
+    def time(self, speed: Speed | None) -> PlannedRun | None:
         """Set the models' speed of a plan that was calibrated with another; returns the plan if that changed it."""
         with self._lock:
             if (planned := self.planned) is None or planned.speed == speed:
@@ -128,8 +128,8 @@ class PrivacyState(State):
             return timed
 
 
-def gate(session: Session) -> Gate:
+def status(session: Session) -> StepStatus:
     """The status of step 2: open with a confirmed data set, done when a run is calibrated."""
     if session.of(DataState).confirmed is None:
-        return Gate("Choose a data set in step 1 and confirm what becomes public: the noise depends on it.")
-    return Gate(done=session.of(PrivacyState).planned is not None)
+        return StepStatus("Choose a data set in step 1 and confirm what becomes public: the noise depends on it.")
+    return StepStatus(done=session.of(PrivacyState).planned is not None)

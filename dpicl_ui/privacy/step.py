@@ -10,13 +10,13 @@ import gradio as gr
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.handlers import ACCOUNTING, FETCH, MODEL, PRIVATE, UNTIL_FREE, on
-from dpicl_ui.frame.inputs import File, control, described, download, epsilon_slider, in_field, number, said, sink
+from dpicl_ui.frame.inputs import Download, control, described, download, epsilon_slider, in_field, number, said, sink
 from dpicl_ui.frame.model_loader import AT_START
 from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Tree, Updates, budget, drawn, el, notice, panel, seen, spinner
 from dpicl_ui.privacy.cards import (
     CALIBRATING,
-    Expectation,
+    ExpectationState,
     odds,
     outcome,
     picture,
@@ -24,7 +24,7 @@ from dpicl_ui.privacy.cards import (
     stages_in_words,
     to_consider,
 )
-from dpicl_ui.privacy.state import Planned, PrivacyState
+from dpicl_ui.privacy.state import PlannedRun, PrivacyState
 from mechanisms.accounting import Cap, PrivacyTarget
 from mechanisms.data.headers import field_name
 from mechanisms.discovery import Parameter, parameters
@@ -154,7 +154,7 @@ class ExpertSettings:
         """Every setting at its first value, for another data set."""
         return {each: each.value for each in self.inputs} | self._showing(self.mechanism.value, self.transform.value)
 
-    def asked(self, values: Mapping[Any, Any]) -> dict[str, Any]:
+    def fields_of(self, values: Mapping[Any, Any]) -> dict[str, Any]:
         """The components' values as fields for `RunSpec.of`, without those that are empty or hidden.
 
         Raises:
@@ -369,9 +369,9 @@ class PrivacyStep:
             UsageError: no data set is confirmed, or a value is missing, not a number or out of range.
         """
         confirmed = session.of(DataState).needed
-        asked = said({"shots": values[self.shots]}) | self.expert.asked(values)
+        fields = said({"shots": values[self.shots]}) | self.expert.fields_of(values)
         usual = {"epsilon": number("Epsilon", values[self.epsilon]), "delta": confirmed.usual_delta}
-        return RunSpec.of(**confirmed.settled | usual | asked)
+        return RunSpec.of(**confirmed.settled | usual | fields)
 
     def _odds(self, session: Session, values: Mapping[Any, Any]) -> Updates:
         """The sentence on what epsilon means. It does not wait for the calibration, which reports errors."""
@@ -420,7 +420,7 @@ class PrivacyStep:
             **self._spent(request),
         }
 
-    def _found(self, planned: Planned, request: gr.Request) -> Findings:
+    def _found(self, planned: PlannedRun, request: gr.Request) -> Findings:
         """The checks that need no model."""
         return check_plan(planned.plan, planned.confirmed.dataset, self._app.ledger(request))
 
@@ -440,7 +440,7 @@ class PrivacyStep:
         return {self.budget: budget_of(self._app, request), **self._app.steps(self._app.session(request))}
 
     def _picture(self, session: Session) -> dict[str, Any] | None:
-        plan, expected = session.of(PrivacyState).plan, session.of(Expectation).found
+        plan, expected = session.of(PrivacyState).plan, session.of(ExpectationState).found
         return picture(plan, expected) if plan and expected and expected.label in plan.labels else None
 
     def _expect(self, request: gr.Request) -> Updates:
@@ -448,7 +448,7 @@ class PrivacyStep:
         session = self._app.session(request)
         if (confirmed := session.of(DataState).confirmed) is None:
             return {self.noise: None}
-        session.of(Expectation).ask(self._app.loader.model(), confirmed.asked, confirmed.dataset.labels[0])
+        session.of(ExpectationState).ask(self._app.loader.model(), confirmed.wording, confirmed.dataset.labels[0])
         return {self.noise: self._picture(session)}
 
     def _set_cap(self, epsilon: float, delta: float, request: gr.Request) -> Updates:
@@ -463,9 +463,9 @@ class PrivacyStep:
             raise UsageError(NO_RUN)
         confirmed, name = planned.confirmed, self._app.loader.name
         named = name if name in [each.name for each in available_models()] else None
-        columns = confirmed.columns
+        columns = confirmed.inspected
         text = settings(planned.plan, columns.mapping, confirmed.dataset.name, named, columns.file.table.reading)
-        file = File(_FILE, "application/yaml", text.encode())
+        file = Download(_FILE, "application/yaml", text.encode())
         return {self.sink: download(file), self.saved: notice(_SAVED, "good")}
 
     def _accept(self, request: gr.Request) -> Updates:

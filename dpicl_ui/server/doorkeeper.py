@@ -116,7 +116,7 @@ _DEEPEST = 40
 _HALF = re.compile("[\ud800-\udfff]")
 
 
-class Bodies:
+class BodyChecks:
     """ASGI middleware behind the doorkeeper: refuses malformed requests (400)."""
 
     def __init__(self, app: ASGIApp) -> None:

@@ -20,7 +20,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from dpicl_ui.frame.services import CuratorLedger, Ledgers, TabLedgers
 from dpicl_ui.frame.theme import SIGN_IN
-from dpicl_ui.server.doorkeeper import Bodies, Doorkeeper
+from dpicl_ui.server.doorkeeper import BodyChecks, Doorkeeper
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import UsageError
 from mechanisms.inference.remote import is_loopback
@@ -55,7 +55,7 @@ def serving(host: str | None = None, port: int | None = None) -> Serving:
     locked = os.environ.get("DPICL_LOCK_MODEL", "") not in ("", "0")
     password, space = os.environ.get(PASSWORD, ""), bool(os.environ.get("SPACE_ID"))
     host = host if host is not None else os.environ.get("HOST", "0.0.0.0" if space else _HERE)
-    middleware = [Middleware(Doorkeeper, **({"framed_by": _SPACES} if space else {})), Middleware(Bodies)]
+    middleware = [Middleware(Doorkeeper, **({"framed_by": _SPACES} if space else {})), Middleware(BodyChecks)]
     login: dict[str, Any] = {}
     if password:
         if len(password) < _SHORTEST:

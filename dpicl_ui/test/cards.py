@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from dpicl_ui.frame.tree import MANY_LABELS, Tree, count_row, el, in_words, notice
 from dpicl_ui.generate.cards import listed, verdict_of
-from dpicl_ui.test.state import Scored
+from dpicl_ui.test.state import SetFigures
 from mechanisms import confidence
 from mechanisms.demos.demo_set import DIRECTIONS, PUBLIC_ONLY, ZERO_SHOT, DemoSet
 from mechanisms.evaluation.evaluate import (
@@ -71,7 +71,7 @@ _LIKELIEST = 8
 # The set, and one sentence about it.
 
 
-def headline_of(tested: DemoSet | None, scored: Scored | None) -> list[Tree]:
+def headline_of(tested: DemoSet | None, scored: SetFigures | None) -> list[Tree]:
     """How well a set works, in one sentence: on a test file, otherwise by its private score."""
     if tested is None:
         return []

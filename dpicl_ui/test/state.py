@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from dpicl_ui.data.state import Confirmed, DataState
+from dpicl_ui.data.state import ConfirmedData, DataState
 from dpicl_ui.frame.handlers import Jobs
-from dpicl_ui.frame.services import Gate, Session, State
+from dpicl_ui.frame.services import Session, State, StepStatus
 from dpicl_ui.generate.state import GenerateState, Run
 from mechanisms.accounting import fingerprint
 from mechanisms.data.columns import ColumnMapping, LeftOut, breakdown, to_dataset, understood
@@ -32,7 +32,7 @@ NOTHING = "There is nothing to test: write demonstrations in step 3, or load an 
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Scored:
+class SetFigures:
     """Figures of a set on `rows` of `test`, which is the file without rows that private data sets had at that time."""
 
     of: DemoSet
@@ -57,7 +57,7 @@ class TestState(State):
         self._data = session.of(DataState)
         self._loaded: tuple[DemoSet, Run | None] | None = None
         """A set from an exported file, and the last run before it was loaded."""
-        self._scored: Scored | None = None
+        self._scored: SetFigures | None = None
         self.table: Table | None = None
         """The labelled test file; private."""
         self._public: dict[tuple[str, str], tuple[Demonstration, ...]] = {}
@@ -107,7 +107,7 @@ class TestState(State):
         return tested
 
     @property
-    def scored(self) -> Scored | None:
+    def scored(self) -> SetFigures | None:
         scored = self._scored
         return scored if scored is not None and scored.of is self.tested else None
 
@@ -136,18 +136,18 @@ class TestState(State):
     def load(self, demo_set: DemoSet) -> None:
         self._loaded = demo_set, self._generate.written
 
-    def show(self, scored: Scored) -> Scored:
+    def show(self, scored: SetFigures) -> SetFigures:
         self._scored = scored
         return scored
 
 
-def gate(session: Session) -> Gate:
+def status(session: Session) -> StepStatus:
     """The status of step 4: always open, because it needs no private data; done when something was measured."""
     scored = session.of(TestState).scored
-    return Gate(done=scored is not None and bool(scored.cards))
+    return StepStatus(done=scored is not None and bool(scored.cards))
 
 
-class Measurements(Jobs[Scored]):
+class Measurements(Jobs[SetFigures]):
     """A tab's measurements on a test file."""
 
 
@@ -157,14 +157,14 @@ _THERE = "The class prototypes of this data set are already released: nothing wa
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Wanted:
-    """An ordered release on the data set of that moment; private except for the request."""
+class PrototypesOrder:
+    """An order of class prototypes on the data set of that moment; private except for the request."""
 
-    confirmed: Confirmed
+    confirmed: ConfirmedData
     request: PrototypesRequest
 
 
-class PrototypesState(Jobs[Wanted]):
+class PrototypesState(Jobs[PrototypesOrder]):
     """The releases of a tab, by the data set's name, unit, labels and content."""
 
     under_way = "Class prototypes are being released: wait until they are."
@@ -179,15 +179,15 @@ class PrototypesState(Jobs[Wanted]):
         confirmed = self._data.confirmed
         return self._released.get(_key(confirmed.dataset)) if confirmed else None
 
-    def refuse(self, wanted: Wanted) -> None:
+    def refuse(self, order: PrototypesOrder) -> None:
         """Refuse to pay twice."""
-        if _key(wanted.confirmed.dataset) in self._released:
+        if _key(order.confirmed.dataset) in self._released:
             raise UsageError(_THERE)
 
-    def keep(self, wanted: Wanted, released: ClassPrototypes) -> None:
+    def keep(self, order: PrototypesOrder, released: ClassPrototypes) -> None:
         """Store a release, so that this tab does not charge it again."""
         with self._lock:
-            self._released[_key(wanted.confirmed.dataset)] = released
+            self._released[_key(order.confirmed.dataset)] = released
 
 
 def _key(dataset: Dataset) -> Hashable:

@@ -12,8 +12,8 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.cards import ReadingCard
-from dpicl_ui.data.state import Confirmed, DataState
-from dpicl_ui.frame.handlers import ACCOUNTING, MODEL, PRIVATE, JobControls, Order, Passing, on
+from dpicl_ui.data.state import ConfirmedData, DataState
+from dpicl_ui.frame.handlers import ACCOUNTING, MODEL, PRIVATE, Job, JobControls, UpdateLimit, on
 from dpicl_ui.frame.inputs import PrivateDropdown, drop, number, text_of
 from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Tree, Updates, budget, el, notice, panel, progress, spinner
@@ -22,10 +22,10 @@ from dpicl_ui.test.cards import ARMS, accuracies, answers, confusion_figure, hea
 from dpicl_ui.test.state import (
     LARGEST_DEMO_SET,
     Measurements,
+    PrototypesOrder,
     PrototypesState,
-    Scored,
+    SetFigures,
     TestState,
-    Wanted,
     origin,
     verified,
 )
@@ -265,7 +265,7 @@ class FileMeasurement:
         if not known:
             raise UsageError(_NOTHING_LEFT)
         elsewhere = self._reader.chosen(values, tested)
-        scored = Scored(tested, rest, tuple(spread(known, int(values[self.limit]))))
+        scored = SetFigures(tested, rest, tuple(spread(known, int(values[self.limit]))))
         session.of(Measurements).order(scored)
         state.show(scored)
         private = _SHARED.format(count=sum(shared), total=len(test.records)) if any(shared) else ""
@@ -274,7 +274,7 @@ class FileMeasurement:
             **self.emptied(tested),
             **self.job.working(progress(0, "Writing the public-only demonstrations …")),
         }
-        yield from self.job.run(request, lambda order: self._measured(state, order, elsewhere))
+        yield from self.job.run(request, lambda job: self._measured(state, job, elsewhere))
         yield from self.add_prototypes(request)
 
     def _shared(self, request: gr.Request, test: Dataset) -> list[bool]:
@@ -283,8 +283,8 @@ class FileMeasurement:
         own = fingerprint(confirmed.dataset) if confirmed else None
         return shared_rows(test, self._app.ledger(request), own)
 
-    def _measured(self, state: TestState, order: Order[Scored], elsewhere: RemoteReader | None) -> Iterator[Updates]:
-        scored, model, passing = order.wanted, self._app.loader.model(), Passing()
+    def _measured(self, state: TestState, job: Job[SetFigures], elsewhere: RemoteReader | None) -> Iterator[Updates]:
+        scored, model, passing = job.request, self._app.loader.model(), UpdateLimit()
         demo_set = scored.of
         arms = state.arms(demo_set, model, elsewhere is not None)
         said = reads(demo_set, elsewhere, arms) if elsewhere else readers(demo_set, model)
@@ -302,11 +302,11 @@ class FileMeasurement:
                 case Scorecard():
                     scored = state.show(replace(scored, cards=(*scored.cards, result)))
                     yield self._figures(scored)
-            if order.stop.is_set():
+            if job.stop.is_set():
                 yield {self.test_notice: notice("Stopped. What was measured so far is shown.", "warn")}
                 return
 
-    def _figures(self, scored: Scored) -> Updates:
+    def _figures(self, scored: SetFigures) -> Updates:
         shown = accuracies(scored.cards, scored.prototypes, scored.of.labels)
         return {self.scores: shown, self._headline: headline_of(scored.of, scored)}
 
@@ -447,34 +447,34 @@ class PrototypesOffer:
             raise UsageError(_NO_FILE)
         if not set(tested.labels) <= set(confirmed.dataset.labels):
             raise UsageError(_OTHER_LABELS)
-        session.of(PrototypesState).order(Wanted(confirmed, _request(confirmed, epsilon)))
+        session.of(PrototypesState).order(PrototypesOrder(confirmed, _request(confirmed, epsilon)))
         return {self.notice: [], **self.job.working([])}
 
     def _release(self, request: gr.Request) -> Iterator[Updates]:
         """Charge the ledger, read the rows, and release the prototypes; closing the tab stops it."""
         session, ledger = self._app.session(request), self._app.ledger(request)
-        yield from self.job.run(request, lambda order: self._reading(session, order, ledger))
+        yield from self.job.run(request, lambda job: self._reading(session, job, ledger))
 
-    def _reading(self, session: Session, order: Order[Wanted], ledger: PrivacyLedger) -> Iterator[Updates]:
+    def _reading(self, session: Session, job: Job[PrototypesOrder], ledger: PrivacyLedger) -> Iterator[Updates]:
         yield {self.job.bar: spinner("Waiting for the embedding model …")}
-        wanted, embedder, passing = order.wanted, self._app.embedder.embedder(), Passing()
-        order.check(_NOT_BEGUN)
-        if wanted.confirmed is not session.of(DataState).confirmed:
+        order, embedder, passing = job.request, self._app.embedder.embedder(), UpdateLimit()
+        job.check(_NOT_BEGUN)
+        if order.confirmed is not session.of(DataState).confirmed:
             raise UsageError(_CHANGED)
-        with closing(release_prototypes(wanted.confirmed.dataset, wanted.request, embedder, ledger)) as events:
+        with closing(release_prototypes(order.confirmed.dataset, order.request, embedder, ledger)) as events:
             for event in events:
                 match event:
                     case Progress(done, total):
-                        order.check(_STOPPED)
+                        job.check(_STOPPED)
                         if passing.shown():
                             share = done / total if total else 1.0
                             yield {self.job.bar: progress(share, f"{share:.0%} of the rows read")}
                     case ClassPrototypes():
-                        session.of(PrototypesState).keep(wanted, event)
+                        session.of(PrototypesState).keep(order, event)
         yield {self.notice: notice("The class prototypes are released.", "good")}
 
 
-def _request(confirmed: Confirmed, epsilon: Any) -> PrototypesRequest:
+def _request(confirmed: ConfirmedData, epsilon: Any) -> PrototypesRequest:
     """A request with the delta that follows from the data set's public sizes."""
     target = PrivacyTarget(number("Epsilon", epsilon), confirmed.usual_delta)
     return PrototypesRequest(target, len(confirmed.sizes))
@@ -519,8 +519,8 @@ class EvaluationStep:
         shown = [self.load, self.load_notice, *self._about_the_set, app.bar.html]
         on(self.load.upload, self._load, self.load, shown, self.load_notice)
         asking, shown = {self.query, self.by, *self.reader.inputs}, [self.answer, self.ask]
-        for asked in (self.ask.click, self.query.submit):
-            on(asked, self._ask, asking, shown, self.answer, lambda: {self.ask: gr.Button(interactive=True)}, **MODEL)
+        for event in (self.ask.click, self.query.submit):
+            on(event, self._ask, asking, shown, self.answer, lambda: {self.ask: gr.Button(interactive=True)}, **MODEL)
 
     def follow(self, ended: gr.events.Dependency) -> None:
         ended.then(self._show_set, None, self._about_the_set, **PRIVATE)

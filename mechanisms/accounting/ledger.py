@@ -454,7 +454,7 @@ class IndividualFilter:
         self.queries, self.continued = queries, continued
 
     @property
-    def asked(self) -> int:
+    def answered(self) -> int:
         """Answers charged so far; public."""
         with self._ledger.transaction() as database:
             query = "SELECT asked FROM reservations WHERE run = ?"

@@ -44,7 +44,7 @@ _ROUNDING = 4 * float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
-class Found(Bounds):
+class EpsilonBounds(Bounds):
     """Bounds on epsilon: the upper one includes what rounding adds, the lower one subtracts it.
 
     Attributes:
@@ -55,14 +55,14 @@ class Found(Bounds):
 
 
 @functools.lru_cache(maxsize=512)
-def epsilon(form: NormalForm, delta: float) -> Found:
+def epsilon(form: NormalForm, delta: float) -> EpsilonBounds:
     """Bounds on epsilon at `delta`, in the direction with the larger cost."""
     removed = _one_direction(form, Direction.REMOVE, delta)
     most_added = sum(count * _most_added(primitive) for primitive, count in form.primitives)
     if most_added <= removed.upper or all(primitive.rate == 1.0 for primitive in form.kinds):
         return removed
     added = _one_direction(form, Direction.ADD, delta)
-    return Found(max(removed.lower, added.lower), max(removed.upper, added.upper), removed.step)
+    return EpsilonBounds(max(removed.lower, added.lower), max(removed.upper, added.upper), removed.step)
 
 
 def _most_added(primitive: Primitive) -> float:
@@ -70,12 +70,12 @@ def _most_added(primitive: Primitive) -> float:
     return pure_epsilon(primitive) if primitive.rate == 1.0 else -math.log1p(-primitive.rate)
 
 
-def _one_direction(form: NormalForm, direction: Direction, delta: float) -> Found:
+def _one_direction(form: NormalForm, direction: Direction, delta: float) -> EpsilonBounds:
     total = Total.of(form, direction, rdp.tail_of(form, delta))
     tilt, bound = rdp.best(total, delta)
     if bound == math.inf:
-        return Found(math.inf, math.inf, math.inf)
-    best = Found(0.0, bound, _Grid.of(total, tilt, delta).step)
+        return EpsilonBounds(math.inf, math.inf, math.inf)
+    best = EpsilonBounds(0.0, bound, _Grid.of(total, tilt, delta).step)
     for _ in range(_ROUNDS if 0 < bound < _MOST_EPSILON else 0):
         found = _Composition.of(form, direction, total, tilt, delta).solved(delta)
         if found.upper >= best.upper:
@@ -171,7 +171,7 @@ class _Composition:
             count,
         )
 
-    def solved(self, delta: float) -> Found:
+    def solved(self, delta: float) -> EpsilonBounds:
         """Epsilon at `delta`."""
         # Weights relative to the loss at which one mass would be delta; far below it they overflow and decide nothing.
         losses = self.grid.losses
@@ -184,7 +184,7 @@ class _Composition:
         noise = _ROUNDING * (self.count + 1) * math.log2(len(self.masses))
         noise *= float(np.linalg.norm(self.masses) * np.linalg.norm(excess))
         upper = self._least(losses, masses * weights, 1 - self.lost / delta - noise)
-        return Found(self._least(losses, masses * weights, self.inflation), upper, self.grid.step)
+        return EpsilonBounds(self._least(losses, masses * weights, self.inflation), upper, self.grid.step)
 
     def _least(self, losses: Floats, masses: Floats, most: float) -> float:
         """The least epsilon on the grid, and not below 0, at which delta is at most `most`."""

@@ -110,15 +110,15 @@ def plan_answers(spec: AnswerSpec, labels: tuple[str, ...] = (), by_user: bool =
         UsageError: labels and mechanism do not go together.
         AccountingError: no noise meets epsilon and delta.
     """
-    asked = AnswerPlan(spec, spec.made_mechanism, labels, by_user)
+    plan = AnswerPlan(spec, spec.made_mechanism, labels, by_user)
     target = PrivacyTarget(spec.epsilon, spec.delta)
-    failure = _FAILURE_SHARE * spec.delta if asked.mechanism.may_fail else 0.0
+    failure = _FAILURE_SHARE * spec.delta if plan.mechanism.may_fail else 0.0
 
     def at(rho: float) -> AnswerPlan:
         """The plan with noise such that Q answers cost `rho` and fail with probability `failure` together."""
-        return replace(asked, mechanism=asked.mechanism.calibrate(rho / spec.queries, failure / spec.queries))
+        return replace(plan, mechanism=plan.mechanism.calibrate(rho / spec.queries, failure / spec.queries))
 
-    if asked.rate is None:
+    if plan.rate is None:
         return at(largest_rho(spec.epsilon, spec.delta - failure))
     return at(spec.queries / calibrate_noise(lambda noise: at(spec.queries / noise**2).event, target) ** 2)
 

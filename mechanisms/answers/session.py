@@ -77,7 +77,7 @@ class AnswersOpened:
     """A session is open: the cost of all its questions is in the ledger. All of it may be released.
 
     Attributes:
-        asked: answers given under this reservation before.
+        answered: answers given under this reservation before.
         continued: whether an earlier reservation is used, without a new charge.
         private: False with a test seed.
         notes: warnings for the data owner, one line each.
@@ -89,7 +89,7 @@ class AnswersOpened:
     unit: str
     plan: AnswerPlan
     claim: Claim
-    asked: int
+    answered: int
     continued: bool
     private: bool
     notes: tuple[str, ...]
@@ -107,7 +107,7 @@ class AnswerReleased:
         abstained: why `answer` is `zero_shot`, in one line; None for an answer from the data.
         threshold: the least similarity of units that took part and paid; None for Poisson samples.
         rho, delta: the answer's cost to each unit that took part; rho is None for Poisson samples.
-        queries: answers that every unit can pay for, of which `asked` were given under this reservation.
+        queries: answers that every unit can pay for, of which `answered` were given under this reservation.
     """
 
     answer: str
@@ -119,7 +119,7 @@ class AnswerReleased:
     threshold: float | None
     rho: float | None
     delta: float
-    asked: int
+    answered: int
     queries: int
 
     @property
@@ -129,7 +129,7 @@ class AnswerReleased:
         With a threshold more can be asked: units that have paid for all their answers take no further part, and their
         number is private.
         """
-        return max(0, self.queries - self.asked)
+        return max(0, self.queries - self.answered)
 
 
 def reservation_in_words(opened: AnswersOpened) -> str:
@@ -139,7 +139,7 @@ def reservation_in_words(opened: AnswersOpened) -> str:
         if opened.continued
         else f"reserves {price} in the ledger of '{opened.name}', once for all questions under these terms"
     )
-    return f"This session {charged}. {opened.asked} of {opened.plan.spec.queries} answers given so far."
+    return f"This session {charged}. {opened.answered} of {opened.plan.spec.queries} answers given so far."
 
 
 def answer_in_words(opened: AnswersOpened, released: AnswerReleased) -> str:
@@ -207,7 +207,7 @@ def open_session(
         unit=dataset.unit,
         plan=plan,
         claim=wanted.claim,
-        asked=paid.asked,
+        answered=paid.answered,
         continued=paid.continued,
         private=randomness.private,
         notes=notes,
@@ -260,7 +260,7 @@ class AnswerSession:
             threshold=None if sampled else plan.spec.threshold,
             rho=plan.rho,
             delta=plan.mechanism.delta,
-            asked=self._paid.asked,
+            answered=self._paid.answered,
             queries=plan.spec.queries,
         )
 

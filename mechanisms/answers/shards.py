@@ -76,7 +76,7 @@ class LabelRespondent:
         Args:
             length: public length of a prompt's row.
         """
-        rows = [self.prompt.row(shard[::-1], asked) for asked in (query, CONTENT_FREE[0]) for shard in examples]
+        rows = [self.prompt.row(shard[::-1], text) for text in (query, CONTENT_FREE[0]) for shard in examples]
         session = self._model.open(self.prompt.prefix, rows, length, self._room)
         scores = scores_of(session, self._labels)
         with np.errstate(invalid="ignore"):

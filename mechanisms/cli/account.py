@@ -58,8 +58,8 @@ def _calibrate(options: argparse.Namespace) -> None:
     spec, plan = _planned(options)
     check_noise(spec)
     compose = _composition(options, plan, spec.delta)
-    asked = spec.made_mechanism.for_plan(plan)
-    calibrated = asked.calibrate(compose, PrivacyTarget(spec.epsilon, spec.delta))
+    mechanism = spec.made_mechanism.for_plan(plan)
+    calibrated = mechanism.calibrate(compose, PrivacyTarget(spec.epsilon, spec.delta))
     show(options, _cost(calibrated, plan, compose(calibrated.event), spec.delta))
 
 

@@ -93,7 +93,7 @@ def _answer(options: argparse.Namespace) -> None:
     session = api.ask_as(plan, dataset, model, randomness=randomness, anew=options.new_reservation)
     for line in (*session.opened.notes, reservation_in_words(session.opened)):
         progress(line)
-    left = plan.spec.queries - session.opened.asked
+    left = plan.spec.queries - session.opened.answered
     if plan.rate is not None and len(test) > left:
         raise UsageError(f"This reservation has {left} answers left: ask fewer with --limit.")
     if file is not None:
@@ -111,7 +111,7 @@ def _answer(options: argparse.Namespace) -> None:
         **_terms(session.opened),
         "rho_of_answer": released.rho,
         "delta_of_answer": released.delta,
-        "answers_given": released.asked,
+        "answers_given": released.answered,
         "answers_left": released.sure_left,
     }
     show(options, document)

@@ -32,7 +32,7 @@ from mechanisms.demos.demo_set import DEMONSTRATIONS, DIRECTIONS, PUBLIC_ONLY, T
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import BOTH, Scorecard
 from mechanisms.evaluation.reader import RemoteReader, check_labels, readers_in_words, same_reader
-from mechanisms.exports.export_format import Added, Released, format_named, format_names
+from mechanisms.exports.export_format import ExportExtras, ReleasedFile, format_named, format_names
 from mechanisms.files import text_of
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models import default_name
@@ -305,13 +305,13 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
-    released = Released.read(text_of(options.demos))
+    released = ReleasedFile.read(text_of(options.demos))
     made, chosen = released.demo_set, format_named(options.format)
     check_apart(options.out, but=(options.demos, options.test))
     test = loaded(options, options.test, made.labels, name="test file") if options.test else None
     card = {"licence": options.licence, "language": options.language}
     written = [str(path) for path in api.export(released.text, chosen.name, options.out, test=test, **card)]
-    added = Added(None if test is None else test.records, **card)
+    added = ExportExtras(None if test is None else test.records, **card)
     for said in filter(None, (chosen.caution(made), chosen.reading(made), chosen.advice(made, added))):
         progress(said)
     show(options, {"format": chosen.name, "files": written, "digest": released.digest})

@@ -245,7 +245,7 @@ def loaded(options: argparse.Namespace, path: str | Path, labels: Sequence[str],
         more: arguments of `mechanisms.api.load` in place of those that the options give.
 
     Raises:
-        DataError, ReadingAsked, UsageError: as `mechanisms.api.load` says.
+        DataError, ReadingQuestion, UsageError: as `mechanisms.api.load` says.
     """
     said = {
         "text": options.text_column,

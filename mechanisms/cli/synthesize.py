@@ -122,12 +122,14 @@ def _synthesize(options: argparse.Namespace) -> None:
         progress(warning)
     seeded = options.test_seed is not None
     randomness: Randomness = SeededRandomness(options.test_seed) if seeded else SecureRandomness()
-    asked = plan_for(spec, dataset)  # refused here, before anything is measured
+    requested = plan_for(spec, dataset)  # refused here, before anything is measured
     with opened(options.model, options.engine) as model:
-        embedder = load_embedder() if asked.embeds else None
+        embedder = load_embedder() if requested.embeds else None
         if spec.count_epsilon is not None and not spec.public:
-            asked = plan_for(spec, dataset, _measured(spec.count_epsilon, spec, dataset, ledger, randomness, journal))
-        plan, keep = _ready(asked, journal), partial(_keep, options, model)
+            requested = plan_for(
+                spec, dataset, _measured(spec.count_epsilon, spec, dataset, ledger, randomness, journal)
+            )
+        plan, keep = _ready(requested, journal), partial(_keep, options, model)
         events = drive(
             plan, dataset, model, embedder, ledger, keep=keep, tell=progress, randomness=randomness, journal=journal
         )
@@ -218,10 +220,10 @@ def _measured(
     return measured
 
 
-def _ready(asked: Plan, journal: RunJournal | None) -> Plan:
+def _ready(requested: Plan, journal: RunJournal | None) -> Plan:
     """The calibrated plan, or the plan of the interrupted run; its cost and its warnings are printed."""
     resumed = journal is not None and journal.begun is not None
-    plan = _resumed(journal, asked) if journal is not None and resumed else asked.calibrated()
+    plan = _resumed(journal, requested) if journal is not None and resumed else requested.calibrated()
     claim, spec = plan.claim(), plan.spec
     cost = f"epsilon {rounded_up(claim.epsilon, 4)} (check {rounded_up(claim.check, 4)}) at delta {claim.delta:g}"
     progress(f"{cost}. {claim.remark}" if claim.remark else cost)
@@ -255,18 +257,18 @@ def _findings(options: argparse.Namespace) -> Findings:
     dataset = _dataset_found(options, spec, found)
     with ExitStack() as used:
         model = found.of("model", lambda: used.enter_context(opened(options.model, options.engine)))
-        asked = None
+        requested = None
         if spec is not None and dataset is not None and ledger is not None:
             if not spec.public:
                 found.add(warned("ledger", each) for each in ledger.rows.recognise(fingerprint(dataset)))
-            if asked := found.of("plan", partial(_asked, spec, dataset)):
-                _planned_found(asked, dataset, ledger, model, found)
+            if requested := found.of("plan", partial(_requested, spec, dataset)):
+                _planned_found(requested, dataset, ledger, model, found)
         needed = {
             "the settings": spec,
             "the file": dataset,
             "the ledger": ledger,
             "the model": model,
-            "the plan": asked,
+            "the plan": requested,
         }
         if unusable := [name for name, value in needed.items() if value is None]:
             found.add([Finding("not checked", Level.NOTE, _UNCHECKED.format(", ".join(unusable)))])
@@ -299,7 +301,7 @@ def _dataset_found(options: argparse.Namespace, spec: RunSpec | None, found: Fin
     return dataset
 
 
-def _asked(spec: RunSpec, dataset: Dataset) -> Plan:
+def _requested(spec: RunSpec, dataset: Dataset) -> Plan:
     """The plan, with the file's own sizes if they would be measured or were not given."""
     if spec.public or spec.sizes is not None:
         return plan_for(spec, dataset)
@@ -310,21 +312,21 @@ def _asked(spec: RunSpec, dataset: Dataset) -> Plan:
 
 
 def _planned_found(
-    asked: Plan, dataset: Dataset, ledger: PrivacyLedger, model: LanguageModel | None, found: Findings
+    requested: Plan, dataset: Dataset, ledger: PrivacyLedger, model: LanguageModel | None, found: Findings
 ) -> None:
     """The findings on a plan, with its noise and, if there is a model, the findings that need it."""
-    plan = found.of("plan", asked.calibrated)
+    plan = found.of("plan", requested.calibrated)
     if plan is not None:
         found.add(check_plan(plan, dataset, ledger, to_measure=plan.measured is not None))
         found.add(of_budget(plan, dataset, ledger))
-    embedder = found.of("model", load_embedder) if asked.embeds else None
-    if model is None or (asked.embeds and embedder is None):
+    embedder = found.of("model", load_embedder) if requested.embeds else None
+    if model is None or (requested.embeds and embedder is None):
         return
-    found.add(check_with_model(plan or asked, dataset, model, embedder))
-    found.add(found.of("drafts", lambda: [*of_drafts(asked, model, embedder)]) or ())
+    found.add(check_with_model(plan or requested, dataset, model, embedder))
+    found.add(found.of("drafts", lambda: [*of_drafts(requested, model, embedder)]) or ())
     if told := found.of("model", partial(measure, model)):
         speed = replace(told, text=measure_embedder(embedder)) if embedder else told
-        found.add(of_time(plan or asked, speed))
+        found.add(of_time(plan or requested, speed))
 
 
 def _tell(options: argparse.Namespace, found: Findings) -> None:
@@ -377,17 +379,17 @@ def _journal_of(options: argparse.Namespace, ledger: PrivacyLedger) -> RunJourna
     return RunJournal.new(Path(options.journal)) if options.journal else None
 
 
-def _resumed(journal: RunJournal, asked: Plan) -> Plan:
+def _resumed(journal: RunJournal, requested: Plan) -> Plan:
     """The plan of the interrupted run, if the options are for the same run."""
-    plan = journal.plan(asked.content)
+    plan = journal.plan(requested.content)
     # Noise was calibrated when the run began: it is the run's, whatever is asked.
     solved = solved_flag(plan.spec.mechanism)
     noise = {flag: value for flag, value in plan.spec.parameters.items() if flag == solved}
-    if asked.spec.mechanism == plan.spec.mechanism:
-        asked = replace(asked, spec=asked.spec.with_(parameters=asked.spec.parameters | noise))
-    if _fixed(plan) != _fixed(asked):
+    if requested.spec.mechanism == plan.spec.mechanism:
+        requested = replace(requested, spec=requested.spec.with_(parameters=requested.spec.parameters | noise))
+    if _fixed(plan) != _fixed(requested):
         raise UsageError(_OTHER_OPTIONS)
-    if plan.claim().epsilon > asked.spec.epsilon * (1 + _SLACK):
+    if plan.claim().epsilon > requested.spec.epsilon * (1 + _SLACK):
         raise UsageError("The run that was cut off costs more than --epsilon: give the same options.")
     return plan
 
@@ -395,7 +397,7 @@ def _resumed(journal: RunJournal, asked: Plan) -> Plan:
 def _fixed(plan: Plan) -> tuple[object, ...]:
     """The parts of a plan's certificate that do not depend on its price."""
     spec = plan.spec
-    named = (plan.name, plan.transform_name, plan.scheme, plan.labels, plan.template, spec.asked, spec.delta)
+    named = (plan.name, plan.transform_name, plan.scheme, plan.labels, plan.template, spec.wording, spec.delta)
     return (*named, plan.parameters())
 
 

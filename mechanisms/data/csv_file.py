@@ -19,7 +19,16 @@ from itertools import islice
 
 from mechanisms.data.headers import BEGINNING, check_no_title, headed
 from mechanisms.data.sources import FileFormat, RawFile
-from mechanisms.data.table import BACKSLASH, DOUBLED, MAX_COLUMNS, TOO_MANY_COLUMNS, USUAL, Reading, ReadingAsked, Table
+from mechanisms.data.table import (
+    BACKSLASH,
+    DOUBLED,
+    MAX_COLUMNS,
+    TOO_MANY_COLUMNS,
+    USUAL,
+    Reading,
+    ReadingQuestion,
+    Table,
+)
 from mechanisms.data.text_lines import TextLines
 from mechanisms.errors import DataError, UsageError
 
@@ -112,7 +121,7 @@ class Rows:
 
     Raises:
         DataError: binary, empty, a header with unpaired quotes; while iterating, a row longer than the first record.
-        ReadingAsked: nobody said how quotes are written, and a record fits only if backslashes count.
+        ReadingQuestion: nobody said how quotes are written, and a record fits only if backslashes count.
     """
 
     def __init__(self, raw: RawFile, reading: Reading = USUAL, usual: bytes | None = None) -> None:
@@ -186,7 +195,7 @@ class Rows:
             return
         if _record(line, self._lines, _forms(self.form.delimiter, True), most) is None:
             return
-        raise ReadingAsked(
+        raise ReadingQuestion(
             f'Line {number} fits the header only if a backslash makes the next quote or separator part of a cell: \\".',
             f"Give --escape {BACKSLASH} if it does (in Python escape='{BACKSLASH}'), or --escape {DOUBLED} if the file "
             'writes a quote in a cell twice: "".',
@@ -315,7 +324,7 @@ def read_csv(raw: RawFile, reading: Reading) -> Table:
 
     Raises:
         DataError: binary, empty, without rows, or with rows that do not fit the header.
-        ReadingAsked: see `TextLines`, `Rows` and `headed`.
+        ReadingQuestion: see `TextLines`, `Rows` and `headed`.
     """
     rows = Rows(raw, reading, b"\t" if raw.suffix in _TABS else None)
     check_no_title(_beginning(replace(rows.text, found=Counter()), rows.form), reading)

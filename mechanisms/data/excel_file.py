@@ -19,7 +19,7 @@ from openpyxl.utils.cell import column_index_from_string, range_boundaries
 
 from mechanisms.data.headers import BEGINNING, check_no_title, headed
 from mechanisms.data.sources import FileFormat, RawFile
-from mechanisms.data.table import EXACT, MAX_COLUMNS, NoRows, Reading, ReadingAsked, Table, cell_text, plain_name
+from mechanisms.data.table import EXACT, MAX_COLUMNS, NoRows, Reading, ReadingQuestion, Table, cell_text, plain_name
 from mechanisms.errors import DataError
 
 MAX_UNPACKED = 128 * 2**20
@@ -173,7 +173,7 @@ def read_excel(raw: RawFile, reading: Reading) -> Table:
 
     Raises:
         DataError: no workbook, damaged, empty, without rows, or too large when it is unpacked.
-        ReadingAsked: the first sheet has no rows, and there are others; merged cells span rows; or see `headed`.
+        ReadingQuestion: the first sheet has no rows, and there are others; merged cells span rows; or see `headed`.
     """
     with raw.opened() as file, warnings.catch_warnings():
         warnings.filterwarnings("ignore", module=r"openpyxl\.")  # some quote cells, which must reach no log
@@ -200,15 +200,15 @@ def _sheet_of(workbook: Any, reading: Reading, seen: Mapping[str, _Seen]) -> Tab
     sheet = shown[chosen]
     try:
         return replace(_read(sheet, reading, remarks, seen[sheet._worksheet_path]), sheets=tuple(shown))
-    except ReadingAsked as asked:
-        asked.parts = tuple(shown)
+    except ReadingQuestion as unsure:
+        unsure.parts = tuple(shown)
         raise
     except NoRows as error:
         if not several:
             raise
         question = f"The sheet '{chosen}' has no rows, and the file has others: {names}."
         way = "Give --sheet NAME (in Python sheet='NAME')."
-        raise ReadingAsked(question, way, replace(reading, sheet=[*shown][1]), tuple(shown)) from error
+        raise ReadingQuestion(question, way, replace(reading, sheet=[*shown][1]), tuple(shown)) from error
 
 
 def _read(sheet: Any, reading: Reading, remarks: list[str], seen: _Seen) -> Table:
@@ -254,7 +254,7 @@ class _Rows:
         otherwise: how many numbers the sheet shows in another form than they are read, likewise.
 
     Raises:
-        ReadingAsked: merged cells span several of the rows, and the owner has not said whether each row has their
+        ReadingQuestion: merged cells span several of the rows, and the owner has not said whether each row has their
             value.
     """
 
@@ -269,7 +269,7 @@ class _Rows:
         self._flat = [each for each in here if each.last_row == each.row]
         self._from_above = self._beside_values([each for each in here if each.row < first])
         if self._tall and reading.fill_merged is None:
-            raise ReadingAsked(
+            raise ReadingQuestion(
                 f"The sheet has merged cells that span rows: {_listed(self._tall)}.",
                 "Give --fill-merged if each of the rows has the value (in Python fill_merged=True), or "
                 "--no-fill-merged if the first of them alone has it.",

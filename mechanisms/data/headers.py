@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from mechanisms.data.label_names import folded
-from mechanisms.data.table import MAX_COLUMNS, TOO_MANY_COLUMNS, Reading, ReadingAsked, Table, column_names, table_of
+from mechanisms.data.table import MAX_COLUMNS, TOO_MANY_COLUMNS, Reading, ReadingQuestion, Table, column_names, table_of
 from mechanisms.errors import DataError, UsageError
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
@@ -224,7 +224,7 @@ def headed(
     read off it.
 
     Raises:
-        ReadingAsked: the first line looks like a row, and its owner has not said which it is.
+        ReadingQuestion: the first line looks like a row, and its owner has not said which it is.
     """
     if reading.header is False:
         if len(first) > MAX_COLUMNS:
@@ -241,10 +241,10 @@ def headed(
     except DataError as error:
         if reading.header or len(first) > MAX_COLUMNS:
             raise
-        raise ReadingAsked(str(error), way, proposed) from error
+        raise ReadingQuestion(str(error), way, proposed) from error
     table = table_of(names, rows, remarks)
     if reading.header is None and (reason := _doubt(first, table, reading.labels)):
-        raise ReadingAsked(f"The first line looks like a row, not like names of columns: {reason}.", way, proposed)
+        raise ReadingQuestion(f"The first line looks like a row, not like names of columns: {reason}.", way, proposed)
     return table
 
 
@@ -261,7 +261,7 @@ def check_no_title(lines: Sequence[tuple[int, Sequence[str]]], reading: Reading)
     title = [cells[0] for (_, cells), places in zip(lines[:above], filled, strict=False) if places == [0]]
     if not all(map(_is_a_name, title)) and 2 * sum(len(places) > 1 for places in below) > len(below):
         skip = lines[above][0] - 1
-        raise ReadingAsked(
+        raise ReadingQuestion(
             "The first line looks like a title above the header: only one cell of it is filled.",
             f"Give --skip-lines {skip} to leave out what stands above the header (in Python skip={skip}), --no-header "
             "if it is a row, or --header if it does name the columns.",

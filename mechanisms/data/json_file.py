@@ -25,7 +25,7 @@ from mechanisms.data.table import (
     TEXT,
     TOO_MANY_ROWS,
     Reading,
-    ReadingAsked,
+    ReadingQuestion,
     Table,
     cell_text,
     plain_name,
@@ -113,7 +113,7 @@ def read_json(raw: RawFile, reading: Reading) -> Objects:
 
     Raises:
         DataError: unreadable, or without an object that has a name.
-        ReadingAsked: the owner has to declare the encoding, or which list holds the rows.
+        ReadingQuestion: the owner has to declare the encoding, or which list holds the rows.
     """
     text = TextLines.of(raw, reading.encoding, zeros=True)
     found, remarks = _found([*text.lines("\n")], reading)
@@ -252,7 +252,7 @@ def _rows_within(document: dict[str, Any], reading: Reading) -> tuple[Sequence[A
         told = "The file is one JSON object with a text and a label of its own, and is read as a single row"
         return [document], [f"{told}: --rows NAME names a list that holds the rows."]
     if len(lists) > 1:
-        raise ReadingAsked(
+        raise ReadingQuestion(
             f"The file is one JSON object with {counted}.",
             "Give --rows NAME for the list that holds the rows (in Python rows='NAME').",
             replace(reading, rows=max(lists, key=lambda name: len(lists[name]))),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
-from mechanisms.asking import Asked
+from mechanisms.asking import Wording
 from mechanisms.data.columns import ColumnMapping
 from mechanisms.data.table import FLAGS, MAX_BYTES, UNPACKED, USUAL, Reading, Table
 from mechanisms.discovery import defined
@@ -139,7 +139,7 @@ def read_table(file: str | Path | RawFile, reading: Reading = USUAL) -> Table:
 
     Raises:
         DataError: not readable in its format, without rows, or too large.
-        ReadingAsked: it can be read in more than one way.
+        ReadingQuestion: it can be read in more than one way.
         UsageError: a declared property does not exist in its format.
     """
     raw = file if isinstance(file, RawFile) else RawFile.at(Path(file))
@@ -165,7 +165,7 @@ class Example:
     path: Path
     mapping: ColumnMapping
     fields: tuple[str, str]
-    asked: Asked
+    wording: Wording
     test: Path
 
 
@@ -181,7 +181,7 @@ DESK = Example(
     bundled("examples/desk_messages.csv"),
     ColumnMapping("message", "queue", "customer"),
     ("Message", "Queue"),
-    Asked("message", "a customer", "an internet provider"),
+    Wording("message", "a customer", "an internet provider"),
     bundled("examples/desk_test.csv"),
 )
 """Its labels are called "Queue 1" to "Queue 4": only rows tell what they are about."""
@@ -190,7 +190,7 @@ CLINIC = Example(
     bundled("examples/clinic_messages.csv"),
     ColumnMapping("message", "department", "patient"),
     ("Message", "Department"),
-    Asked("message", "a patient", "a clinic", words=_CLINIC),
+    Wording("message", "a patient", "a clinic", words=_CLINIC),
     bundled("examples/clinic_test.csv"),
 )
 BANK = Example(
@@ -198,7 +198,7 @@ BANK = Example(
     bundled("examples/bank_support.csv"),
     ColumnMapping("text", "topic"),
     ("Message", "Topic"),
-    Asked("message", "a customer", "a bank", words=_BANK),
+    Wording("message", "a customer", "a bank", words=_BANK),
     bundled("examples/bank_test.csv"),
 )
 EXAMPLES = (DESK, CLINIC, BANK)

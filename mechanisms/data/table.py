@@ -84,14 +84,14 @@ class Reading:
 USUAL = Reading()
 
 
-class ReadingAsked(DataError):
+class ReadingQuestion(DataError):
     """A file that can be read in more than one way: its owner has to say which.
 
     `proposed` is the best guess; `parts` are the choices, if the sheet or the list of rows is unclear.
     """
 
     def __init__(self, question: str, way: str, proposed: Reading, parts: tuple[str, ...] = ()) -> None:
-        self.question, self.proposed, self.parts = question, proposed, parts
+        self.sentence, self.proposed, self.parts = question, proposed, parts
         super().__init__(f"{question} {way}")
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from mechanisms.data.sources import RawFile
-from mechanisms.data.table import Reading, ReadingAsked
+from mechanisms.data.table import Reading, ReadingQuestion
 from mechanisms.errors import DataError, UsageError
 
 UTF8, UTF16 = "utf-8", "utf-16"
@@ -105,7 +105,7 @@ class TextLines:
 
         Raises:
             DataError: it is no text, or its mark says another encoding.
-            ReadingAsked: it is UTF-16 without a mark.
+            ReadingQuestion: it is UTF-16 without a mark.
         """
         start = raw.start(_LONGEST)
         if start.startswith(_UTF32):
@@ -118,7 +118,7 @@ class TextLines:
         if not named and (wide := _utf16_without_mark(start)):
             question = "The file looks like UTF-16, and does not begin with its mark."
             way = f"Give --encoding {wide} (in Python encoding='{wide}') if it is."
-            raise ReadingAsked(question, way, Reading(encoding=wide))
+            raise ReadingQuestion(question, way, Reading(encoding=wide))
         if not zeros and not made.is_utf16:
             _check_no_zeros(raw)
         return made
@@ -131,7 +131,7 @@ class TextLines:
         """The lines with their ends, one of `line_end`, as UTF-8; CR CR LF becomes CR LF.
 
         Raises:
-            ReadingAsked: a line is not UTF-8, and nobody declared another encoding.
+            ReadingQuestion: a line is not UTF-8, and nobody declared another encoding.
         """
         ends = "\n" if end == WRITTEN_TWICE else end
         lines = self._of_utf16(ends) if self.is_utf16 else self._of_bytes(ends)
@@ -144,11 +144,11 @@ class TextLines:
                 yield line
                 continue
             if _ESCAPES in line and not self.said:
-                raise _question(number, ISO_2022_JP)
+                raise _question_of(number, ISO_2022_JP)
             found = next((each for each in self.encodings if _fits(line, each)), None)
             if found != first:
                 if not self.said:
-                    raise _asked(self.raw, number)
+                    raise _encoding_question(self.raw, number)
                 self.found[found] += 1
             yield line.decode(ENCODINGS[found or self.encodings[-1]], "replace").encode()
 
@@ -219,22 +219,22 @@ def _utf16_without_mark(start: bytes) -> str | None:
     return "utf-16-le" if odd > even else "utf-16-be"
 
 
-def _asked(raw: RawFile, line: int) -> ReadingAsked:
+def _encoding_question(raw: RawFile, line: int) -> ReadingQuestion:
     with raw.opened() as file:
         others = list(islice((_beginning(each) for each in file if not each.isascii()), 50 * _SAMPLE))
     bad = [each for each in others if _REPLACED in _as_far_as_it_goes(each, UTF8)]
     encoding = recognised(bad[:_SAMPLE])
     if 2 * len(bad) <= len(others):  # text of another encoding is hardly ever UTF-8 by chance
         encoding = f"{UTF8}+{encoding or WINDOWS_1252}"
-    return _question(line, encoding)
+    return _question_of(line, encoding)
 
 
-def _question(line: int, encoding: str | None) -> ReadingAsked:
+def _question_of(line: int, encoding: str | None) -> ReadingQuestion:
     question = f"Line {line} is not UTF-8, " + (
         f"and the file looks like {encoding}." if encoding else "and no usual encoding makes sense of the file."
     )
     way = f"--encoding {encoding} (in Python encoding='{encoding}')" if encoding else "--encoding NAME"
-    return ReadingAsked(question, f"Give {way} if that is right, or the one that is.", Reading(encoding=encoding))
+    return ReadingQuestion(question, f"Give {way} if that is right, or the one that is.", Reading(encoding=encoding))
 
 
 def _beginning(line: bytes) -> bytes:

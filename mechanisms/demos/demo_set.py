@@ -14,7 +14,7 @@ import jsonschema
 
 from mechanisms import __version__, confidence
 from mechanisms.accounting import Claim
-from mechanisms.asking import Asked
+from mechanisms.asking import Wording
 from mechanisms.data.sizes import WHETHER_SHOWN
 from mechanisms.demos.directions import Directions
 from mechanisms.errors import UsageError
@@ -23,8 +23,7 @@ from mechanisms.noise import Floats
 from mechanisms.privacy_events import Composed, PrivacyEvent, event_from_json, from_json
 from mechanisms.records import Demonstration, PromptTemplate, saying_words
 from mechanisms.rounding import percent_down
-from mechanisms.tallies import Estimate, Weighing, masses
-from mechanisms.tallies import Score as ScoreTally
+from mechanisms.tallies import Estimate, ScoreTally, Weighing, masses
 
 FORMAT = "dpicl-demos/2"
 MEASURED_SIZES = "label sizes measured with noise"
@@ -307,7 +306,7 @@ class DemoSet:
 
     Attributes:
         demonstrations: empty before the first is written.
-        asked: how the model was asked to write.
+        wording: how the model was asked to write; "asked" in a file.
         stages: of a run with several stages, in order.
         prior: the set's correction, added to each label's log-probability before normalisation.
         score: private accuracy.
@@ -330,7 +329,7 @@ class DemoSet:
     score: Score | None = None
     baselines: Baselines | None = None
     refused: tuple[Refusal, ...] = ()
-    asked: Asked = field(default_factory=Asked)
+    wording: Wording = field(default_factory=Wording)
     arithmetic: str = ""
     words: Mapping[str, tuple[str, ...]] | None = None
     directions: Directions | None = None
@@ -385,7 +384,7 @@ class DemoSet:
             "task": {
                 "labels": list(self.labels),
                 **task_of(self.template),
-                "asked": self.asked.to_json(),
+                "asked": self.wording.to_json(),
             },
             "privacy": self.certificate.to_json(),
             **({"stages": [each.to_json() for each in self.stages]} if self.stages else {}),
@@ -514,7 +513,7 @@ def loads(text: str) -> DemoSet:
         demonstrations=demonstrations_of(document),
         labels=tuple(task["labels"]),
         template=template_of(task),
-        asked=Asked(**task["asked"]),
+        wording=Wording(**task["asked"]),
         certificate=_certificate(document["privacy"]),
         model_id=document["model"]["id"],
         model_sha256=document["model"]["sha256"],

@@ -21,7 +21,7 @@ MOST_EMBEDDED = 400
 
 
 @dataclass(frozen=True, repr=False)
-class Nearest:
+class NearestRow:
     """A demonstration's text, the private row nearest to it, and their cosine similarity."""
 
     text: str
@@ -30,7 +30,7 @@ class Nearest:
 
 
 @dataclass(frozen=True, repr=False)
-class Beside:
+class RowsBeside:
     """Rows of a label and its demonstrations; private.
 
     Attributes:
@@ -40,10 +40,10 @@ class Beside:
 
     label: str
     rows: tuple[str, ...]
-    nearest: tuple[Nearest, ...]
+    nearest: tuple[NearestRow, ...]
 
 
-def beside(demo_set: DemoSet, dataset: Dataset, embedder: Embedder, ledger: PrivacyLedger) -> Iterator[Beside]:
+def beside(demo_set: DemoSet, dataset: Dataset, embedder: Embedder, ledger: PrivacyLedger) -> Iterator[RowsBeside]:
     """Rows of each label that has demonstrations, label by label.
 
     The data set is marked in the ledger before the first row is yielded: who has seen the comparison may choose in view
@@ -60,7 +60,7 @@ def beside(demo_set: DemoSet, dataset: Dataset, embedder: Embedder, ledger: Priv
         rows = [record for record in dataset.records if record.label == label]
         if rows:
             texts = [each.text for each in demo_set.demonstrations if each.label == label]
-            yield Beside(label, tuple(each.text for each in spread(rows, SHOWN)), _nearest(texts, rows, embedder))
+            yield RowsBeside(label, tuple(each.text for each in spread(rows, SHOWN)), _nearest(texts, rows, embedder))
 
 
 def spread(rows: Sequence[Record], count: int) -> list[Record]:
@@ -68,11 +68,11 @@ def spread(rows: Sequence[Record], count: int) -> list[Record]:
     return [rows[place] for place in dict.fromkeys(np.linspace(0, len(rows) - 1, count).astype(int).tolist())]
 
 
-def _nearest(texts: Sequence[str], rows: Sequence[Record], embedder: Embedder) -> tuple[Nearest, ...]:
+def _nearest(texts: Sequence[str], rows: Sequence[Record], embedder: Embedder) -> tuple[NearestRow, ...]:
     some = spread(rows, min(MOST_EMBEDDED, len(rows)))
     near = embedder.embed(texts) @ embedder.embed([each.text for each in some]).T
     best = near.argmax(axis=1)
     return tuple(
-        Nearest(text, some[place].text, float(near[i, place]))
+        NearestRow(text, some[place].text, float(near[i, place]))
         for i, (text, place) in enumerate(zip(texts, best, strict=True))
     )

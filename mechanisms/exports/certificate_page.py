@@ -17,7 +17,7 @@ from mechanisms.accounting import best_guess_in_percent, cost_in_words
 from mechanisms.asking import LABEL
 from mechanisms.demos.demo_set import Certificate, DemoSet
 from mechanisms.errors import printable
-from mechanisms.exports.export_format import ExportFormat, Released
+from mechanisms.exports.export_format import ExportFormat, ReleasedFile
 from mechanisms.files import bundled
 from mechanisms.records import person, unit_in_words
 from mechanisms.rounding import percent_down, percent_up, rounded_up
@@ -155,11 +155,11 @@ def balanced_in_words(demo_set: DemoSet) -> str:
 def _origin(made: DemoSet) -> Iterator[Fact]:
     computed = f"; computed on {made.arithmetic}" if made.arithmetic else ""
     yield Fact("Written by", made.model_id, f"sha256 {made.model_sha256[:16]}…{computed}")
-    asked = made.asked
-    named = ", ".join(f"{label}: {words}" for label, words in asked.words.items())
+    wording = made.wording
+    named = ", ".join(f"{label}: {words}" for label, words in wording.words.items())
     called = f"labels in the sentence: {named}" if named else ""
-    shown = f"behind at most {asked.exemplars} public exemplars of the kind" if asked.shown() else ""
-    yield Fact("Asked", asked.of(LABEL), "; ".join(filter(None, (shown, called))))
+    shown = f"behind at most {wording.exemplars} public exemplars of the kind" if wording.exemplar_pairs() else ""
+    yield Fact("Asked", wording.sentence_for(LABEL), "; ".join(filter(None, (shown, called))))
     if made.refused:
         reasons = Counter(each.reason for each in made.refused).most_common()
         counted = "; ".join(f"{reason}: {count}" for reason, count in reasons)
@@ -189,7 +189,7 @@ _BEFORE = "The promise covers this run. Earlier spending on the same data set ad
 _WEAK = "Epsilon 5 and more is a weak promise, for tests."
 
 
-def _files(released: Released) -> str:
+def _files(released: ReleasedFile) -> str:
     made = released.demo_set
     held = made.certificate
     return _template().render(

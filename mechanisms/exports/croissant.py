@@ -6,7 +6,7 @@ import hashlib
 from typing import Any
 
 from mechanisms.exports.certificate_page import limits
-from mechanisms.exports.export_format import Released, in_a_line
+from mechanisms.exports.export_format import ReleasedFile, in_a_line
 from mechanisms.runs.plan import guarantee
 
 _TERMS = (
@@ -30,7 +30,7 @@ _CONTEXT: dict[str, Any] = {
 """The terms of the specification, as readers expect them."""
 
 
-def described(released: Released, file: str, rows: str) -> dict[str, Any]:
+def described(released: ReleasedFile, file: str, rows: str) -> dict[str, Any]:
     """The JSON-LD document.
 
     Args:

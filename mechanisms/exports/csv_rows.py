@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import io
 
-from mechanisms.exports.export_format import ExportFormat, Released, in_a_line
+from mechanisms.exports.export_format import ExportFormat, ReleasedFile, in_a_line
 from mechanisms.files import safe
 
 
-def _files(released: Released) -> str:
+def _files(released: ReleasedFile) -> str:
     out = io.StringIO(newline="")
     # All cells are quoted: a spreadsheet in another language may have another separator, which texts may contain.
     writer = csv.writer(out, quoting=csv.QUOTE_ALL)

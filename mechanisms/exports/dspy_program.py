@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from mechanisms.demos.demo_set import to_text
-from mechanisms.exports.export_format import ExportFormat, Released, provenance
+from mechanisms.exports.export_format import ExportFormat, ReleasedFile, provenance
 
 
-def _files(released: Released) -> str:
+def _files(released: ReleasedFile) -> str:
     made = released.demo_set
     names = {"text": made.template.text, "label": made.template.label}
     state = {

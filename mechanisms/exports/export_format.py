@@ -22,7 +22,7 @@ Files = Mapping[str, str]
 
 
 @dataclass(frozen=True, repr=False)
-class Added:
+class ExportExtras:
     """What an owner adds to an export; None if nothing is added.
 
     Attributes:
@@ -37,7 +37,7 @@ class Added:
 
 
 @dataclass(frozen=True)
-class Released:
+class ReleasedFile:
     """A demo-set file: the only source of an export, apart from what its owner adds.
 
     Attributes:
@@ -50,10 +50,10 @@ class Released:
     text: str
     demo_set: DemoSet
     digest: str
-    added: Added = Added()
+    added: ExportExtras = ExportExtras()
 
     @classmethod
-    def read(cls, text: str, added: Added = Added()) -> Released:
+    def read(cls, text: str, added: ExportExtras = ExportExtras()) -> ReleasedFile:
         """Read a demo-set file.
 
         Raises:
@@ -76,7 +76,7 @@ class ExportFormat:
         correction: the place of the measured correction; None if the format has none, empty if no model reads it.
         keeps_disclosures: whether it states that a set is not private, or marked for disclosures.
         without_demonstrations: whether it can hold a set without demonstrations.
-        takes: what an owner may add, by the names of `Added`.
+        takes: what an owner may add, by the names of `ExportExtras`.
         advice: one sentence on what the tool needs in addition, or leaves out; None if there is nothing to say.
         misfit: one sentence with a further reason against a set; None if there is none.
     """
@@ -86,12 +86,12 @@ class ExportFormat:
     purpose: str
     file_name: str
     media_type: str
-    files: Callable[[Released], str | Files]
+    files: Callable[[ReleasedFile], str | Files]
     correction: str | None = None
     keeps_disclosures: bool = True
     without_demonstrations: bool = False
     takes: tuple[str, ...] = ()
-    advice: Callable[[DemoSet, Added], str | None] = lambda demo_set, added: None
+    advice: Callable[[DemoSet, ExportExtras], str | None] = lambda demo_set, added: None
     misfit: Callable[[DemoSet], str | None] = lambda demo_set: None
 
     def refusal(self, demo_set: DemoSet) -> str | None:
@@ -129,13 +129,13 @@ class ExportFormat:
             "program that reads only the model's words cannot apply it."
         )
 
-    def write(self, released: Released) -> Files:
+    def write(self, released: ReleasedFile) -> Files:
         """The files of a set.
 
         Raises:
             UsageError: the set, or what is added, does not fit the format; the message says why.
         """
-        for each in fields(Added):
+        for each in fields(ExportExtras):
             if getattr(released.added, each.name) is not None and each.name not in self.takes:
                 raise UsageError(f"{self.title} has no place for {each.name}: leave that out.")
         if (problem := self.refusal(released.demo_set)) is not None:
@@ -166,7 +166,7 @@ def on_lines(demo_set: DemoSet) -> list[Demonstration]:
     return [Demonstration(one_line(each.text), one_line(each.label)) for each in demo_set.demonstrations]
 
 
-def provenance(released: Released) -> dict[str, Any]:
+def provenance(released: ReleasedFile) -> dict[str, Any]:
     """Source and promise as plain JSON: the claim, the marks, and the digest of the demo-set file.
 
     `prior` is the measured correction, to add to each label's log-probability under the named model.
@@ -188,7 +188,7 @@ def provenance(released: Released) -> dict[str, Any]:
     }
 
 
-def in_a_line(released: Released) -> str:
+def in_a_line(released: ReleasedFile) -> str:
     """The provenance in one line."""
     held = released.demo_set.certificate
     claim = f"{cost_in_words(held.claim.epsilon, held.claim.delta)} for {unit_in_words(held.unit)}"

@@ -11,7 +11,7 @@ from mechanisms.demos.demo_set import DemoSet, to_text
 from mechanisms.errors import UsageError, printable
 from mechanisms.exports.certificate_page import label_of_facts
 from mechanisms.exports.croissant import described
-from mechanisms.exports.export_format import ExportFormat, Files, Released, json_lines
+from mechanisms.exports.export_format import ExportFormat, Files, ReleasedFile, json_lines
 
 ROWS, CARD, WHOLE, CROISSANT = "data.jsonl", "README.md", "demos.dpicl.json", "croissant.json"
 _SIZES = {1_000: "n<1K", 10_000: "1K<n<10K", 100_000: "10K<n<100K"}
@@ -46,7 +46,7 @@ _UNLICENSED = "No licence is stated here: whoever publishes this chooses one tha
 _LICENSED = "Whoever published this chose the licence in the header; the model's terms may say more."
 
 
-def _files(released: Released) -> Files:
+def _files(released: ReleasedFile) -> Files:
     made, words = released.demo_set, released.demo_set.words
     for said in (released.added.licence, released.added.language):
         if said is not None and not (said.isascii() and said.replace("-", "").replace(".", "").isalnum()):
@@ -63,7 +63,7 @@ def _files(released: Released) -> Files:
     return {ROWS: rows, CARD: _card(released), CROISSANT: to_text(about), WHOLE: released.text}
 
 
-def _card(released: Released) -> str:
+def _card(released: ReleasedFile) -> str:
     made = released.demo_set
     facts = [*(each for part in label_of_facts(made) for each in part.facts), ("Digest", released.digest, "")]
     return _CARD.format(
@@ -94,12 +94,12 @@ def _promise(made: DemoSet) -> str:
     return f"They are differentially private: {cost}, for {unit}." + (marked if held.disclosures else "")
 
 
-def _header(released: Released) -> dict[str, object]:
+def _header(released: ReleasedFile) -> dict[str, object]:
     made, added = released.demo_set, released.added
     size = next((name for fewer, name in _SIZES.items() if len(made.demonstrations) < fewer), _LARGEST)
     return {
         "configs": [{"config_name": "default", "data_files": [{"split": "train", "path": ROWS}]}],
-        "pretty_name": f"Synthetic {printable(made.asked.kind)}s",
+        "pretty_name": f"Synthetic {printable(made.wording.kind)}s",
         **({"license": added.licence} if added.licence else {}),
         **({"language": [added.language]} if added.language else {}),
         "task_categories": ["text-classification" if len(made.labels) > 1 else "text-generation"],

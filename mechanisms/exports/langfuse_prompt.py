@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from mechanisms.demos.demo_set import to_text
 from mechanisms.exports.chat import response_format, template
-from mechanisms.exports.export_format import ExportFormat, Released, provenance
+from mechanisms.exports.export_format import ExportFormat, ReleasedFile, provenance
 
 
-def _files(released: Released) -> str:
+def _files(released: ReleasedFile) -> str:
     made = released.demo_set
     return to_text(
         {

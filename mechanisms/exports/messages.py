@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from mechanisms.demos.demo_set import to_text
 from mechanisms.exports.chat import template
-from mechanisms.exports.export_format import ExportFormat, Released
+from mechanisms.exports.export_format import ExportFormat, ReleasedFile
 
 
-def _files(released: Released) -> str:
+def _files(released: ReleasedFile) -> str:
     return to_text(template(released.demo_set))
 
 

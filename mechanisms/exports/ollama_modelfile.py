@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from mechanisms.exports.chat import conversation
-from mechanisms.exports.export_format import ExportFormat, Released, in_a_line
+from mechanisms.exports.export_format import ExportFormat, ReleasedFile, in_a_line
 
 _RUN = re.compile(r'("[^\w!-~]*"[^\w!-~]*)"')
 
@@ -19,7 +19,7 @@ def quoted(text: str) -> str:
     return '"""' + _RUN.sub(r"\1'", text) + '"""'
 
 
-def _files(released: Released) -> str:
+def _files(released: ReleasedFile) -> str:
     first, *turns = conversation(released.demo_set, released.demo_set.demonstrations)
     lines = [
         f"# {in_a_line(released)}",

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.exports.chat import conversation
-from mechanisms.exports.export_format import Added, ExportFormat, Released, json_lines
+from mechanisms.exports.export_format import ExportExtras, ExportFormat, ReleasedFile, json_lines
 
 _FEWEST = 10
 """The least number of examples that OpenAI's fine-tuning accepts."""
 
 
-def _files(released: Released) -> str:
+def _files(released: ReleasedFile) -> str:
     made = released.demo_set
     return json_lines({"messages": conversation(made, [each])} for each in made.demonstrations)
 
 
-def _advice(made: DemoSet, _: Added) -> str | None:
+def _advice(made: DemoSet, _: ExportExtras) -> str | None:
     if (count := len(made.demonstrations)) >= _FEWEST:
         return None
     return (

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from mechanisms.exports.export_format import ExportFormat, Released, on_lines
+from mechanisms.exports.export_format import ExportFormat, ReleasedFile, on_lines
 from mechanisms.inference import QueryWords
 
 
-def _files(released: Released) -> str:
+def _files(released: ReleasedFile) -> str:
     template = released.demo_set.prompt
     words = QueryWords(template, on_lines(released.demo_set))
     return words.whole(f"[your {template.text.lower()}]") + "\n"

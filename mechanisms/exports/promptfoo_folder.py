@@ -17,7 +17,15 @@ from mechanisms.demos.demo_set import DemoSet, to_text
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.reader import check_labels
 from mechanisms.exports.chat import inert, template
-from mechanisms.exports.export_format import Added, ExportFormat, Files, Released, in_a_line, json_lines, provenance
+from mechanisms.exports.export_format import (
+    ExportExtras,
+    ExportFormat,
+    Files,
+    ReleasedFile,
+    in_a_line,
+    json_lines,
+    provenance,
+)
 from mechanisms.records import Record
 
 PROMPT, TESTS, CONFIG = "messages.json", "tests.jsonl", "promptfooconfig.yaml"
@@ -38,7 +46,7 @@ def _of_labels(made: DemoSet, tests: Sequence[Record]) -> list[Record]:
     return [each for each in tests if each.label in made.labels]
 
 
-def _advice(made: DemoSet, added: Added) -> str | None:
+def _advice(made: DemoSet, added: ExportExtras) -> str | None:
     if added.tests is None:
         return "It has no tests: `export --test FILE` writes those of a labelled file of yours, which took no part."
     rows = _of_labels(made, added.tests)
@@ -46,7 +54,7 @@ def _advice(made: DemoSet, added: Added) -> str | None:
     return f"{left} of {len(rows)} test rows are left out: promptfoo would run their text." if left else None
 
 
-def _files(released: Released) -> Files:
+def _files(released: ReleasedFile) -> Files:
     made, tests = released.demo_set, released.added.tests
     # Dumped and parsed again, so that every string in it is inert, including names of fields.
     known = json.loads(inert(json.dumps(provenance(released), ensure_ascii=False)))

@@ -137,7 +137,7 @@ _LOST = "A worker of the Ray engine was lost. Nothing more was released: a run w
 
 
 @dataclass(frozen=True)
-class Facts:
+class WorkerFacts:
     """The properties that driver and workers must share, so that a row's result does not depend on where it is
     computed."""
 
@@ -147,7 +147,7 @@ class Facts:
     dtype: str
 
     @classmethod
-    def of(cls, model: TransformersModel) -> Facts:
+    def of(cls, model: TransformersModel) -> WorkerFacts:
         return cls(__version__, model.sha256, model.model.device.type, str(model.model.dtype))
 
 
@@ -182,9 +182,9 @@ class Worker:
 
         self._model = _guarded(loaded)
 
-    def facts(self) -> Facts | StudioError:
+    def facts(self) -> WorkerFacts | StudioError:
         """The properties of the loaded model, or the error that prevented loading."""
-        return self._model if isinstance(self._model, StudioError) else Facts.of(self._model)
+        return self._model if isinstance(self._model, StudioError) else WorkerFacts.of(self._model)
 
     def receive(self, key: int, *rows: bytes) -> None:
         """Take in pieces of a session's rows: a block of int32, (rows, length), `NO_TOKEN` where there is no token."""
@@ -259,15 +259,15 @@ _START_SECONDS = 900.0
 """The longest time for a worker to be placed in the cluster and to load the model."""
 
 
-def hired(start: Callable[[], Any], count: int, expected: Facts) -> list[Any]:
+def hired(start: Callable[[], Any], count: int, expected: WorkerFacts) -> list[Any]:
     """Workers that have loaded the model; `start` requests one more worker from Ray, and returns its handle at once.
 
     Raises:
         StudioError: a worker could not start, or holds another model.
     """
     workers = [start() for _ in range(count)]
-    asked = [worker.facts.remote() for worker in workers]
-    ready, _ = ray.wait(asked, num_returns=count, timeout=_START_SECONDS)
+    answers = [worker.facts.remote() for worker in workers]
+    ready, _ = ray.wait(answers, num_returns=count, timeout=_START_SECONDS)
     for facts in map(_answered, ready):
         if isinstance(facts, StudioError):
             raise facts
@@ -307,9 +307,9 @@ class Share:
                 self._worker.close.options(num_returns=0).remote(self._key)
 
 
-def answer(asked: Any) -> bytes:
+def answer(references: Any) -> bytes:
     """Wait for an answer; raises the worker's `StudioError`, or one that says that the worker was lost."""
-    problem, *parts = _answered(asked)
+    problem, *parts = _answered(references)
     if problem is not None:
         raise problem
     return b"".join(parts)
@@ -346,7 +346,7 @@ def spread(name: str, local: TransformersModel) -> Iterator[RayModel]:
             max_task_retries=0,
             scheduling_strategy="SPREAD",
         )
-        yield RayModel(local, hired(lambda: actor.remote(name, local.room, threads), workers, Facts.of(local)))
+        yield RayModel(local, hired(lambda: actor.remote(name, local.room, threads), workers, WorkerFacts.of(local)))
 
 
 class RayModel:
@@ -434,25 +434,25 @@ class RaySession:
         width = vocabulary if columns is None else len(columns)
         chosen = None if columns is None else pack(columns.tolist())
         at_once = max(1, _LARGEST // (width * _FLOAT))
-        asked = []
+        requests = []
         places = self._places[rows]
         for share, own in _by_share(places).items():
             low, high = int(own[:, 1].min()), int(own[:, 1].max()) + 1
             cuts = [(start, min(start + at_once, high)) for start in range(low, high, at_once)]
             questions = [share.ask("logits", chosen, *cut, size=(cut[1] - cut[0]) * width * _FLOAT) for cut in cuts]
-            asked.append((own, low, questions))
+            requests.append((own, low, questions))
         result = np.empty((len(places), width))
-        for own, low, questions in asked:
+        for own, low, questions in requests:
             found = np.frombuffer(b"".join(map(answer, questions))).reshape(-1, width)
             result[own[:, 0]] = found[own[:, 1] - low]
         return result
 
     def score(self, continuation: Tokens) -> Floats:
         places = _by_share(self._places)
-        asked = {share: share.ask("score", pack(continuation), size=share.rows * _FLOAT) for share in places}
+        requests = {share: share.ask("score", pack(continuation), size=share.rows * _FLOAT) for share in places}
         result = np.empty(len(self._places))
         for share, own in places.items():
-            result[own[:, 0]] = np.frombuffer(answer(asked[share]))[own[:, 1]]
+            result[own[:, 0]] = np.frombuffer(answer(requests[share]))[own[:, 1]]
         return result
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mechanisms.asking import NO_HINT, Asked, Hint
+from mechanisms.asking import NO_HINT, Hint, Wording
 from mechanisms.inference.language_model import LanguageModel
 from mechanisms.records import Demonstration, PromptTemplate, Record
 
@@ -51,7 +51,7 @@ class WritingPrompt:
     def __init__(
         self,
         model: LanguageModel,
-        asked: Asked,
+        wording: Wording,
         label: str,
         max_record_tokens: int = 0,
         records_per_row: float = 0,
@@ -60,13 +60,13 @@ class WritingPrompt:
         self._model, self._cap = model, max_record_tokens
         before, after, shown, again = model.writing_turn
         self._chats = bool(after)
-        self.cue = list(after) if after else model.encode(f"\n\n{asked.kind.capitalize()}:")
+        self.cue = list(after) if after else model.encode(f"\n\n{wording.kind.capitalize()}:")
         if not after:
             shown, again = self.cue, model.encode("\n\n")
         self.shown = list(before)
-        for sentence, text in asked.shown(hint) if again else ():
+        for sentence, text in wording.exemplar_pairs(hint) if again else ():
             self.shown += [*model.encode(sentence), *shown, *self.opening(text), *again]
-        self.sentence = model.encode(asked.of(label, hint))
+        self.sentence = model.encode(wording.sentence_for(label, hint))
         self.prefix = [*self.shown, *self.sentence]
         self._lead = model.encode(_EXAMPLE)
         self.length = int(records_per_row * (len(self._lead) + max_record_tokens)) + len(self.cue)

@@ -130,10 +130,10 @@ class ChatServer:
         async with client:
             try:
                 async with asyncio.TaskGroup() as group:
-                    asked = [group.create_task(self._in_turn(turns, client, each, tokens)) for each in messages]
+                    tasks = [group.create_task(self._in_turn(turns, client, each, tokens)) for each in messages]
             except ExceptionGroup as failed:
                 raise failed.exceptions[0] from None
-        return [each.result() for each in asked]
+        return [each.result() for each in tasks]
 
     async def _in_turn(self, turns: asyncio.Semaphore, client: httpx.AsyncClient, message: str, tokens: int) -> str:
         chat = {"model": self.model, "messages": [{"role": "user", "content": message}]}

@@ -92,8 +92,8 @@ def _recipe(spec: RunSpec, labels: int) -> Recipe:
     mechanism = mechanism_class(spec.mechanism)
     if labels < 2 or not mechanism.uses_private_rows or mechanism.not_private:
         return Recipe.TOKENS
-    asked = {"mechanism", "transform", "parameters", "scheme", "subsets", "per_subset", "tokens", "written"}
-    asks = bool(asked & spec.model_fields_set) or WRITE in (spec.shares or {})
+    of_writing = {"mechanism", "transform", "parameters", "scheme", "subsets", "per_subset", "tokens", "written"}
+    asks = bool(of_writing & spec.model_fields_set) or WRITE in (spec.shares or {})
     return Recipe.BOTH if asks or labels <= MOST_WRITTEN_LABELS else Recipe.VOTE
 
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from mechanisms.asking import NO_HINT, Asked, Hint
+from mechanisms.asking import NO_HINT, Hint, Wording
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.directions import LIKENESS, Directions, margins
 from mechanisms.errors import ModelUnavailable, UsageError
@@ -46,8 +46,8 @@ NO_LOGITS = "The model gives no usable logits for the public prompt: choose anot
 
 
 @dataclass(frozen=True)
-class Drafts:
-    """What drafts of a label are wanted; public.
+class DraftRequest:
+    """Which drafts of a label to write; public.
 
     Attributes:
         labels: the label set; a draft that says little but labels is refused.
@@ -58,7 +58,7 @@ class Drafts:
         named: whether what the label is called is said beside them.
     """
 
-    asked: Asked
+    wording: Wording
     label: str
     labels: Sequence[str]
     count: int
@@ -80,8 +80,8 @@ class Drafts:
         return [Hint(tuple(self.words[i] for i in row), self.named) for row in order.tolist()]
 
 
-class Order(Protocol):
-    """What tells which texts are of a label."""
+class Ranking(Protocol):
+    """An order of texts by how much they are of a label."""
 
     def best(self, label: str, texts: Sequence[str]) -> list[str]:
         """The texts, best first; those of another label may be left out."""
@@ -90,55 +90,59 @@ class Order(Protocol):
 
 def write_drafts(
     model: LanguageModel,
-    wanted: Drafts,
+    request: DraftRequest,
     gate: Gate,
     randomness: Randomness,
     taken: Iterable[str] = (),
-    order: Order | None = None,
+    ranking: Ranking | None = None,
 ) -> tuple[str, ...]:
     """Write cleaned, distinct drafts of one label, and keep the best.
 
     Args:
         taken: public texts that stand for other labels: what says the same would stand for two.
-        order: without it the drafts stand in the order of their likelihood.
+        ranking: without it the drafts stand in the order of their likelihood.
 
     Where fewer than two are of use that were asked for with what was released, public words alone ask. A UsageError
     where fewer than two drafts of the label are of use or the prompt is too long for the model, a ModelUnavailable
     where its logits are not finite.
     """
-    prompt = WritingPrompt(model, wanted.asked, wanted.label)
-    enough, most = WRITTEN * wanted.count, _TRIES * wanted.count
-    at_once = min(enough, model.rows_at_once(1, len(prompt.prefix) + len(prompt.cue) + wanted.tokens))
+    prompt = WritingPrompt(model, request.wording, request.label)
+    enough, most = WRITTEN * request.count, _TRIES * request.count
+    at_once = min(enough, model.rows_at_once(1, len(prompt.prefix) + len(prompt.cue) + request.tokens))
     drafts: dict[str, float] = {}
     others = set(map(normalised_text, taken))
     written = 0
-    while written < enough or (len(drafts) < wanted.count and written < most):
+    while written < enough or (len(drafts) < request.count and written < most):
         rows = min(at_once, most - written)
         written += rows
-        hints = wanted.hints(rows, randomness)
-        by_hint = {hint: WritingPrompt(model, wanted.asked, wanted.label, hint=hint) for hint in dict.fromkeys(hints)}
+        hints = request.hints(rows, randomness)
+        by_hint = {
+            hint: WritingPrompt(model, request.wording, request.label, hint=hint) for hint in dict.fromkeys(hints)
+        }
         prompts = [by_hint[hint] for hint in hints]
-        openings = allotted(wanted.openings, rows, randomness)
-        found = _write(model, prompts, openings, wanted.tokens, randomness)
+        openings = allotted(request.openings, rows, randomness)
+        found = _write(model, prompts, openings, request.tokens, randomness)
         for hint, (each, likelihood) in zip(hints, found, strict=True):
-            text = cleaned(each, wanted.asked, wanted.label, wanted.labels, gate)
-            said = normalised_text(wanted.asked.of(wanted.label, hint))
+            text = cleaned(each, request.wording, request.label, request.labels, gate)
+            said = normalised_text(request.wording.sentence_for(request.label, hint))
             if text is not None and not quotes(text, said) and normalised_text(text) not in others:
                 drafts.setdefault(text, likelihood)
-    if len(drafts) < min(wanted.count, FEWEST) and not wanted.public:
+    if len(drafts) < min(request.count, FEWEST) and not request.public:
         # What was released was paid for, and must not end the run: public words alone serve, too.
-        return write_drafts(model, replace(wanted, openings={}, words=(), named=True), gate, randomness, taken, order)
-    if len(drafts) < min(wanted.count, FEWEST):
+        return write_drafts(
+            model, replace(request, openings={}, words=(), named=True), gate, randomness, taken, ranking
+        )
+    if len(drafts) < min(request.count, FEWEST):
         raise UsageError(
-            f"The model writes no usable drafts of '{wanted.label}': choose another model, or say in other words what "
+            f"The model writes no usable drafts of '{request.label}': choose another model, or say in other words what "
             "one text is, who writes it to whom, and what the label is called."
         )
     likeliest = sorted(drafts, key=lambda text: -drafts[text])
-    return tuple((order.best(wanted.label, likeliest) if order else likeliest)[: wanted.count])
+    return tuple((ranking.best(request.label, likeliest) if ranking else likeliest)[: request.count])
 
 
 def preview_drafts(
-    model: LanguageModel, wanted: Drafts, randomness: Randomness, going: Callable[[], bool] = lambda: True
+    model: LanguageModel, request: DraftRequest, randomness: Randomness, going: Callable[[], bool] = lambda: True
 ) -> tuple[str, ...]:
     """At most two drafts of a label, the likeliest of a few, to show what its words make a model write.
 
@@ -146,22 +150,22 @@ def preview_drafts(
     more are written; none where none was.
     `going` is asked before each token; once it is False the drafts end as they are.
     """
-    prompt = WritingPrompt(model, wanted.asked, wanted.label)
+    prompt = WritingPrompt(model, request.wording, request.label)
     written: list[tuple[str, float]] = []
     while True:
-        written += _write(model, [prompt] * _PREVIEWED, [""] * _PREVIEWED, wanted.tokens, randomness, going)
-        gate = Gate(model, [text for text, _ in written], wanted.asked)
+        written += _write(model, [prompt] * _PREVIEWED, [""] * _PREVIEWED, request.tokens, randomness, going)
+        gate = Gate(model, [text for text, _ in written], request.wording)
         found = {
             text: likelihood
             for each, likelihood in written
-            if (text := cleaned(each, wanted.asked, wanted.label, wanted.labels, gate))
+            if (text := cleaned(each, request.wording, request.label, request.labels, gate))
         }
         if len(found) >= FEWEST or len(written) > _PREVIEWED or not going():
             return tuple(sorted(found, key=lambda text: -found[text])[:FEWEST])
 
 
-def write_samples(model: LanguageModel, asked: Asked, label: str, tokens: int, randomness: Randomness) -> list[str]:
-    prompt = WritingPrompt(model, asked, label)
+def write_samples(model: LanguageModel, wording: Wording, label: str, tokens: int, randomness: Randomness) -> list[str]:
+    prompt = WritingPrompt(model, wording, label)
     return [text for text, _ in _write(model, [prompt] * _PREVIEWED, [""] * _PREVIEWED, tokens, randomness)]
 
 
@@ -177,15 +181,15 @@ def allotted(openings: Mapping[str, float], rows: int, randomness: Randomness) -
 
 
 class Nearness:
-    """An order by how much nearer texts are to their label's name than to the others'.
+    """A ranking by how much nearer texts are to their label's name than to the others'.
 
     On six public sets the first ones cover more of the rows than those that the model finds likely, and a classifier
     trained on rows knows more of them (research/docs/texts.md).
     """
 
-    def __init__(self, embedder: Embedder, asked: Asked, labels: Sequence[str]) -> None:
+    def __init__(self, embedder: Embedder, wording: Wording, labels: Sequence[str]) -> None:
         self._embedder, self._labels = embedder, list(labels)
-        self._names = embedder.embed([f"{asked.kind} {asked.relation} {asked.named(each)}" for each in labels])
+        self._names = embedder.embed([f"{wording.kind} {wording.relation} {wording.named(each)}" for each in labels])
 
     def best(self, label: str, texts: Sequence[str]) -> list[str]:
         near, own = self._embedder.embed(texts) @ self._names.T, self._labels.index(label)
@@ -194,7 +198,7 @@ class Nearness:
 
 
 class Margins:
-    """An order by how much further texts lie along their label's direction than along another's, and how much they are
+    """A ranking by how much further texts lie along their label's direction than along another's, and how much they are
     like all rows: by margin alone extremes would win. Texts of a negative margin are another label's, and left out
     where two others are there.
 
@@ -214,7 +218,7 @@ class Margins:
         kept = [i for i in ranked if margin[i] > 0]
         return [texts[i] for i in (kept if len(kept) >= FEWEST else ranked)]
 
-    def of_another(self, label: str, text: str) -> bool:
+    def of_another_label(self, label: str, text: str) -> bool:
         """Whether a text lies further along another label's direction."""
         return bool(self._directions.nearest([text], self._embedder)[0] != self._labels.index(label))
 
@@ -295,7 +299,7 @@ def public_demonstrations(demo_set: DemoSet, model: LanguageModel) -> tuple[Demo
     if demo_set.baselines and demo_set.baselines.public_only:
         return demo_set.baselines.public_only.demonstrations
     tokens = draft_tokens_of(demo_set)
-    return written_publicly(demo_set.demonstrations, demo_set.labels, demo_set.asked, model, tokens)
+    return written_publicly(demo_set.demonstrations, demo_set.labels, demo_set.wording, model, tokens)
 
 
 def draft_tokens_of(demo_set: DemoSet) -> int:
@@ -304,18 +308,20 @@ def draft_tokens_of(demo_set: DemoSet) -> int:
 
 
 def written_publicly(
-    like: Sequence[Demonstration], labels: tuple[str, ...], asked: Asked, model: LanguageModel, tokens: int
+    like: Sequence[Demonstration], labels: tuple[str, ...], wording: Wording, model: LanguageModel, tokens: int
 ) -> tuple[Demonstration, ...]:
     """The likeliest of a few drafts, as many of each label as in `like`, as a run without any row keeps them."""
     randomness = SecureRandomness()
     wanted = Counter(each.label for each in like)
     # How many pieces the words of this task need, a few texts of the model show.
-    gate = Gate(model, write_samples(model, asked, labels[0], 24, randomness), asked)
+    gate = Gate(model, write_samples(model, wording, labels[0], 24, randomness), wording)
     written: dict[str, tuple[str, ...]] = {}
     for label in labels:
         count = drafts_for(wanted[label])
         taken = [text for texts in written.values() for text in texts]
-        written[label] = write_drafts(model, Drafts(asked, label, labels, count, tokens), gate, randomness, taken)
+        written[label] = write_drafts(
+            model, DraftRequest(wording, label, labels, count, tokens), gate, randomness, taken
+        )
     return interleaved({label: written[label][: wanted[label]] for label in labels}, labels)
 
 

@@ -72,7 +72,7 @@ def right(scores: Floats, correction: Floats, truth: NDArray[np.int64]) -> NDArr
     return np.asarray(finite & ((scores + correction).argmax(axis=1) == truth))
 
 
-class Judging:
+class JudgingState:
     """State of the judging stages of one run: corrections, the score, and readings, so that no unit is read twice.
 
     Attributes:

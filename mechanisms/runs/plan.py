@@ -181,8 +181,8 @@ class Plan(RunTerms):
             public_inputs=(*self.public_inputs, *(each for each, holds in said.items() if holds)),
             disclosures=disclosures,
         )
-        stages, asked = self.stage_records(), self.spec.asked
-        return DemoSet((), self.labels, self.template, certificate, model, sha256, stages=stages, asked=asked)
+        stages, wording = self.stage_records(), self.spec.wording
+        return DemoSet((), self.labels, self.template, certificate, model, sha256, stages=stages, wording=wording)
 
     def for_content(self, content: str) -> Self:
         measured = replace(self.measured, content=content) if self.measured else None

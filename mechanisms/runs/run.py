@@ -42,7 +42,7 @@ from mechanisms.runs.events import (
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.run_file import RunJournal
 from mechanisms.runs.spec import SCORE, WRITE
-from mechanisms.runs.stage import RunState, Step, part_of
+from mechanisms.runs.stage import RunningStage, RunState, part_of
 from mechanisms.runs.terms import NO_FILE
 from mechanisms.sampling import copy_numbers, role_place
 
@@ -95,9 +95,9 @@ def run(
     held_out = plan.by_roles and SCORE in plan.stages and not ledger.rows.disclosures(data)
     held_out = held_out and not earlier_runs(data, ledger, journal.key if journal else "")
     state = RunState(plan, parts, model, embedder, randomness, curator, held_out)
-    steps = {name: stage.begin(state) for name, stage in plan.stages.items()}
+    stages = {name: stage.begin(state) for name, stage in plan.stages.items()}
     for name, event in _by_stage(journal):  # to where the run was cut off
-        steps[name].apply(event)
+        stages[name].apply(event)
     if WRITE not in plan.stages:  # public, and the likeliest to fail: before anybody has paid
         yield from state.try_the_model()
     shown, seed = _disclosures(data, plan, ledger), None if randomness.private else TEST_SEED
@@ -116,7 +116,7 @@ def run(
         if entry:
             spent = entry.before.epsilon, entry.before.delta
             begun = replace(begun, certificate=replace(begun.certificate, spent_before=spent))
-        yield from _events(plan, state, steps, begun, entry, journal)
+        yield from _events(plan, state, stages, begun, entry, journal)
     finally:
         if entry:
             entry.finish()
@@ -125,7 +125,7 @@ def run(
 def _events(
     plan: Plan,
     state: RunState,
-    steps: Mapping[str, Step],
+    stages: Mapping[str, RunningStage],
     begun: DemoSet,
     entry: LedgerRun | None,
     journal: RunJournal | None,
@@ -145,7 +145,7 @@ def _events(
         yield from _kept(state, begun)
     told = _told(journal, entry)
     entered = list(dict.fromkeys(stage for stage, _ in _by_stage(journal)))
-    for name, step in steps.items():
+    for name, running in stages.items():
         stage = plan.stages[name]
         if entry and not stage.charges_itself:
             for of, events in stage.charges():
@@ -153,11 +153,11 @@ def _events(
         if name in entered[:-1]:  # it had asked all that it asks
             continue
         begins = [] if name in entered else [[StageStarted(name)]]
-        for together in chain(begins, step.ask(entry)):
+        for together in chain(begins, running.ask(entry)):
             if entry and journal:
                 _write_down(entry, journal, told, name, together)
             for event in together:
-                step.apply(event)
+                running.apply(event)
             if any(isinstance(event, Release | DemoCompleted | DemoRefused | SetsCompared) for event in together):
                 yield from _kept(state, begun)
             yield from together

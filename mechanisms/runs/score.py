@@ -18,7 +18,7 @@ from mechanisms.accounting import (
     share_any,
     text_digests,
 )
-from mechanisms.asking import Asked
+from mechanisms.asking import Wording
 from mechanisms.data.sizes import (
     LABEL_WEIGHTS,
     WHETHER_MET,
@@ -58,8 +58,7 @@ from mechanisms.runs.judging import of_units, right
 from mechanisms.runs.run import TEST_SEED, divided, earlier_runs
 from mechanisms.runs.spec import SCORE, VOTE, RunSpec, Split
 from mechanisms.runs.terms import FILE_FORMAT, LABEL_SET
-from mechanisms.tallies import Prototypes, Weighing, weights
-from mechanisms.tallies import Score as ScoreTally
+from mechanisms.tallies import Prototypes, ScoreTally, Weighing, weights
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class ScoredSet:
     Attributes:
         words: what the rows of each label are about; the prompt that reads with the demonstrations says them.
         directions: of each label, among embedded texts; None where there are none.
-        asked, draft_tokens: how the model is asked to write public ones.
+        wording, draft_tokens: how the model is asked to write public ones.
         prior: what is added to each label's log-probability under the demonstrations; None where not measured.
         zero_shot: the same without demonstrations.
         public_only: the public-only set that the run compared it with, with its correction; None where there was none.
@@ -87,7 +86,7 @@ class ScoredSet:
     template: PromptTemplate
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     directions: Directions | None = None
-    asked: Asked = field(default_factory=Asked)
+    wording: Wording = field(default_factory=Wording)
     draft_tokens: int = DRAFT_TOKENS
     prior: Mapping[str, float] | None = None
     zero_shot: Mapping[str, float] | None = None
@@ -148,7 +147,7 @@ def of_demo_set(demo_set: DemoSet, signed_here: bool = False) -> ScoredSet:
         demo_set.template,
         words=demo_set.words or {},
         directions=demo_set.directions,
-        asked=demo_set.asked,
+        wording=demo_set.wording,
         draft_tokens=draft_tokens_of(demo_set),
         prior=demo_set.prior,
         zero_shot=baselines.zero_shot if baselines else None,
@@ -276,7 +275,7 @@ def _arms(scored: ScoredSet, model: LanguageModel, cap: int) -> dict[str, tuple[
     compared = [(ZERO_SHOT, (), own, scored.zero_shot if scored.demonstrations else scored.prior)]
     if scored.demonstrations:
         if public is None:
-            made = written_publicly(scored.demonstrations, scored.labels, scored.asked, model, scored.draft_tokens)
+            made = written_publicly(scored.demonstrations, scored.labels, scored.wording, model, scored.draft_tokens)
             public = PublicSet(made, own, None)
         compared.append((PUBLIC_ONLY, public.demonstrations, public.template, public.prior))
         compared.append((DEMONSTRATIONS, scored.demonstrations, saying_words(own, scored.words), scored.prior))

@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, Literal, TypedDict
 
-from mechanisms.asking import MOST_EXEMPLARS, Asked
+from mechanisms.asking import MOST_EXEMPLARS, Wording
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
 from mechanisms.records import PromptTemplate, default_template
@@ -223,12 +223,12 @@ class RunSpec(Spec):
             yield "Without a private score the stage 'score' has no share: leave it out of the shares too."
 
     def _of_words(self) -> Iterator[str]:
-        yield from refused(lambda: self.asked)
+        yield from refused(lambda: self.wording)
         yield from refused(lambda: PromptTemplate("", self.text_field, self.label_field))
 
     @property
-    def asked(self) -> Asked:
-        return Asked(
+    def wording(self) -> Wording:
+        return Wording(
             self.kind, self.writer, self.reader, self.relation, self.label_words, self.sentence, self.exemplars
         )
 

@@ -1,7 +1,7 @@
-"""The contract of a stage: its cost, its work, its texts for people, and its step in a run.
+"""The contract of a stage: its cost, its work, its texts for people, and what it does in a run.
 
 A stage is one file in `mechanisms/runs/stages/`. It defines a `PlannedStage`, which follows from public values alone,
-the `Step` that reads private rows, and the events that it releases. What one step releases, later steps work on: it
+the `RunningStage` that reads private rows, and the events that it releases. Later stages work on what one releases: it
 stands in the `RunState`.
 """
 
@@ -27,17 +27,17 @@ from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.records import Dataset, Demonstration
 from mechanisms.runs.drafts import (
     WRITTEN,
-    Drafts,
+    DraftRequest,
     Margins,
     Nearness,
-    Order,
+    Ranking,
     drafts_for,
     interleaved,
     write_drafts,
     write_samples,
 )
 from mechanisms.runs.events import CuratorEvent, Drafting, Key, Release, SetsCompared
-from mechanisms.runs.judging import Judging
+from mechanisms.runs.judging import JudgingState
 from mechanisms.runs.terms import EventLists, RunTerms
 from mechanisms.runs.text import Gate, cleaned
 
@@ -117,7 +117,7 @@ class PlannedStage(ABC):
         wanted: how many units its role should have; None: all that the roles of the other stages leave.
         parts: its weight where stages share epsilon: its share is `parts` over the sum of all stages' parts.
         releases: types of the events that the stage marks as released, each once, all of them public.
-        charges_itself: whether the step charges its parts one by one, each before its first release.
+        charges_itself: whether the stage charges its parts one by one, each before its first release.
     """
 
     plan: RunTerms
@@ -159,8 +159,8 @@ class PlannedStage(ABC):
         from anywhere."""
         assert isinstance(event, self.releases)
 
-    def begin(self, state: RunState) -> Step:
-        """The stage's step in a run, which has read nothing. Raises a UsageError if the model is too small for it."""
+    def begin(self, state: RunState) -> RunningStage:
+        """The stage in a run; it has read nothing yet. Raises a UsageError if the model is too small for it."""
         return OneRelease(self, state)
 
     def ask(self, state: RunState) -> Iterator[CuratorEvent]:
@@ -172,8 +172,8 @@ class PlannedStage(ABC):
         raise NotImplementedError
 
 
-class Step(Protocol):
-    """The step of a stage in a run. Its state follows from the events that `apply` gets, new ones or a journal's."""
+class RunningStage(Protocol):
+    """A stage in a run. Its state follows from the events that `apply` gets, new ones or a journal's."""
 
     def ask(self, run: LedgerRun | None) -> Iterator[Sequence[CuratorEvent]]:
         """What was not applied yet of the stage, which has been charged; what is released together comes together.
@@ -187,7 +187,7 @@ class Step(Protocol):
 
 @dataclass
 class RunState:
-    """The state that the steps of one run share. Everything except `parts` is public or released.
+    """The state that the stages of one run share. Everything except `parts` is public or released.
 
     Attributes:
         parts: the rows that each stage may read; private.
@@ -228,15 +228,15 @@ class RunState:
     @cached_property
     def samples(self) -> list[str]:
         spec = self.plan.spec
-        return write_samples(self.model, spec.asked, self.plan.labels[0], spec.draft_tokens, self.randomness)
+        return write_samples(self.model, spec.wording, self.plan.labels[0], spec.draft_tokens, self.randomness)
 
     @cached_property
     def gate(self) -> Gate:
-        return Gate(self.model, self.samples, self.plan.spec.asked)
+        return Gate(self.model, self.samples, self.plan.spec.wording)
 
     @cached_property
     def _by_name(self) -> Nearness | None:
-        return Nearness(self.embedder, self.plan.spec.asked, self.plan.labels) if self.embedder else None
+        return Nearness(self.embedder, self.plan.spec.wording, self.plan.labels) if self.embedder else None
 
     @property
     def margins(self) -> Margins | None:
@@ -251,47 +251,49 @@ class RunState:
         return label in self.plan.spec.label_words or label in self.named or not self.words.get(label)
 
     @cached_property
-    def judging(self) -> Judging:
+    def judging(self) -> JudgingState:
         """The state that the judging stages share, once the set is final."""
         assert self.compared is not None
         sets = {ZERO_SHOT: (), PUBLIC_ONLY: self.compared.public, DEMONSTRATIONS: self.compared.own}
-        return Judging(self.plan, self.parts, sets, self.model, self.randomness, self.held_out, self.words)
+        return JudgingState(self.plan, self.parts, sets, self.model, self.randomness, self.held_out, self.words)
 
     def try_the_model(self) -> Iterator[Drafting]:
         """Write drafts of the first label, unless a few samples show that the model can write its texts."""
-        asked, labels = self.plan.spec.asked, self.plan.labels
-        if not any(cleaned(text, asked, labels[0], labels, self.gate) for text in self.samples):
+        wording, labels = self.plan.spec.wording, self.plan.labels
+        if not any(cleaned(text, wording, labels[0], labels, self.gate) for text in self.samples):
             yield from self.first_drafts(labels[:1])
 
     def first_drafts(self, labels: Sequence[str] | None = None) -> Iterator[Drafting]:
         """Write the first drafts of some labels, or of all, unless they exist. A UsageError if none is usable."""
         assert self.plan.spec.drafts is not None
         for label in self.plan.labels if labels is None else labels:
-            yield from self._draft(self.drafts, self._wanted(label), self.margins or self._by_name)
+            yield from self._draft(self.drafts, self._request(label), self.margins or self._by_name)
 
     def _public_drafts(self) -> Iterator[Drafting]:
         """Write drafts of all labels from public words alone. Without openings, a label's first drafts are the same."""
         for label in self.plan.labels:
-            if label in self.drafts and self._wanted(label).public and self.margins is None:
+            if label in self.drafts and self._request(label).public and self.margins is None:
                 self.public.setdefault(label, self.drafts[label])
             spec = self.plan.spec
-            wanted = Drafts(spec.asked, label, self.plan.labels, drafts_for(spec.shots), spec.draft_tokens)
-            yield from self._draft(self.public, wanted, self._by_name)
+            request = DraftRequest(spec.wording, label, self.plan.labels, drafts_for(spec.shots), spec.draft_tokens)
+            yield from self._draft(self.public, request, self._by_name)
 
-    def _wanted(self, label: str) -> Drafts:
+    def _request(self, label: str) -> DraftRequest:
         """The drafts of a label for a ballot, led by all releases about it."""
         spec, openings, words = self.plan.spec, self.openings.get(label, {}), self.words.get(label, ())
         assert spec.drafts is not None
         labels, tokens, named = self.plan.labels, spec.draft_tokens, self.says(label)
-        return Drafts(spec.asked, label, labels, spec.drafts, tokens, openings, words, named)
+        return DraftRequest(spec.wording, label, labels, spec.drafts, tokens, openings, words, named)
 
-    def _draft(self, drafts: dict[str, tuple[str, ...]], wanted: Drafts, order: Order | None) -> Iterator[Drafting]:
+    def _draft(
+        self, drafts: dict[str, tuple[str, ...]], request: DraftRequest, ranking: Ranking | None
+    ) -> Iterator[Drafting]:
         """Write drafts of a label that differ from those of the others, unless they exist."""
-        labels, label = self.plan.labels, wanted.label
+        labels, label = self.plan.labels, request.label
         if label not in drafts:
-            yield Drafting(label, labels.index(label) + 1, len(labels), wanted.public)
+            yield Drafting(label, labels.index(label) + 1, len(labels), request.public)
             taken = [text for other, texts in drafts.items() if other != label for text in texts]
-            drafts[label] = write_drafts(self.model, wanted, self.gate, self.randomness, taken, order)
+            drafts[label] = write_drafts(self.model, request, self.gate, self.randomness, taken, ranking)
 
     def chosen(self, label: str) -> tuple[str, ...]:
         """The current texts of a label: winners of the vote first, then written demonstrations, then drafts.
@@ -336,7 +338,7 @@ def part_of(key: Key) -> str:
 
 
 class OneRelease:
-    """The step of a stage that reads its units once and makes one release."""
+    """A stage in a run that reads its units once and makes one release."""
 
     def __init__(self, stage: PlannedStage, state: RunState) -> None:
         self._stage, self._state = stage, state

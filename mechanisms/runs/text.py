@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from itertools import groupby
 
-from mechanisms.asking import LENGTH, Asked
+from mechanisms.asking import LENGTH, Wording
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.prompts import one_line
 
@@ -56,10 +56,10 @@ class Gate:
         foreign: whether a third of these have so many pieces that the model may hardly know their language.
     """
 
-    def __init__(self, model: LanguageModel, usual: Sequence[str] = (), asked: Asked | None = None) -> None:
+    def __init__(self, model: LanguageModel, usual: Sequence[str] = (), wording: Wording | None = None) -> None:
         self._model = model
-        self._asked = asked or Asked()
-        self._shown = {each for _, text in self._asked.shown() for each in _sentences(text)}
+        self._wording = wording or Wording()
+        self._shown = {each for _, text in self._wording.exemplar_pairs() for each in _sentences(text)}
         self._known: dict[str, int] = {}
         found = [pieces for text in usual if (pieces := self._pieces(text)) is not None]
         middle = sorted(found)[len(found) // 2] if found else 0.0
@@ -82,9 +82,9 @@ class Gate:
             "it repeats syllables": bool(_SYLLABLES.search(text)),
             "it has signs inside words or numbers": bool(_GLUED.search(text)),
             "it repeats itself": _loops(lower),
-            "somebody else seems to write it": self._asked.of_another(text),
+            "somebody else seems to write it": self._wording.by_another_writer(text),
             # The owner's own sentence may ask for texts of people who help.
-            "it offers help, as a model does": not self._asked.sentence and bool(_OFFERS.search(text)),
+            "it offers help, as a model does": not self._wording.sentence and bool(_OFFERS.search(text)),
             "it repeats a public exemplar": not self._shown.isdisjoint(_sentences(text)),
         }
         return next((reason for reason, holds in rules.items() if holds), None)
@@ -172,13 +172,13 @@ _MARKUP_OF_DRAFT = re.compile(r"://|www\.|\S@\S|\*\*|__|`|#\w|&\w+;|[\[\]{}<>|\\
 _QUOTES = {'"': '"', "“": "”", "„": "“”", "«": "»", "»": "«", "‘": "’", "'": "'", "「": "」", "『": "』"}
 
 
-def cleaned(text: str, asked: Asked, label: str, labels: Sequence[str], gate: Gate) -> str | None:
+def cleaned(text: str, wording: Wording, label: str, labels: Sequence[str], gate: Gate) -> str | None:
     """A draft as the model wrote it, cut back to its last whole sentence, if it can stand as a demonstration."""
     line = one_line(text)
     kept = _unquoted(line if _ENDLESS.search(line) else whole_sentences(line))
     refused = (
         _too_short(kept, (label, *labels))
-        or _repeats_prompt(kept, asked, labels)
+        or _repeats_prompt(kept, wording, labels)
         # Headings, items and versions ("3.1 ...", "a) ...", "1.1.2.175") come from documents about something else.
         or _NUMBERED.match(kept)
         or _ITEMS.search(kept)
@@ -224,13 +224,13 @@ def _too_short(text: str, labels: Sequence[str]) -> bool:
     return sum(map(len, runs)) < _LEAST_LETTERS or words < _LEAST_WORDS
 
 
-def _repeats_prompt(text: str, asked: Asked, labels: Sequence[str]) -> bool:
+def _repeats_prompt(text: str, wording: Wording, labels: Sequence[str]) -> bool:
     # A model that goes on with the prompt writes a field ("Question: ..."), or what it was asked for, not a text.
-    fields = [f"{each.strip()}:" for each in (asked.kind, asked.writer, *labels, "Label", "Text")]
+    fields = [f"{each.strip()}:" for each in (wording.kind, wording.writer, *labels, "Label", "Text")]
     spoken = text.casefold()
-    told = [f"the {asked.kind} is", LENGTH]
-    told += [f"{which} {asked.kind}" for which in ("one", "this", "that", "short")]  # it speaks of what it writes
-    told += [f"{article} {asked.kind} {asked.relation}" for article in ("a", "an", "the")]
+    told = [f"the {wording.kind} is", LENGTH]
+    told += [f"{which} {wording.kind}" for which in ("one", "this", "that", "short")]  # it speaks of what it writes
+    told += [f"{article} {wording.kind} {wording.relation}" for article in ("a", "an", "the")]
     named = any(each.strip(": ") and each.casefold() in spoken for each in fields + told)
     return named or bool(_FIELD.match(text))
 

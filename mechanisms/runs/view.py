@@ -37,7 +37,7 @@ Recorded = TypeVar("Recorded")
 
 
 @dataclass(frozen=True)
-class Writing:
+class DemoInProgress:
     """A demonstration in progress; `private` has the exact values behind its last token, for the curator only."""
 
     label: str
@@ -85,8 +85,8 @@ class RunView:
     done: float = 0.0
     drafting: Drafting | None = None
     told: Mapping[str, Release] = field(default_factory=dict)
-    writing: tuple[Writing, ...] = ()
-    last: Writing | None = None
+    writing: tuple[DemoInProgress, ...] = ()
+    last: DemoInProgress | None = None
     completed: tuple[DemoCompleted, ...] = ()
     refused: tuple[DemoRefused, ...] = ()
     cut_off: tuple[DemoCutOff, ...] = ()
@@ -100,7 +100,7 @@ class RunView:
         return self.plan.stage_names if self.plan else ()
 
     @property
-    def shown(self) -> Writing | None:
+    def shown(self) -> DemoInProgress | None:
         """The demonstration on the screen, which stays the same until it is finished."""
         return self.writing[0] if self.writing else self.last
 
@@ -140,7 +140,7 @@ class RunView:
         steps = sum(each.token.step for each in self.writing if each.token) / sampling.tokens
         return min(1.0, (len(self.completed) + steps) / (sampling.shots * len(self.plan.labels)))
 
-    def draft(self, label: str, number: int) -> Writing:
+    def draft(self, label: str, number: int) -> DemoInProgress:
         return next(each for each in self.writing if (each.label, each.number) == (label, number))
 
     def changed(self, label: str, number: int, **values: Any) -> RunView:
@@ -177,7 +177,7 @@ def fold(view: RunView, event: CuratorEvent) -> RunView:
 def _written(view: RunView, event: CuratorEvent) -> RunView:
     match event:
         case DemoStarted(label, number, opening, words):
-            return replace(view, writing=(*view.writing, Writing(label, number, opening, words)))
+            return replace(view, writing=(*view.writing, DemoInProgress(label, number, opening, words)))
         case TokenReleased(label, number):
             more = replace(view, tokens=view.tokens + 1, moved=view.moved + event.moved)
             return more.changed(label, number, released=(*view.draft(label, number).released, event), private=None)

@@ -130,7 +130,7 @@ class DemonstrationWriter:
         self._plan, self._units, self._model, self._randomness = plan, units, model, randomness
         spec = plan.spec
         texts = (min(spec.max_unit_records, _WHOLE) if plan.by_user else 1) * plan.sampling.per_subset
-        self.prompt = WritingPrompt(model, spec.asked, key[0], spec.max_record_tokens, texts, hint)
+        self.prompt = WritingPrompt(model, spec.wording, key[0], spec.max_record_tokens, texts, hint)
         begun = self.prompt.opening(opening)
         self.cue = [*self.prompt.cue, *begun]
         self.state = TextState(model, spec.min_tokens or 0, begun)

@@ -4,9 +4,9 @@ Each module of this package that defines `TALLY` is registered. `tally.py` has t
 """
 
 from mechanisms.tallies.label_bias import LabelBias
-from mechanisms.tallies.openings import Beginnings, Openings, distinct
+from mechanisms.tallies.openings import OpeningFinder, Openings, distinct
 from mechanisms.tallies.prototypes import Prototypes
-from mechanisms.tallies.score import Estimate, Score
+from mechanisms.tallies.score import Estimate, ScoreTally
 from mechanisms.tallies.tally import (
     Weighing,
     masses,
@@ -17,6 +17,6 @@ from mechanisms.tallies.tally import (
 from mechanisms.tallies.votes import Votes
 
 __all__ = [
-    "Beginnings", "Estimate", "LabelBias", "Openings", "Prototypes", "Score", "Votes", "Weighing", "distinct", "masses",
-    "mean_contribution", "usual_weighing", "weights",
+    "Estimate", "LabelBias", "OpeningFinder", "Openings", "Prototypes", "ScoreTally", "Votes", "Weighing", "distinct",
+    "masses", "mean_contribution", "usual_weighing", "weights",
 ]  # fmt: skip

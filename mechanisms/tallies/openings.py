@@ -23,7 +23,7 @@ class Openings(WholeVotes):
     proof: ClassVar[str] = "docs/tallies.md#openings"
 
 
-class Beginnings:
+class OpeningFinder:
     """Finds the public opening with which a text begins, ignoring letter case and punctuation.
 
     Args:

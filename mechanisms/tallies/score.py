@@ -34,7 +34,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Score(WholeVotes):
+class ScoreTally(WholeVotes):
     """A row is in the one of 2^A cells that says under which of the A arms it is right; a user has the mean of its
     rows.
 
@@ -129,4 +129,4 @@ def _real_roots(quadratic: _Quadratic) -> list[float]:
     return [float(root.real) for root in roots if abs(root.imag) <= 1e-12 * max(1.0, abs(root))]
 
 
-TALLY = Score
+TALLY = ScoreTally

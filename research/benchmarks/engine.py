@@ -166,7 +166,9 @@ class Engine:
         return replace(plan, spec=plan.spec.with_(max_record_tokens=plan.spec.max_record_tokens + spare))
 
     def prompt(self, plan: Plan) -> WritingPrompt:
-        return WritingPrompt(self.model, plan.spec.asked, _LABEL, plan.spec.max_record_tokens, plan.sampling.per_subset)
+        return WritingPrompt(
+            self.model, plan.spec.wording, _LABEL, plan.spec.max_record_tokens, plan.sampling.per_subset
+        )
 
     def writer(self, plan: Plan, model: Any) -> DemonstrationWriter:
         units = [(Record(self.texts[i % len(self.texts)], _LABEL),) for i in range(_SIZES[_LABEL])]

@@ -18,7 +18,7 @@ import numpy as np
 from mechanisms import api
 from mechanisms.noise import SecureRandomness
 from mechanisms.records import Demonstration
-from mechanisms.runs.drafts import Drafts, Nearness, write_drafts, write_samples
+from mechanisms.runs.drafts import DraftRequest, Nearness, write_drafts, write_samples
 from mechanisms.runs.spec import RunSpec
 from mechanisms.runs.text import Gate
 from research.benchmarks.worth import TASKS, Bench
@@ -32,13 +32,13 @@ _INTRODUCES = re.compile(r"\bI['’]?m an? |\bI am an? |\bmy name is |\bDr\.? [A
 def line(bench: Bench, **settings: Any) -> dict[str, Any]:
     """Drafts of every label, and what is measured of them."""
     spec, randomness = RunSpec(**bench.task.asked, **settings), SecureRandomness()
-    gate = Gate(bench.model, write_samples(bench.model, spec.asked, bench.labels[0], 24, randomness), spec.asked)
-    nearness = Nearness(bench.embedder, spec.asked, bench.labels)
+    gate = Gate(bench.model, write_samples(bench.model, spec.wording, bench.labels[0], 24, randomness), spec.wording)
+    nearness = Nearness(bench.embedder, spec.wording, bench.labels)
     made: list[Demonstration] = []
     for label in bench.labels:
-        wanted = Drafts(spec.asked, label, bench.labels, _DRAFTS, spec.draft_tokens, {})
+        request = DraftRequest(spec.wording, label, bench.labels, _DRAFTS, spec.draft_tokens, {})
         taken = [each.text for each in made]
-        found = write_drafts(bench.model, wanted, gate, randomness, taken, nearness)
+        found = write_drafts(bench.model, request, gate, randomness, taken, nearness)
         made += [Demonstration(text, label) for text in found]
     texts, labels = [each.text for each in made], [each.label for each in made]
     vectors = bench.embedder.embed(texts)

@@ -25,10 +25,10 @@ import torch
 
 from mechanisms import api
 from mechanisms.accounting import PrivacyTarget
-from mechanisms.asking import NO_HINT, Asked, Hint
+from mechanisms.asking import NO_HINT, Hint, Wording
 from mechanisms.noise import Floats, SecureRandomness
 from mechanisms.records import Demonstration, Record
-from mechanisms.runs.drafts import Drafts, Margins, Nearness, write_drafts, write_samples
+from mechanisms.runs.drafts import DraftRequest, Margins, Nearness, write_drafts, write_samples
 from mechanisms.runs.spec import RunSpec
 from mechanisms.runs.stage import RunState
 from mechanisms.runs.stages.vote import VoteCollector, winners
@@ -47,18 +47,20 @@ Texts = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
-class Varying(Asked):
+class Varying(Wording):
     """Words that ask for another text like those that were kept: the model sees them behind the public exemplars."""
 
     kept: tuple[str, ...] = ()
     label: str = ""
 
     @classmethod
-    def of_kept(cls, asked: Asked, label: str, kept: Sequence[str]) -> Varying:
-        return cls(**{each.name: getattr(asked, each.name) for each in fields(asked)}, kept=tuple(kept), label=label)
+    def of_kept(cls, wording: Wording, label: str, kept: Sequence[str]) -> Varying:
+        own = {each.name: getattr(wording, each.name) for each in fields(wording)}
+        return cls(**own, kept=tuple(kept), label=label)
 
-    def shown(self, hint: Hint = NO_HINT) -> tuple[tuple[str, str], ...]:
-        return (*super().shown(hint), *((self.of(self.label, hint), text) for text in self.kept))
+    def exemplar_pairs(self, hint: Hint = NO_HINT) -> tuple[tuple[str, str], ...]:
+        sentence = self.sentence_for(self.label, hint)
+        return (*super().exemplar_pairs(hint), *((sentence, text) for text in self.kept))
 
 
 class Writer:
@@ -70,10 +72,10 @@ class Writer:
 
     def __init__(self, bench: Bench, state: RunState | None = None, words: bool = False) -> None:
         self._bench, self._state, self._words = bench, state, words
-        self.asked = RunSpec.of(**bench.task.asked).asked
+        self.wording = RunSpec.of(**bench.task.asked).wording
         self.randomness = SecureRandomness()
-        self._samples = write_samples(bench.model, self.asked, bench.labels[0], 24, self.randomness)
-        self._names = Nearness(bench.embedder, self.asked, bench.labels)
+        self._samples = write_samples(bench.model, self.wording, bench.labels[0], 24, self.randomness)
+        self._names = Nearness(bench.embedder, self.wording, bench.labels)
 
     def drafts(self, count: int, kept: Texts | None = None) -> dict[str, list[str]]:
         """So many texts of each label, which vary what was kept."""
@@ -85,12 +87,12 @@ class Writer:
 
     def of_label(self, label: str, count: int, taken: Sequence[str] = (), kept: Sequence[str] = ()) -> list[str]:
         """So many texts of a label. Names alone order them where nothing was released, and nothing was kept."""
-        asked = Varying.of_kept(self.asked, label, kept) if kept else self.asked
+        wording = Varying.of_kept(self.wording, label, kept) if kept else self.wording
         words = self._state.words.get(label, ()) if self._state and self._words else ()
         named = self._state.says(label) if self._state and words else True
-        wanted = Drafts(asked, label, self._bench.labels, count, _TOKENS, {}, words, named)
-        gate, order = Gate(self._bench.model, self._samples, asked), None if kept or words else self._names
-        return [*write_drafts(self._bench.model, wanted, gate, self.randomness, taken, order)]
+        request = DraftRequest(wording, label, self._bench.labels, count, _TOKENS, {}, words, named)
+        gate, order = Gate(self._bench.model, self._samples, wording), None if kept or words else self._names
+        return [*write_drafts(self._bench.model, request, gate, self.randomness, taken, order)]
 
     def by_votes(self, texts: Texts, rows: Sequence[Record], epsilon: float) -> dict[str, list[str]]:
         """The texts that most rows are like, from one noisy ballot."""

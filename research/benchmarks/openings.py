@@ -22,8 +22,8 @@ from mechanisms.noise import Floats, Integers, SecureRandomness
 from mechanisms.records import Dataset
 from mechanisms.runs.plan import plan_for
 from mechanisms.runs.spec import Recipe, RunSpec, Split
-from mechanisms.runs.stages.openings import AskForOpenings, likely_openings
-from mechanisms.tallies import Beginnings, distinct
+from mechanisms.runs.stages.openings import OpeningsStage, likely_openings
+from mechanisms.tallies import OpeningFinder, distinct
 from research.benchmarks.worth import TASKS, rows_of
 from research.lines import markdown
 
@@ -39,21 +39,21 @@ class Rows:
         self.labels, rows = rows_of(data, name)
         self._dataset = Dataset(name, self.labels, rows)
         spec = RunSpec(**self._asked)
-        prompts = [WritingPrompt(model, spec.asked, label) for label in self.labels]
+        prompts = [WritingPrompt(model, spec.wording, label) for label in self.labels]
         self.openings = distinct(
             [*openings_of(spec.kind), *(each for prompt in prompts for each in likely_openings(model, prompt))]
         )
-        beginnings = Beginnings(self.openings)
+        beginnings = OpeningFinder(self.openings)
         self._votes = np.stack([beginnings.vote(row.text, len(self.openings)) for row in rows])
         self._labels = np.array([self.labels.index(row.label) for row in rows])
 
-    def stage(self, epsilon: float) -> AskForOpenings:
+    def stage(self, epsilon: float) -> OpeningsStage:
         """The stage of a run in which it has all of epsilon, as with roles."""
         sizes = {label: int((self._labels == i).sum()) for i, label in enumerate(self.labels)}
         spec = RunSpec(recipe=Recipe.VOTE, split=Split.ROLES, epsilon=epsilon, sizes=sizes, **self._asked)
-        return AskForOpenings(plan_for(spec, self._dataset))
+        return OpeningsStage(plan_for(spec, self._dataset))
 
-    def draw(self, voters: int, stage: AskForOpenings | None, by_label: bool) -> tuple[float, float]:
+    def draw(self, voters: int, stage: OpeningsStage | None, by_label: bool) -> tuple[float, float]:
         """Openings that are used for a label, and the share of its other rows that begin with one of them."""
         order = np.random.default_rng().permutation(len(self._labels))
         used, held = [], []
@@ -67,7 +67,7 @@ class Rows:
     def _of(self, label: int | None, rows: Integers) -> Integers:
         return rows if label is None else rows[self._labels[rows] == label]
 
-    def _clear(self, votes: Floats, stage: AskForOpenings | None) -> Integers:
+    def _clear(self, votes: Floats, stage: OpeningsStage | None) -> Integers:
         if stage is None:
             return np.flatnonzero(votes.sum(axis=0))
         noisy = stage.tally.release(votes, SecureRandomness())

@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> None:
     bench = Bench(Path(options.data), options.task, api.load_model("embedded"), tests=0)
     gate = Gate(bench.model, [row.text for row in bench.rows[:200]])
     dataset = Dataset(options.task, bench.labels, bench.rows)
-    asked = {"label_words": {}, **bench.task.asked, "candidate_top_p": None, "min_tokens": None, "shots": 1}
+    settings = {"label_words": {}, **bench.task.asked, "candidate_top_p": None, "min_tokens": None, "shots": 1}
     for _ in range(options.runs):
         for epsilon in options.epsilons:
             for tau in TAUS:
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> None:
                     continue
                 read = {"temperature": 1.0, "top-p": 0.8, "prior-deviation": tau}
                 made = texts_written(
-                    dataset, bench.model, mechanism="gaussian", epsilon=epsilon, parameters=read, **asked
+                    dataset, bench.model, mechanism="gaussian", epsilon=epsilon, parameters=read, **settings
                 ).demonstrations
                 texts, labels = [each.text for each in made], [each.label for each in made]
                 own = bench.classifier.accuracy(bench.embedder.embed(texts), labels).value

@@ -24,7 +24,7 @@ from sklearn.metrics import log_loss
 from mechanisms import api
 from mechanisms.noise import SecureRandomness
 from mechanisms.records import Dataset, Demonstration
-from mechanisms.runs.drafts import Drafts, Nearness, write_drafts, write_samples
+from mechanisms.runs.drafts import DraftRequest, Nearness, write_drafts, write_samples
 from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.run import divide
 from mechanisms.runs.spec import OPENINGS, VOTE, WORDS, RunSpec, Split
@@ -91,23 +91,23 @@ def find(options: argparse.Namespace) -> None:
 
 def line(bench: Bench, state: RunState, openings: Mapping[str, Mapping[str, float]], form: str) -> dict[str, Any]:
     """Drafts of every label, and what is measured of them."""
-    asked, randomness = state.plan.spec.asked, SecureRandomness()
-    gate = Gate(bench.model, write_samples(bench.model, asked, bench.labels[0], 24, randomness), asked)
-    order = state.margins if form != "name" else Nearness(bench.embedder, asked, bench.labels)
+    wording, randomness = state.plan.spec.wording, SecureRandomness()
+    gate = Gate(bench.model, write_samples(bench.model, wording, bench.labels[0], 24, randomness), wording)
+    order = state.margins if form != "name" else Nearness(bench.embedder, wording, bench.labels)
     assert order is not None
     made: list[Demonstration] = []
     for label in bench.labels:
         words = state.words.get(label, ()) if form != "name" else ()
         begun = openings.get(label, {}) if "openings" in form else {}
         named = state.says(label) if form != "words, and the name" else True
-        wanted = Drafts(asked, label, bench.labels, _DRAFTS, 40, begun, words, named)
+        request = DraftRequest(wording, label, bench.labels, _DRAFTS, 40, begun, words, named)
         taken = [each.text for each in made]
         made += [
-            Demonstration(text, label) for text in write_drafts(bench.model, wanted, gate, randomness, taken, order)
+            Demonstration(text, label) for text in write_drafts(bench.model, request, gate, randomness, taken, order)
         ]
-    told = {label: asked.named(label).casefold() for label in bench.labels}
-    named = {"say the name": float(np.mean([told[each.label] in each.text.casefold() for each in made]))}
-    return measured(bench, made) | named
+    told = {label: wording.named(label).casefold() for label in bench.labels}
+    spoken = {"say the name": float(np.mean([told[each.label] in each.text.casefold() for each in made]))}
+    return measured(bench, made) | spoken
 
 
 def measured(bench: Bench, made: Sequence[Demonstration]) -> dict[str, Any]:

@@ -64,8 +64,13 @@ class Task:
 
 
 def _bundled(example: Example) -> Task:
-    asked = example.asked
-    words = {"kind": asked.kind, "writer": asked.writer, "reader": asked.reader, "label_words": dict(asked.words)}
+    wording = example.wording
+    words = {
+        "kind": wording.kind,
+        "writer": wording.writer,
+        "reader": wording.reader,
+        "label_words": dict(wording.words),
+    }
     return Task(words, example=example)
 
 
@@ -133,11 +138,11 @@ class Bench:
         self.rows_labels = self.vector_labels.tolist()
         self.classifier = LinearClassifier(self.vectors, self.rows_labels)
 
-    def made(self, epsilon: float, **asked: Any) -> DemoSet:
+    def made(self, epsilon: float, **settings: Any) -> DemoSet:
         """A set from private rows, under a fresh key, which divides the rows anew."""
         os.environ["DPICL_HOME"] = tempfile.mkdtemp()
         dataset = Dataset(self.name, self.labels, self.rows)
-        settings = {**self.task.asked, **asked}
+        settings = {**self.task.asked, **settings}
         return written(dataset, self.model, epsilon=epsilon, delta=DELTA, embedder=self.embedder, **settings)
 
     def coverage(self, made: Sequence[Demonstration]) -> float:

@@ -374,7 +374,7 @@ def test_no_stream_of_questions_spends_a_unit_past_its_cap(stream, queries, rest
                 assert took_part == (spent[unit] < queries)
                 spent[unit] += int(took_part)
         assert max(spent.values()) <= queries
-        assert paid.asked == len(stream)
+        assert paid.answered == len(stream)
         asked = {unit: sum(unit in near for near in stream) for unit in spent}
         assert spent == {unit: min(queries, times) for unit, times in asked.items()}
 
@@ -453,7 +453,7 @@ def test_what_everybody_pays_for_ends_with_the_last_answer():
     for _ in range(2):
         with pytest.raises(BudgetRefused, match="2 answers"):
             reserve(PrivacyLedger(), wanted(queries=2)).charge_everybody()
-    assert paid.asked == 2
+    assert paid.answered == 2
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])

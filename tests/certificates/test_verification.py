@@ -27,8 +27,7 @@ from mechanisms.runs.spec import CALIBRATE, SCORE, SETTINGS, Group, Recipe, Spli
 from mechanisms.runs.verification import Verification, _of_gains, verify
 from mechanisms.sampling import SamplingPlan, Scheme
 from mechanisms.steps import mechanism_class, mechanism_names
-from mechanisms.tallies import Score as ScoreTally
-from mechanisms.tallies import Weighing
+from mechanisms.tallies import ScoreTally, Weighing
 from tests.certificates.recipes import FOUND, certified, demonstrations, document_of, planned, shares_of
 from tests.certificates.recipes import text_of as recipe_of
 from tests.runs import running

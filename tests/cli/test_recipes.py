@@ -95,7 +95,7 @@ def test_from_csv_to_a_signed_set(capsys, tmp_path, toy_models, rest, stages):
     assert (code, out) == (0, ""), err
     demo_set = loads(demos.read_text())
     assert [stage.name for stage in demo_set.stages] == stages
-    assert demo_set.asked.to_json() == {
+    assert demo_set.wording.to_json() == {
         "kind": "message", "writer": "customer", "reader": "bank", "relation": "on", "words": {"Fraud": "theft"},
         "exemplars": 6,
     }  # fmt: skip

@@ -18,7 +18,7 @@ from mechanisms.data import csv_file as csv_rows
 from mechanisms.data.columns import ColumnMapping, Reason, inspect, to_dataset
 from mechanisms.data.csv_file import MAX_FURTHER_BYTES, Rows
 from mechanisms.data.sources import EXAMPLES, RawFile, read_table
-from mechanisms.data.table import Reading, ReadingAsked
+from mechanisms.data.table import Reading, ReadingQuestion
 from mechanisms.data.text_lines import encodings_named
 from mechanisms.errors import DataError, UsageError
 from mechanisms.files import keyed_digest
@@ -286,9 +286,9 @@ def test_a_record_more_or_less_leaves_every_other_row_as_it_is(rows, hostile, pl
 def test_one_byte_does_not_decode_the_other_rows(encoding, last, remark):
     rows = "".join(f"café {i},a\n" for i in range(100)).encode()
     raw = b"text,label\n" + rows + b"\xff\x81,a\n"
-    with pytest.raises(ReadingAsked, match=r"Line 102 is not UTF-8.*--encoding utf-8\+") as asked:
+    with pytest.raises(ReadingQuestion, match=r"Line 102 is not UTF-8.*--encoding utf-8\+") as question:
         read(raw)
-    assert encodings_named(asked.value.proposed.encoding)[0] == "utf-8"
+    assert encodings_named(question.value.proposed.encoding)[0] == "utf-8"
     table = read(raw, encoding=encoding)
     assert list(table.frame["text"]) == [f"café {i}" for i in range(100)] + [last]
     assert table.remarks == (remark,)
@@ -388,9 +388,11 @@ def test_quotes_behind_a_backslash_are_read_where_that_is_said(rows, delimiter):
 )
 def test_a_row_that_fits_with_backslashes_alone_is_asked_about(row):
     raw = f'text,label\n"plain, one",b\n{row}\n'
-    with pytest.raises(ReadingAsked, match=r"^Line 3 fits the header only .*--escape backslash.*--escape dou") as asked:
+    with pytest.raises(
+        ReadingQuestion, match=r"^Line 3 fits the header only .*--escape backslash.*--escape dou"
+    ) as question:
         read(raw)
-    assert asked.value.proposed.escape == "backslash"
+    assert question.value.proposed.escape == "backslash"
     table = read(raw, escape="backslash")
     assert table.remarks == ()
     assert set(table.frame["label"]) == {"a", "b"}

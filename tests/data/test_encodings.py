@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.data.sources import RawFile
-from mechanisms.data.table import ReadingAsked
+from mechanisms.data.table import ReadingQuestion
 from mechanisms.data.text_lines import ENCODINGS, TextLines, encodings_named, recognised
 from mechanisms.errors import DataError, UsageError
 from tests.data.files import read
@@ -76,10 +76,10 @@ def test_an_encoding_is_proposed_and_read_as_soon_as_it_is_named(encoding, texts
             for text, label in (row.rsplit(",", 1) for row in whole.split("\n")[1:-1])
         )
     raw = whole.encode(ENCODINGS[encoding])
-    with pytest.raises(ReadingAsked, match=f"--encoding {encoding} ") as asked:
+    with pytest.raises(ReadingQuestion, match=f"--encoding {encoding} ") as question:
         read(raw, suffix)
-    assert asked.value.proposed.encoding == encoding
-    assert not any(text in str(asked.value) for text in texts)
+    assert question.value.proposed.encoding == encoding
+    assert not any(text in str(question.value) for text in texts)
     table = read(raw, suffix, encoding=encoding)
     cells = [cell.rsplit(" ", 1)[0] for cell in table.frame["text"]][: len(texts)]
     assert cells == [text.replace(",", " ") for text in texts]
@@ -88,9 +88,9 @@ def test_an_encoding_is_proposed_and_read_as_soon_as_it_is_named(encoding, texts
 
 def test_what_no_encoding_makes_sense_of_is_asked_for_without_a_proposal():
     assert recognised([]) is None
-    with pytest.raises(ReadingAsked, match="--encoding NAME") as asked:
+    with pytest.raises(ReadingQuestion, match="--encoding NAME") as question:
         read(b"text,label\n" + bytes(range(0x80, 0x100)) + b",a\n")
-    assert asked.value.proposed.encoding is None
+    assert question.value.proposed.encoding is None
 
 
 @pytest.mark.parametrize("encoding", [*OF_LINES, "utf-8+windows-1252", "utf-8+gb18030"])
@@ -135,7 +135,7 @@ def test_the_mark_of_a_file_counts_and_contradicts_what_is_said():
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_utf_16_without_its_mark_is_asked_about(encoding, texts):
     raw = content(texts).encode(encoding)
-    with pytest.raises(ReadingAsked, match=f"--encoding {encoding} "):
+    with pytest.raises(ReadingQuestion, match=f"--encoding {encoding} "):
         read(raw)
     assert len(read(raw, encoding=encoding).frame) == 24
 

@@ -76,7 +76,7 @@ def test_no_message_to_the_desk_says_what_its_label_is_called(test):
 
 def test_the_program_is_told_nothing_of_the_desks_labels():
     assert EXAMPLES[0] is DESK
-    assert not DESK.asked.words
+    assert not DESK.wording.words
 
 
 def test_some_customers_write_to_the_desk_more_than_once_and_to_several_queues():

@@ -21,7 +21,7 @@ from mechanisms import api
 from mechanisms.data import parquet_file
 from mechanisms.data.columns import ColumnMapping, inspect, to_dataset
 from mechanisms.data.sources import file_formats, read_table
-from mechanisms.data.table import ReadingAsked
+from mechanisms.data.table import ReadingQuestion
 from mechanisms.errors import DataError, UsageError
 from tests.data.files import as_parquet, as_workbook, read, refusal
 
@@ -315,9 +315,9 @@ def test_sheets_are_named_and_chosen():
 @pytest.mark.parametrize("empty", [[], [("About this file",)]])
 def test_a_first_sheet_without_rows_is_no_dead_end(empty):
     raw = as_workbook(empty, [NAMES, ("x", "a", "m")], names=("one", "two"))
-    with pytest.raises(ReadingAsked, match="--sheet NAME") as asked:
+    with pytest.raises(ReadingQuestion, match="--sheet NAME") as question:
         read(raw, "xlsx")
-    assert (asked.value.parts, asked.value.proposed.sheet) == (("one", "two"), "two")
+    assert (question.value.parts, question.value.proposed.sheet) == (("one", "two"), "two")
     assert len(read(raw, "xlsx", sheet="two").frame) == 1
 
 

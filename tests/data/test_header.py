@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mechanisms.data.columns import ColumnMapping, to_dataset
 from mechanisms.data.csv_file import Rows
 from mechanisms.data.sources import EXAMPLES, RawFile, read_table
-from mechanisms.data.table import Reading, ReadingAsked
+from mechanisms.data.table import Reading, ReadingQuestion
 from mechanisms.errors import DataError, UsageError
 from tests.data.files import as_workbook, read
 
@@ -39,10 +39,10 @@ BELOW = "a text about a card,card\nanother text about a loan,loan\nand one about
 HOSTILE = [b'"open', b"a;b;c;d", b"a\tb", b"x|y|z", b"lone\rreturn", b"\xc3\xa9", b'5" wide', b",", b"sep", b'""']
 
 
-def asked(raw: str, **said) -> ReadingAsked | None:
+def asked(raw: str, **said) -> ReadingQuestion | None:
     try:
         read(raw, **said)
-    except ReadingAsked as question:
+    except ReadingQuestion as question:
         return question
     return None
 
@@ -127,7 +127,7 @@ def test_without_a_header_no_row_decides_how_another_is_divided_the_first_one_in
 
 def test_columns_without_a_header_are_numbered_in_every_format_that_has_none():
     raw = as_workbook([("stolen", None, 1), ("lost", "note", 2), ("found", None, 1, "far right")])
-    with pytest.raises(ReadingAsked, match="--no-header"):
+    with pytest.raises(ReadingQuestion, match="--no-header"):
         read(raw, "xlsx")
     table = read(raw, "xlsx", header=False)
     assert table.frame.to_dict("list") == {
@@ -159,7 +159,7 @@ TABLE = ["text,label", "a text about a card,card", "another about a loan,loan"]
 def test_a_title_above_the_header_is_asked_about_and_skipped_where_that_is_said(above, suffix):
     lines = [*above, *TABLE]
     raw = "\n".join(lines) if suffix == "csv" else as_workbook([line.split(",") for line in lines])
-    with pytest.raises(ReadingAsked, match=f"--skip-lines {len(above)} ") as question:
+    with pytest.raises(ReadingQuestion, match=f"--skip-lines {len(above)} ") as question:
         read(raw, suffix)
     assert question.value.proposed.skip == len(above)
     table = read(raw, suffix, skip=len(above))

@@ -9,7 +9,7 @@ import pytest
 
 from mechanisms.data import json_file
 from mechanisms.data.columns import ColumnMapping, inspect, to_dataset
-from mechanisms.data.table import ReadingAsked, Table
+from mechanisms.data.table import ReadingQuestion, Table
 from mechanisms.errors import DataError, UsageError
 from tests.data.files import read
 
@@ -92,7 +92,7 @@ def test_a_wide_line_leaves_room_for_as_many_rows_as_before(monkeypatch):
 @pytest.mark.parametrize(("encoding", "first"), [("utf-8", "caf\ufffd"), ("utf-8+windows-1252", "café")])
 def test_lines_are_decoded_one_by_one_as_records_of_a_csv_are(encoding, first):
     rows = [b'{"text": "caf\xe9"}', '{"text": "café"}'.encode()]
-    with pytest.raises(ReadingAsked, match="Line 1 is not UTF-8"):
+    with pytest.raises(ReadingQuestion, match="Line 1 is not UTF-8"):
         lines(*rows)
     table = lines(*rows, encoding=encoding)
     assert list(table.frame["text"]) == [first, "café"]
@@ -161,10 +161,10 @@ def test_the_list_inside_an_object_holds_the_rows_and_of_several_one_is_asked_fo
     assert any("the list 'data' holds the rows" in remark for remark in table.remarks)
 
     several = json.dumps({"splits": {"test": ROWS[:2], "train": ROWS}, "version": 1}, indent=indent)
-    with pytest.raises(ReadingAsked, match="--rows NAME") as asked:
+    with pytest.raises(ReadingQuestion, match="--rows NAME") as question:
         read(several, "json")
-    assert asked.value.parts == ("splits.test", "splits.train")
-    assert asked.value.proposed.rows == "splits.train"
+    assert question.value.parts == ("splits.test", "splits.train")
+    assert question.value.proposed.rows == "splits.train"
     assert usable(read(several, "json", rows="splits.train")) == usable(table)
     with pytest.raises(DataError, match="no list 'splits'"):
         read(several, "json", rows="splits")
@@ -283,12 +283,12 @@ PEOPLE = ["anna0@x.org", "user 5551234", "5551234", "text_日本", "Anna"]
 def test_a_name_that_is_a_person_s_is_quoted_in_no_error(person):
     """Objects whose names are people: as the lists of a document, and as fields of one row or of each."""
     document = json.dumps({"text": {person: [{"x": 1}], "body": [{"x": 1}]}, "more": {person: [{"x": 1}] * 2}})
-    with pytest.raises(ReadingAsked, match=r"with 3 lists of objects, such as 'text\.body'\.") as asked:
+    with pytest.raises(ReadingQuestion, match=r"with 3 lists of objects, such as 'text\.body'\.") as question:
         read(document, "json")
     with pytest.raises(DataError, match="no list 'other': it has 3 lists of objects") as refused:
         read(document, "json", rows="other")
-    told = [str(asked.value), str(refused.value)]
-    assert f"more.{person}" in asked.value.parts
+    told = [str(question.value), str(refused.value)]
+    assert f"more.{person}" in question.value.parts
     for count in (1, 3):
         table = read(json.dumps([{"text": {person: "x"}, "label": "a"}] * count), "json")
         [line, *_] = inspect(table, ColumnMapping("text", "label")).problems

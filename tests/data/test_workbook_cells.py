@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.data.columns import ColumnMapping, breakdown, inspect
-from mechanisms.data.table import ReadingAsked, Table
+from mechanisms.data.table import ReadingQuestion, Table
 from mechanisms.errors import DataError
 from tests.data.files import read
 from tests.data.test_formats import parts_of, zipped
@@ -45,9 +45,9 @@ ROWS = [("label", "text"), *((("a", "b")[i // 4], f"text {i}") for i in range(8)
 
 def test_merged_cells_that_span_rows_are_named_and_filled_where_that_is_said():
     raw = workbook(ROWS, "A2:A5", "A6:A9")
-    with pytest.raises(ReadingAsked, match=r"span rows: A2:A5, A6:A9\..*--fill-merged.*--no-fill-merged") as asked:
+    with pytest.raises(ReadingQuestion, match=r"span rows: A2:A5, A6:A9\..*--fill-merged.*--no-fill-merged") as raised:
         read(raw, "xlsx")
-    assert asked.value.proposed.fill_merged is True
+    assert raised.value.proposed.fill_merged is True
     filled, first = read(raw, "xlsx", fill_merged=True), read(raw, "xlsx", fill_merged=False)
     assert labels(filled) == ["a"] * 4 + ["b"] * 4
     assert labels(first) == ["a", "", "", "", "b", "", "", ""]
@@ -76,7 +76,7 @@ def test_what_is_merged_elsewhere_is_no_question():
     assert len(read(above, "xlsx", skip=2).frame) == 8
     beside = workbook([(*row, None, "x") for row in ROWS], "D3:D5")  # under a name of no column
     assert len(read(workbook([(*ROWS[0],), *((*row, None, "x") for row in ROWS[1:])], "D3:D5"), "xlsx").frame) == 8
-    with pytest.raises(ReadingAsked, match="D3:D5"):
+    with pytest.raises(ReadingQuestion, match="D3:D5"):
         read(beside, "xlsx")
     [remark] = read(workbook([*ROWS, ("c", "d")], "A10:B10"), "xlsx").remarks
     assert remark.endswith("the first alone has the value: A10:B10.")
@@ -97,9 +97,9 @@ def test_a_merge_without_a_row_that_it_could_mean_anything_for_is_no_question(be
     table = read(raw, "xlsx")
     assert table.frame.head(8).equals(read(workbook(ROWS), "xlsx").frame)
     assert table.frame.equals(read(raw, "xlsx", fill_merged=True).frame)
-    with pytest.raises(ReadingAsked, match=r"span rows: A2:A3\.") as asked:
+    with pytest.raises(ReadingQuestion, match=r"span rows: A2:A3\.") as raised:
         read(workbook([*ROWS, *below], "A2:A3", merged), "xlsx")
-    assert merged not in asked.value.question
+    assert merged not in raised.value.sentence
 
 
 @pytest.mark.parametrize(("fill", "skip"), [(None, 0), (True, 0), (False, 0), (None, 1)])

@@ -7,7 +7,7 @@ import pytest
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.sizes import COMPARED
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.own_rows import SHOWN, Nearest, beside
+from mechanisms.evaluation.own_rows import SHOWN, NearestRow, beside
 from mechanisms.records import Dataset, Demonstration, Record
 from tests.exports.sets import demo_set
 from tests.toy_embedder import ToyEmbedder
@@ -37,7 +37,7 @@ def test_rows_are_of_the_label_and_the_nearest_is_the_nearest():
         assert found.label == made.label
         assert len(set(found.rows) & set(own)) == SHOWN
         near = (embedder.embed([made.text]) @ embedder.embed(own).T)[0]
-        assert found.nearest == (Nearest(made.text, own[near.argmax()], float(near.max())),)
+        assert found.nearest == (NearestRow(made.text, own[near.argmax()], float(near.max())),)
 
 
 def test_a_set_of_other_labels_is_refused_and_nothing_is_marked():

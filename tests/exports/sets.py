@@ -7,7 +7,7 @@ from functools import cache
 
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.directions import Directions
-from mechanisms.exports.export_format import Released
+from mechanisms.exports.export_format import ReleasedFile
 from mechanisms.records import Demonstration
 from mechanisms.runs.spec import Recipe, Split
 from tests.certificates.recipes import FOUND, certified, planned
@@ -28,8 +28,8 @@ HOSTILE = (
 )  # fmt: skip
 
 
-def released(made: DemoSet) -> Released:
-    return Released.read(made.dumps())
+def released(made: DemoSet) -> ReleasedFile:
+    return ReleasedFile.read(made.dumps())
 
 
 @cache
@@ -58,7 +58,7 @@ def single(*texts: str) -> DemoSet:
 
 
 @cache
-def staged() -> Released:
+def staged() -> ReleasedFile:
     """Of a run in stages that found everything, and whose gate refused texts."""
     asked = {"kind": "note", "writer": "a patient", "reader": "a clinic", "label_words": {"a": "acne"}}
     made = certified(planned(Recipe.BOTH, Split.ROLES, **asked), **FOUND)
@@ -88,7 +88,7 @@ def not_private(made: DemoSet) -> DemoSet:
 
 
 @cache
-def empty() -> Released:
+def empty() -> ReleasedFile:
     """Of a run in stages that was stopped with its score and without a demonstration."""
     return released(replace(staged().demo_set, demonstrations=()))
 

@@ -10,7 +10,7 @@ import pytest
 from mechanisms.accounting import best_guess_in_percent, cost_in_words
 from mechanisms.errors import printable
 from mechanisms.exports.certificate_page import label_of_facts
-from mechanisms.exports.export_format import Released, format_named
+from mechanisms.exports.export_format import ReleasedFile, format_named
 from mechanisms.rounding import percent_up, rounded_up
 from tests.exports.sets import (
     HOSTILE,
@@ -80,14 +80,14 @@ def test_how_the_model_was_asked_and_what_was_refused_is_on_the_page():
     joined = words(released(plain))
     assert "Write one text about {label}, in one or two sentences." in joined
     assert "Refused" not in joined
-    own = replace(plain, asked=replace(plain.asked, sentence="Say {label} aloud."))
+    own = replace(plain, wording=replace(plain.wording, sentence="Say {label} aloud."))
     assert "Asked Say {label} aloud." in words(released(own))
 
 
 def test_exemplars_are_told_of_a_set_whose_file_says_that_some_were_shown():
     made = labelled("x")
     shown = {"kind": "message", "exemplars": 3}, {"kind": "message", "exemplars": 0}, {"kind": "note", "exemplars": 3}
-    told = [words(released(replace(made, asked=replace(made.asked, **asked)))) for asked in shown]
+    told = [words(released(replace(made, wording=replace(made.wording, **asked)))) for asked in shown]
     assert "behind at most 3 public exemplars of the kind" in told[0]
     assert not any("exemplars" in each for each in told[1:])
 
@@ -144,7 +144,7 @@ def test_it_may_load_nothing_and_run_nothing():
 # The label says what the certificate says.
 
 
-def words(made: Released) -> str:
+def words(made: ReleasedFile) -> str:
     return " ".join(page(made).text.split())
 
 

@@ -18,7 +18,7 @@ from mechanisms.demos.demo_set import ArmScore, DemoSet, Score, loads
 from mechanisms.errors import UsageError
 from mechanisms.exports.certificate_page import limits
 from mechanisms.exports.chat import inert, response_format
-from mechanisms.exports.export_format import Added, Released, format_named, format_names, packed
+from mechanisms.exports.export_format import ExportExtras, ReleasedFile, format_named, format_names, packed
 from mechanisms.files import safe
 from mechanisms.inference.prompts import one_line
 from mechanisms.records import Demonstration, Record
@@ -108,7 +108,7 @@ def test_a_set_of_one_label_is_no_set_to_classify():
     assert "response_format" in configs["labelled"]
     assert "response_format" not in configs["single"]
     with pytest.raises(UsageError, match="a single label"):
-        format_named("promptfoo").write(Released.read(KINDS["single"].demo_set.dumps(), Added(tests=ROWS)))
+        format_named("promptfoo").write(ReleasedFile.read(KINDS["single"].demo_set.dumps(), ExportExtras(tests=ROWS)))
 
 
 # Prompts that other tools fill.
@@ -212,13 +212,13 @@ def test_promptfoo_asks_about_the_owner_s_rows_and_never_about_the_demonstration
     without = chosen.write(released(made))
     assert set(without) == {"messages.json", "promptfooconfig.yaml"}
     assert "tests" not in yaml.safe_load(without["promptfooconfig.yaml"])
-    assert "no tests" in chosen.advice(made, Added())
-    tried = Added(tests=ROWS)
-    files = chosen.write(Released.read(made.dumps(), tried))
+    assert "no tests" in chosen.advice(made, ExportExtras())
+    tried = ExportExtras(tests=ROWS)
+    files = chosen.write(ReleasedFile.read(made.dumps(), tried))
     [test] = [json.loads(line) for line in files["tests.jsonl"].splitlines()]
     assert test == {"vars": {"text": "A goal."}, "assert": [{"type": "equals", "value": "Sport"}]}
     assert "2 of 3 test rows are left out" in chosen.advice(made, tried)
-    assert chosen.advice(made, Added(tests=ROWS[:1])) is None
+    assert chosen.advice(made, ExportExtras(tests=ROWS[:1])) is None
     config = yaml.safe_load(files["promptfooconfig.yaml"])
     assert config["prompts"] == ["file://messages.json"]
     assert config["tests"] == "file://tests.jsonl"
@@ -236,9 +236,9 @@ def test_a_label_that_promptfoo_would_run_is_refused(trap):
 @pytest.mark.parametrize("name", format_names())
 def test_what_an_owner_adds_is_written_or_refused(name):
     chosen, made = format_named(name), labelled("one", "two")
-    for added in (Added(tests=ROWS), Added(licence="cc-by-4.0"), Added(language="en")):
+    for added in (ExportExtras(tests=ROWS), ExportExtras(licence="cc-by-4.0"), ExportExtras(language="en")):
         [said] = (each for each in vars(added) if getattr(added, each) is not None)
-        given = Released.read(made.dumps(), added)
+        given = ReleasedFile.read(made.dumps(), added)
         if said in chosen.takes:
             assert chosen.write(given) != chosen.write(released(made))
         else:
@@ -248,8 +248,8 @@ def test_what_an_owner_adds_is_written_or_refused(name):
 
 def test_fewer_examples_than_fine_tuning_wants_are_said():
     advice = format_named("openai").advice
-    assert "at least 10 examples, and this set has 9" in advice(labelled(*"abcdefghi"), Added())
-    assert advice(labelled(*"abcdefghij"), Added()) is None
+    assert "at least 10 examples, and this set has 9" in advice(labelled(*"abcdefghi"), ExportExtras())
+    assert advice(labelled(*"abcdefghij"), ExportExtras()) is None
 
 
 @pytest.mark.parametrize("kind", ["labelled", "single", "worded", "none", "about"])
@@ -343,8 +343,8 @@ def test_a_card_is_valid_and_holds_hostile_names_as_code():
 
 def test_a_card_states_the_promise_and_no_licence_that_nobody_chose():
     made = labelled("one", "two")
-    for added in (Added(), Added(licence="cc-by-4.0", language="en")):
-        files = format_named("hugging-face").write(Released.read(made.dumps(), added))
+    for added in (ExportExtras(), ExportExtras(licence="cc-by-4.0", language="en")):
+        files = format_named("hugging-face").write(ReleasedFile.read(made.dumps(), added))
         header, body = files["README.md"].split("---\n", 2)[1:]
         card, croissant = yaml.safe_load(header), json.loads(files["croissant.json"])
         assert (card.get("license"), card.get("language")) == (added.licence, added.language and [added.language])
@@ -359,7 +359,7 @@ def test_a_card_states_the_promise_and_no_licence_that_nobody_chose():
 @pytest.mark.parametrize("wrong", ["", "my own terms", "x: y", "a\nb", "<b>"])
 def test_a_licence_is_an_identifier(wrong):
     with pytest.raises(UsageError, match="as the hub names them"):
-        format_named("hugging-face").write(Released.read(labelled("one").dumps(), Added(licence=wrong)))
+        format_named("hugging-face").write(ReleasedFile.read(labelled("one").dumps(), ExportExtras(licence=wrong)))
 
 
 @pytest.mark.parametrize("kind", ["labelled", "single", "staged", "worded", "about"])

@@ -29,10 +29,10 @@ from tests.small_model import small_model
 ray = pytest.importorskip("ray", reason="RAY IS NOT INSTALLED: pip install -r requirements-ray.txt")
 
 from mechanisms.inference.cluster import (  # noqa: E402
-    Facts,
     RaySession,
     Share,
     Worker,
+    WorkerFacts,
     answer,
     connected,
     hired,
@@ -224,7 +224,7 @@ class Candidate:
 
 
 def test_workers_that_cannot_serve_are_refused(model, local):
-    expected = Facts.of(local)
+    expected = WorkerFacts.of(local)
     for said, message in (
         (replace(expected, sha256="0" * 64), "another model"),
         (replace(expected, dtype="torch.float16"), "precision"),

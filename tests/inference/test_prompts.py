@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.asking import Asked
+from mechanisms.asking import Wording
 from mechanisms.inference import QueryPrompt, Turn, WritingPrompt
 from mechanisms.inference.language_model import NO_TURN
 from mechanisms.inference.prompts import first_tokens, one_line
 from mechanisms.records import Demonstration, PromptTemplate
 from tests.toy_model import ToyModel
 
-PLAIN = Asked("note")
-ADDRESSED = Asked("message", "a patient", "a clinic")
+PLAIN = Wording("note")
+ADDRESSED = Wording("message", "a patient", "a clinic")
 TEXTS = st.lists(st.text(max_size=60), max_size=5)
 CAPS = st.integers(1, 20)
 
@@ -39,7 +39,7 @@ class OneTurn(Chat):
 
 MODELS = [ToyModel(), Chat(), OneTurn()]
 IDS = ["plain", "turns", "one turn"]
-SHOWN = ADDRESSED.shown()
+SHOWN = ADDRESSED.exemplar_pairs()
 
 
 def text_of(tokens) -> str:
@@ -74,20 +74,20 @@ def test_a_rows_tokens_are_its_own_texts(model, texts, others, cap):
 def test_a_model_without_a_template_goes_on_behind_the_kind_of_text():
     prompt = WritingPrompt(ToyModel(), ADDRESSED, "pain", 8, 1)
     shown = "".join(f"{sentence}\n\nMessage: {text}\n\n" for sentence, text in SHOWN)
-    assert text_of(prompt.prefix) == shown + ADDRESSED.of("pain")
+    assert text_of(prompt.prefix) == shown + ADDRESSED.sentence_for("pain")
     assert text_of(prompt.cue) == "\n\nMessage:"
     assert text_of(prompt.row(["I am\nill"])) == "\n\nExample: I am il\n\nMessage:"
 
 
 def test_a_chat_model_answers_with_the_text():
     answers = WritingPrompt(Chat(), PLAIN, "pain", 8, 1)
-    assert text_of(answers.prefix) == f"<user>{PLAIN.of('pain')}"
+    assert text_of(answers.prefix) == f"<user>{PLAIN.sentence_for('pain')}"
     assert text_of(answers.cue) == "<model>"
     letter = WritingPrompt(Chat(), ADDRESSED, "pain", 8, 1)
     shown = "".join(f"{sentence}<said>{text}<end><user>" for sentence, text in SHOWN)
-    assert text_of(letter.prefix) == f"<user>{shown}{ADDRESSED.of('pain')}"
+    assert text_of(letter.prefix) == f"<user>{shown}{ADDRESSED.sentence_for('pain')}"
     alone = WritingPrompt(OneTurn(), ADDRESSED, "pain", 8, 1)
-    assert text_of(alone.prefix) == f"<user>{ADDRESSED.of('pain')}"
+    assert text_of(alone.prefix) == f"<user>{ADDRESSED.sentence_for('pain')}"
     own = WritingPrompt(Chat(), replace(ADDRESSED, sentence="Write of {label}."), "pain")
     assert text_of(own.prefix) == "<user>Write of pain."
 

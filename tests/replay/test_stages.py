@@ -145,7 +145,7 @@ def test_a_unit_of_each_stage_costs_what_its_list_was_charged(recipe, scheme, sp
 def test_a_run_without_some_stages_costs_what_it_charges(left_out, split):
     """Behind exemplars, which other replays do without."""
     asked = spec("vote", split, left_out, kind="message")
-    assert asked.asked.shown()
+    assert asked.wording.exemplar_pairs()
     hold_for_all(asked, False, [None], near={*(asked.shares or {})})
 
 

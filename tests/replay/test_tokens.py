@@ -93,7 +93,7 @@ def test_what_a_prompt_shows_does_not_follow_from_how_few_units_there_are(others
         whole_run(plan, Leaning), one, other, joins=frozenset({others}), payer="a" if unit == "rows" else "all"
     )
     assert found.allowed
-    assert plan.spec.asked.shown()
+    assert plan.spec.wording.exemplar_pairs()
 
 
 @pytest.mark.parametrize("name", ["gaussian", "adadpsyn"])

@@ -79,7 +79,7 @@ def test_noise_is_read_as_it_was_released_and_the_claim_is_the_runs(data, plans)
 
 def test_labels_are_called_by_their_names(data, plans):
     written(data, "public", sentence="A {label}")
-    assert [plans[0].spec.asked.of(label) for label in LABELS] == ["A Red", "A two_words"]
+    assert [plans[0].spec.wording.sentence_for(label) for label in LABELS] == ["A Red", "A two_words"]
 
 
 def test_the_whole_vocabulary_may_come_next_at_the_same_price(data, monkeypatch):

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mechanisms.asking import Asked, Hint
+from mechanisms.asking import Hint, Wording
 from mechanisms.demos.directions import Directions
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.noise import SeededRandomness
@@ -18,7 +18,7 @@ from mechanisms.runs import drafts
 from mechanisms.runs.drafts import (
     TEMPERATURE,
     TOP_P,
-    Drafts,
+    DraftRequest,
     Margins,
     Nearness,
     preview_drafts,
@@ -31,7 +31,7 @@ from tests.runs.running import Speaking
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import VOCABULARY
 
-ASKED, LABELS = Asked(kind="note"), ("red", "blue")
+ASKED, LABELS = Wording(kind="note"), ("red", "blue")
 PROMPT = "Write one note about red, in one or two sentences.\n\nNote:"
 
 
@@ -52,8 +52,8 @@ class Stuck(Recording):
         return "red. " * len(tokens)
 
 
-def wanted(count: int = 6, tokens: int = 20, openings=None) -> Drafts:
-    return Drafts(ASKED, "red", LABELS, count, tokens, openings or {})
+def wanted(count: int = 6, tokens: int = 20, openings=None) -> DraftRequest:
+    return DraftRequest(ASKED, "red", LABELS, count, tokens, openings or {})
 
 
 def gate(model=None):
@@ -145,7 +145,7 @@ def test_drafts_nearer_to_another_label_stand_behind(monkeypatch):
     model = Speaking(sharpness=1.0, busy=10**6)
     for count, kept in ((2, [1, 3]), (3, [1, 3, 0])):
         found = write_drafts(
-            model, wanted(count), gate(), SeededRandomness(1), order=Nearness(ToyEmbedder(64), ASKED, LABELS)
+            model, wanted(count), gate(), SeededRandomness(1), ranking=Nearness(ToyEmbedder(64), ASKED, LABELS)
         )
         assert found == tuple(texts[i] for i in kept)
 
@@ -156,7 +156,7 @@ SAID = ("heart", "pulse", "chest", "blood", "valve")
 
 
 def hints_of(count: int, words=SAID, named=True) -> list[Hint]:
-    return Drafts(ASKED, "red", LABELS, 6, 20, words=words, named=named).hints(count, SeededRandomness(4))
+    return DraftRequest(ASKED, "red", LABELS, 6, 20, words=words, named=named).hints(count, SeededRandomness(4))
 
 
 def test_each_two_words_stand_in_as_many_sentences_as_any_other_two():
@@ -175,7 +175,7 @@ def test_where_fewer_words_were_released_all_of_them_are_said(words):
 
 def test_drafts_are_asked_for_with_released_words_and_are_public_without():
     model = Recording()
-    asked_with = Drafts(ASKED, "red", LABELS, 6, 20, words=SAID, named=False)
+    asked_with = DraftRequest(ASKED, "red", LABELS, 6, 20, words=SAID, named=False)
     assert (asked_with.public, wanted().public, wanted(openings={"My": 1.0}).public) == (False, True, False)
     found = write_drafts(model, asked_with, gate(), SeededRandomness(1))
     assert len(found) == 6
@@ -185,12 +185,12 @@ def test_drafts_are_asked_for_with_released_words_and_are_public_without():
 
 
 def test_a_sentence_with_words_is_not_a_draft(monkeypatch):
-    told = Drafts(ASKED, "red", LABELS, 6, 20, words=SAID[:2])
+    told = DraftRequest(ASKED, "red", LABELS, 6, 20, words=SAID[:2])
     [hint] = {Hint(pair) for pair in (SAID[:2],)}
-    echo = ASKED.of("red", hint).removesuffix(".")
+    echo = ASKED.sentence_for("red", hint).removesuffix(".")
     texts = [f"{echo} of yours.", "They came late to us.", "People write the way they speak."]
     answering(monkeypatch, texts, [-1.0] * 3)
-    monkeypatch.setattr(Drafts, "hints", lambda *arguments: [hint] * arguments[1])
+    monkeypatch.setattr(DraftRequest, "hints", lambda *arguments: [hint] * arguments[1])
     found = write_drafts(Speaking(sharpness=1.0, busy=10**6), told, gate(), SeededRandomness(1))
     assert {*found} == {*texts[1:]}
 
@@ -213,8 +213,8 @@ def test_texts_of_another_label_are_left_out_where_two_others_are_there():
     assert {*by_margins().best("blue", texts)} == {"blue blue sky", "blue sky"}
     assert by_margins().best("red", texts[:2]) == ["red sun", "blue blue sky"], "two stand in a ballot at least"
     for text in texts:
-        assert by_margins().of_another("red", text) == ("blue" in text)
-        assert by_margins().of_another("blue", text) == ("red" in text)
+        assert by_margins().of_another_label("red", text) == ("blue" in text)
+        assert by_margins().of_another_label("blue", text) == ("red" in text)
 
 
 def test_of_texts_of_one_label_those_like_all_rows_stand_first():
@@ -229,12 +229,12 @@ def test_a_set_of_drafts_is_kept_by_margin(monkeypatch):
     texts = [f"There came {word} one today." for word in ("a blue", "a red", "another blue", "another red")]
     answering(monkeypatch, texts, [-1.0, -3.0, -2.0, -4.0])
     model = Speaking(sharpness=1.0, busy=10**6)
-    found = write_drafts(model, wanted(4), gate(), SeededRandomness(1), order=by_margins())
+    found = write_drafts(model, wanted(4), gate(), SeededRandomness(1), ranking=by_margins())
     assert {*found} == {texts[1], texts[3]}, "however few are left"
 
 
 def test_a_sentence_of_the_prompt_is_not_a_draft(monkeypatch):
-    told = Drafts(Asked(sentence="You write as people write. Write of {label}."), "red", LABELS, 6, 20, {})
+    told = DraftRequest(Wording(sentence="You write as people write. Write of {label}."), "red", LABELS, 6, 20, {})
     texts = ["You write as people write! I came late.", "They came late to us.", "People write the way they speak."]
     answering(monkeypatch, texts, [-1.0] * 3)
     model = Speaking(sharpness=1.0, busy=10**6)

@@ -17,7 +17,7 @@ from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record
 from mechanisms.runs.run import TEST_SEED
 from mechanisms.runs.score import ScoredSet, score_set
 from mechanisms.runs.spec import RunSpec
-from mechanisms.tallies import Score
+from mechanisms.tallies import ScoreTally
 from tests.runs.running import CAP, LABELS, Embedding, Log, Reading, data, ledger, rows
 
 pytestmark = pytest.mark.slow
@@ -103,13 +103,13 @@ def test_prototypes_need_somebody_who_does_not_score():
 
 def test_a_user_is_one_contribution_of_one_row(monkeypatch):
     cast: list[np.ndarray] = []
-    release = Score.release
+    release = ScoreTally.release
 
     def kept(self, contributions, randomness):
         cast.append(contributions)
         return release(self, contributions, randomness)
 
-    monkeypatch.setattr(Score, "release", kept)
+    monkeypatch.setattr(ScoreTally, "release", kept)
     loud = [Record(f"red secret {100 + i}", LABELS[i % 2], "loud") for i in range(50)]
     quiet = [Record(f"blue secret {i}", "blue", f"user {i}") for i in range(8)]
     log = Log()

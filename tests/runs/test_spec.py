@@ -42,7 +42,7 @@ from mechanisms.runs.spec import (
 )
 from mechanisms.runs.stage import Speed, measure
 from mechanisms.runs.stages import stages_by_place
-from mechanisms.runs.stages.score import Score
+from mechanisms.runs.stages.score import ScoreStage
 from mechanisms.runs.terms import DECLARED_SIZES
 from mechanisms.sampling import Scheme
 from mechanisms.tallies import Weighing
@@ -256,9 +256,9 @@ def plan_of(recipe: str = "vote", size: int = 3000, by_user: bool = False, sizes
     return Plan(spec=spec, labels=tuple(sizes), sizes=sizes, unit="user:who" if by_user else RECORD)
 
 
-def score_of(plan: Plan) -> Score:
+def score_of(plan: Plan) -> ScoreStage:
     stage = plan.stages[SCORE]
-    assert isinstance(stage, Score)
+    assert isinstance(stage, ScoreStage)
     return stage
 
 

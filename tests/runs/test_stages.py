@@ -28,10 +28,10 @@ from mechanisms.runs.plan import Plan
 from mechanisms.runs.run import divide
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WORDS, Split
 from mechanisms.runs.stages.calibrate import PriorsReleased
-from mechanisms.runs.stages.openings import AskForOpenings, OpeningsReleased
+from mechanisms.runs.stages.openings import OpeningsReleased, OpeningsStage
 from mechanisms.runs.stages.vote import VoteCollector, VotesReleased, winners
 from mechanisms.runs.text import normalised_text
-from mechanisms.tallies import Beginnings
+from mechanisms.tallies import OpeningFinder
 from mechanisms.tallies.tally import Histogram
 from tests.runs.running import LABELS, Log, Reading, begun, data, planned, rows, spec
 from tests.toy_embedder import ToyEmbedder
@@ -45,9 +45,9 @@ def plan_of(records=None, **settings) -> Plan:
     return planned(records, spec("vote", "epsilon", (CALIBRATE, SCORE), **settings))
 
 
-def stage_of(plan: Plan) -> AskForOpenings:
+def stage_of(plan: Plan) -> OpeningsStage:
     stage = plan.stages[OPENINGS]
-    assert isinstance(stage, AskForOpenings)
+    assert isinstance(stage, OpeningsStage)
     return stage
 
 
@@ -82,7 +82,7 @@ def test_without_noise_the_counts_are_those_of_its_role(many):
     assert (many > 1) <= stage_of(plan).by_label
     if plan.spec.epsilon < NO_NOISE:
         return
-    mine = Beginnings(found.openings)
+    mine = OpeningFinder(found.openings)
     for label, counts in found.counts.items():
         part = divide(records, plan)[OPENINGS].records
         votes = Counter(mine.place(each.text) for each in part if label in ("", each.label))
@@ -175,7 +175,7 @@ class Prompted(Reading):
 @pytest.mark.parametrize("recipe", ["vote", "both"])
 def test_drafts_of_every_label_begin_with_openings_that_were_released(recipe, monkeypatch):
     """Of the first label too, whose drafts are tried before anybody has paid."""
-    monkeypatch.setattr(AskForOpenings, "used", lambda *arguments: dict.fromkeys(LABELS, WEIGHTS))
+    monkeypatch.setattr(OpeningsStage, "used", lambda *arguments: dict.fromkeys(LABELS, WEIGHTS))
     model, records = Prompted(), data(rows(60))
     model.log = Log()
     plan = planned(records, spec(recipe, "roles", (CALIBRATE, SCORE)))
@@ -195,7 +195,7 @@ def test_drafts_of_every_label_begin_with_openings_that_were_released(recipe, mo
 @pytest.mark.parametrize("split", list(Split))
 @pytest.mark.parametrize("recipe", ["tokens", "vote", "both"])
 def test_what_the_set_is_compared_with_is_written_without_what_rows_released(recipe, split, monkeypatch):
-    monkeypatch.setattr(AskForOpenings, "used", lambda *arguments: dict.fromkeys(LABELS, WEIGHTS))
+    monkeypatch.setattr(OpeningsStage, "used", lambda *arguments: dict.fromkeys(LABELS, WEIGHTS))
     plain, begun_with = run_stage.write_drafts, dict[str, set[str]]()
 
     def noted(model, wanted, *rest):
@@ -217,7 +217,7 @@ def test_what_the_set_is_compared_with_is_written_without_what_rows_released(rec
 
 
 def test_where_nothing_was_released_before_the_ballots_drafts_are_public(monkeypatch):
-    monkeypatch.setattr(AskForOpenings, "used", lambda *arguments: {key: {} for key in LABELS})
+    monkeypatch.setattr(OpeningsStage, "used", lambda *arguments: {key: {} for key in LABELS})
     records = data(rows(60))
     told = list(begun(records, planned(records, spec("vote", without=(WORDS,)))))
     [compared], [votes] = ([event for event in told if isinstance(event, of)] for of in (SetsCompared, VotesReleased))

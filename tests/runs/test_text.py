@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.asking import Asked
+from mechanisms.asking import Wording
 from mechanisms.data.sources import EXAMPLES, read_table
 from mechanisms.runs.text import Gate, cleaned, whole_sentences
 
@@ -100,7 +100,7 @@ def test_what_only_looks_like_it_passes(text):
     assert Gate(Pieces()).reason(text) is None
 
 
-A_PATIENT = Asked("message", "a patient", "a clinic")
+A_PATIENT = Wording("message", "a patient", "a clinic")
 OF_ANOTHER = [
     "The patient's skin is badly damaged.",
     "You've been told that your patient has a heart issue.",
@@ -121,14 +121,14 @@ OF_THE_WRITER = [
 ]
 
 
-def judged(text: str, asked: Asked) -> str | None:
-    return Gate(Words(), asked=asked).reason(text)
+def judged(text: str, wording: Wording) -> str | None:
+    return Gate(Words(), wording=wording).reason(text)
 
 
 @pytest.mark.parametrize("text", OF_ANOTHER)
 def test_a_message_that_its_writer_did_not_write_is_refused(text):
     assert judged(text, A_PATIENT) == "somebody else seems to write it"
-    for asked in (ASKED, replace(A_PATIENT, reader=""), Asked("Nachricht", "ein Kunde", "eine Bank")):
+    for asked in (ASKED, replace(A_PATIENT, reader=""), Wording("Nachricht", "ein Kunde", "eine Bank")):
         assert judged(text, asked) is None, "nobody says who writes it to whom, or not in English"
 
 
@@ -148,7 +148,7 @@ def test_a_message_that_its_writer_did_not_write_is_refused(text):
 def test_a_text_that_offers_help_is_the_models_own(text):
     """But where the owner's own sentence may ask for texts of people who help."""
     assert judged(text, A_PATIENT) == "it offers help, as a model does"
-    assert judged(text, Asked(sentence="Write what an agent of a bank says about {label}:")) is None
+    assert judged(text, Wording(sentence="Write what an agent of a bank says about {label}:")) is None
 
 
 @pytest.mark.parametrize("text", [*OF_THE_WRITER, "I was unable to pay.", "They could not help me."])
@@ -157,14 +157,14 @@ def test_a_writer_may_speak_of_itself(text):
 
 
 def test_signs_in_the_words_are_no_pattern():
-    asked = Asked("note", "a user (new", "a desk [2")
-    assert judged("I am the user (new one) of it.", asked) is None
-    assert judged("The user (new) can not go.", asked) == "somebody else seems to write it"
+    wording = Wording("note", "a user (new", "a desk [2")
+    assert judged("I am the user (new one) of it.", wording) is None
+    assert judged("The user (new) can not go.", wording) == "somebody else seems to write it"
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.path.stem)
 def test_what_people_write_to_somebody_is_kept(embedded_model, example):
-    gate, texts = Gate(embedded_model, asked=example.asked), read_table(example.path).frame[example.mapping.text]
+    gate, texts = Gate(embedded_model, wording=example.wording), read_table(example.path).frame[example.mapping.text]
     refused = [text for text in texts if gate.reason(text)]
     assert len(refused) <= (1 - LEAST_KEPT) * len(texts), f"{len(refused)} of {len(texts)}"
 
@@ -214,7 +214,7 @@ def test_public_texts_only_allow_more_pieces_a_word(text, usual):
     assert known == plain or plain == "many strings are not words"
 
 
-ASKED = Asked(kind="article", writer="a reporter")
+ASKED = Wording(kind="article", writer="a reporter")
 LABELS = ("World", "Sports")
 
 
@@ -225,8 +225,8 @@ class Words:
         return [0] * len(text.split())
 
 
-def clean(text: str, asked: Asked = ASKED, label: str = "Sports", labels: tuple[str, ...] = LABELS) -> str | None:
-    return cleaned(text, asked, label, labels, Gate(Words()))
+def clean(text: str, wording: Wording = ASKED, label: str = "Sports", labels: tuple[str, ...] = LABELS) -> str | None:
+    return cleaned(text, wording, label, labels, Gate(Words()))
 
 
 WHOLE = [
@@ -300,10 +300,10 @@ def test_what_is_no_text_of_the_label_is_refused(text):
 
 def test_what_a_text_is_called_and_who_writes_it_are_those_of_the_task():
     text = "We liked it, review: the food was good."
-    assert clean(text, Asked(kind="review"), "Good", ("Good",)) is None
+    assert clean(text, Wording(kind="review"), "Good", ("Good",)) is None
     assert clean(text) is not None
-    assert clean("The guest writes a letter about the food.", Asked(kind="letter"), "Good", ("Good",)) is None
-    assert clean("The guest writes an email about the food.", Asked(kind="email"), "Good", ("Good",)) is None
+    assert clean("The guest writes a letter about the food.", Wording(kind="letter"), "Good", ("Good",)) is None
+    assert clean("The guest writes an email about the food.", Wording(kind="email"), "Good", ("Good",)) is None
 
 
 @pytest.mark.parametrize("text", ['"{}"', "“{}”", "„{}“", "«{}»"])

@@ -23,7 +23,7 @@ from mechanisms.privacy_events import Composed
 from mechanisms.records import Dataset, Record
 from mechanisms.runs import stage as run_stage
 from mechanisms.runs.completion import completed
-from mechanisms.runs.drafts import Drafts, Margins
+from mechanisms.runs.drafts import DraftRequest, Margins
 from mechanisms.runs.events import DemoRefused, DemoStarted, SetsCompared, StageProgress, StageStarted
 from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.run import divide, run
@@ -31,7 +31,7 @@ from mechanisms.runs.run_file import from_lines
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WORDS, Split
 from mechanisms.runs.stage import RunState
 from mechanisms.runs.stages import words as words_stage
-from mechanisms.runs.stages.words import CLEARS, FEWEST_WORDS, MOST_WORDS, Word, Words, WordsReleased, words_of
+from mechanisms.runs.stages.words import CLEARS, FEWEST_WORDS, MOST_WORDS, Word, WordsReleased, WordsStage, words_of
 from mechanisms.runs.stages.write import NO_SENTENCE, OF_ANOTHER
 from mechanisms.tallies import Prototypes
 from mechanisms.tallies.tally import LATTICE
@@ -79,7 +79,7 @@ def about(said: Sequence[Sequence[str]], count: int, labels: Sequence[str] = LAB
 THEMED = Themed(*SAID[0], *SAID[1])
 
 
-def stage_for(dataset: Dataset, sizes: dict[str, int] | None = None, split: str = "epsilon", epsilon=8.0) -> Words:
+def stage_for(dataset: Dataset, sizes: dict[str, int] | None = None, split: str = "epsilon", epsilon=8.0) -> WordsStage:
     """The stage in a vote that asks for words before; with other sizes than the rows' number, where they are given."""
     asked = spec("vote", split, (OPENINGS, CALIBRATE, SCORE), shares={WORDS: 0.6, VOTE: 0.4}, epsilon=epsilon)
     if sizes is None:
@@ -87,16 +87,16 @@ def stage_for(dataset: Dataset, sizes: dict[str, int] | None = None, split: str 
     else:
         plan = Plan(spec=completed(asked, sizes), labels=dataset.labels, sizes=sizes, unit=dataset.unit)
     stage = plan.stages[WORDS]
-    assert isinstance(stage, Words)
+    assert isinstance(stage, WordsStage)
     return stage
 
 
-def state_of(stage: Words, dataset: Dataset, embedder: Any, randomness: Any) -> RunState:
+def state_of(stage: WordsStage, dataset: Dataset, embedder: Any, randomness: Any) -> RunState:
     parts = divide(dataset, stage.plan)
     return RunState(stage.plan, parts, Reading(), embedder, randomness, False, False)
 
 
-def asked(stage: Words, dataset: Dataset, embedder: Any = None, randomness: Any = None) -> WordsReleased:
+def asked(stage: WordsStage, dataset: Dataset, embedder: Any = None, randomness: Any = None) -> WordsReleased:
     """What the stage releases; without noise, unless there is another source."""
     state = state_of(stage, dataset, embedder or THEMED, randomness or Noiseless())
     *progress, told = stage.ask(state)
@@ -381,7 +381,7 @@ def test_however_far_a_word_clears_its_noise_it_is_told():
 # What a file may tell.
 
 
-def honest() -> tuple[Words, WordsReleased]:
+def honest() -> tuple[WordsStage, WordsReleased]:
     dataset = about(SAID, 200)
     stage = stage_for(dataset)
     return stage, asked(stage, dataset)
@@ -465,7 +465,7 @@ class Prompted(Reading):
 @pytest.mark.parametrize("split", list(Split))
 @pytest.mark.parametrize("recipe", ["tokens", "vote", "both"])
 def test_texts_of_a_label_are_asked_for_with_its_words_and_public_ones_without(recipe, split, monkeypatch):
-    wanted_of: list[tuple[Drafts, Any]] = []
+    wanted_of: list[tuple[DraftRequest, Any]] = []
     plain = run_stage.write_drafts
 
     def noted(model, wanted, gate, randomness, taken=(), order=None):
@@ -505,7 +505,7 @@ def test_what_rows_wrote_of_another_label_is_refused_and_stands_nowhere(monkeypa
     def judged(margins, label, text):
         return of_another.setdefault(text, len(of_another) % 2 == 0)
 
-    monkeypatch.setattr(Margins, "of_another", judged)
+    monkeypatch.setattr(Margins, "of_another_label", judged)
     told = list(begun(records, planned(records, spec("tokens", written=3, shots=2))))
     # A toy's text may be empty, and is then judged by nobody.
     refused = [event for event in told if isinstance(event, DemoRefused) and event.reason != NO_SENTENCE]
@@ -562,7 +562,7 @@ def test_a_run_that_goes_on_has_the_words_that_it_had(tmp_path, monkeypatch):
     begun_with = before[-1].words
     assert begun_with
     monkeypatch.setattr(words_stage, "words_of", lambda *_: pytest.fail("asked again"))
-    monkeypatch.setattr(Words, "ask", lambda *_: pytest.fail("asked again"))
+    monkeypatch.setattr(WordsStage, "ask", lambda *_: pytest.fail("asked again"))
     after = resumed("both", tmp_path / FILE)
     [again] = (event for event in after if isinstance(event, WordsReleased))
     assert again == told

@@ -15,7 +15,7 @@ from mechanisms.discovery import defined
 from mechanisms.errors import StudioError
 from mechanisms.noise import SecureRandomness, SeededRandomness
 from mechanisms.privacy_events import Composed
-from mechanisms.tallies import Prototypes, Score
+from mechanisms.tallies import Prototypes, ScoreTally
 from mechanisms.tallies import tally as histogram
 from mechanisms.tallies.tally import LATTICE, Tally, mean_contribution, within_one
 from tests.replay.contract import replay, replayed
@@ -67,7 +67,7 @@ WITH_WEIGHTS = [*ALL, pytest.param(WEIGHED, False, id="score-weighed records")]
 def made(name: str, by_user: bool, epsilon: float = TARGET.epsilon) -> Tally:
     """The tally whose release costs epsilon."""
     if name == WEIGHED:
-        return Score(epsilon, by_user, weighted=True)
+        return ScoreTally(epsilon, by_user, weighted=True)
     if name == "prototypes":
         return Prototypes.costing(PrivacyTarget(epsilon, TARGET.delta), LABELS)
     tally = TALLIES[name]

@@ -10,7 +10,7 @@ import pytest
 
 from mechanisms.noise import SecureRandomness
 from mechanisms.privacy_events import Composed
-from mechanisms.tallies import LabelBias, Openings, Prototypes, Score, Votes
+from mechanisms.tallies import LabelBias, Openings, Prototypes, ScoreTally, Votes
 from mechanisms.tallies.prototypes import within_ball
 from mechanisms.tallies.tally import LATTICE
 from tests.steps.inputs import Noiseless
@@ -55,7 +55,7 @@ def test_a_norm_above_one_it_does_not_cover():
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 5.0])
 @pytest.mark.parametrize(
-    "make", [lambda e: Votes(e, False), lambda e: Openings(e, True), lambda e: Score(e, True), LabelBias]
+    "make", [lambda e: Votes(e, False), lambda e: Openings(e, True), lambda e: ScoreTally(e, True), LabelBias]
 )
 def test_the_deviation_stated_is_that_of_the_noise(make, epsilon):
     tally = make(epsilon)

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Laplace, Pure
-from mechanisms.tallies import Beginnings, Openings, distinct
+from mechanisms.tallies import OpeningFinder, Openings, distinct
 from tests.steps.inputs import Noiseless
 
 PUBLIC = ("I", "I am", "How do", "how", "My", "Wie", "¿Dónde")
-FOUND = Beginnings(PUBLIC)
+FOUND = OpeningFinder(PUBLIC)
 WORDS = st.sampled_from(["I", "am", "How", "do", "my", "card", "wie", "¿dónde", "—", "'", "\x00", "", "x" * 500])
 TEXTS = st.one_of(st.text(max_size=40), st.lists(WORDS, max_size=6).map(" ".join))
 
@@ -44,7 +44,7 @@ def test_the_longest_opening_that_fits_is_found_whatever_its_case_and_signs(text
 @given(TEXTS, st.lists(TEXTS, max_size=8))
 def test_what_is_found_is_a_beginning_and_no_longer_one_was_there(text, openings):
     public = distinct(openings)
-    place = Beginnings(public).place(text)
+    place = OpeningFinder(public).place(text)
     words, found = [bare(text)[:n] for n in (1, 2)], [bare(each) for each in public]
     fitting = [each for each in found if each in words]
     assert (place is None) == (not fitting)
@@ -65,7 +65,7 @@ def test_distinct_openings_are_one_or_two_words_each_once_in_their_order(opening
     assert len({tuple(bare(each)) for each in found}) == len(found)
     assert all(len(bare(each)) >= 1 for each in found)
     assert distinct(found) == found
-    assert [Beginnings(found).place(each) for each in found] == list(range(len(found)))
+    assert [OpeningFinder(found).place(each) for each in found] == list(range(len(found)))
 
 
 def test_three_words_are_no_opening_and_the_first_spelling_stays():

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mechanisms.noise import SeededRandomness
-from mechanisms.tallies import Estimate, Score, Weighing, masses, usual_weighing, weights
+from mechanisms.tallies import Estimate, ScoreTally, Weighing, masses, usual_weighing, weights
 from tests.steps.inputs import Noiseless
 
 Z = 1.959964
@@ -19,18 +19,18 @@ SOME = settings(max_examples=200)
 
 def test_every_row_is_in_the_cell_of_what_it_is_right_under():
     right = np.array([[True, False], [True, True], [False, False], [False, True], [False, True]])
-    cells = Score.cells(right).sum(axis=0)
+    cells = ScoreTally.cells(right).sum(axis=0)
     assert cells.tolist() == [1, 1, 2, 1]
-    assert Score.cells(right).sum(axis=1).tolist() == [1] * 5
-    assert Score.cells(np.empty((0, 3), dtype=bool)).shape == (0, 8)
+    assert ScoreTally.cells(right).sum(axis=1).tolist() == [1] * 5
+    assert ScoreTally.cells(np.empty((0, 3), dtype=bool)).shape == (0, 8)
 
 
 @given(right=st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), min_size=1, max_size=30))
 @SOME
 def test_without_noise_rates_and_differences_are_those_of_the_rows(right):
     rows = np.array(right)
-    score = Score(2.0, False)
-    cells = score.release(Score.cells(rows), Noiseless())
+    score = ScoreTally(2.0, False)
+    cells = score.release(ScoreTally.cells(rows), Noiseless())
     for arm in range(3):
         assert score.accuracy(cells, arm).value == pytest.approx(rows[:, arm].mean())
         expected = rows[:, arm].mean() - rows[:, 0].mean()
@@ -69,7 +69,7 @@ def same_hull(estimate: Estimate, points, room):
 @given(cells=counts, epsilon=st.sampled_from([0.1, 0.5, 2.0, 8.0]), arm=st.integers(0, 1))
 @SOME
 def test_the_interval_of_a_rate_is_the_set_of_rates_that_fit(cells, epsilon, arm):
-    score, points = Score(epsilon, False), np.linspace(0, 1, GRID)
+    score, points = ScoreTally(epsilon, False), np.linspace(0, 1, GRID)
     estimate = score.accuracy(cells, arm)
     assert 0 <= estimate.low <= estimate.value <= estimate.high <= 1
     if cells.sum() > 0:
@@ -80,7 +80,7 @@ def test_the_interval_of_a_rate_is_the_set_of_rates_that_fit(cells, epsilon, arm
 @example(cells=np.array([117.9, 100.0, -30.0, 50.0]), epsilon=8.0)  # a sliver apart from the rest, between two places
 @SOME
 def test_the_interval_of_a_difference_is_the_set_of_differences_that_fit(cells, epsilon):
-    score, points = Score(epsilon, False), np.linspace(-1, 1, GRID)
+    score, points = ScoreTally(epsilon, False), np.linspace(-1, 1, GRID)
     estimate = score.difference(cells, 1, 0)
     assert -1 <= estimate.low <= estimate.value <= estimate.high <= 1
     if cells.sum() > 0:
@@ -90,7 +90,7 @@ def test_the_interval_of_a_difference_is_the_set_of_differences_that_fit(cells, 
 
 
 def test_where_nothing_can_be_said_the_interval_is_everything():
-    score = Score(1.0, False)
+    score = ScoreTally(1.0, False)
     for cells in (np.zeros(4), np.array([-3.0, 0, 1, 0])):
         assert score.accuracy(cells, 0) == Estimate(0.5, 0.0, 1.0)
         assert score.difference(cells, 0, 1) == Estimate(0.0, -1.0, 1.0)
@@ -100,8 +100,8 @@ def test_where_nothing_can_be_said_the_interval_is_everything():
 
 
 def test_few_rows_are_said_to_be_few():
-    rng, score = np.random.default_rng(1), Score(1.0, False)
-    few, many = (score.release(Score.cells(rng.random((n, 2)) < 0.7), SeededRandomness(2)) for n in (25, 1000))
+    rng, score = np.random.default_rng(1), ScoreTally(1.0, False)
+    few, many = (score.release(ScoreTally.cells(rng.random((n, 2)) < 0.7), SeededRandomness(2)) for n in (25, 1000))
     assert score.accuracy(few, 0).wide
     assert not score.accuracy(many, 0).wide
 
@@ -113,7 +113,7 @@ def covered(score, rates, units, rows_each, trials, seed):
     for _ in range(trials):
         ease = rng.random((units, rows_each, 1))  # rows are hard or easy for all arms alike
         right = np.where(rng.random(ease.shape) < 0.5, ease, rng.random((*ease.shape[:2], len(rates)))) < rates
-        rows = Score.cells(right.reshape(-1, len(rates))).reshape(units, rows_each, -1)
+        rows = ScoreTally.cells(right.reshape(-1, len(rates))).reshape(units, rows_each, -1)
         cells = score.release(rows.mean(axis=1), source)
         rate, lead = score.accuracy(cells, len(rates) - 1), score.difference(cells, len(rates) - 1, 0)
         rate_held += rate.low <= rates[-1] <= rate.high
@@ -124,12 +124,12 @@ def covered(score, rates, units, rows_each, trials, seed):
 @pytest.mark.parametrize("rates", [(0.5, 0.6), (0.7, 0.7, 0.95), (0.3, 0.98)], ids=str)
 @pytest.mark.parametrize(("epsilon", "units"), [(0.5, 80), (1.0, 60), (1.0, 400), (4.0, 150)])
 def test_nine_in_ten_intervals_and_more_hold_the_truth(rates, epsilon, units):
-    found = covered(Score(epsilon, False), np.array(rates), units, 1, 250, seed=7)
+    found = covered(ScoreTally(epsilon, False), np.array(rates), units, 1, 250, seed=7)
     assert min(found) >= 0.9
 
 
 def test_so_they_do_for_users():
-    assert min(covered(Score(1.0, True), np.array([0.5, 0.8]), 120, 3, 250, seed=11)) >= 0.9
+    assert min(covered(ScoreTally(1.0, True), np.array([0.5, 0.8]), 120, 3, 250, seed=11)) >= 0.9
 
 
 # Weights of units by the public sizes of labels: what they add up to, and what a weighted score says.
@@ -158,22 +158,22 @@ def test_labels_count_the_same_by_default_above_twice_an_even_share():
     assert usual_weighing({"a": 10**6, "b": 1}) is Weighing.ROWS  # two labels: more than twice one half is none
 
 
-def cells_of(score: Score, right: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    return score.release(Score.cells(right) * weight[:, None], SeededRandomness(1))
+def cells_of(score: ScoreTally, right: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    return score.release(ScoreTally.cells(right) * weight[:, None], SeededRandomness(1))
 
 
 def test_whoever_names_the_largest_label_every_time_finds_one_in_so_many():
     counts = {"a": 6000, "b": 2000, "c": 2000}
     truth, each = np.repeat([0, 1, 2], [*counts.values()]), weights(counts, Weighing.LABELS)
     weight = np.array([each[label] for label in counts])[truth]
-    score = Score(4.0, False, weighted=True)
+    score = ScoreTally(4.0, False, weighted=True)
     found = score.accuracy(cells_of(score, (truth == 0)[:, None], weight), 0)
     assert found.low < 1 / 3 < found.high
     assert not found.wide
 
 
 def test_nine_in_ten_weighted_intervals_and_more_hold_the_truth():
-    rng, source, score = np.random.default_rng(5), SeededRandomness(5), Score(1.0, False, weighted=True)
+    rng, source, score = np.random.default_rng(5), SeededRandomness(5), ScoreTally(1.0, False, weighted=True)
     rates, weight = np.array([0.9, 0.3, 0.6]), np.array([0.1, 1.0, 1.0])
     shares = np.array([0.8, 0.1, 0.1])
     true = float((shares * weight * rates).sum() / (shares * weight).sum())
@@ -181,6 +181,6 @@ def test_nine_in_ten_weighted_intervals_and_more_hold_the_truth():
     for _ in range(250):
         truth = rng.choice(3, 300, p=shares)
         right = rng.random(300) < rates[truth]
-        found = score.accuracy(score.release(Score.cells(right[:, None]) * weight[truth][:, None], source), 0)
+        found = score.accuracy(score.release(ScoreTally.cells(right[:, None]) * weight[truth][:, None], source), 0)
         held += found.low <= true <= found.high
     assert held >= 0.9 * 250

@@ -12,15 +12,15 @@ from typing import Any, TypeVar
 import gradio as gr
 import pandas as pd
 
-from dpicl_ui.data.state import Confirmed, DataState
+from dpicl_ui.data.state import ConfirmedData, DataState
 from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
 from dpicl_ui.frame.services import CuratorLedger, Services, Session, Sessions, StepBar
 from dpicl_ui.frame.tree import Tree
-from dpicl_ui.generate.state import GenerateState, Made
-from dpicl_ui.page import PLACES
-from dpicl_ui.privacy.state import Planned, PrivacyState
+from dpicl_ui.generate.state import GenerateState, WrittenSet
+from dpicl_ui.page import BAR
+from dpicl_ui.privacy.state import PlannedRun, PrivacyState
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.asking import Asked
+from mechanisms.asking import Wording
 from mechanisms.data.columns import ColumnMapping
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.data.table import Table
@@ -44,7 +44,7 @@ def in_page(make: Callable[[], M]) -> M:
 def services(ledgers: Any = None, loader: Any = None, embedder: Any = None, sessions: Any = None) -> Services:
     """What a step needs, without a model or a ledger unless one is given; made inside a page."""
     loader = loader or ModelLoader("none")
-    return Services(sessions or Sessions(), ledgers, loader, embedder or EmbedderLoader(loader), StepBar(PLACES))
+    return Services(sessions or Sessions(), ledgers, loader, embedder or EmbedderLoader(loader), StepBar(BAR))
 
 
 def owned(folder: Path) -> Services:
@@ -58,18 +58,18 @@ def lend(part: Any, **others: Any) -> None:
 
 
 def confirm(
-    session: Session, dataset: Dataset, measured: MeasuredSizes | None = None, asked: Asked | None = None
-) -> Confirmed:
+    session: Session, dataset: Dataset, measured: MeasuredSizes | None = None, wording: Wording | None = None
+) -> ConfirmedData:
     """Step 1 done with a file that holds these records."""
     state = session.of(DataState)
     rows = [(each.text, each.label) for each in dataset.records]
     table = Table(pd.DataFrame(rows, columns=["text", "label"]))
-    state.open(table, asked or Asked(), "Label", ("text", "label"))
-    state.confirm(confirmed := Confirmed(state.read(ColumnMapping("text", "label")), dataset, measured))
+    state.open(table, wording or Wording(), "Label", ("text", "label"))
+    state.confirm(confirmed := ConfirmedData(state.read(ColumnMapping("text", "label")), dataset, measured))
     return confirmed
 
 
-def planned(session: Session, **settings: Any) -> Planned:
+def planned(session: Session, **settings: Any) -> PlannedRun:
     """Step 2 done with these settings, on the data of step 1."""
     confirmed = session.of(DataState).confirmed
     assert confirmed is not None
@@ -78,7 +78,7 @@ def planned(session: Session, **settings: Any) -> Planned:
 
 def write(session: Session, demo_set: DemoSet, of: Dataset) -> None:
     """Step 3 done."""
-    session.of(GenerateState).made = Made(demo_set, fingerprint(of))
+    session.of(GenerateState).made = WrittenSet(demo_set, fingerprint(of))
 
 
 def downloaded(sink: dict[str, Any]) -> str:

@@ -37,7 +37,7 @@ MARKUP = re.compile(
     r"|\beval\(|new Function|setTimeout\(\s*[\"'`]|javascript:"
 )
 TEMPLATES = {
-    """f'<h2>{self._places[number - 1].title}</h2><p class="gate-why"></p>'""": "the titles of the steps are the app's",
+    """f'<h2>{self._items[number - 1].title}</h2><p class="gate-why"></p>'""": "the titles of the steps are the app's",
     "_TEMPLATE": "the slider of epsilon",
 }
 """Templates that are not the empty element, as they stand in the source, and why no text of a user is in them."""
@@ -140,7 +140,7 @@ def test_many_small_labels_are_counted_and_not_said_one_by_one():
 def test_who_brings_long_texts_reads_that_they_are_cut(words: int, said: bool):
     session = Session()
     confirmed = confirm(session, Dataset("d", ("a", "b"), tuple(Record("word " * words, each) for each in "ab")))
-    assert ("first 35 words" in text_of(counted(confirmed.columns, ["a", "b"]))) is said
+    assert ("first 35 words" in text_of(counted(confirmed.inspected, ["a", "b"]))) is said
 
 
 def test_the_certificate_says_what_is_claimed_and_on_what_it_rests():

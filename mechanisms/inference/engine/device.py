@@ -40,34 +40,34 @@ class Device:
         return f"{self.title} in {str(self.dtype).removeprefix('torch.')} ({self.reason})"
 
 
-def chosen_device(asked: str | None = None) -> Device:
+def chosen_device(name: str | None = None) -> Device:
     """The device that computes here.
 
     Args:
-        asked: auto, cpu, cuda, cuda:1, mps; by default the value of `DPICL_DEVICE`, else auto: CUDA, then Apple's GPU,
+        name: auto, cpu, cuda, cuda:1, mps; by default the value of `DPICL_DEVICE`, else auto: CUDA, then Apple's GPU,
             then the CPU.
 
     Raises:
         UsageError: there is no such device here.
     """
-    asked = (asked or os.environ.get(DEVICE, "")).strip().lower() or AUTO
-    if not _NAMES.fullmatch(asked):
-        raise UsageError(f"{DEVICE} is auto, cpu, cuda, cuda:1 (a number) or mps, and not '{asked}'.")
-    if asked == CPU:
+    name = (name or os.environ.get(DEVICE, "")).strip().lower() or AUTO
+    if not _NAMES.fullmatch(name):
+        raise UsageError(f"{DEVICE} is auto, cpu, cuda, cuda:1 (a number) or mps, and not '{name}'.")
+    if name == CPU:
         return _cpu("it was asked for")
-    if asked == MPS:
+    if name == MPS:
         if not torch.backends.mps.is_available():
             raise UsageError("There is no Apple GPU that torch can use: choose another device.")
         return _mps()
-    missing = _no_cuda(asked)
+    missing = _no_cuda(name)
     if missing is None:
-        return _cuda(torch.device(CUDA if asked == AUTO else asked))
-    if asked != AUTO:
-        raise UsageError(f"'{asked}' cannot be used: {missing}. Choose another device.")
+        return _cuda(torch.device(CUDA if name == AUTO else name))
+    if name != AUTO:
+        raise UsageError(f"'{name}' cannot be used: {missing}. Choose another device.")
     return _mps() if torch.backends.mps.is_available() else _cpu(missing)
 
 
-def _no_cuda(asked: str) -> str | None:
+def _no_cuda(name: str) -> str | None:
     """The reason why CUDA cannot be used here; None if it can."""
     if os.environ.get(_ZERO):
         return "ZeroGPU lends a GPU to single calls, and a run keeps its model on one"
@@ -82,7 +82,7 @@ def _no_cuda(asked: str) -> str | None:
     if count == 0:
         told = " ".join(str(each.message) for each in heard)
         return "the CUDA driver is too old for this torch" if "too old" in told else "no NVIDIA GPU is there"
-    number = int(asked.partition(":")[2] or 0)
+    number = int(name.partition(":")[2] or 0)
     return None if number < count else f"there are only {count} GPUs, counted from 0"
 
 

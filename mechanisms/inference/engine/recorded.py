@@ -51,13 +51,13 @@ class _Placed(CacheLayerMixin):  # type: ignore[misc]
 def _any_kernel() -> Iterator[None]:
     """Allow any kernel for a write to a single position, which is always deterministic. Kernels for many positions sort
     first."""
-    asked = torch.are_deterministic_algorithms_enabled()
+    deterministic = torch.are_deterministic_algorithms_enabled()
     only_warns = torch.is_deterministic_algorithms_warn_only_enabled()
     torch.use_deterministic_algorithms(False)
     try:
         yield
     finally:
-        torch.use_deterministic_algorithms(asked, warn_only=only_warns)
+        torch.use_deterministic_algorithms(deterministic, warn_only=only_warns)
 
 
 Replay = Callable[[], None]

@@ -107,8 +107,8 @@ def threads_here() -> Threads:
 # handler of a server runs in its own thread. Loading counts as computing: while transformers loads a model it sets
 # torch's default dtype for the whole process, and nothing else may create tensors.
 
-_Asked = SimpleQueue[tuple[Future[Any], Callable[[], Any]]]
-_one: list[_Asked] = []
+_Work = SimpleQueue[tuple[Future[Any], Callable[[], Any]]]
+_one: list[_Work] = []
 _here = local()
 
 
@@ -121,17 +121,17 @@ def compute_in_one_thread() -> None:
         Thread(target=_compute, args=_one, name="computing", daemon=True).start()
 
 
-def _compute(asked: _Asked) -> None:
+def _compute(work: _Work) -> None:
     _here.computes = True
     while True:
-        _answer(*asked.get())
+        _answer(*work.get())
 
 
-def _answer(asked: Future[Any], work: Callable[[], Any]) -> None:
+def _answer(future: Future[Any], work: Callable[[], Any]) -> None:
     try:
-        asked.set_result(work())
+        future.set_result(work())
     except BaseException as error:  # of any kind: the caller waits for it
-        asked.set_exception(error)
+        future.set_exception(error)
 
 
 def computing(work: Callable[_P, _T]) -> Callable[_P, _T]:
@@ -146,8 +146,8 @@ def computing(work: Callable[_P, _T]) -> Callable[_P, _T]:
     def wherever(*args: _P.args, **kwargs: _P.kwargs) -> _T:
         if not _one or hasattr(_here, "computes"):
             return here(*args, **kwargs)
-        asked: Future[_T] = Future()
-        _one[0].put((asked, partial(here, *args, **kwargs)))
-        return asked.result()
+        future: Future[_T] = Future()
+        _one[0].put((future, partial(here, *args, **kwargs)))
+        return future.result()
 
     return wherever

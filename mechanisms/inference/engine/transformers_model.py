@@ -132,16 +132,16 @@ _THOUGHTS = {
 """
 
 
-def _without_thought(asked: str) -> str:
+def _without_thought(prompt: str) -> str:
     """The end of a prompt, with a thought that the template opened closed as empty, so that the model writes an answer.
 
     Otherwise the first tokens, which rows pay for, would be the model's thoughts.
     """
     for opened, closed in _THOUGHTS.items():
-        before, found, after = asked.rpartition(opened)
+        before, found, after = prompt.rpartition(opened)
         if found and closed.strip() not in after:
             return before + opened + closed + after.lstrip()
-    return asked
+    return prompt
 
 
 class TransformersModel:

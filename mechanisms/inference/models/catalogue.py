@@ -344,18 +344,18 @@ def load_model(
 def _placement(known: ModelNeeds, device: Device) -> dict[str, Any]:
     """The placement of weights for accelerate: on the device or, if they do not fit, over all GPUs and the machine's
     memory."""
-    asked: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     if said := weights_said():
         bits = {"load_in_8bit": said == "8bit", "load_in_4bit": said == "4bit"}
-        asked["quantization_config"] = BitsAndBytesConfig(**bits, bnb_4bit_compute_dtype=device.dtype)
+        arguments["quantization_config"] = BitsAndBytesConfig(**bits, bnb_4bit_compute_dtype=device.dtype)
     free, beside = free_memory()
     if device.place.type == CPU:
         return {}
     if device.place.type != CUDA or (known.memory is not None and known.memory <= _USABLE * free):
-        return asked | {"device_map": {"": device.place}}
+        return arguments | {"device_map": {"": device.place}}
     # All GPUs, or the requested one.
     room = {} if device.place.index is None else {"max_memory": {device.place.index: int(_USABLE * free), CPU: beside}}
-    return asked | room | {"device_map": "auto"}
+    return arguments | room | {"device_map": "auto"}
 
 
 _UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError)

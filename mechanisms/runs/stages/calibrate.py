@@ -49,7 +49,7 @@ class PriorsReleased(Release):
 
 
 @dataclass(frozen=True)
-class Calibrate(PlannedStage):
+class CalibrateStage(PlannedStage):
     """Measures mean label probabilities, to which the correction of the model's answers is fitted."""
 
     name = "calibrate"
@@ -141,4 +141,4 @@ def reading_work(stage: PlannedStage, zero_shot: float, public: float, own: floa
     return reading + drafting_work(len(plan.labels), drafts_for(plan.spec.shots), plan.spec.draft_tokens)
 
 
-STAGE = Calibrate
+STAGE = CalibrateStage

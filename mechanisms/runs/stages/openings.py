@@ -24,7 +24,7 @@ from mechanisms.noise import Floats
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.runs.events import LINE, CuratorEvent, Name, Number, Release, Share, Texts
 from mechanisms.runs.stage import PlannedStage, RunState, Work, check_noise
-from mechanisms.tallies import Beginnings, Openings, distinct, mean_contribution
+from mechanisms.tallies import OpeningFinder, Openings, distinct, mean_contribution
 
 _CLEARS = 3.0
 """Deviations of the noise that a count has to exceed, at least, for its opening to be used; see `clear_of_noise`."""
@@ -34,7 +34,7 @@ _FEWEST, _LEAST_MASS = 3, 0.1
 """Openings that clear the noise, and the share of the voters that they stand for, below which none is used."""
 _FIRST, _SECOND = 24, 3
 """Likeliest first words of the model, and second words behind each, that are alternatives beside the list."""
-_MOST_ASKED = 16
+_MOST_PROPOSING = 16
 """Labels whose texts the model is asked to begin; of more it begins those of every second, third or further one."""
 _CHUNK = 512
 """Units whose votes are held at once."""
@@ -68,7 +68,7 @@ class OpeningsReleased(Release):
 
 
 @dataclass(frozen=True)
-class AskForOpenings(PlannedStage):
+class OpeningsStage(PlannedStage):
     """One histogram of public openings, pooled over labels or for each label, as public sizes allow."""
 
     name = "openings"
@@ -95,12 +95,12 @@ class AskForOpenings(PlannedStage):
         return (self.tally.event,)
 
     def work(self) -> Work:
-        return Work(read=60 * len(self.asked) * (1 + _FIRST))
+        return Work(read=60 * len(self.proposing) * (1 + _FIRST))
 
     @property
-    def asked(self) -> tuple[str, ...]:
+    def proposing(self) -> tuple[str, ...]:
         """The labels for whose texts the model proposes openings."""
-        return self.plan.labels[:: math.ceil(len(self.plan.labels) / _MOST_ASKED)]
+        return self.plan.labels[:: math.ceil(len(self.plan.labels) / _MOST_PROPOSING)]
 
     def task(self) -> str:
         return "vote for how their texts begin, among public openings."
@@ -137,12 +137,12 @@ class AskForOpenings(PlannedStage):
         return found
 
     def ask(self, state: RunState) -> Iterator[CuratorEvent]:
-        plan, model, asked = self.plan, state.model, self.plan.spec.asked
-        prompts = [WritingPrompt(model, asked, label) for label in self.asked]
+        plan, model, wording = self.plan, state.model, self.plan.spec.wording
+        prompts = [WritingPrompt(model, wording, label) for label in self.proposing]
         likely = [opening for prompt in prompts for opening in likely_openings(model, prompt)]
-        own = (opening for opening in likely if not asked.of_another(opening))
+        own = (opening for opening in likely if not wording.by_another_writer(opening))
         openings = distinct([*openings_of(plan.spec.kind), *own])
-        beginnings, groups = Beginnings(openings), plan.labels if self.by_label else ("",)
+        beginnings, groups = OpeningFinder(openings), plan.labels if self.by_label else ("",)
         starts = {label: i * len(openings) for i, label in enumerate(groups)}
         places = len(groups) * len(openings)
         units = units_of(state.parts[self.name], plan.spec.max_unit_records)
@@ -193,4 +193,4 @@ def _is_word(text: str) -> bool:
     return bool(bare) and bare.replace("'", "").replace("’", "").isalpha()
 
 
-STAGE = AskForOpenings
+STAGE = OpeningsStage

@@ -12,8 +12,7 @@ import numpy as np
 from pydantic.dataclasses import dataclass as checked
 
 from mechanisms import confidence
-from mechanisms.demos.demo_set import DEMONSTRATIONS, DIRECTIONS, PUBLIC_ONLY, ZERO_SHOT
-from mechanisms.demos.demo_set import Score as Scored
+from mechanisms.demos.demo_set import DEMONSTRATIONS, DIRECTIONS, PUBLIC_ONLY, ZERO_SHOT, Score
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import truth_of
 from mechanisms.privacy_events import PrivacyEvent
@@ -23,8 +22,7 @@ from mechanisms.runs.judging import right
 from mechanisms.runs.spec import WORDS
 from mechanisms.runs.stage import PlannedStage, RunState, Work
 from mechanisms.runs.stages.calibrate import reading_work
-from mechanisms.tallies import Score as ScoreTally
-from mechanisms.tallies import Weighing, masses, weights
+from mechanisms.tallies import ScoreTally, Weighing, masses, weights
 
 _WIDE = 0.1
 """Half width above which an interval says too little; see `mechanisms.tallies.Estimate.wide`."""
@@ -34,7 +32,7 @@ _WIDE = 0.1
 class ScoreReleased(Release):
     """How often the labels of the scorers' rows are found."""
 
-    score: Scored
+    score: Score
     event: Literal["score"] = "score"
 
     def lines(self) -> tuple[str, ...]:
@@ -46,7 +44,7 @@ class ScoreReleased(Release):
 
 
 @dataclass(frozen=True)
-class Score(PlannedStage):
+class ScoreStage(PlannedStage):
     """Noisy counts of right answers, for every combination of arms."""
 
     name = "score"
@@ -117,10 +115,10 @@ class Score(PlannedStage):
             columns.append(state.directions.nearest(texts, state.embedder) == truth)
         contributions = judging.of_units(tally.cells(np.stack(columns, axis=1)), units)
         cells = tally.release(contributions, state.randomness)
-        yield ScoreReleased(Scored.of_table(tally, cells, self.arms, False, judging.held_out, weighing))
+        yield ScoreReleased(Score.of_table(tally, cells, self.arms, False, judging.held_out, weighing))
 
     def take(self, state: RunState, event: ScoreReleased) -> None:
         state.judging.score = event.score
 
 
-STAGE = Score
+STAGE = ScoreStage

@@ -65,7 +65,7 @@ class VotesReleased(Release):
 
 
 @dataclass(frozen=True)
-class Vote(PlannedStage):
+class VoteStage(PlannedStage):
     """One ballot for each label, with noise on the votes for every text."""
 
     name = "vote"
@@ -221,4 +221,4 @@ class VoteCollector:
         return {label: votes[ends[i] : ends[i + 1]] for i, label in enumerate(self._starts)}
 
 
-STAGE = Vote
+STAGE = VoteStage

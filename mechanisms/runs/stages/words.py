@@ -102,7 +102,7 @@ def _noise(epsilon: float, delta: float) -> float:
 
 
 @dataclass(frozen=True)
-class Words(PlannedStage):
+class WordsStage(PlannedStage):
     """One sum of embeddings for each label, with Gaussian noise."""
 
     name = "words"
@@ -189,12 +189,14 @@ class Words(PlannedStage):
         apart = _across(means - middle, middle)
         lengths, deviations = np.linalg.norm(apart, axis=1), self.deviations
         directions = Directions.of(embedder, plan.labels, apart)
-        asked = plan.spec.asked
+        wording = plan.spec.wording
         # The program's own sentence asks in English, and public words are English.
-        foreign = bool(asked.sentence) and state.gate.foreign
+        foreign = bool(wording.sentence) and state.gate.foreign
         common = Directions.of(embedder, ("",), middle[None])
         found = words_of(directions, common.matrix[0], lengths / deviations, public)
-        names = directions.places([f"{asked.kind} {asked.relation} {asked.named(y)}" for y in plan.labels], embedder)
+        names = directions.places(
+            [f"{wording.kind} {wording.relation} {wording.named(y)}" for y in plan.labels], embedder
+        )
         own = np.arange(len(plan.labels))
         speaks = (margins(names, own) > 0) & (names[own, own] * lengths > CLEARS * deviations)
         yield WordsReleased(
@@ -263,4 +265,4 @@ def words_of(directions: Directions, middle: Floats, clear: Floats, public: Voca
     return found
 
 
-STAGE = Words
+STAGE = WordsStage

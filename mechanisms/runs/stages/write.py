@@ -37,7 +37,7 @@ _AROUND = 40
 
 
 @dataclass(frozen=True)
-class Write(PlannedStage):
+class WriteStage(PlannedStage):
     """Writes demonstrations, with the privacy events of its mechanism on the plan's sample of the units.
 
     Each demonstration is charged before its first token, so that a run that is stopped costs what it began.
@@ -131,9 +131,9 @@ def _rounded(number: float) -> float:
 
 
 class Writer:
-    """The step of the stage: demonstrations that are complete, those still to write, and interrupted ones."""
+    """The stage in a run: demonstrations that are complete, those still to write, and interrupted ones."""
 
-    def __init__(self, stage: Write, state: RunState) -> None:
+    def __init__(self, stage: WriteStage, state: RunState) -> None:
         self._stage, self._state, self._plan = stage, state, stage.plan
         self._keys = [(label, n) for label in self._plan.labels for n in range(1, self._plan.sampling.shots + 1)]
         self._begun: dict[Key, tuple[str, tuple[str, ...]]] = {}
@@ -206,7 +206,7 @@ class Writer:
         if isinstance(event, DemoCompleted):
             text, margins = event.demonstration.text, self._state.margins
             reason = self._state.gate.reason(text) if text else NO_SENTENCE
-            if not reason and margins is not None and margins.of_another(event.demonstration.label, text):
+            if not reason and margins is not None and margins.of_another_label(event.demonstration.label, text):
                 reason = OF_ANOTHER
             if reason:
                 yield DemoRefused(*key_of(event), reason)
@@ -233,4 +233,4 @@ class Writer:
             self._state.written = {label: tuple(texts) for label, texts in found.items()}
 
 
-STAGE = Write
+STAGE = WriteStage

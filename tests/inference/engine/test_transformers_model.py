@@ -28,7 +28,7 @@ from transformers import (
     VaultGemmaConfig,
 )
 
-from mechanisms.asking import Asked
+from mechanisms.asking import Wording
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import QueryPrompt, WritingPrompt
 from mechanisms.inference.engine.device import chosen_device
@@ -159,15 +159,17 @@ def test_a_chat_model_speaks_through_its_template(embedded_model):
 
 
 @pytest.mark.parametrize(
-    "asked", [Asked("news item", "a journalist"), Asked("message", "a patient", "a clinic")], ids=["item", "letter"]
+    "wording",
+    [Wording("news item", "a journalist"), Wording("message", "a patient", "a clinic")],
+    ids=["item", "letter"],
 )
-def test_a_model_that_answers_has_answered_the_exemplars_before(embedded_model, asked):
+def test_a_model_that_answers_has_answered_the_exemplars_before(embedded_model, wording):
     tokenizer = embedded_model.tokenizer
-    prompt = WritingPrompt(embedded_model, asked, "sport", 16, 1)
+    prompt = WritingPrompt(embedded_model, wording, "sport", 16, 1)
     turns = [{"role": "system", "content": "You write short texts the way people write them."}]
-    for sentence, text in asked.shown():
+    for sentence, text in wording.exemplar_pairs():
         turns += [{"role": "user", "content": sentence}, {"role": "assistant", "content": text}]
-    turns.append({"role": "user", "content": asked.of("sport")})
+    turns.append({"role": "user", "content": wording.sentence_for("sport")})
     own = tokenizer.apply_chat_template(turns, add_generation_prompt=True)["input_ids"]
     assert [*prompt.prefix, *prompt.cue] == own
 
@@ -197,9 +199,9 @@ def test_a_template_that_takes_no_further_turn_shows_no_exemplars(embedded_model
 
     one = TransformersModel("one", "0", embedded_model.model, OneTurn(tokenizer))
     assert one.writing_turn == embedded_model.writing_turn._replace(shown=[], again=[]) != embedded_model.writing_turn
-    asked = Asked("message", "a patient", "a clinic")
-    assert tokenizer.decode(WritingPrompt(one, asked, "pain").prefix).endswith(asked.of("pain"))
-    assert asked.shown()[0][1] not in tokenizer.decode(WritingPrompt(one, asked, "pain").prefix)
+    wording = Wording("message", "a patient", "a clinic")
+    assert tokenizer.decode(WritingPrompt(one, wording, "pain").prefix).endswith(wording.sentence_for("pain"))
+    assert wording.exemplar_pairs()[0][1] not in tokenizer.decode(WritingPrompt(one, wording, "pain").prefix)
 
 
 # Small templates of the kinds that models of today have.
@@ -240,8 +242,8 @@ def templated(embedded_model, template) -> TransformersModel:
 @pytest.mark.parametrize("template", [OPENS, SWITCHED, MODES], ids=["opens", "switched", "modes"])
 def test_a_model_that_may_think_is_asked_for_an_answer(embedded_model, template):
     """Writing, and classifying: its prompt ends behind a thought that is closed and empty."""
-    model, asked = templated(embedded_model, template), Asked("message", "a patient", "a clinic")
-    prompt = WritingPrompt(model, asked, "pain", 16, 1)
+    model, wording = templated(embedded_model, template), Wording("message", "a patient", "a clinic")
+    prompt = WritingPrompt(model, wording, "pain", 16, 1)
     query = QueryPrompt(model, PromptTemplate("Classify.", "Message", "Topic"), (), 16)
     for cue in (prompt.cue, query.row("one")):
         end = model.tokenizer.decode(cue).removesuffix("Topic:")
@@ -263,28 +265,28 @@ def test_a_model_that_may_think_is_asked_for_an_answer(embedded_model, template)
 def test_a_thought_is_closed_once_as_its_model_spells_it(embedded_model, opened, closed, closes):
     template = OPENS.replace("<think>", opened + (closed if closes else ""))
     model = templated(embedded_model, template)
-    end = model.tokenizer.decode(WritingPrompt(model, Asked("message"), "pain", 16, 1).cue)
+    end = model.tokenizer.decode(WritingPrompt(model, Wording("message"), "pain", 16, 1).cue)
     assert "".join(end.split()).endswith(opened + closed)
     assert end.count(closed) == 1
 
 
 @pytest.mark.parametrize("template", [SWITCHED, MODES], ids=["switched", "modes"])
 def test_its_prompts_are_the_templates_own_with_thinking_off(embedded_model, template):
-    model, asked = templated(embedded_model, template), Asked("message", "a patient", "a clinic")
+    model, wording = templated(embedded_model, template), Wording("message", "a patient", "a clinic")
     turns = [{"role": "system", "content": "You write short texts the way people write them."}]
-    for sentence, text in asked.shown():
+    for sentence, text in wording.exemplar_pairs():
         turns += [{"role": "user", "content": sentence}, {"role": "assistant", "content": text}]
-    turns.append({"role": "user", "content": asked.of("pain")})
+    turns.append({"role": "user", "content": wording.sentence_for("pain")})
     own = model.tokenizer.apply_chat_template(turns, add_generation_prompt=True, enable_thinking=False)["input_ids"]
-    prompt = WritingPrompt(model, asked, "pain", 16, 1)
+    prompt = WritingPrompt(model, wording, "pain", 16, 1)
     assert [*prompt.prefix, *prompt.cue] == own
-    assert asked.shown()[0][1] in model.tokenizer.decode(prompt.prefix)
+    assert wording.exemplar_pairs()[0][1] in model.tokenizer.decode(prompt.prefix)
 
 
 def test_a_template_that_opens_a_thought_shows_earlier_answers_without_one(embedded_model):
-    model, asked = templated(embedded_model, OPENS), Asked("message", "a patient", "a clinic")
-    shown = model.tokenizer.decode(WritingPrompt(model, asked, "pain").prefix)
-    assert asked.shown()[0][1] in shown
+    model, wording = templated(embedded_model, OPENS), Wording("message", "a patient", "a clinic")
+    shown = model.tokenizer.decode(WritingPrompt(model, wording, "pain").prefix)
+    assert wording.exemplar_pairs()[0][1] in shown
     assert "think" not in shown
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from mechanisms.asking import Asked
+from mechanisms.asking import Wording
 from mechanisms.inference import QueryPrompt, WritingPrompt
 from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.records import Demonstration
@@ -122,7 +122,7 @@ def words(model: TransformersModel, tokens: list[int]) -> str:
 
 
 def test_private_prompts_are_texts_behind_delimiters(model):
-    prompt = WritingPrompt(model, Asked(sentence=SENTENCE), LABEL, 3, 2)
+    prompt = WritingPrompt(model, Wording(sentence=SENTENCE), LABEL, 3, 2)
     assert words(model, [*prompt.prefix, *prompt.row(["a ai j", "ak / aq"])]) == "/ a ai j / ak / aq /"
     assert words(model, [*prompt.prefix, *prompt.cue]) == "/"
     assert words(model, model.encode("\n")) == "[endoftext]"

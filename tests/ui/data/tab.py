@@ -12,7 +12,7 @@ from dpicl_ui.data.state import DataState
 from dpicl_ui.data.step import DataStep
 from dpicl_ui.frame.services import CuratorLedger, Sessions
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.asking import Asked
+from mechanisms.asking import Wording
 from tests.ui.tabs import in_page, services
 
 TAB: Any = SimpleNamespace(username=None, session_hash="tab")
@@ -33,8 +33,8 @@ class Tab:
         return self.sessions.of(TAB).of(DataState)
 
     @property
-    def asked(self) -> Asked:
-        return self.state.asked
+    def wording(self) -> Wording:
+        return self.state.wording
 
     def file(self, name: str, text: str) -> str:
         path = self.folder / "uploads" / "one" / name
@@ -65,7 +65,7 @@ class Tab:
     def say(self, **said: Any) -> dict[Any, Any]:
         """Type words and leave their fields."""
         self.page |= self.values(**said)
-        return self.step._asked(self.values(), TAB)
+        return self.step._set_wording(self.values(), TAB)
 
     def inspect(self, text: str, label: str, unit: str = NO_USER) -> dict[Any, Any]:
         return self.shown(self.step._inspect(TAB, text, label, unit, False))

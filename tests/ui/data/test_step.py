@@ -14,18 +14,18 @@ import openpyxl
 import pandas as pd
 import pytest
 
-from dpicl_ui.data.cards import STAYS, Waiting, declared, label_counts, proposed_name
+from dpicl_ui.data.cards import STAYS, WaitingFiles, declared, label_counts, proposed_name
 from dpicl_ui.data.drafts import DraftPreview, Preview
-from dpicl_ui.data.state import Columns, Confirmed, DataState
+from dpicl_ui.data.state import ConfirmedData, DataState, InspectedFile
 from dpicl_ui.export import DEMO_SET, ExportStep
 from dpicl_ui.frame.handlers import guarded
-from dpicl_ui.frame.model_loader import Offer
+from dpicl_ui.frame.model_loader import WriterOffer
 from dpicl_ui.frame.services import CuratorLedger, Session, Sessions
 from dpicl_ui.privacy import state as privacy_state
 from dpicl_ui.privacy.cards import outcome
 from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import PrivacyLedger, fingerprint, text_digests
-from mechanisms.asking import Asked
+from mechanisms.asking import Wording
 from mechanisms.data.columns import MOST_LABELS, ColumnMapping, inspect
 from mechanisms.data.headers import suggested_names
 from mechanisms.data.sizes import CLEAN_VALUES, MeasuredSizes
@@ -36,7 +36,7 @@ from mechanisms.demos.signature import Signature, check_signature, digest
 from mechanisms.errors import DataError, ModelUnavailable, SeveralErrors, UsageError
 from mechanisms.inference.models import ModelListing
 from mechanisms.records import Dataset, Demonstration, Record
-from mechanisms.runs.drafts import Drafts
+from mechanisms.runs.drafts import DraftRequest
 from mechanisms.runs.plan import DECLARED_COUNTS, plan_for, settings
 from mechanisms.runs.spec import RunSpec
 from tests.toy_model import ToyModel
@@ -120,8 +120,8 @@ def test_a_first_line_that_looks_like_a_row_is_asked_about_with_a_look_at_the_ro
     assert shown[tab.step.public.name] == "letters"
     assert tab.state.file.table.columns == ["1", "2"]
     assert tab.shown_rows[0] == [SECRET, "card"]
-    assert (tab.asked.kind, tab.state.file.label_field) == ("text", "Label")
-    assert tab.sessions.of(TAB).of(Waiting).files == {}
+    assert (tab.wording.kind, tab.state.file.label_field) == ("text", "Label")
+    assert tab.sessions.of(TAB).of(WaitingFiles).files == {}
 
 
 @pytest.mark.parametrize("encoding", TEXTS)
@@ -160,7 +160,7 @@ def test_quotes_behind_a_backslash_merged_cells_and_a_list_are_proposed_with_a_l
         assert "--" not in words(shown[reading.question])
         read = tab.read_so(**said)
         assert not read[reading.card].visible
-        assert tab.state.columns.inspection.counts == {"a": 15, "b": 15}
+        assert tab.state.inspected.inspection.counts == {"a": 15, "b": 15}
         assert len(tab.shown_rows) == 30
 
 
@@ -179,12 +179,12 @@ def test_sheets_are_chosen(tab: Letters):
 
 def test_a_file_that_is_refused_or_asked_about_says_that_the_first_one_stays(tab: Letters):
     tab.bring(letters())
-    before = tab.state.columns
+    before = tab.state.inspected
     assert STAYS not in words(tab.page[tab.step.source.notice])
     for raw in (b"text,label\nx\0,a\n", b"", f"{SECRET},card\n{letters(header='')}"):
         shown = tab.bring(raw)
         assert STAYS in words(shown[tab.step.source.notice])
-        assert tab.state.columns is before
+        assert tab.state.inspected is before
 
 
 # Rows that are left out.
@@ -205,7 +205,7 @@ def test_rows_that_are_left_out_are_told_and_many_want_a_tick(tab: Letters):
 
     shown = tab.step._choose(["card"], TAB)  # another choice is asked about anew
     assert "23 of 43 rows are left out" in words(shown[tab.step.facts])
-    assert not tab.state.columns.allow_left_out
+    assert not tab.state.inspected.allow_left_out
     with pytest.raises(SeveralErrors, match="at least two labels"):
         tab.confirm(["card"], name="")
 
@@ -216,7 +216,7 @@ def test_rows_that_are_left_out_are_told_and_many_want_a_tick(tab: Letters):
 def settings_text(tab: Letters) -> str:
     confirmed = tab.state.confirmed
     plan = planned(tab.sessions.of(TAB), recipe="vote").plan
-    return settings(plan, confirmed.columns.mapping, "mail", reading=confirmed.columns.file.table.reading)
+    return settings(plan, confirmed.inspected.mapping, "mail", reading=confirmed.inspected.file.table.reading)
 
 
 # Labels that look alike, and labels with names in the file.
@@ -265,8 +265,8 @@ def test_all_labels_that_a_certificate_can_hold_are_offered_and_confirmed_at_onc
     labels = shown[tab.step.labels].value
     assert len(labels) == len(shown[tab.step.labels].choices) == count
     assert f"{count} labels, with " in text_of(shown[tab.step.facts])
-    assert tab.state.columns is not None
-    assert not tab.state.columns.inspection.problems
+    assert tab.state.inspected is not None
+    assert not tab.state.inspected.inspection.problems
     tab.confirm(labels)
     assert tab.state.confirmed is not None
     assert len(tab.state.confirmed.dataset.labels) == count
@@ -281,7 +281,7 @@ def test_names_stand_in_everything_after_and_a_test_file_is_read_by_them(tab):
     dataset = tab.state.confirmed.dataset
     assert dataset.labels == tuple(labels)
     assert set(dataset.counted_sizes().values()) == {200}
-    assert tab.state.names_for(labels) == tab.state.confirmed.columns.mapping.label_names
+    assert tab.state.names_for(labels) == tab.state.confirmed.inspected.mapping.label_names
     assert tab.state.names_for(["label_000"]) == ()
     back = name_labels(tab, "")[tab.step.labels].value
     assert back == ["label_000", "label_001", "label_002"]
@@ -294,7 +294,7 @@ def test_names_are_proposed_open_and_in_use_where_labels_are_written_for_program
     assert shown[tab.step.choice.names].value == "label_000 = Label 000\nlabel_001 = Label 001"
     assert "already in use" in shown[tab.step.choice.names].info
     assert shown[tab.step.labels].value == ["Label 000", "Label 001"]
-    assert set(tab.state.columns.inspection.counts) == {"Label 000", "Label 001"}
+    assert set(tab.state.inspected.inspection.counts) == {"Label 000", "Label 001"}
 
 
 def test_a_label_that_takes_no_part_is_named_nowhere(tab):
@@ -305,7 +305,7 @@ def test_a_label_that_takes_no_part_is_named_nowhere(tab):
     tab.confirm(["Label 000", "Label 001"])
     confirmed = tab.state.confirmed
     plan = planned(tab.sessions.of(TAB), recipe="vote").plan
-    written = settings(plan, confirmed.columns.mapping, "rows")
+    written = settings(plan, confirmed.inspected.mapping, "rows")
     assert "label_000" in written
     assert "label_002" not in written
     assert "Label 002" not in written
@@ -355,10 +355,10 @@ HOSTILE = "<img src=x onerror=alert(1)> ${message}"
 
 def test_columns_that_say_something_propose_words(tab: Tab):
     tab.upload("message", "department", "other")
-    assert (tab.asked.kind, tab.asked.relation, tab.state.file.label_field) == ("message", "about", "Department")
+    assert (tab.wording.kind, tab.wording.relation, tab.state.file.label_field) == ("message", "about", "Department")
     assert tab.values()[tab.step.words.kind] == "message"
     tab.upload("review", "sentiment", "other")
-    assert (tab.asked.kind, tab.asked.relation) == ("review", "that is")
+    assert (tab.wording.kind, tab.wording.relation) == ("review", "that is")
     tab.confirm()
     assert tab.state.confirmed is not None
 
@@ -368,23 +368,23 @@ def test_a_hostile_column_is_no_proposal(tab: Tab):
     tab.shown(tab.step._read_so(TAB, "names", "", "", None, "0"))
     public = {each.lower() for each in suggested_names("", "")[0]}
     assert {value for _, value in tab.step.words.kind.choices} <= public
-    assert (tab.asked.kind, tab.state.file.label_field) == ("message", "Label")
+    assert (tab.wording.kind, tab.state.file.label_field) == ("message", "Label")
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_an_example_brings_its_own_words(tab: Tab, example):
     shown = tab.shown(tab.step._example(example)(TAB))
-    assert tab.asked == example.asked
-    assert tab.step.words.read(tab.values()) == example.asked
+    assert tab.wording == example.wording
+    assert tab.step.words.read(tab.values()) == example.wording
     first = min(read_table(example.path).frame[example.mapping.label])
-    assert example.asked.of(first) in text_of(shown[tab.step.words.said])
+    assert example.wording.sentence_for(first) in text_of(shown[tab.step.words.said])
 
 
 def test_the_sentence_is_shown_for_the_first_label_as_the_model_will_be_asked(tab: Tab):
     shown = tab.upload("message", "topic", "other")
-    assert tab.asked.of("x") in text_of(shown[tab.step.words.said])
+    assert tab.wording.sentence_for("x") in text_of(shown[tab.step.words.said])
     said = tab.say(kind="note", writer="a nurse", reader="a ward", words="x = pain\ny = sleep")
-    assert tab.asked.of("x") in text_of(said[tab.step.words.said])
+    assert tab.wording.sentence_for("x") in text_of(said[tab.step.words.said])
     assert "A nurse writes you one note about pain" in text_of(said[tab.step.words.said])
     said = tab.say(relation="on")
     assert "A nurse writes you one note on pain" in text_of(said[tab.step.words.said])
@@ -410,10 +410,10 @@ def test_what_is_confirmed_has_the_words_on_the_screen_and_none_of_labels_that_t
     tab.say(words="x = joy\ny = grief")
     tab.confirm(kind=" patient\n letter ", writer="a patient")
     assert tab.state.confirmed is not None
-    asked = tab.state.confirmed.asked
-    assert (asked.kind, asked.writer, asked.words) == ("patient letter", "a patient", {"x": "joy", "y": "grief"})
+    wording = tab.state.confirmed.wording
+    assert (wording.kind, wording.writer, wording.words) == ("patient letter", "a patient", {"x": "joy", "y": "grief"})
     settled = RunSpec.of(**tab.state.confirmed.settled)
-    assert settled.asked == asked
+    assert settled.wording == wording
     assert (settled.text_field, settled.label_field, settled.sizes) == ("Patient letter", "Label", "counted")
 
 
@@ -442,10 +442,10 @@ def asked_for(monkeypatch) -> list[str]:
     """What drafts were asked for; a draft ends where nobody waits for it any more."""
     asked: list[str] = []
 
-    def drafts(model: Any, wanted: Drafts, randomness: Any, going: Any) -> tuple[str, ...]:
+    def drafts(model: Any, wanted: DraftRequest, randomness: Any, going: Any) -> tuple[str, ...]:
         if not going():
             return ()
-        asked.append(wanted.asked.of(wanted.label))
+        asked.append(wanted.wording.sentence_for(wanted.label))
         return (f"{wanted.label} {HOSTILE}",)
 
     monkeypatch.setattr("dpicl_ui.data.drafts.preview_drafts", drafts)
@@ -473,7 +473,7 @@ def written(previews: DraftPreview) -> Any:
 def test_drafts_of_each_label_come_by_themselves_and_anew_when_the_words_change(tab: Tab, previews, asked_for):
     assert "Waiting" in text_of(settle(previews, "x", "y"))
     assert f"x {HOSTILE}" in text_of(written(previews))
-    assert asked_for == [tab.asked.of("x"), tab.asked.of("y")]
+    assert asked_for == [tab.wording.sentence_for("x"), tab.wording.sentence_for("y")]
     assert settle(previews, "x", "y") == {"__type__": "update"}, "the words are the same"
     assert list(previews._write(TAB)) == []
     tab.say(kind="ticket")
@@ -506,7 +506,7 @@ def test_newer_words_end_an_older_preview_and_words_that_come_back_are_written_a
 def test_drafts_that_were_cut_off_are_not_shown_as_of_no_use_where_somebody_came_back_meanwhile(
     previews, asked_for, monkeypatch
 ):
-    def cut_off(model: Any, wanted: Drafts, randomness: Any, going: Any) -> tuple[str, ...]:
+    def cut_off(model: Any, wanted: DraftRequest, randomness: Any, going: Any) -> tuple[str, ...]:
         previews._leave(TAB)
         assert not going()
         settle(previews, "x", "y")
@@ -564,51 +564,51 @@ def table() -> Table:
 @pytest.fixture
 def state() -> DataState:
     made = Session().of(DataState)
-    made.open(table(), Asked(), "Label", ("text", "label"))
+    made.open(table(), Wording(), "Label", ("text", "label"))
     return made
 
 
-def confirmed(state: DataState) -> Columns:
+def confirmed(state: DataState) -> InspectedFile:
     columns = state.read(MAPPING)
-    state.confirm(Confirmed(columns, DATASET))
+    state.confirm(ConfirmedData(columns, DATASET))
     assert state.confirmed is not None
-    assert state.columns is columns
+    assert state.inspected is columns
     return columns
 
 
 def test_a_confirmation_that_is_taken_back_leaves_the_tick_that_the_page_still_shows(state: DataState):
     state.read(MAPPING)
     state.allow_left_out(True)
-    assert state.columns is not None
-    state.confirm(Confirmed(state.columns, DATASET))
+    assert state.inspected is not None
+    state.confirm(ConfirmedData(state.inspected, DATASET))
     state.withdraw()
-    assert state.columns.allow_left_out
+    assert state.inspected.allow_left_out
 
 
 @pytest.mark.parametrize("change", ["open", "read", "rechoose", "withdraw", "ask"])
 def test_every_change_takes_back_what_was_confirmed_and_outdates_its_columns(state: DataState, change: str):
     columns = confirmed(state)
     if change == "open":
-        state.open(table(), Asked("note"), "Label", ("text", "label"))
+        state.open(table(), Wording("note"), "Label", ("text", "label"))
     elif change == "read":
         state.read(replace(MAPPING, drop_duplicates=not MAPPING.drop_duplicates))
     elif change == "ask":
-        state.ask(Asked("letter"))
+        state.set_wording(Wording("letter"))
     else:
         getattr(state, change)()
     assert state.confirmed is None
-    assert state.columns is not columns
+    assert state.inspected is not columns
     with pytest.raises(UsageError, match="confirm again"):
-        state.confirm(Confirmed(columns, DATASET))
+        state.confirm(ConfirmedData(columns, DATASET))
     assert state.confirmed is None
 
 
 def test_what_is_confirmed_again_stays_the_same_and_what_differs_does_not(state: DataState):
     columns = confirmed(state)
     first = state.confirmed
-    state.confirm(Confirmed(columns, replace(DATASET)))
+    state.confirm(ConfirmedData(columns, replace(DATASET)))
     assert state.confirmed is first
-    other = Confirmed(columns, replace(DATASET, name="renamed"))
+    other = ConfirmedData(columns, replace(DATASET, name="renamed"))
     state.confirm(other)
     assert state.confirmed is other
 
@@ -698,9 +698,9 @@ class OffersOne:
         self.loaded: list[str] = []
         self._refused = refused
 
-    def offer(self) -> Offer:
+    def offer(self) -> WriterOffer:
         larger = ModelListing(self.best, "larger, chat (Apache-2.0)", 600_000_000, False)
-        return Offer(135_000_000, None if self.loaded else larger, 1_200_000_000, 290.0)
+        return WriterOffer(135_000_000, None if self.loaded else larger, 1_200_000_000, 290.0)
 
     def fetched(self, name: str) -> Any:
         yield [f"fetching {HOSTILE}"]

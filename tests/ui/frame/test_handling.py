@@ -20,12 +20,12 @@ from gradio_client.utils import apply_diff
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dpicl_ui.frame.handlers import JobControls, Jobs, Order, guarded
+from dpicl_ui.frame.handlers import Job, JobControls, Jobs, guarded
 from dpicl_ui.frame.inputs import PrivateCheckboxGroup, PrivateDropdown, taken
 from dpicl_ui.frame.internals import RELEASE, difference
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.services import CuratorLedger, Session, StepBar
-from dpicl_ui.page import PLACES, build
+from dpicl_ui.page import BAR, build
 from dpicl_ui.test.state import verified
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import DataError, UsageError
@@ -136,7 +136,7 @@ def test_closing_a_guarded_generator_closes_what_it_runs():
 
 @pytest.fixture
 def bar() -> StepBar:
-    return StepBar(PLACES)
+    return StepBar(BAR)
 
 
 def test_closed_steps_say_why_and_testing_is_always_open(bar: StepBar):
@@ -197,9 +197,9 @@ def controls() -> JobControls[int]:
     return in_page(lambda: JobControls(services(), Counts, "Count", ("a", "b", "c")))
 
 
-def counting(order: Order[int]) -> Iterator[Any]:
-    for number in range(order.wanted):
-        order.check("stopped")
+def counting(job: Job[int]) -> Iterator[Any]:
+    for number in range(job.request):
+        job.check("stopped")
         yield {"number": number}
 
 
@@ -256,7 +256,7 @@ def test_a_stop_reaches_no_other_tab_and_no_other_kind(controls: JobControls[int
 def test_however_it_ends_the_steps_are_closed_and_it_is_free_again(controls: JobControls[int], ending: str):
     told: list[str] = []
 
-    def steps(order: Order[int]) -> Iterator[Any]:
+    def steps(job: Job[int]) -> Iterator[Any]:
         try:
             yield {"number": 0}
             raise RuntimeError

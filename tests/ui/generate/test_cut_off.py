@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from dpicl_ui.frame.model_loader import Loaded, ModelLoader
+from dpicl_ui.frame.model_loader import LoadedModel, ModelLoader
 from dpicl_ui.frame.services import CuratorLedger, Ledgers, Session, Sessions, TabLedgers
 from dpicl_ui.generate.replay import own_run
 from dpicl_ui.generate.state import GenerateState
@@ -53,7 +53,7 @@ class App:
         self.spec = spec
         self.ledger, self.sessions, self.dataset = PrivacyLedger(folder), Sessions(), dataset
         self.loader = ModelLoader("none")
-        self.loader._loaded = Loaded(model or WordModel(), Speed(1.0, 1.0, 1.0), 0, 0)
+        self.loader._loaded = LoadedModel(model or WordModel(), Speed(1.0, 1.0, 1.0), 0, 0)
         self.loader._done.set()
         self.step = in_page(lambda: self._built(ledgers or CuratorLedger(self.ledger)))
         self.step._privacy.spec = lambda session, values: self.spec

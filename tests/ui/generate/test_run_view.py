@@ -14,7 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpicl_ui.generate import replay as replays
-from dpicl_ui.generate.cards import Pace, finished, of_hundred, outcome_of_run, score_card, score_of_run, time_card
+from dpicl_ui.generate.cards import (
+    RunForecast,
+    finished,
+    of_hundred,
+    outcome_of_run,
+    score_card,
+    score_of_run,
+    time_card,
+)
 from dpicl_ui.generate.charts import (
     Bar,
     live,
@@ -457,7 +465,7 @@ def test_a_steady_machine_is_foretold_the_better_the_more_it_has_done(pace):
     errors, passed = [], 0.0
     for stage, seconds in STAGES.items():
         left = (WHOLE - passed) * pace
-        errors.append(abs(Pace(0.0, STAGES).left(before(stage), passed * pace) - left) / (WHOLE * pace))
+        errors.append(abs(RunForecast(0.0, STAGES).left(before(stage), passed * pace) - left) / (WHOLE * pace))
         passed += seconds
     assert all(later <= earlier + 1e-9 for earlier, later in itertools.pairwise(errors))
     assert errors[-1] < 0.05
@@ -465,19 +473,19 @@ def test_a_steady_machine_is_foretold_the_better_the_more_it_has_done(pace):
 
 
 def test_without_a_forecast_nothing_is_claimed_before_there_is_progress():
-    assert Pace(0.0).left(before(OPENINGS), 5.0) is None
-    assert Pace(0.0).left(before(VOTE), 40.0) == pytest.approx(40.0), "three of six stages are over"
-    resumed = Pace(0.0, before=0.5)
+    assert RunForecast(0.0).left(before(OPENINGS), 5.0) is None
+    assert RunForecast(0.0).left(before(VOTE), 40.0) == pytest.approx(40.0), "three of six stages are over"
+    resumed = RunForecast(0.0, before=0.5)
     assert resumed.left(before(VOTE), 40.0) is None
     assert resumed.left(before(CALIBRATE), 20.0) == pytest.approx(40.0)
 
 
 def test_afterwards_it_stands_beside_the_forecast():
-    view, pace = folded(STORIES["both"]), Pace(0.0, {WRITE: 60.0})
+    view, pace = folded(STORIES["both"]), RunForecast(0.0, {WRITE: 60.0})
     assert text_of(time_card(pace, view, 48.0)) == "Took 48 seconds; the forecast was about a minute."
     stopped = fold(before(VOTE), RunStopped(view.demo_set))
     assert "Stopped after 30 seconds; the whole run was forecast" in text_of(time_card(pace, stopped, 30.0))
-    assert time_card(Pace(), RunView(), 1.0) == []
+    assert time_card(RunForecast(), RunView(), 1.0) == []
 
 
 @given(
@@ -491,7 +499,7 @@ def test_afterwards_it_stands_beside_the_forecast():
 )
 def test_no_story_at_any_pace_says_nonsense(story, gaps, foreseen, later):
     clock = itertools.accumulate(itertools.chain(gaps, itertools.repeat(1.0)))
-    pace, view = Pace(0.0, foreseen), RunView("waiting")
+    pace, view = RunForecast(0.0, foreseen), RunView("waiting")
     for event in STORIES[story]:
         now, view = next(clock), fold(view, event)
         for seen in (now, now + later):

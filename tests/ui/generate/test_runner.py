@@ -15,7 +15,7 @@ from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
 from dpicl_ui.frame.services import Session
 from dpicl_ui.generate import step
 from dpicl_ui.generate.runner import Runner
-from dpicl_ui.generate.state import GenerateState, Made, gate
+from dpicl_ui.generate.state import GenerateState, WrittenSet, status
 from dpicl_ui.generate.step import GenerateStep
 from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep
@@ -76,7 +76,7 @@ def test_a_finished_run_leaves_its_set(session: Session, story: str):
     made = session.of(GenerateState).made
     assert made is not None
     assert made.demo_set == STORIES[story][-1].demo_set
-    assert gate(session).done
+    assert status(session).done
 
 
 @pytest.mark.parametrize("story", STORIES)
@@ -89,7 +89,7 @@ def test_a_stop_after_any_event_loses_nothing_that_was_released(session: Session
         assert isinstance(ended, RunStopped)
         known = [each.demo_set for each in events[: place + 1] if isinstance(each, SetKept)]
         assert ended.demo_set == (known[-1] if known else events[0].demo_set)
-        assert state.made == (Made(known[-1], fingerprint(DATASET)) if known else None)
+        assert state.made == (WrittenSet(known[-1], fingerprint(DATASET)) if known else None)
 
 
 def stopped_at(runner: Runner, session: Session, last: Any) -> Iterator[Any]:

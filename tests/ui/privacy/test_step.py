@@ -17,8 +17,8 @@ from dpicl_ui.frame.inputs import control, said
 from dpicl_ui.frame.services import Session
 from dpicl_ui.privacy import state as privacy_state
 from dpicl_ui.privacy.cards import (
-    Expectation,
-    Expected,
+    ExpectationState,
+    ExpectedWords,
     clarity,
     expected,
     odds,
@@ -28,7 +28,7 @@ from dpicl_ui.privacy.cards import (
     stages_in_words,
     to_consider,
 )
-from dpicl_ui.privacy.state import Planned, PrivacyState, gate
+from dpicl_ui.privacy.state import PlannedRun, PrivacyState, status
 from dpicl_ui.privacy.step import (
     CHOICES,
     NO_RUN,
@@ -41,7 +41,7 @@ from dpicl_ui.privacy.step import (
 from mechanisms import api
 from mechanisms.accounting import PrivacyTarget, best_guess
 from mechanisms.accounting.filter import Cap
-from mechanisms.asking import Asked
+from mechanisms.asking import Wording
 from mechanisms.data.columns import ColumnMapping
 from mechanisms.data.sources import read_table
 from mechanisms.discovery import parameters
@@ -373,7 +373,7 @@ def test_the_same_settings_are_calibrated_once(tab: Session):
     assert state.planned is first
     assert state.plan is first.plan
     assert state.calibrate(FIRST, None) is first
-    assert gate(tab).done
+    assert status(tab).done
 
 
 def test_the_plan_is_that_of_the_spec_on_the_data_set_and_calibrated(tab: Session):
@@ -389,7 +389,7 @@ def test_without_a_confirmed_data_set_there_is_no_plan(tab: Session):
     tab.of(DataState).withdraw()
     assert state.planned is None
     assert state.plan is None
-    assert gate(tab).why
+    assert status(tab).why
     with pytest.raises(UsageError, match="step 1"):
         state.calibrate(FIRST, None)
 
@@ -450,9 +450,9 @@ def test_a_file_is_planned_alike_in_the_app_and_in_python(step: PrivacyStep, tmp
     python = api.plan(data, sizes="counted", kind="note", writer="a nurse", label_field="Topic", text_field="Note")
     session = step._app.session(TAB)
     state = session.of(DataState)
-    state.open(read_table(path), Asked("note", "a nurse"), "Topic", ("the text", "topic"))
+    state.open(read_table(path), Wording("note", "a nurse"), "Topic", ("the text", "topic"))
     columns = state.read(ColumnMapping("the text", "topic", user))
-    state.confirm(privacy_state.Confirmed(columns, data))
+    state.confirm(privacy_state.ConfirmedData(columns, data))
     assert state.confirmed is not None
     app = session.of(PrivacyState).calibrate(spec(step, delta="1e-5"), None).plan
     assert app == python
@@ -466,14 +466,14 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 def planned(
     size: int = 3000, by_user: bool = False, labels: tuple[str, ...] = LABELS, sizes: Any = None, **settings: Any
-) -> Planned:
+) -> PlannedRun:
     """A calibrated run on declared sizes."""
     session = Session()
     data = Dataset("d", labels, [], user_column="who" if by_user else None)
     confirmed = confirm(session, DATASET)
     spec = RunSpec.of(**{"sizes": sizes or dict.fromkeys(labels, size), "recipe": Recipe.VOTE} | settings)
     plan = plan_for(spec, data).calibrated()
-    return Planned(confirmed, spec, plan, plan.claim())
+    return PlannedRun(confirmed, spec, plan, plan.claim())
 
 
 def plan(**settings: Any) -> Plan:
@@ -551,7 +551,7 @@ def test_counts_that_were_declared_public_are_set_apart():
 # The picture of a run's noise: of public distributions alone, with the noise that the run would have.
 
 OPENED = {OPENINGS: 0.04, WRITE: 0.5, VOTE: 0.2}
-OF = Expected("a", (("Dear", 0.5), ("Hello", 0.25)), (("sir", 0.75), ("clinic", 0.125)))
+OF = ExpectedWords("a", (("Dear", 0.5), ("Hello", 0.25)), (("sir", 0.75), ("clinic", 0.125)))
 
 
 class Asking(SpeakingModel):
@@ -567,9 +567,9 @@ class Asking(SpeakingModel):
 
 
 def test_the_model_is_asked_twice_with_public_words_alone():
-    model, asked = Asking(), Asked("message", "a fan")
-    found = expected(model, asked, "a")
-    prompt = WritingPrompt(model, asked, "a")
+    model, wording = Asking(), Wording("message", "a fan")
+    found = expected(model, wording, "a")
+    prompt = WritingPrompt(model, wording, "a")
     first, behind = model.prompts
     assert first == [*prompt.prefix, *prompt.cue]
     assert behind[:-1] == first
@@ -615,4 +615,4 @@ def test_step_2_draws_it_once_the_model_was_asked_and_asks_it_once(step: Privacy
     assert last[step.noise]["epsilon"] == 2.0
     *_, last = step._recalculate(values(step, epsilon=None), TAB)
     assert last[step.noise] is None
-    assert session.of(Expectation).found is not None
+    assert session.of(ExpectationState).found is not None

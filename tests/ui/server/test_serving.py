@@ -31,7 +31,7 @@ from starlette.testclient import TestClient
 from dpicl_ui.frame.internals import TidyParser, replace_in_gradio
 from dpicl_ui.frame.services import Sessions, TabLedgers
 from dpicl_ui.server import doorkeeper
-from dpicl_ui.server.doorkeeper import MOST_ASKED, Bodies, Doorkeeper
+from dpicl_ui.server.doorkeeper import MOST_ASKED, BodyChecks, Doorkeeper
 from dpicl_ui.server.serving import WAIT, admits, serving, sweep
 from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.errors import UsageError
@@ -270,7 +270,7 @@ async def echo(request: Request) -> JSONResponse:
 @pytest.fixture
 def inner() -> TestClient:
     routes = [Route(JOIN, echo, methods=["POST"]), Route("/gradio_api/upload", echo, methods=["POST"])]
-    return TestClient(Starlette(routes=routes, middleware=[Middleware(Doorkeeper), Middleware(Bodies)]))
+    return TestClient(Starlette(routes=routes, middleware=[Middleware(Doorkeeper), Middleware(BodyChecks)]))
 
 
 def test_what_a_page_sends_comes_through_as_it_is(inner):

@@ -23,7 +23,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from dpicl_ui import page as page_module
 from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.model_loader import Loaded, ModelLoader
+from dpicl_ui.frame.model_loader import LoadedModel, ModelLoader
 from dpicl_ui.frame.services import CuratorLedger, Sessions
 from dpicl_ui.frame.theme import look
 from dpicl_ui.generate.runner import KeptRuns
@@ -108,7 +108,7 @@ def visit(tmp_path_factory: pytest.TempPathFactory) -> Visit:
 @contextmanager
 def served(folder: Path, model: WordModel) -> Iterator[int]:
     loader = ModelLoader("none")
-    loader._loaded = Loaded(model, Speed(1.0, 1.0, 1.0), 0, 0)
+    loader._loaded = LoadedModel(model, Speed(1.0, 1.0, 1.0), 0, 0)
     loader._done.set()
     page = build(CuratorLedger(PrivacyLedger(folder / "home")), loader)
     port = free_port()

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpicl_ui.frame.services import Sessions
 from dpicl_ui.frame.tree import Tree
-from dpicl_ui.test.state import PrototypesState, Scored, TestState
+from dpicl_ui.test.state import PrototypesState, SetFigures, TestState
 from dpicl_ui.test.step import EvaluationStep
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.data.sources import read_table
@@ -88,7 +88,7 @@ class Tab:
         return self.session.of(PrototypesState)
 
     @property
-    def scored(self) -> Scored:
+    def scored(self) -> SetFigures:
         found = self.state.scored
         assert found is not None
         return found

@@ -12,7 +12,7 @@ from dpicl_ui.frame.tree import Tree
 from dpicl_ui.generate.cards import score_card
 from dpicl_ui.generate.state import GenerateState
 from dpicl_ui.test.cards import accuracies, answers, headline_of
-from dpicl_ui.test.state import Scored, TestState, gate
+from dpicl_ui.test.state import SetFigures, TestState, status
 from mechanisms.demos.demo_set import DIRECTIONS, PUBLIC_ONLY, ZERO_SHOT, ArmScore, Score
 from mechanisms.evaluation.evaluate import BOTH, PRIVATE, Accuracy, Scorecard
 from mechanisms.evaluation.reader import Prediction
@@ -33,7 +33,7 @@ def arms_of(shown: list[Tree]) -> list[str]:
 
 
 def headline(*cards: Scorecard) -> str:
-    return text_of(headline_of(SET, Scored(SET, LETTERS, (), cards)))
+    return text_of(headline_of(SET, SetFigures(SET, LETTERS, (), cards)))
 
 
 def test_the_measured_prior_is_the_headline_where_all_arms_have_one():
@@ -150,13 +150,13 @@ def test_a_loaded_set_is_tested_until_a_later_run_writes(session: Session):
 
 def test_figures_belong_to_the_set_they_were_measured_on(session: Session):
     state = session.of(TestState)
-    scored = state.show(Scored(MADE, LETTERS, ()))
-    assert not gate(session).done
+    scored = state.show(SetFigures(MADE, LETTERS, ()))
+    assert not status(session).done
     state.show(replace(scored, cards=(scorecard(ZERO_SHOT),)))
-    assert gate(session).done
+    assert status(session).done
     state.load(LOADED)
     assert state.scored is None
-    assert not gate(session).done
+    assert not status(session).done
 
 
 def test_public_demonstrations_are_written_once_for_a_set(session: Session):
