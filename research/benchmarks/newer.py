@@ -38,10 +38,10 @@ from research.benchmarks.words import measured, released
 from research.benchmarks.worth import DELTA, TASKS, Bench
 from research.lines import cell, done, keep, lines, markdown, run_and_table
 
-_TOKENS = 40
+_TOKENS = 30
 _KEPT, _ROUNDS = 2, 3
 """Texts of a label that go on to the next round, and that are left in the end; and rounds."""
-_FIRST, _VARIED = 6, 4
+_FIRST, _VARIED = 4, 3
 """Drafts of a label in the first round, and variations in each later one. A single round has as many drafts as all."""
 Texts = Mapping[str, Sequence[str]]
 
@@ -199,8 +199,9 @@ class Steering:
     def __init__(self, bench: Bench, rows: Mapping[str, Sequence[Record]]) -> None:
         self._bench, self._model = bench, bench.model.model  # type: ignore[attr-defined]
         layers = self._model.model.layers
-        self._layer = layers[len(layers) // 2]
-        own = Writer(bench).drafts(2 * _FIRST)
+        self._number = len(layers) // 2
+        self._layer = layers[self._number]
+        own = Writer(bench).drafts(3 * _FIRST)
         public = {label: np.array([self._state(each) for each in texts]) for label, texts in own.items()}
         self._middle = {label: each.mean(axis=0) for label, each in public.items()}
         apart = [np.linalg.norm(each - self._middle[label], axis=1) for label, each in public.items()]
@@ -216,14 +217,9 @@ class Steering:
         model = self._bench.model
         before, after = model.writing_turn[:2]
         tokens = [*before, *after, *model.encode(text)[:_TOKENS]]
-        seen: list[torch.Tensor] = []
-        handle = self._layer.register_forward_hook(lambda _, __, output: seen.append(_hidden(output)))
-        try:
-            self._model.model(input_ids=torch.tensor([tokens]), use_cache=False)
-        finally:
-            handle.remove()
-        found: Floats = seen[0][0, len(before) + len(after) :].mean(dim=0).double().numpy()
-        return found
+        seen = self._model.model(input_ids=torch.tensor([tokens]), use_cache=False, output_hidden_states=True)
+        states = seen.hidden_states[self._number + 1][0, len(before) + len(after) :]
+        return np.asarray(states.mean(dim=0).double().numpy())
 
     def released(self, epsilon: float, randomness: SecureRandomness) -> dict[str, Floats]:
         """The noisy mean difference of each label."""
