@@ -1,5 +1,5 @@
-"""How a model is asked to write a text of a label: one sentence, as one would ask a person, behind a few
-public texts of the same kind that were asked for so."""
+"""The prompt for a text of a label: one sentence, as to a person, after a few public texts of the same kind with the
+sentences that ask for them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mechanisms.errors import UsageError
 from mechanisms.kinds import exemplars_of
 
 LONGEST = 200
-"""Characters of one of the words, and four times as many of a whole sentence."""
+"""The most characters of one of the words; a whole sentence may have four times as many."""
 MOST_EXEMPLARS = 6
 LABEL = "{label}"
 LENGTH = "in one or two sentences"
@@ -22,11 +22,11 @@ _ARTICLE = re.compile(r"\s*an?\s", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Hint:
-    """What a sentence says of a label beside, or instead of, the owner's words; public, or released.
+    """Words of a label in a sentence, in addition to or instead of the owner's words; public, or released.
 
     Attributes:
-        words: two at most; none where nothing was released.
-        named: whether what the label is called stands in the sentence, too.
+        words: at most two; none if nothing was released.
+        named: whether the sentence also has the label's name.
     """
 
     words: tuple[str, ...] = ()
@@ -38,16 +38,16 @@ NO_HINT = Hint()
 
 @dataclass(frozen=True)
 class Wording:
-    """The owner's words for what is to be written.
+    """The owner's words for the texts to be written.
 
     Attributes:
-        kind: what one text is: "message", "question", "review".
-        writer: who writes it, with an article: "a patient"; empty where nobody says.
-        reader: to whom, with an article: "a clinic"; empty where it is written to nobody.
-        relation: what joins the text and the label in a sentence: "about", "that is", "whose topic is".
-        words: what a label is called in the sentence; one that is not named is called by `in_words`.
-        sentence: the owner's own, with "{label}" where the label stands; empty for the one that is made of the words.
-        exemplars: public texts of the kind, at most, that the model sees before.
+        kind: the kind of text: "message", "question", "review".
+        writer: the writer, with an article: "a patient"; empty if not given.
+        reader: the reader, with an article: "a clinic"; empty if there is none.
+        relation: the words between text and label in a sentence: "about", "that is", "whose topic is".
+        words: the labels' names in the sentence; `in_words` gives that of any other label.
+        sentence: the owner's own sentence, with "{label}" for the label; empty for the sentence made of the words.
+        exemplars: the most public texts of the kind in the prompt.
     """
 
     kind: str = "text"
@@ -71,19 +71,19 @@ class Wording:
 
     @property
     def addressed(self) -> bool:
-        """Whether a writer addresses a reader: the sentence then says that the model is the reader."""
+        """Whether a writer addresses a reader: then the sentence gives the model the part of the reader."""
         return bool(self.writer and self.reader) and not self.sentence
 
     def by_another_writer(self, text: str) -> bool:
-        """Whether a text, or its beginning, speaks of its writer as of another, or for whom it is written to."""
+        """Whether a text, or its beginning, is written as by somebody other than its writer."""
         return self._others is not None and bool(self._others.search(text))
 
     @cached_property
     def _others(self) -> re.Pattern[str] | None:
-        """Finds texts that their writer did not write; None where nobody is named, or not in English.
+        """Finds texts written as by somebody other than the writer; None if no writer is given, or not in English.
 
-        A patient who writes to a clinic does not tell what "the patient" has, and does not say "I am a clinic", or "I
-        am Dr. Lee". A small model does: of the drafts for the bundled examples, three in ten (research/docs/texts.md).
+        A patient who writes to a clinic does not write about "the patient", nor "I am a clinic" or "I am Dr. Lee". A
+        small model does so in three of ten drafts for the bundled examples (research/docs/texts.md).
         """
         named = [_ARTICLE.match(each) for each in (self.writer, self.reader)]
         if not self.addressed or not all(named):
@@ -117,11 +117,11 @@ class Wording:
         return f"{persona}Write {wanted}{f' to {self.reader}' if self.reader else ''}, {LENGTH}."
 
     def exemplar_pairs(self, hint: Hint = NO_HINT) -> tuple[tuple[str, str], ...]:
-        """What the model sees before the sentence: exemplars of the kind of text, each behind the sentence for it.
+        """The exemplars of the kind of text before the sentence, each as (sentence that asks for it, text).
 
-        Where the sentence has words of the label, theirs have words of the exemplar. Nothing is shown where the kind is
-        not known, or the sentence is the owner's own. A small model learns from exemplars how such texts sound, and who
-        speaks in them (research/docs/texts.md).
+        If the sentence has words of the label, those of the exemplars have words of the exemplar. There are none if the
+        kind is unknown or the sentence is the owner's own. From exemplars a small model learns the style of such texts
+        and who writes them (research/docs/texts.md).
         """
         known = () if self.sentence else exemplars_of(self.kind)
         fitting = [each for each in known if bool(each.reader) == self.addressed] or known
@@ -134,11 +134,11 @@ class Wording:
         return tuple(found)
 
     def to_json(self) -> dict[str, object]:
-        """The words as a demo set holds them: those that were said, and always how many exemplars."""
+        """The words for a demo set: the given ones, and always the number of exemplars."""
         return {name: value for name, value in asdict(self).items() if value or name == "exemplars"}
 
 
 def in_words(label: str) -> str:
-    """A label with spaces for underscores and hyphens, in small letters unless it is an abbreviation."""
+    """A label with spaces for underscores and hyphens, in lower case unless it is an abbreviation."""
     spaced = " ".join(label.replace("_", " ").replace("-", " ").split()) or label
     return spaced if spaced.isupper() and len(spaced) <= 4 else spaced.lower()

@@ -18,7 +18,8 @@ from mechanisms.steps import TokenDistributions, TokenMechanism, mechanism_class
 
 DELTA = 1e-5
 CONFIDENCE = 0.99
-"""Higher than for estimates, since a bound above the claim means that a mechanism is wrong."""
+"""The confidence of the bound: higher than for estimates, since a bound above the claim means that a mechanism is
+wrong."""
 _BACKGROUND = 30
 
 
@@ -27,7 +28,7 @@ class AuditResult:
     """The result of an audit.
 
     Attributes:
-        lower_bound: epsilon at `delta` is at least this, with confidence `CONFIDENCE`.
+        lower_bound: a lower bound on epsilon at `delta`, with confidence `CONFIDENCE`.
         claimed: the step's claimed epsilon; infinite for a mechanism that is not private.
     """
 
@@ -48,10 +49,10 @@ Pair = tuple[TokenDistributions, TokenDistributions]
 
 
 def worst_case_pair() -> Pair:
-    """A unit that is certain of one candidate, among units for which both candidates are equally likely.
+    """Neighbours: a unit that is certain of one candidate, among units for which both candidates are equally likely.
 
-    It moves a sum of distributions by its whole sensitivity. The agreement of the other units lets AdaDPSyn's ball
-    shrink, and their tie between the candidates is the most sensitive case for noisy max.
+    The unit moves a sum of distributions by the whole sensitivity. The agreement of the other units lets AdaDPSyn's
+    ball shrink, and their tie between the candidates is the most sensitive case for noisy max.
     """
     rows = np.vstack([np.zeros((_BACKGROUND, 2)), [[-1000.0, 0.0]]])
     with_unit = TokenDistributions(rows, np.ones(len(rows), dtype=np.bool_), np.zeros(2), _BACKGROUND, unit_rows=True)
@@ -67,8 +68,9 @@ def audit_mechanism(
 ) -> AuditResult:
     """Audit one-token demonstrations of a registered mechanism, each calibrated to cost `epsilon` at delta `DELTA`.
 
-    All units join; `draws` are for each neighbour, and `told` gets how many are done, and of how many. Only tests give
-    another randomness than the operating system's. A UsageError where there is no such mechanism, or too few draws.
+    All units join; `draws` is the number for each neighbour, and `told` receives the numbers of finished and of all
+    draws. Only tests give another randomness than the operating system's. Raises `UsageError` for an unknown mechanism
+    or too few draws.
     """
     plan = SamplingPlan(subsets=_BACKGROUND, tokens=1)
 
@@ -118,8 +120,8 @@ def audit_steps(
 def lower_bound(one: Floats, other: Floats, delta: float) -> float:
     """The lower bound on epsilon at `CONFIDENCE` from two samples of a mechanism's output on neighbours.
 
-    A pilot part of the draws chooses the region that separates the neighbours best, and only the rest tests it, so that
-    the choice costs no confidence. An (epsilon, delta)-DP mechanism has `P[region] <= e^epsilon P'[region] + delta`
+    A pilot part of the draws chooses the region that separates the neighbours best, and only the rest tests it, so the
+    choice costs no confidence. An (epsilon, delta)-DP mechanism has `P[region] <= e^epsilon P'[region] + delta`
     (Jagielski, Ullman, Oprea 2020).
     """
     pilot = int(0.1 * len(one))
@@ -132,7 +134,7 @@ def lower_bound(one: Floats, other: Floats, delta: float) -> float:
         inside = [scale * int(((each <= at) if low else (each > at)).sum()) for each in samples]
         favoured, opposed = reversed(inside) if swap else inside
         total, error = scale * len(samples[0]), (1 - CONFIDENCE) / 2
-        # Clopper-Pearson intervals, each with half of the error.
+        # Clopper-Pearson intervals, each with half of the error probability.
         at_least = beta.ppf(error, favoured, total - favoured + 1) if favoured > 0 else 0.0
         at_most = beta.ppf(1 - error, opposed + 1, total - opposed) if opposed < total else 1.0
         return max(0.0, math.log((at_least - delta) / at_most)) if at_least > delta else 0.0

@@ -1,18 +1,18 @@
-"""How sure an interval is: one level for all intervals, in figures, in sentences and in the files that hold them."""
+"""The one confidence level of all intervals, in figures, sentences and files."""
 
 from __future__ import annotations
 
 from statistics import NormalDist
 
 LEVEL = 0.95
-"""With this probability the interval of an estimate holds what is estimated."""
+"""The probability that the interval of an estimate contains the true value."""
 
 
 def standard_errors() -> float:
-    """Standard errors to either side of an estimate in an interval of the normal distribution."""
+    """The half-width of a normal interval, in standard errors."""
     return NormalDist().inv_cdf((1 + LEVEL) / 2)
 
 
 def percent(level: float | None = None) -> str:
-    """A level in words, the program's own if none is given: "95%"."""
+    """A level in words, by default the program's own: "95%"."""
     return f"{LEVEL if level is None else level:.0%}"

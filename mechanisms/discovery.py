@@ -1,4 +1,4 @@
-"""How a new file registers itself, and how it describes its public parameters."""
+"""Registration of new files, and the description of their public parameters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Registered = TypeVar("_Registered")
 
 @functools.cache
 def defined(package: str, constant: str) -> dict[str, Any]:
-    """What the modules of `package` define under the name `constant`, by its own `name`."""
+    """The values of `constant` in the modules of `package`, by their `name`."""
     path = importlib.import_module(package).__path__
     modules = (importlib.import_module(f"{package}.{module.name}") for module in pkgutil.iter_modules(path))
     found = [getattr(module, constant) for module in modules if hasattr(module, constant)]
@@ -27,10 +27,10 @@ def defined(package: str, constant: str) -> dict[str, Any]:
 
 
 def pick(registered: Mapping[str, _Registered], name: str, kind: str, names: Iterable[str]) -> _Registered:
-    """What is registered under a name.
+    """The value registered under a name.
 
     Raises:
-        UsageError: nothing is; the message lists `names`.
+        UsageError: there is none; the message lists `names`.
     """
     if name not in registered:
         raise UsageError(f"There is no {kind} '{name}': choose one of {', '.join(names)}.")
@@ -42,9 +42,9 @@ def pick(registered: Mapping[str, _Registered], name: str, kind: str, names: Ite
 
 @dataclass(frozen=True)
 class Parameter:
-    """One public parameter: its name in code, its words for people, its range, its source, its default.
+    """One public parameter: its name in code, its label and help, its range, its source, its default.
 
-    The default's type says what kind it is: float, int, or bool (which has no range to speak of).
+    The default's type is the parameter's type: float, int, or bool (whose range is not used).
     """
 
     name: str
@@ -57,7 +57,7 @@ class Parameter:
 
     @property
     def field(self) -> str:
-        """Its name in a certificate; in code a name that Python reserves ends in an underscore."""
+        """Its name in a certificate; in code names reserved by Python end in an underscore."""
         return self.name.rstrip("_")
 
     @property
@@ -66,13 +66,14 @@ class Parameter:
         return self.field.replace("_", "-")
 
     def typed(self, value: float | int | bool) -> float | int | bool:
-        """A value as the parameter's own kind; one that has no such kind stays as it is, for `validate` to refuse."""
+        """A value converted to the parameter's type; a value that cannot be converted is unchanged, and `validate`
+        refuses it."""
         made = type(self.default)(value)
         return made if made == value else value
 
 
 def parameter(default: float, *, label: str, help: str, low: float, high: float, citation: str) -> Any:
-    """A dataclass field that carries its own description; see `Parameter`."""
+    """A dataclass field with its own description; see `Parameter`."""
     described = {"label": label, "help": help, "low": low, "high": high, "citation": citation, "default": default}
     return field(default=default, metadata=described)
 
@@ -88,7 +89,7 @@ def validate(config: Any) -> None:
     """Check every described parameter against its range.
 
     Raises:
-        UsageError: names the parameter, its range and the value given.
+        UsageError: a value is out of range; the message names parameter, range and value.
     """
     for each in parameters(config):
         value = getattr(config, each.name)

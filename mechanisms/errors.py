@@ -1,4 +1,4 @@
-"""The one exception tree. Each message is a single line that says what to do; none holds private text."""
+"""The one exception tree. Each message is a single line that says what to do; none contains private text."""
 
 import traceback
 from collections.abc import Iterable
@@ -6,18 +6,18 @@ from pathlib import Path
 
 
 def place_of(defect: Exception) -> str:
-    """Where an error occurred, without its message, which may quote a cell."""
+    """The place in the code of an error, without its message, which may quote a cell."""
     frame = traceback.extract_tb(defect.__traceback__)[-1]
     return f"{type(defect).__name__} at {frame.name}, line {frame.lineno} of {Path(frame.filename).name}"
 
 
 def printable(text: str) -> str:
-    """Hostile text for one line of a terminal or a log: no line break and no escape comes through."""
+    """Hostile text for one line of a terminal or a log, without line breaks and escapes."""
     return "".join(each if each.isprintable() else "?" for each in text)
 
 
 class StudioError(Exception):
-    """Base of every error that a user can meet; `exit_code` is what the command line returns."""
+    """The base of all errors that a user can see; `exit_code` is that of the command line."""
 
     exit_code = 1
 
@@ -26,7 +26,7 @@ class StudioError(Exception):
 
 
 class UsageError(StudioError):
-    """A parameter or an input file is not usable as given."""
+    """A parameter or an input file cannot be used as given."""
 
     exit_code = 2
 
@@ -36,7 +36,7 @@ class DataError(UsageError):
 
 
 class SeveralErrors(DataError):
-    """More than one thing is missing.
+    """Several things are missing.
 
     Attributes:
         lines: one message for each.
@@ -48,20 +48,20 @@ class SeveralErrors(DataError):
 
 
 def refusal(lines: Iterable[str]) -> UsageError:
-    """One error for all that is wrong, a line each."""
+    """One error for several problems, one line each."""
     found = list(lines)
     return UsageError(found[0]) if len(found) == 1 else SeveralErrors(found)
 
 
 class TooLong(UsageError):
-    """A run does not fit into a run file; what it made is whole all the same."""
+    """A run does not fit into a run file; its set is complete all the same."""
 
 
 class NotWritten(UsageError):
-    """What a run was charged for cannot be written where it was to go.
+    """The result of a charged run cannot be written to its file.
 
     Attributes:
-        text: what the file was to hold; releasable.
+        text: the content for the file; releasable.
     """
 
     def __init__(self, message: str, text: str) -> None:
@@ -70,7 +70,7 @@ class NotWritten(UsageError):
 
 
 class ReservedOtherwise(UsageError):
-    """The data set has a reservation for another file or other terms; a new one has to be asked for."""
+    """The data set has a reservation for another file or other terms; a new one has to be requested."""
 
 
 class BudgetRefused(StudioError):

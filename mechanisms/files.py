@@ -1,4 +1,4 @@
-"""Files: the user's data folder, what comes with the software, and results that are whole at all times."""
+"""Files: the user's data folder, bundled files, and results that are complete at all times."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from pathlib import Path
 
 from mechanisms.errors import StudioError, UsageError
 
-# The user's data folder: the ledger and the key of digests and signatures live here, readable by the user alone.
+# The user's data folder, with the ledger and the key of digests and signatures, readable only by the user.
 
 _KEY_BYTES = 32
 _SPACE_DISK = Path("/data")
-"""Where a Hugging Face Space keeps files over a restart, if its owner has asked for a disk."""
+"""The persistent disk of a Hugging Face Space, if its owner has requested one."""
 
 
 def data_place() -> Path:
-    """`DPICL_HOME`, or a Space's persistent disk, or the platform's usual place, whether it is there or not."""
+    """`DPICL_HOME`, a Space's persistent disk, or the platform's usual folder; it need not exist."""
     usual = Path(os.environ.get("XDG_DATA_HOME", Path.home() / ".local" / "share"))
     kept = _SPACE_DISK if os.environ.get("SPACE_ID") and os.access(_SPACE_DISK, os.W_OK) else usual
     return Path(os.environ.get("DPICL_HOME", kept / "dpicl-studio"))
@@ -34,7 +34,7 @@ def data_folder() -> Path:
 
 
 def cache_folder() -> Path:
-    """`DPICL_CACHE`, or the platform's usual place; holds converted models only, nothing private."""
+    """`DPICL_CACHE`, or the platform's usual folder; it has only converted models, nothing private."""
     default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "dpicl-studio"
     folder = Path(os.environ.get("DPICL_CACHE", default))
     return _made(folder, 0o755)
@@ -49,9 +49,9 @@ def _made(folder: Path, mode: int) -> Path:
 
 
 def secret_key() -> bytes:
-    """The installation's 32-byte key, made on first use, stored with mode 0600.
+    """The installation's 32-byte key, created on first use, stored with mode 0600.
 
-    A UsageError where the key file cannot be written or read, a StudioError where it is damaged.
+    Raises `UsageError` if the key file cannot be written or read, `StudioError` if it is damaged.
     """
     path = data_folder() / "key"
     try:
@@ -68,14 +68,14 @@ def secret_key() -> bytes:
 
 
 def derived_key(purpose: str) -> bytes:
-    """A 32-byte key for one purpose, derived from the installation's: it reveals nothing of other derived keys."""
+    """A 32-byte key for one purpose, derived from the installation's key; it reveals nothing of other derived keys."""
     return hmac.digest(secret_key(), purpose.encode(), "sha256")
 
 
 def write_once(path: Path, content: bytes) -> None:
-    """Write a file that is complete before it has its name; the first of several processes wins.
+    """Write a file that is complete before it gets its name; the first of several processes wins.
 
-    An OSError where the folder cannot be written or the disk is full; then nothing is left there.
+    Raises `OSError`, and leaves no file, if the folder cannot be written or the disk is full.
     """
     descriptor, partial = tempfile.mkstemp(dir=path.parent)
     try:
@@ -90,9 +90,9 @@ def write_once(path: Path, content: bytes) -> None:
 
 
 def keyed_digest(parts: Iterable[str], key: bytes | None = None) -> str:
-    """HMAC-SHA256 of strings under a key, or the installation's: comparable on this installation only.
+    """HMAC-SHA256 of strings under a key, by default the installation's; comparable only on this installation.
 
-    Where one string ends and the next begins counts.
+    The boundaries between strings count.
     """
     digest = hmac.new(key or secret_key(), digestmod=hashlib.sha256)
     for part in parts:
@@ -102,26 +102,26 @@ def keyed_digest(parts: Iterable[str], key: bytes | None = None) -> str:
     return digest.hexdigest()
 
 
-# Files that come with the software: `assets/` of a checkout, which an installation keeps inside this package.
+# Bundled files: `assets/` of a checkout, which an installation has inside this package.
 
 _HERE = Path(__file__).parent
 _FOLDER = next(folder for folder in (_HERE / "assets", _HERE.parent / "assets") if folder.is_dir())
 
 
 def bundled(name: str) -> Path:
-    """Where a bundled file lies, e.g. `bundled("examples/clinic_messages.csv")`."""
+    """The path of a bundled file, e.g. `bundled("examples/clinic_messages.csv")`."""
     return _FOLDER / name
 
 
-# Files that a user named: a result that is whole at all times, however a run ends, and a text.
+# Files named by a user: a result that is complete at all times, and a text.
 
 
 def atomic_write(path: Path, content: str | bytes) -> None:
-    """Replace the content of a file: readers see the old or the new content, never a part.
+    """Replace the content of a file: readers see either the old or the new content, never a part.
 
-    Text is UTF-8 with its own line breaks. A link stays a link. What is not a file (/dev/null), and a file that may be
-    written but not replaced (one that a container mounts), is written to. A UsageError where the place cannot be
-    written; the old content is still there.
+    Text is UTF-8 with its own line breaks. A link stays a link. A device (/dev/null), or a file that can be written but
+    not replaced (mounted by a container), is written to directly. Raises `UsageError`, with the old content unchanged,
+    if the file cannot be written.
     """
     content = content.encode() if isinstance(content, str) else content
     whole = Path(os.path.realpath(path))
@@ -138,11 +138,11 @@ def _put(whole: Path, content: bytes) -> None:
     there = stat.S_IMODE(whole.stat().st_mode) if whole.exists() else None
     partial = whole.with_name(f".dpicl-{secrets.token_hex(8)}")
     try:
-        mode = 0o666 if there is None else 0o600  # less what the umask takes
+        mode = 0o666 if there is None else 0o600  # minus the umask
         made = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with open(made, "wb") as file:
             if there is not None:
-                os.fchmod(made, there)  # before anything is in it
+                os.fchmod(made, there)  # before it has any content
             file.write(content)
             file.flush()
             os.fsync(made)
@@ -158,7 +158,7 @@ def _put(whole: Path, content: bytes) -> None:
 
 
 def check_writable(path: str) -> None:
-    """Before a run that costs something: a UsageError where its result cannot be written."""
+    """Check, before a run that is charged, that its result can be written; `UsageError` if not."""
     folder, there = os.path.dirname(os.path.realpath(path)), os.path.exists(path)
     places = [path] if there and not os.path.isfile(path) else [folder, path] if there else [folder]
     if os.path.isdir(path) or not all(os.access(each, os.W_OK) for each in places):
@@ -166,7 +166,7 @@ def check_writable(path: str) -> None:
 
 
 def text_of(path: str) -> str:
-    """Read a text file that the user named; a UsageError where it cannot be read as UTF-8."""
+    """The text of a file named by the user; `UsageError` if it cannot be read as UTF-8."""
     try:
         with open(path, encoding="utf-8") as file:
             return file.read()
@@ -175,9 +175,10 @@ def text_of(path: str) -> str:
 
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""What a cell may not begin with (OWASP, "CSV injection"); the last four are the wide forms of the first four."""
+"""Characters with which a cell may not begin (OWASP, "CSV injection"); the last four are the wide forms of the first
+four."""
 
 
 def safe(cell: str) -> str:
-    """A cell with a quote before what a spreadsheet would compute."""
+    """A cell with a leading quote if a spreadsheet would interpret it as a formula."""
     return f"'{cell}" if cell.startswith(_FORMULA) else cell

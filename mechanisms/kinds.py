@@ -1,5 +1,5 @@
-"""Kinds of texts, and what is publicly known of each: by which words people call it, how its texts begin, and a few
-exemplars, which were written for this project."""
+"""Kinds of texts, each with public knowledge: its names, frequent openings, and a few exemplars, which were written for
+this project."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Exemplar:
     """A public text of a kind.
 
     Attributes:
-        about: its topic, and `words` of it, which stand in the text.
-        writer: who writes it, with an article, and `reader` to whom; empty where that makes no difference.
+        about: its topic; `words` are words of the topic that occur in the text.
+        writer: the writer, with an article, and `reader` the reader; empty if irrelevant.
     """
 
     about: str
@@ -34,12 +34,12 @@ class Exemplar:
 
 @dataclass(frozen=True)
 class Kind:
-    """What is publicly known of a kind of texts.
+    """Public knowledge of a kind of texts.
 
     Attributes:
-        named: what such a text is called; its exemplars are shown where an owner calls it so.
+        named: names of such a text; its exemplars are used if an owner uses one of these names.
         exemplars: a few of its texts.
-        words: what may begin like such a text, where one of them stands anywhere in an owner's words.
+        words: if one of these occurs in an owner's words, the openings of this kind apply.
         openings: frequent beginnings, of one or two words.
     """
 
@@ -50,10 +50,10 @@ class Kind:
 
 
 def exemplars_of(said: str) -> Sequence[Exemplar]:
-    """Texts of the kind that an owner's words for what one text is name; none where they name none.
+    """The exemplars of the kind that an owner's words name; none if they name no kind.
 
-    The name has to end the words, or their part before "of" and the like, as in "short question to a bank": an answer
-    to a question is none. A sentence of a review sounds like a review.
+    The name has to end the words, or their part before "of" and similar words, as in "short question to a bank":
+    "answer to a question" is not a question. A sentence of a review counts as a review.
     """
     parts = [part.split() for part in _JOINS.split(said.casefold())]
     head = " ".join(next((part for part in parts if part and part[-1] not in _PARTS), ()))
@@ -61,9 +61,9 @@ def exemplars_of(said: str) -> Sequence[Exemplar]:
 
 
 def openings_of(said: str) -> tuple[str, ...]:
-    """Frequent beginnings of texts of a kind; of all kinds where its words name none.
+    """Frequent beginnings of texts of a kind; of all kinds if the words name none.
 
-    An opening that clears the noise by chance is then one of such texts, and fewer compete.
+    Then an opening that exceeds the noise by chance fits such texts, and fewer openings compete.
     """
     named = [kind for kind in _kinds() if any(word in said.casefold() for word in kind.words)]
     return tuple(each for kind in named or _kinds() for each in kind.openings)

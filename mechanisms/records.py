@@ -1,4 +1,4 @@
-"""The words everything else uses: rows, data sets, prompts and demonstrations."""
+"""The basic values of all other modules: rows, data sets, prompts and demonstrations."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ Cells = NDArray[np.object_]
 """One column: a string, or None, for each row."""
 
 RECORD = "record"
-"""The privacy unit where every row stands for itself."""
+"""The privacy unit of single rows."""
 _USER = "user:"
 
 
 def privacy_unit(user_column: str | None) -> str:
     """The privacy unit's name: "record", or "user:COLUMN" for all rows with one value in a column.
 
-    The column is part of it: what protects all rows of a patient promises nothing for all rows of a doctor, and runs
-    of both kinds do not add up.
+    The column is part of the name: protection of all rows of a patient is no guarantee for all rows of a doctor, and
+    the costs of runs of both kinds do not add up.
     """
     return RECORD if user_column is None else f"{_USER}{user_column}"
 
 
 def person(unit: str) -> str:
-    """What one unit is called: "row" or "user"."""
+    """The word for one unit: "row" or "user"."""
     return "row" if unit == RECORD else "user"
 
 
 def unit_in_words(unit: str) -> str:
-    """What neighbouring data sets differ by, with the column that says whose row is whose."""
+    """The difference between neighbouring data sets, in words, with the user column."""
     if unit == RECORD:
         return "one row"
     column = unit.removeprefix(_USER)
@@ -44,9 +44,9 @@ def unit_in_words(unit: str) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Record:
-    """One row: its text, its label, and the id of the person it belongs to where there is a unit column.
+    """One row: its text, its label, and, with a user column, the id of its person.
 
-    It has no readable `repr`, so that no log or traceback can show it.
+    It has no readable `repr`, so no log or traceback can show it.
     """
 
     text: str
@@ -56,7 +56,7 @@ class Record:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Columns(Sequence[Record]):
-    """Rows held as columns of one length: a `Record` is made where it is read, so a million rows stay cheap."""
+    """Rows stored as columns of equal length; a `Record` is made on access, so a million rows are cheap."""
 
     texts: Cells
     labels: Cells
@@ -117,8 +117,9 @@ class Dataset:
     """A private data set under a public label set; records with other labels do not take part.
 
     Attributes:
-        user_column: what the file calls the user ids; the privacy unit is then all records of one user, not one record.
-        witnesses: the file's other columns, cells of the same rows: never prompted, only for knowing the rows again.
+        user_column: the file's name of the user column; the privacy unit is then all records of one user, not one
+            record.
+        witnesses: the file's other columns, only for recognising rows; they are never in a prompt.
     """
 
     name: str
@@ -149,14 +150,14 @@ class Dataset:
 
     @cached_property
     def units(self) -> Mapping[str, Sequence[tuple[Record, ...]]]:
-        """For each public label the units that have it, each as its records of that label."""
+        """For each public label the units that have it, each as its records with that label."""
         columns = self._columns
         of_label = _codes(columns.labels, {label: i for i, label in enumerate(self.labels)})
         return {label: self._grouped(np.flatnonzero(of_label == i)) for i, label in enumerate(self.labels)}
 
     @cached_property
     def members(self) -> Sequence[tuple[Record, ...]]:
-        """The units that have a public label, each as all its records with one, in the order of the file."""
+        """The units with a public label, each as all its records with one, in the order of the file."""
         known = _codes(self._columns.labels, dict.fromkeys(self.labels, 1))
         return self._grouped(np.flatnonzero(known > 0))
 
@@ -168,27 +169,27 @@ class Dataset:
         return _Units(self._columns, rows[np.argsort(owner, kind="stable")], np.append(0, np.bincount(owner).cumsum()))
 
     def counted_sizes(self) -> dict[str, int]:
-        """Units of each label as counted in the data: public only if the curator declares it so."""
+        """The number of units of each label in the data: public only if the curator declares it."""
         return {label: len(units) for label, units in self.units.items()}
 
     def content(self) -> Iterator[str]:
-        """Everything that makes this data set's content, as strings for a keyed digest."""
+        """The content of this data set as strings for a keyed digest."""
         columns = self._columns
         for text, label, unit in zip(columns.texts, columns.labels, columns.units, strict=True):
             yield from (text, label, unit or "")
 
 
 def _codes(cells: Cells, codes: Mapping[str, int]) -> NDArray[np.int64]:
-    """Each cell's code; -1 where it has none."""
+    """Each cell's code; -1 if it has none."""
     return np.fromiter((codes.get(cell, -1) for cell in cells), np.int64, len(cells))
 
 
 @dataclass(frozen=True)
 class PromptTemplate:
-    """How classification is put to a model; public.
+    """The words of the classification prompt; public.
 
     Attributes:
-        instruction: what to do with a query, e.g. "Classify the news articles."
+        instruction: the task, e.g. "Classify the news articles."
         text, label: the fields' names before a row's text and its label, e.g. "Article" and "Answer".
     """
 
@@ -202,12 +203,11 @@ class PromptTemplate:
 
 
 _WORDS_SAID = 5
-"""Released words of a label in a prompt, at most."""
+"""The most released words of a label in a prompt."""
 
 
 def saying_words(template: PromptTemplate, words: Mapping[str, Sequence[str]]) -> PromptTemplate:
-    """A template whose instruction says of each label, on one line, what its rows are about, as far as words are
-    known."""
+    """A template whose instruction lists, on one line for each label, its released words, if there are any."""
     kind = template.text.lower()
     lines = [f"{label}: {kind}s about {', '.join(of[:_WORDS_SAID])}" for label, of in words.items() if of]
     return replace(template, instruction="\n".join([template.instruction, *(" ".join(each.split()) for each in lines)]))
@@ -215,14 +215,14 @@ def saying_words(template: PromptTemplate, words: Mapping[str, Sequence[str]]) -
 
 @dataclass(frozen=True)
 class Demonstration:
-    """A synthetic example: what a run releases."""
+    """A synthetic example, released by a run."""
 
     text: str
     label: str
 
 
 def default_template(labels: tuple[str, ...], text: str = "Text", label: str = "Label") -> PromptTemplate:
-    """A plain instruction: to classify; with a single label to read texts of a kind; without labels to answer."""
+    """A plain instruction: to classify; with a single label, to read texts of a kind; without labels, to answer."""
     if not labels:
         instruction = f"Give a short {label.lower()} to each {text.lower()}."
     elif len(labels) == 1:

@@ -1,4 +1,4 @@
-"""Figures for people: few digits, rounded towards the worse, so that a bound stays a bound; and durations."""
+"""Figures for people: few digits, rounded towards the worse value, so that a bound stays a bound; and durations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 
 def rounded_up(bound: float, digits: int) -> str:
-    """A cost, a rate or an upper bound in so many significant digits, rounded up.
+    """A cost, a rate or an upper bound with `digits` significant digits, rounded up.
 
     An epsilon of 1.00049 is not an epsilon of 1.
     """
@@ -15,12 +15,12 @@ def rounded_up(bound: float, digits: int) -> str:
 
 
 def rounded_down(left: float, digits: int) -> str:
-    """What is left of a cap, a noise or a gain in so many significant digits, rounded down."""
+    """A remainder of a cap, a noise or a gain with `digits` significant digits, rounded down."""
     return _rounded(left, digits, ROUND_FLOOR)
 
 
 def percent_up(share: float, decimals: int = 0) -> str:
-    """A share in percent with so many decimals, rounded up; below 1% with two significant digits.
+    """A share in percent with `decimals` decimals, rounded up; below 1% with two significant digits.
 
     A quarter of a percent is not 0%.
     """
@@ -31,13 +31,13 @@ def percent_up(share: float, decimals: int = 0) -> str:
 
 
 def percent_down(share: float, decimals: int = 0) -> str:
-    """A share in percent with so many decimals, rounded down."""
+    """A share in percent with `decimals` decimals, rounded down."""
     return _percent(100 * share, decimals, ROUND_FLOOR)
 
 
 def duration(seconds: float) -> str:
-    """A rough duration in words; minutes, halves while they are few, are rounded up: the browser and other work take
-    time from the model."""
+    """A rough duration in words. Minutes (half minutes for short durations) are rounded up, because the browser and
+    other work also take time."""
     if seconds < 50:
         return f"about {max(5, 5 * round(seconds / 5))} seconds"
     if seconds < 75:
@@ -59,7 +59,7 @@ def exactly(seconds: float) -> str:
 
 
 def _percent(percent: float, decimals: int, rounding: str) -> str:
-    # Twelve digits first: 100 * .29 is a little less than 29.
+    # Round to twelve digits first: 100 * .29 is slightly less than 29.
     stated = Context(prec=12).create_decimal(Decimal(repr(percent)))
     return f"{stated.quantize(Decimal(1).scaleb(-decimals), rounding=rounding):f}%"
 
@@ -67,6 +67,6 @@ def _percent(percent: float, decimals: int, rounding: str) -> str:
 def _rounded(value: float, digits: int, rounding: str) -> str:
     if not math.isfinite(value):
         return f"{value:g}"
-    # From the digits that a float prints as, so that 0.1 stays 0.1.
+    # From the printed digits of a float, so that 0.1 stays 0.1.
     found = Context(prec=digits, rounding=rounding).create_decimal(Decimal(repr(float(value))))
     return f"{float(found):.{digits}g}"

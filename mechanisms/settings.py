@@ -1,7 +1,7 @@
-"""Settings that an owner gives: a field of a frozen pydantic model each, with its default, bounds and words for people.
+"""Settings from an owner: each is a field of a frozen pydantic model, with its default, bounds, title and help.
 
-From the fields of a `Spec` come the options of the command line, the keys of a settings file, the bounds, labels and
-help of the app's controls, and messages about values that cannot be used.
+The options of the command line, the keys of a settings file, the bounds, labels and help of the app's controls, and the
+messages about invalid values are generated from the fields of a `Spec`.
 """
 
 from __future__ import annotations
@@ -31,15 +31,14 @@ def setting(
     otherwise: str = "",
     **bounds: Any,
 ) -> Any:
-    """A field with its words for people.
+    """A field with its title and help.
 
     Args:
-        default: `...` where it must be given; None where it follows from public values, or
-            `otherwise` says what it means.
-        group: its value is the heading of the settings that stand together.
-        flag: where it is not the field's name.
-        words: what may be said; of a yes or no, the word for no and the one for yes.
-        bounds: as `pydantic.Field` takes them.
+        default: `...` for a required setting; None if it follows from public values, or as `otherwise` explains.
+        group: its value is the heading of a group of settings.
+        flag: the flag, if it is not the field's name.
+        words: the allowed values; for a bool the word for False and the one for True.
+        bounds: arguments of `pydantic.Field`.
     """
     more: dict[str, Any] = {"group": group, "flag": flag, "unit": unit, "words": [*words], "otherwise": otherwise}
     return Field(default, title=title, description=help, json_schema_extra=more, **bounds)
@@ -50,15 +49,15 @@ _LIMITS = (("ge", "at least"), ("gt", "more than"), ("le", "at most"), ("lt", "l
 
 
 PARAMETERS = "parameters"
-"""The setting without a flag: each parameter of a mechanism has its own."""
+"""The setting without a flag of its own, because each parameter of a mechanism has a flag."""
 
 
 class Setting:
-    """A field of a spec as people say it.
+    """A field of a spec on the command line and in files.
 
     Attributes:
-        flag: on the command line and in a file, without dashes.
-        kinds: types of what may be said; None, which leaves it open, is not among them.
+        flag: its name on the command line and in a file, without dashes.
+        kinds: the allowed types, without None, which leaves the setting open.
     """
 
     def __init__(self, name: str, field: FieldInfo) -> None:
@@ -80,14 +79,14 @@ class Setting:
 
     @property
     def choices(self) -> list[str] | None:
-        """All that may be said; None where there is more."""
+        """All allowed values; None if they cannot be listed."""
         [kind, *others] = self.kinds
         named = isinstance(kind, type) and issubclass(kind, StrEnum) and not others
         return self._words or ([str(each) for each in kind] if named else None)
 
     @property
     def placeholder(self) -> str | None:
-        """For a value in a usage line; None where the choices stand there."""
+        """The placeholder of a value in a usage line; None if the choices are listed there."""
         if self.choices:
             return None
         said = []
@@ -101,7 +100,7 @@ class Setting:
         return "|".join(said)
 
     def help(self, usual: Any = None) -> str:
-        """Title, help, bounds and default: `usual`, where it is not the field's own."""
+        """Title, help, bounds and default in one text; `usual` replaces the field's own default."""
         limits = " and ".join(
             f"{words} {getattr(each, limit):g}"
             for limit, words in _LIMITS
@@ -123,7 +122,7 @@ class Setting:
         return str(value) if isinstance(value, StrEnum) else value
 
     def read(self, said: str) -> Any:
-        """What was said, for `Spec.of`, which reads numbers; a UsageError where pairs are none or repeated."""
+        """A typed value for `Spec.of`, which converts numbers; `UsageError` if pairs are malformed or repeated."""
         if bool in self.kinds:
             return bool(self._words.index(said))
         literals = [each for kind in self.kinds if get_origin(kind) is Literal for each in get_args(kind)]
@@ -139,7 +138,7 @@ class Setting:
 
 
 class Spec(BaseModel):
-    """A model of settings, each made by `setting`; public values only."""
+    """A model of settings, each made by `setting`, with only public values."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -156,15 +155,15 @@ class Spec(BaseModel):
 
     @classmethod
     def of(cls, **values: Any) -> Self:
-        """A spec of some values; a UsageError names all that are unknown, of the wrong kind or out of range, or else
-        all that do not go together."""
+        """A spec of some values; a `UsageError` names all values that are unknown, of the wrong type or out of range,
+        or else all that are incompatible."""
         try:
             return cls.model_validate(values)
         except ValidationError as error:
             raise refusal(_in_words(error, cls.settings())) from None
 
     def with_(self, **values: Any) -> Self:
-        """The same with other values, checked as `of` does."""
+        """The same spec with other values, checked as by `of`."""
         return self.of(**{name: getattr(self, name) for name in self.model_fields_set} | values)
 
     @model_validator(mode="after")
@@ -174,12 +173,12 @@ class Spec(BaseModel):
         return self
 
     def _contradictions(self) -> Iterator[str]:
-        """What does not go together, a line each."""
+        """Incompatible values, one line each."""
         return iter(())
 
 
 def refused(made: Callable[[], object]) -> Iterator[str]:
-    """Why something cannot be made, in its own words."""
+    """The message of the error if something cannot be made."""
     try:
         made()
     except UsageError as error:
@@ -187,12 +186,11 @@ def refused(made: Callable[[], object]) -> Iterator[str]:
 
 
 def _in_words(error: ValidationError, settings: Mapping[str, Setting]) -> list[str]:
-    """What is wrong, a line for each setting, which it names."""
+    """The errors, one line for each setting, with its name."""
     errors = error.errors()
     lines: list[str] = []
     for place in dict.fromkeys(each["loc"][:1] for each in errors):
-        # Of a setting that may be one of two kinds each kind has an error: the longest place is of the kind that was
-        # meant.
+        # A setting of two possible types has an error for each: the longest location is that of the intended type.
         found = max((each for each in errors if each["loc"][:1] == place), key=lambda each: len(each["loc"]))
         message = str(found["msg"]).removeprefix("Value error, ")
         setting = settings.get(str(place[0])) if place else None

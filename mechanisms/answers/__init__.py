@@ -1,1 +1,1 @@
-"""Private answers to single questions: near units are charged first, the shards answer, and noise is added."""
+"""Private answers to single questions: units near the question are charged, shards answer, and noise is added."""

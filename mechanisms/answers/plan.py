@@ -1,4 +1,4 @@
-"""A calibrated session of questions: what an answer costs, what all cost, and how often a clear majority wins."""
+"""A calibrated session of questions: the cost of one answer and of all, and how often a clear majority wins."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from mechanisms.records import PromptTemplate
 from mechanisms.runs.terms import FILE_FORMAT, LABEL_SET
 
 WHETHER_RESERVED = "whether the file is the one reserved for"
-"""Whether a reservation can be continued depends on the rows, so that it is named among the public inputs."""
+"""Whether a reservation can be continued depends on the rows, so it is listed among the public inputs."""
 _TOO_SELDOM = "Fewer questions, a larger epsilon or more groups raise that; demonstrations are charged only once."
 _FAILURE_SHARE = 0.5
-"""The part of delta that covers tests that pass wrongly, for mechanisms with a test."""
+"""The part of delta for tests that pass wrongly, for mechanisms with a test."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class AnswerPlan:
     """The public values of a session of questions, fixed before any row is read.
 
     Attributes:
-        mechanism: with its noise.
-        labels: public label set, in order; empty for open answers.
+        mechanism: the mechanism with its noise.
+        labels: the public label set, in order; empty for open answers.
         by_user: whether the unit is all rows of a user.
     """
 
@@ -60,7 +60,7 @@ class AnswerPlan:
 
     @property
     def rho(self) -> float | None:
-        """zCDP of one answer for a unit that takes part; None for Poisson samples, whose cost is not given in rho."""
+        """The zCDP cost of one answer to a unit that takes part; None for Poisson samples, whose cost is not in rho."""
         return self.mechanism.rho if self.rate is None else None
 
     @property
@@ -68,7 +68,7 @@ class AnswerPlan:
         """The largest cost of all answers to a unit.
 
         With a threshold a unit takes part in at most Q answers, each with a zCDP bound. With Poisson samples it takes
-        part in every answer, a sampled Gaussian.
+        part in all Q answers, each a sampled Gaussian.
         """
         events: tuple[PrivacyEvent, ...] = (ZCDP(self.spec.queries * self.mechanism.rho),)
         if self.rate is not None:
@@ -107,7 +107,7 @@ def plan_answers(spec: AnswerSpec, labels: tuple[str, ...] = (), by_user: bool =
     """The plan with the least noise that meets the spec's epsilon and delta.
 
     Raises:
-        UsageError: labels and mechanism do not go together.
+        UsageError: labels and mechanism are incompatible.
         AccountingError: no noise meets epsilon and delta.
     """
     plan = AnswerPlan(spec, spec.made_mechanism, labels, by_user)
@@ -115,7 +115,7 @@ def plan_answers(spec: AnswerSpec, labels: tuple[str, ...] = (), by_user: bool =
     failure = _FAILURE_SHARE * spec.delta if plan.mechanism.may_fail else 0.0
 
     def at(rho: float) -> AnswerPlan:
-        """The plan with noise such that Q answers cost `rho` and fail with probability `failure` together."""
+        """The plan with noise such that Q answers together cost `rho` and fail with probability `failure`."""
         return replace(plan, mechanism=plan.mechanism.calibrate(rho / spec.queries, failure / spec.queries))
 
     if plan.rate is None:
@@ -124,13 +124,13 @@ def plan_answers(spec: AnswerSpec, labels: tuple[str, ...] = (), by_user: bool =
 
 
 GOOD = 0.9
-"""The probability with which a clear majority should win."""
+"""The desired probability that a clear majority wins."""
 _REACH, _POINTS = 9.0, 2001
 """Integration range in standard deviations to either side, and number of points; errors stay below 1e-9."""
 
 
 def clear_majority(shards: int) -> tuple[int, int]:
-    """The votes of two labels where about 7 of 10 shards vote for the first one, and all others for the second."""
+    """The votes of two labels if about 7 of 10 shards vote for the first one, and all others for the second."""
     leading = max(shards // 2 + 1, round(Fraction(7, 10) * shards))
     return leading, shards - leading
 
@@ -145,7 +145,7 @@ def chance_of_first(votes: Sequence[float], noise: float) -> float:
 
 
 def odds_in_words(plan: AnswerPlan) -> str:
-    """How often a clear majority wins under a plan, and what to change where that is seldom.
+    """How often a clear majority wins under a plan, with advice if that is seldom.
 
     Empty for open answers.
     """

@@ -1,6 +1,6 @@
 """A session of questions: its reservation, the units that pay for an answer, and the answers.
 
-`open_session` reserves what all questions may cost.
+`open_session` reserves the cost of all questions.
 """
 
 from __future__ import annotations
@@ -67,22 +67,22 @@ class SearchableUnits:
         return self._records[int(self._starts[unit])]
 
     def examples(self, units: Iterable[int], by_record: NDArray[np.float32]) -> list[Record]:
-        """The record of each unit nearest to the question."""
+        """The record of each unit that is nearest to the question."""
         bounds = [(int(self._starts[unit]), int(self._starts[unit + 1])) for unit in units]
         return [self._records[first + int(by_record[first:end].argmax())] for first, end in bounds]
 
 
 @dataclass(frozen=True)
 class AnswersOpened:
-    """A session is open: the cost of all its questions is in the ledger. All of it may be released.
+    """An open session, with the cost of all its questions charged to the ledger. All fields may be released.
 
     Attributes:
-        answered: answers given under this reservation before.
-        continued: whether an earlier reservation is used, without a new charge.
+        answered: the number of earlier answers under this reservation.
+        continued: whether this continues an earlier reservation, without a new charge.
         private: False with a test seed.
         notes: warnings for the data owner, one line each.
-        disclosures: why values of the data set without noise count as known, so that threshold, shards and the like may
-            depend on it.
+        disclosures: the reasons why noiseless values of the data set count as known, on which threshold, shards and
+            other choices may depend.
     """
 
     name: str
@@ -98,16 +98,16 @@ class AnswersOpened:
 
 @dataclass(frozen=True)
 class AnswerReleased:
-    """The answer to one question; all of it may be released.
+    """The answer to one question; all fields may be released.
 
     Attributes:
-        zero_shot: the model's answer without any data; empty without a model.
-        labels, votes: the public label set and the noisy histogram, in votes of shards; nothing for open answers.
-        keywords: released tokens as text, in order of token id; empty for labels, or if nothing was released.
-        abstained: why `answer` is `zero_shot`, in one line; None for an answer from the data.
-        threshold: the least similarity of units that took part and paid; None for Poisson samples.
+        zero_shot: the model's answer without data; empty without a model.
+        labels, votes: the public label set and the noisy histogram, in votes of shards; empty for open answers.
+        keywords: the released tokens as text, in order of token id; empty for labels, or if nothing was released.
+        abstained: one line with the reason why `answer` is `zero_shot`; None for an answer from the data.
+        threshold: the similarity from which on units took part and paid; None for Poisson samples.
         rho, delta: the answer's cost to each unit that took part; rho is None for Poisson samples.
-        queries: answers that every unit can pay for, of which `answered` were given under this reservation.
+        queries: the number of answers that every unit can pay for; `answered` were given under this reservation.
     """
 
     answer: str
@@ -126,8 +126,8 @@ class AnswerReleased:
     def sure_left(self) -> int:
         """The number of further answers that every unit can pay for; public.
 
-        With a threshold more can be asked: units that have paid for all their answers take no further part, and their
-        number is private.
+        With a threshold more questions are possible: units that have paid for all their answers take no further part,
+        and their number is private.
         """
         return max(0, self.queries - self.answered)
 
@@ -164,8 +164,8 @@ def open_session(
 ) -> AnswerSession:
     """Reserve a session of questions in the ledger, or continue the reservation of this file with these terms.
 
-    The model is None with `Retrieval.LABELS_ONLY`; `anew` charges a new reservation
-    if the data set has one for another file or other terms.
+    The model is None with `Retrieval.LABELS_ONLY`; `anew` charges a new reservation if the existing one is for another
+    file or other terms.
 
     Raises:
         BudgetRefused: the data set's cap does not allow the reservation.
@@ -192,7 +192,7 @@ def open_session(
     )
     notes = (*ledger.rows.recognise(wanted.data), *filter(None, [plan.mechanism.caution(plan.spec.shards)]))
     paid = reserve(ledger, wanted, anew)
-    # Embedding a large file takes minutes: refuse before it. The reservation survives an interruption.
+    # Refuse before the embedding, which takes minutes for a large file. The reservation survives an interruption.
     units = SearchableUnits(dataset, plan, embedder)
     if not randomness.private:
         ledger.rows.mark(wanted.data, SEEDED)
@@ -218,7 +218,8 @@ def open_session(
 
 @dataclass(frozen=True, repr=False)
 class AnswerSession:
-    """Answers questions inside one reservation; for one thread at a time, though several sessions may share it."""
+    """Answers questions under one reservation, which several sessions may share; only one thread may use a session at a
+    time."""
 
     opened: AnswersOpened
     _units: SearchableUnits
@@ -228,9 +229,9 @@ class AnswerSession:
     _randomness: Randomness
 
     def ask(self, text: str) -> AnswerReleased:
-        """Answer one public question. Every unit that takes part is charged, on disk, before the shards answer.
+        """Answer one public question. The charge of every unit that takes part is on disk before the shards answer.
 
-        A UsageError where the question is empty; with Poisson samples a BudgetRefused once all answers are given.
+        Raises `UsageError` for an empty question, and with Poisson samples `BudgetRefused` once all answers are given.
         """
         plan = self.opened.plan
         if not text.strip():
@@ -265,7 +266,8 @@ class AnswerSession:
         )
 
     def _nearest(self, text: str) -> list[list[Record]]:
-        """Charge every active unit at or above the threshold; each shard's nearest records among these units."""
+        """Charge every active unit at or above the threshold, and return each shard's nearest records among these
+        units."""
         units, plan = self._units, self.opened.plan
         [query] = self._embedder.embed([text])
         by_unit, by_record = units.similarities(query)
@@ -275,7 +277,7 @@ class AnswerSession:
         return [units.examples(row, by_record) for row in rows]
 
     def _sampled(self) -> list[list[Record]]:
-        """Charge every unit, then draw the units that join, and a shard for each."""
+        """Charge every unit, then draw the units that join and a shard for each."""
         plan, units = self.opened.plan, self._units
         self._paid.charge_everybody()
         sampled = self._randomness.poisson_sample(len(units), plan.rate or 0.0)
@@ -288,7 +290,7 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def exact_match(answer: str, reference: str) -> bool:
-    """Whether two texts are equal but for case, punctuation, articles and spaces (Rajpurkar et al. 2016)."""
+    """Whether two texts are equal up to case, punctuation, articles and spaces (Rajpurkar et al. 2016)."""
     one, other = (
         " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split()) for text in (answer, reference)
     )
@@ -300,9 +302,9 @@ class AnswersScored:
     """Scores of the answers to a labelled test file.
 
     Attributes:
-        private, zero_shot: of the private answers, and of the model's without any data; None without a model. Open
-            answers are right where `exact_match` says so.
-        abstained: the number of questions with the model's own answer.
+        private, zero_shot: the scores of the private answers, and of the model's answers without data (None without a
+            model). Open answers are right if `exact_match` holds.
+        abstained: the number of questions answered by the model alone.
     """
 
     private: Accuracy

@@ -1,8 +1,8 @@
-"""The shards' answers: each from its own examples alone, in batches of public shape.
+"""The shards' answers: each depends only on the shard's own examples, and batches have a public shape.
 
 An empty shard gives the public answer, which is computed without private rows. If a shard's logits are not finite, it
-votes for the public label, or writes on with the tokens whose logits are finite: a record can stop or change no more
-than the answer of its own shard.
+votes for the public label, or continues with the tokens that have finite logits: a record can stop or change only the
+answer of its own shard.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class ShardAnswers:
 
 
 class LabelRespondent:
-    """Each shard votes for the label whose probability the question raises most, given the shard's examples.
+    """Each shard votes for the label whose probability rises most with the question, given the shard's examples.
 
-    This is contextual calibration (Zhao et al. 2021) for each shard, without which a small model prefers one label for
-    all questions. It takes a second row for each shard, with a question without content.
+    This is contextual calibration (Zhao et al. 2021) for each shard; without it a small model prefers one label for all
+    questions. Each shard needs a second row, with a content-free question.
     """
 
     def __init__(self, model: LanguageModel, plan: AnswerPlan) -> None:
@@ -55,7 +55,7 @@ class LabelRespondent:
         self.prompt = prompt = _prompt(model, plan, tokens)
         self._labels = [prompt.label(label) for label in plan.labels]
         self._room = max(len(label) for label in self._labels)
-        # Checked before any charge. A shard has two rows.
+        # Checked before any charge. Each shard has two rows.
         model.check(prompt.prefix, 2 * plan.spec.shards, prompt.length, self._room)
 
     def answer(self, examples: Examples, query: str) -> ShardAnswers:
@@ -66,15 +66,15 @@ class LabelRespondent:
         return ShardAnswers(np.bincount(votes, minlength=len(labels)), labels[public])
 
     def _votes(self, examples: Examples, query: str, length: int, otherwise: int) -> list[int]:
-        """The position of each shard's label, `otherwise` where its numbers are not finite."""
+        """The position of each shard's label; `otherwise` if its numbers are not finite."""
         gained = self.gains(examples, query, length)
         return [int(row.argmax()) if np.isfinite(row).all() else otherwise for row in gained]
 
     def gains(self, examples: Examples, query: str, length: int) -> Floats:
-        """What the question adds to each label's log-probability over one without content, shape (shards, labels).
+        """The gain in each label's log-probability from a content-free question to this one, shape (shards, labels).
 
         Args:
-            length: public length of a prompt's row.
+            length: the public length of a prompt's row.
         """
         rows = [self.prompt.row(shard[::-1], text) for text in (query, CONTENT_FREE[0]) for shard in examples]
         session = self._model.open(self.prompt.prefix, rows, length, self._room)
@@ -84,9 +84,9 @@ class LabelRespondent:
 
 
 class NeighbourLabels:
-    """The dummy of Koskela et al.: each shard votes for the commonest label of its neighbours, without a model.
+    """The dummy of Koskela et al.: each shard votes for the most common label of its neighbours, without a model.
 
-    Ties go to the label of the nearest neighbour. An empty shard votes for a public label: the labels in turn.
+    The label of the nearest neighbour wins a tie. Empty shards vote for the public labels in turn.
     """
 
     def __init__(self, plan: AnswerPlan) -> None:
@@ -104,7 +104,7 @@ class NeighbourLabels:
 
 
 class TextRespondent:
-    """Each shard writes an answer of a public number of tokens; its set of distinct tokens is counted."""
+    """Each shard writes an answer of a public number of tokens, of which the distinct tokens are counted."""
 
     def __init__(self, model: LanguageModel, plan: AnswerPlan) -> None:
         self._model, self._plan = model, plan
@@ -130,9 +130,9 @@ class TextRespondent:
         return [*self._model.encode(before), *words, *self._model.encode(after)]
 
     def final(self, tokens: Sequence[int], query: str) -> tuple[tuple[str, ...], str]:
-        """Released tokens as words, and an answer from these and the question alone, which is post-processing.
+        """The released tokens as words, and an answer from these and the question alone, which is post-processing.
 
-        Words stand in order of token id; tokens without text are left out.
+        Words are in order of token id; tokens without text are omitted.
         """
         texts = (self._model.decode([token]).strip() for token in tokens)
         keywords = tuple(dict.fromkeys(text for text in texts if text))
@@ -142,10 +142,10 @@ class TextRespondent:
 
 
 def greedy(model: LanguageModel, session: Session, tokens: int) -> list[list[int]]:
-    """The likeliest continuation of each row: at most `tokens` tokens, up to its first stop token.
+    """The greedy continuation of each row: at most `tokens` tokens, up to its first stop token.
 
-    The first token is never a stop token, with which small models often begin. Rows that have ended stay in the batch,
-    so that their lengths show neither in its shape nor in its time.
+    The first token is never a stop token, with which small models often begin. Finished rows stay in the batch, so that
+    neither its shape nor its time reveals their lengths.
     """
     stops = sorted(model.stop_tokens)
     written: list[list[int]] = []

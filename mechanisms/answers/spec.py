@@ -14,7 +14,7 @@ from mechanisms.records import PromptTemplate, default_template
 from mechanisms.settings import Spec, refused, setting
 
 _NOISE = "noise"
-"""The parameter of every mechanism that epsilon and delta determine."""
+"""The parameter of every mechanism that is determined by epsilon and delta."""
 
 
 class Group(StrEnum):

@@ -1,7 +1,7 @@
-"""The columns of a private file, its problems, the rows that take no part, and the data set it becomes.
+"""The columns of a private file, its problems, the rows that are left out, and the resulting data set.
 
-Whether a row takes part is a function of that row and of public choices. The number of rows that do not is private, and
-only for the file's owner.
+Whether a row takes part depends only on that row and on public choices. The number of left-out rows is private, for the
+file's owner only.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from mechanisms.records import Columns, Dataset
 _TEXT, _LABEL = "text", "label"
 """The usual names of the two columns."""
 MOST_LABELS = 150
-"""The most labels of a task: each label can be a list of events in the certificate."""
+"""The most labels of a task: each label can add a list of events to the certificate."""
 _UNLABELLED_CLASS = "-1"
-"""A row without a label, in a column of numbers that the file has names for."""
+"""The label of a row without one, in a column of numbers for which the file has names."""
 
 
 @dataclass(frozen=True, repr=False)
 class ColumnMapping:
     """The columns of text, label and user id (`unit`), and how their cells are read; public.
 
-    `label_names` replace the file's labels. With `merge_labels` a label is read as the one of the label set to which it
-    is equal under `folded`. White space in a column's name is one space.
+    `label_names` replace the file's labels. With `merge_labels` a label is read as the label of the set that is equal
+    to it under `folded`. In a column's name any white space is one space.
     """
 
     text: str
@@ -55,7 +55,7 @@ class ColumnMapping:
 
 
 def guess_mapping(table: Table) -> ColumnMapping:
-    """The mapping proposed for a file: text, label and, if one is found, user id."""
+    """The proposed mapping for a file: text, label and, if found, user id."""
     text, label = guess_columns(table)
     return ColumnMapping(text, label, guess_person(table, (text, label)))
 
@@ -63,9 +63,10 @@ def guess_mapping(table: Table) -> ColumnMapping:
 def completed(
     table: Table, mapping: ColumnMapping, labels: Collection[str], tell: Callable[[str], object]
 ) -> ColumnMapping:
-    """The mapping, with missing text and label columns filled in: the ones of these names, or else the proposed ones.
+    """The mapping with missing text and label columns filled in: those named "text" and "label", else the proposed
+    ones.
 
-    A user column is reported but not taken: the privacy unit is in the certificate, and only the file's owner may
+    A user column is reported but not used: the privacy unit is in the certificate, and only the file's owner may
     declare it.
     """
     text = mapping.text or (_TEXT if _TEXT in table.columns else "")
@@ -94,9 +95,9 @@ def label_set(table: Table, mapping: ColumnMapping) -> list[str]:
 
 
 def understood(table: Table, mapping: ColumnMapping, labels: Collection[str]) -> ColumnMapping:
-    """The mapping with the names that the file itself has for its labels, as far as the label set has them.
+    """The mapping with the file's own names for its labels, as far as the label set contains them.
 
-    The declared label set decides which of these names count.
+    The declared label set decides which of these names are used.
     """
     pairs = tuple(
         (str(number), name)
@@ -124,7 +125,7 @@ def _column(table: Table, name: str) -> pd.Series:
 def _fields_of(table: Table, name: str) -> str:
     """The fields of a nested column, or of all columns with its name, in words for an error.
 
-    It quotes only usual names that most rows have, and counts the others: a column's name may be a private cell, and a
+    It quotes only common names that most rows have, and counts the others: a column's name may be a private cell, and a
     field's name may occur in a single row.
     """
     alike = [each for each in table.columns if each.startswith(f"{name}.") or each.endswith(f".{name}")]
@@ -135,7 +136,7 @@ def _fields_of(table: Table, name: str) -> str:
 def _mapped(table: Table, mapping: ColumnMapping, labels: Sequence[str] = ()) -> pd.DataFrame:
     """The columns text, label and unit, with labels after renaming and merging; unit is None without users.
 
-    Without a public label set, labels that look alike are read as the most frequent of them.
+    Without a public label set, labels that are equal under `folded` are read as the most frequent of them.
     """
     if not mapping.text:
         raise DataError("Name the text column: nested values, objects and lists, are no texts, but their fields are.")
@@ -165,7 +166,7 @@ def _mapped(table: Table, mapping: ColumnMapping, labels: Sequence[str] = ()) ->
 
 
 def _called(table: Table, mapping: ColumnMapping, cells: pd.Series, labels: Sequence[str]) -> dict[str, str]:
-    """For each label of the file the label that it is read as."""
+    """For each label of the file the label as which it is read."""
     counts = cells.value_counts()
     names = names_of(labels, mapping.label_names) if labels else mapping.label_names
     known: dict[str, str] = {}
@@ -184,10 +185,10 @@ def _called(table: Table, mapping: ColumnMapping, cells: pd.Series, labels: Sequ
     return called
 
 
-# Rows that take no part, by reason.
+# Left-out rows, by reason.
 
 MOST_SHARE = 0.05
-"""The largest share of rows that is left out without asking."""
+"""The largest share of rows that is left out without a question."""
 HOW_TO_LEAVE_OUT = "--allow-left-out leaves them out (in Python allow_left_out=True)."
 _LOOKS_EMPTY = re.compile(
     r"#?n/?a|n\.\s?a\.?|<na>|[-+]?nan|nat|[(<\[]?null[)>\]]?|none|nil|undefined|\\n|[(\[](blank|empty|none)[)\]]|\[\]|\{\}"
@@ -200,7 +201,7 @@ _BETWEEN_LABELS = re.compile(r"\s*[,;|/\n+&]\s*")
 
 
 class Reason(StrEnum):
-    """Why a row takes no part, in the order in which reasons are looked for."""
+    """The reason why a row is left out, in the order of the tests."""
 
     UNREAD = "that are no JSON object, or have too few or too many cells"
     EMPTY = "with an empty text"
@@ -213,14 +214,14 @@ class Reason(StrEnum):
 
 
 def looks_empty(cell: str) -> bool:
-    """Whether a cell is a missing value, as programs write it, or a dash."""
+    """Whether a cell is a missing value as programs write it, or a dash."""
     if len(cell) > _LONGEST_EMPTY:
         return False
     return not folded(cell) or _LOOKS_EMPTY.fullmatch(cell.strip()) is not None
 
 
 def _reason(text: str, label: str, unit: str | None) -> Reason | None:
-    """Why a row takes no part under any label set; None if it may."""
+    """The reason why a row is left out under any label set; None if there is none."""
     if not text or text.isspace():
         return Reason.EMPTY
     if looks_empty(text):
@@ -231,8 +232,7 @@ def _reason(text: str, label: str, unit: str | None) -> Reason | None:
 
 
 def _reason_of_label(label: str, look: Collection[str]) -> Reason:
-    """The reason why rows with a label outside a set take no part; `look` are the set's labels as `folded` gives
-    them."""
+    """The reason why rows with a label outside a set are left out; `look` has the set's labels, folded."""
     if looks_empty(label):
         return Reason.UNLABELLED
     if folded(label) in look:
@@ -243,9 +243,9 @@ def _reason_of_label(label: str, look: Collection[str]) -> Reason:
 
 @dataclass(frozen=True, repr=False)
 class LeftOut:
-    """How many rows take no part, by reason, and in a sentence, which is empty if there are none.
+    """The number of left-out rows, by reason, and in a sentence, which is empty if there are none.
 
-    `many` is True if so many are left out that the file's owner is asked.
+    `many` is True if the file's owner has to allow it.
     """
 
     counts: Mapping[Reason, int]
@@ -255,13 +255,14 @@ class LeftOut:
 
 @dataclass(frozen=True, repr=False)
 class Breakdown:
-    """How many rows of a mapped file take no part under any label set, by reason, and how many others, by label."""
+    """The counts of rows of a mapped file that are left out under any label set, by reason, and of the others, by
+    label."""
 
     unusable: Mapping[Reason, int]
     labels: Mapping[str, int]
 
     def left_out(self, labels: Collection[str]) -> LeftOut:
-        """The rows that take no part under a label set; without one, any label will do."""
+        """The left-out rows under a label set; an empty set allows any label."""
         counts = Counter(self.unusable)
         if labels:
             look = {folded(label) for label in labels}
@@ -296,13 +297,12 @@ class Breakdown:
 
 
 def breakdown(table: Table, mapping: ColumnMapping, labels: Sequence[str] = ()) -> Breakdown:
-    """The rows of a mapped file that may take part under a public label set, if known, and the reasons against others;
-    private."""
+    """The breakdown of a mapped file's rows under a public label set, if known; private."""
     return _divided(_mapped(table, mapping, labels), table)[1]
 
 
 def _divided(frame: pd.DataFrame, table: Table) -> tuple[pd.DataFrame, Breakdown]:
-    """The rows that may take part, and all rows counted."""
+    """The rows that may take part, and the breakdown of all rows."""
     found = [_reason(*row) for row in zip(frame["text"], frame["label"], frame["unit"], strict=True)]
     usable = frame[np.array([why is None for why in found], dtype=np.bool_)]
     unusable = Counter(why for why in found if why is not None)
@@ -311,7 +311,7 @@ def _divided(frame: pd.DataFrame, table: Table) -> tuple[pd.DataFrame, Breakdown
     return usable, Breakdown(unusable, Counter(usable["label"]))
 
 
-# Problems of a mapped file, and the data set that it becomes.
+# Problems of a mapped file, and the resulting data set.
 
 _PROTECTED_LESS = "A person who appears twice is protected less by a guarantee for single records"
 
@@ -331,11 +331,11 @@ def _repeated(filled: pd.DataFrame, mapping: ColumnMapping) -> Iterator[str]:
 
 @dataclass(frozen=True, repr=False)
 class Inspection:
-    """Label counts and problems of a mapped file, for the curator alone; private.
+    """Label counts and problems of a mapped file, for the curator only; private.
 
     Attributes:
-        counts: units of each label (rows, or users where there is a user column), most frequent first; public once
-            the curator declares the sizes.
+        counts: the units of each label (rows, or users if there is a user column), most frequent first; public once the
+            curator declares the sizes.
         problems: one line each; `fatal` if one of them prevents a run.
     """
 
@@ -369,8 +369,8 @@ def inspect(table: Table, mapping: ColumnMapping) -> Inspection:
 def to_dataset(table: Table, mapping: ColumnMapping, name: str, labels: tuple[str, ...]) -> Dataset:
     """The private data set of a mapped file under a confirmed public label set.
 
-    Rows whose label is outside the set are part of it, and take no part in a run. A label without rows is no error:
-    whether a run starts must not depend on one record.
+    Rows with a label outside the set are part of the data set, but take no part in a run. A label without rows is not
+    an error: whether a run starts must not depend on one record.
     """
     usable, _ = _divided(_mapped(table, mapping, labels), table)
     if mapping.drop_duplicates:
@@ -389,12 +389,12 @@ def checked_dataset(
     tell: Callable[[str], object],
     allow_left_out: bool = False,
 ) -> Dataset:
-    """`to_dataset`, after the file's owner was told how the file was read and which of its rows take no part.
+    """Like `to_dataset`, but first tells the file's owner how the file was read and which rows are left out.
 
-    The remarks that `tell` gets are private.
+    `tell` receives private remarks.
 
     Raises:
-        DataError: many rows are left out, and that was not allowed; or a column is missing.
+        DataError: many rows would be left out without permission, or a column is missing.
     """
     for line in table.remarks:
         tell(line)

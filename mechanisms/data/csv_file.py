@@ -1,11 +1,11 @@
-"""The rows of a CSV file, each read by itself: no row decides how another is decoded or divided.
+"""The rows of a CSV file, each read by itself: no row affects how another is decoded or divided.
 
-Properties of the whole file are read off its start alone: byte-order mark, line end, separator, number of columns.
+Properties of the whole file (byte-order mark, line end, separator, number of columns) are read from its start alone.
 Without a header, the file's owner declares them, except the number of columns: rows with more than the first are
-refused. The owner also declares whether cells double a quote or put a backslash before it: until then, a row that fits
-only with backslashes makes the reader refuse the file. Quotes are parsed here (RFC 4180): Python's csv reader has a
-process-wide limit of a cell's size, ends lines at carriage returns within cells, and does not return the lines that a
-stray quote consumed. Tests compare with it.
+refused. The owner also declares whether cells double a quote or put a backslash before it: until then, a row that can
+be read only with backslashes makes the reader refuse the file. Quotes are parsed here (RFC 4180), because Python's csv
+reader has a process-wide limit on a cell's size, ends lines at carriage returns within cells, and does not return the
+lines that a stray quote consumed. Tests compare with it.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from mechanisms.data.text_lines import TextLines
 from mechanisms.errors import DataError, UsageError
 
 MAX_FURTHER_BYTES = 2**20
-"""The most bytes of a quoted cell after its first line; a quote that stays open for longer is stray."""
+"""The most bytes of a quoted cell after its first line; a quote that is open for longer is stray."""
 
 _DELIMITERS = (b",", b";", b"\t", b"|")
 _OPENING_QUOTE = re.compile(rb'(?<![^,;\t|]) *"')
 """A quote at the beginning of a cell, for any of the separators."""
 _SAYS_SEPARATOR = re.compile(rb'"?sep=.?"?', re.IGNORECASE)
 _SAID_SEPARATOR = re.compile(rb'"?sep=([!#-/:-@\[-`{-~]|\t)"?\1*', re.IGNORECASE)
-"""A first line that tells Excel the separator; some programs pad it to the width of the table."""
+"""A first line that states the separator for Excel; some programs pad it to the width of the table."""
 _ENDS = b"\r\n"
 _TABS = (".tsv", ".tab")
 
 
 @dataclass(frozen=True)
 class _Form:
-    """How cells are written: the separator, and whether a backslash makes a following quote, separator, line end or
+    """The form of cells: the separator, and whether a backslash makes a following quote, separator, line end or
     backslash a part of its cell."""
 
     delimiter: bytes
@@ -55,7 +55,7 @@ class _Form:
 
     @functools.cached_property
     def quoted(self) -> re.Pattern[bytes]:
-        """A quoted cell with whatever spaces are around it, up to the separator or the line's end."""
+        """A quoted cell with surrounding spaces, up to the separator or the line's end."""
         inside = rb'[^"\\\r\n]++|\\[^\r\n]|""' if self.backslash else rb'[^"\r\n]++|""'
         return re.compile(rb' *+"((?:' + inside + rb')*+)" *+(?=' + re.escape(self.delimiter) + rb"|[\r\n]*+$)")
 
@@ -78,7 +78,7 @@ class _Form:
         return self._escaped.sub(rb"\1", quotes) if self.backslash else quotes.replace(b'""', b'"')
 
     def cell(self, line: bytes, at: int) -> tuple[bytes, int]:
-        """The text of a cell that does not begin with a quote, and the place after it."""
+        """The text of a cell that does not begin with a quote, and the position after it."""
         length = len(line.rstrip(_ENDS))
         if not self.backslash:
             end = line.find(self.delimiter, at)
@@ -88,7 +88,7 @@ class _Form:
         return self._escaped.sub(rb"\1", found[0]), found.end()
 
     def closing_quote(self, line: bytes, at: int) -> int:
-        """The place of the first quote that does not belong to the cell; -1 if there is none."""
+        """The position of the first quote that does not belong to the cell; -1 if there is none."""
         if self.backslash:
             inside = _INSIDE.match(line, at)
             return inside.end() if inside and line.startswith(b'"', inside.end()) else -1
@@ -105,23 +105,24 @@ _forms = functools.cache(_Form)
 class Rows:
     """The records of a file, as lists with one cell for each column.
 
-    A record with unpaired quotes is its first line, taken literally; the lines after it are records of their own. Empty
-    cells beyond the last column are no cells.
+    A record with unpaired quotes is its first line, taken literally; the later lines are separate records. Empty cells
+    beyond the last column are ignored.
 
     Args:
-        reading: without a header the first record is a row like others: so the separator is a comma, and lines end with
-            line feeds, unless the owner declares something else.
-        usual: the separator if neither its owner nor a first line `sep=X` gives one; by default the most frequent one
+        reading: without a header the first record is an ordinary row, so the separator is a comma and lines end with
+            line feeds, unless the owner declares otherwise.
+        usual: the separator if neither the owner nor a first line `sep=X` states one; by default the most frequent one
             in the header outside quoted cells.
 
     Attributes:
-        form: how cells are written.
-        guessed: the separator, if it was read off the first line and is no comma.
-        as_they_stand: records so far with unpaired quotes.
+        form: the form of cells.
+        guessed: the separator, if it was read from the first line and is not a comma.
+        as_they_stand: the number of records so far with unpaired quotes.
 
     Raises:
-        DataError: binary, empty, a header with unpaired quotes; while iterating, a row longer than the first record.
-        ReadingQuestion: nobody said how quotes are written, and a record fits only if backslashes count.
+        DataError: the file is binary or empty, or its header has unpaired quotes; during iteration, a row is longer
+            than the first record.
+        ReadingQuestion: the form of quotes is not declared, and a record can be read only with backslashes.
     """
 
     def __init__(self, raw: RawFile, reading: Reading = USUAL, usual: bytes | None = None) -> None:
@@ -220,8 +221,7 @@ def _separator_named(said: str) -> bytes:
 
 
 class _Lines:
-    """Physical lines with their ends, counted. Lines that a record consumed can be returned; `returned` are the last of
-    these."""
+    """Numbered physical lines with their ends. Consumed lines can be returned; `returned` has the last of these."""
 
     def __init__(self, source: Iterator[bytes]) -> None:
         self.number = 0
@@ -244,9 +244,9 @@ class _Lines:
 
 
 def _unquoted(line: bytes, lines: _Lines, backslash: bool) -> bytes:
-    """The record that begins with a line, without its quoted cells; lines taken on the way are given back.
+    """The record that begins with a line, without its quoted cells; further consumed lines are returned.
 
-    The rest of the line is literal after a quote that stays open, or after the most quoted cells a header may have.
+    After an open quote, or after the most quoted cells of a header, the rest of the line is literal.
     """
     taken: list[bytes] = []
     parts: list[bytes] = []
@@ -263,11 +263,11 @@ def _unquoted(line: bytes, lines: _Lines, backslash: bool) -> bytes:
 
 
 def _record(line: bytes, lines: _Lines, form: _Form, most: int) -> list[bytes] | None:
-    """The cells of the record that begins with a line; None, with all further lines given back, if it is malformed.
+    """The cells of the record that begins with a line; None, with all further lines returned, if it is malformed.
 
-    A record is malformed if a closing quote is followed by anything but the separator or the line's end, if a quote
-    stays open, or if there are more than `most` cells. No line is read ahead more than `most` times: a line read ahead
-    that leaves a quote open must first have closed a cell, or the reading stops.
+    A record is malformed if a closing quote is followed by anything but the separator or the line's end, if a quote is
+    not closed, or if there are more than `most` cells. No line is read ahead more than `most` times: a line read ahead
+    with an open quote must first have closed a cell, or the reading stops.
     """
     taken: list[bytes] = []
     cells: list[bytes] = []
@@ -297,9 +297,9 @@ def _record(line: bytes, lines: _Lines, form: _Form, most: int) -> list[bytes] |
 def _quoted_cell(
     line: bytes, at: int, lines: _Lines, taken: list[bytes], form: _Form
 ) -> tuple[bytes, bytes, int] | None:
-    """The text from an opening quote to the closing one, and the line and place after that; None if it stays open.
+    """The text from an opening quote to the closing one, and the line and position after it; None if it is not closed.
 
-    Lines taken on the way are added to `taken`.
+    Consumed lines are added to `taken`.
     """
     parts: list[bytes] = []
     room = MAX_FURTHER_BYTES
@@ -319,12 +319,12 @@ def _quoted_cell(
 def read_csv(raw: RawFile, reading: Reading) -> Table:
     """Parse a CSV file: comma, semicolon, tab or bar; UTF-8, UTF-16 with its mark, or the declared encoding.
 
-    A first line `sep=X` gives the separator, as in Excel; without one, a file named .tsv or .tab has tabs. Columns
-    without a name are left out, with a remark.
+    A first line `sep=X` states the separator, as in Excel; without one, the separator of a .tsv or .tab file is a tab.
+    Columns without a name are omitted, with a remark.
 
     Raises:
-        DataError: binary, empty, without rows, or with rows that do not fit the header.
-        ReadingQuestion: see `TextLines`, `Rows` and `headed`.
+        DataError: the file is binary, empty or without rows, or rows do not fit the header.
+        ReadingQuestion: as for `TextLines`, `Rows` and `headed`.
     """
     rows = Rows(raw, reading, b"\t" if raw.suffix in _TABS else None)
     check_no_title(_beginning(replace(rows.text, found=Counter()), rows.form), reading)
@@ -332,12 +332,12 @@ def read_csv(raw: RawFile, reading: Reading) -> Table:
 
 
 def _beginning(text: TextLines, form: _Form) -> list[tuple[int, list[str]]]:
-    """The first records with their lines' numbers; none below `sep=X`."""
+    """The first records with their lines' numbers; none after `sep=X`."""
     lines = list(islice(text.lines(text.line_end()), BEGINNING))
     first = next((line for line in lines if not line.isspace()), b"")
     if _SAYS_SEPARATOR.match(first):
         return []
-    if form.delimiter not in first:  # the width of most lines counts
+    if form.delimiter not in first:  # the most common width counts
         form = _forms(max(_DELIMITERS, key=lambda each: sum(each in line for line in lines)), form.backslash)
     found, divided = [], _Lines(iter(lines))
     for line in divided:

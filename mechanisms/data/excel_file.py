@@ -1,4 +1,4 @@
-"""Reading an Excel workbook (.xlsx); its unpacked size is bounded first, since an archive of XML can grow a lot."""
+"""Reading an Excel workbook (.xlsx), after a check of its unpacked size, since compressed XML can grow a lot."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ from mechanisms.data.table import EXACT, MAX_COLUMNS, NoRows, Reading, ReadingQu
 from mechanisms.errors import DataError
 
 MAX_UNPACKED = 128 * 2**20
-"""The most bytes of all parts: fewer than for other files, since reading XML takes many times its size in memory."""
+"""The most bytes of all parts: fewer than for other files, since reading XML needs many times its size in memory."""
 _MAX_ELEMENTS = 2**23
-"""The most elements of all parts: some readers keep every one. 128 MiB of ordinary cells have about 7 million."""
+"""The most elements of all parts, since some readers store every element. 128 MiB of ordinary cells have about 7
+million."""
 _MAX_IN_A_ROW = 2**18
-"""The most elements in a row, which is held whole while it is read: Excel allows 16,384 cells."""
+"""The most elements in a row, which is in memory while it is read: Excel allows 16,384 cells."""
 _BROKEN = (
     "The Excel file is damaged or protected: open it in Excel, save it again as .xlsx or CSV (UTF-8), and try again."
 )
@@ -35,15 +36,15 @@ _ROW = 3
 """The depth of a row element: worksheet, its data, a row."""
 _BLOCK = 2**16
 _MAX_ROWS = 2**20
-"""Excel's limit of a sheet; the row numbers in a file may be arbitrary."""
+"""Excel's limit of rows in a sheet; the row numbers in a file may be arbitrary."""
 _HEADER_ROWS = 1000
-"""The first rows, which are searched for the header."""
+"""The number of rows that are searched for the header."""
 
 
 _MAX_MERGED = 2**16
 _MOST_LOOKED_AT = 1000
-"""The most merged ranges that are compared with the rows; with more, all are asked about, since comparing would take
-long."""
+"""The most merged ranges that are compared with the rows, since comparing takes long; with more, the owner is asked
+about all of them."""
 _MOST_SHOWN = 5
 
 
@@ -64,11 +65,11 @@ class _Merged:
 
 
 class _Seen:
-    """Properties of a part that its rows do not show: merged ranges, and formulas without their values.
+    """Properties of a part that its rows do not contain: merged ranges, and formulas without values.
 
     Attributes:
-        merged: the ranges, as the file writes them.
-        unstored: cells with a formula and without its value, by their column.
+        merged: the ranges, as in the file.
+        unstored: the number of cells with a formula but no value, by column.
     """
 
     def __init__(self) -> None:
@@ -105,8 +106,7 @@ class _Seen:
 
 
 def _check_parts(file: IO[bytes]) -> dict[str, _Seen]:
-    """Check that a workbook can be read within bounds, one block of a part at a time; returns what was seen in each
-    part."""
+    """Check that a workbook is within bounds, one block of a part at a time; returns the properties of each part."""
     found = {}
     try:
         with zipfile.ZipFile(file) as archive:
@@ -117,7 +117,7 @@ def _check_parts(file: IO[bytes]) -> dict[str, _Seen]:
                 raise _too_large(f"{MAX_UNPACKED // 2**20} MB")
             counted = 0
             for part in parts:
-                with archive.open(part) as opened:  # yields no more bytes than the part states
+                with archive.open(part) as opened:  # at most as many bytes as the part states
                     found[part.filename] = _Seen()
                     counted = _counted(opened, counted, found[part.filename])
     except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError, ValueError, RuntimeError) as error:
@@ -126,7 +126,7 @@ def _check_parts(file: IO[bytes]) -> dict[str, _Seen]:
 
 
 def _counted(file: IO[bytes], before: int, seen: _Seen) -> int:
-    """`before` plus the number of elements of a part, up to the first place that is no XML."""
+    """`before` plus the number of elements of a part, up to the first invalid XML."""
     depth = in_row = 0
     count = before
 
@@ -156,7 +156,7 @@ def _counted(file: IO[bytes], before: int, seen: _Seen) -> int:
 
 
 def _refuse(*_: Any) -> None:
-    """Refuse declared entities, which can grow without end, and which no workbook has."""
+    """Refuse declared entities, which can expand without bound and occur in no workbook."""
     raise DataError(_BROKEN)
 
 
@@ -165,25 +165,25 @@ def _too_large(most: str) -> DataError:
 
 
 def read_excel(raw: RawFile, reading: Reading) -> Table:
-    """A visible sheet of a workbook, the first if none is named: its first row that is not empty names the columns.
+    """The table of a visible sheet, by default the first; its first non-empty row names the columns.
 
-    Empty rows and cells outside the named columns are left out, with a remark on unnamed columns before or between
-    named ones. Cells become text by `cell_text`, and numbers as the sheet shows them if their format consists of
-    digits; a formula is its saved value, and a remark counts those without one.
+    Empty rows, and cells outside the named columns, are omitted, with a remark on unnamed columns before or between
+    named ones. Cells become text by `cell_text`; numbers with a format of digits become text as displayed. A formula
+    has its saved value, and a remark counts formulas without one.
 
     Raises:
-        DataError: no workbook, damaged, empty, without rows, or too large when it is unpacked.
-        ReadingQuestion: the first sheet has no rows, and there are others; merged cells span rows; or see `headed`.
+        DataError: not a workbook, damaged, empty, without rows, or too large when it is unpacked.
+        ReadingQuestion: the first sheet has no rows, and there are others; merged cells span rows; or as for `headed`.
     """
     with raw.opened() as file, warnings.catch_warnings():
-        warnings.filterwarnings("ignore", module=r"openpyxl\.")  # some quote cells, which must reach no log
+        warnings.filterwarnings("ignore", module=r"openpyxl\.")  # some messages quote cells, which must not reach a log
         seen = _check_parts(file)
         try:
             workbook = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
             return _sheet_of(workbook, reading, seen)
         except DataError:
             raise
-        except Exception as error:  # openpyxl documents no errors for broken parts, and some quote a cell
+        except Exception as error:  # openpyxl documents no errors for broken parts, and some errors quote a cell
             raise DataError(_BROKEN) from error
 
 
@@ -212,7 +212,7 @@ def _sheet_of(workbook: Any, reading: Reading, seen: Mapping[str, _Seen]) -> Tab
 
 
 def _read(sheet: Any, reading: Reading, remarks: list[str], seen: _Seen) -> Table:
-    sheet.reset_dimensions()  # the dimensions that a file states may be wrong
+    sheet.reset_dimensions()  # a file's stated dimensions may be wrong
     beginning = enumerate(sheet.iter_rows(max_row=BEGINNING, max_col=MAX_COLUMNS, values_only=True), start=1)
     check_no_title([(number, [*map(cell_text, row)]) for number, row in beginning], reading)
     try:
@@ -233,7 +233,7 @@ def _read(sheet: Any, reading: Reading, remarks: list[str], seen: _Seen) -> Tabl
 
 
 def _header(sheet: Any, skip: int) -> tuple[int, Sequence[Any]]:
-    """The number of the first row that is not empty, and its cells up to the last one that is not."""
+    """The number of the first non-empty row, and its cells up to the last non-empty one."""
     rows = sheet.iter_rows(min_row=skip + 1, max_row=skip + _HEADER_ROWS, max_col=MAX_COLUMNS + 1, values_only=True)
     for number, row in enumerate(rows, start=skip + 1):
         if filled := _filled(row):
@@ -246,15 +246,14 @@ def _filled(row: Sequence[Any]) -> list[int]:
 
 
 class _Rows:
-    """The rows of a sheet as texts: those with a value in a named column, or, without names, with any value.
+    """The rows of a sheet as texts: those with a value in a named column or, without names, with any value.
 
     Attributes:
-        so: how many numbers are read in the form that their format shows, if that is not the plain number, by the place
-            of their column.
-        otherwise: how many numbers the sheet shows in another form than they are read, likewise.
+        so: by column position, how many numbers are read as displayed, if that is not the plain number.
+        otherwise: by column position, how many numbers are displayed in another form than they are read.
 
     Raises:
-        ReadingQuestion: merged cells span several of the rows, and the owner has not said whether each row has their
+        ReadingQuestion: merged cells span several rows, and the owner has not declared whether each row has their
             value.
     """
 
@@ -281,7 +280,7 @@ class _Rows:
         return self._names is None or any(merged.column <= each <= merged.last_column for each in self._columns)
 
     def _beside_values(self, tall: Sequence[_Merged]) -> list[_Merged]:
-        """The ranges in which a row after the first has a value in another column: its owner is asked about them."""
+        """The ranges in which a row after the first has a value in another column, about which the owner is asked."""
         if not 0 < len(tall) <= _MOST_LOOKED_AT:
             return [*tall]
         width = MAX_COLUMNS + 1 if self._names is None else len(self._names)
@@ -324,7 +323,7 @@ class _Rows:
                 yield texts
 
     def divided(self) -> tuple[list[str], list[list[str]]]:
-        """The first row and the others, all as wide as the widest."""
+        """The first row and the others, padded to the width of the widest."""
         rows = [row[: _filled(row)[-1] + 1] for row in self]
         width = max(map(len, rows))
         first, *others = ([*row, *[""] * (width - len(row))] for row in rows)
@@ -340,7 +339,7 @@ class _Rows:
         return plain if shown is None else shown
 
     def remarks(self) -> Iterator[str]:
-        """Remarks for the owner on cells that hold less than the sheet shows."""
+        """Remarks for the owner on cells that contain less than the sheet displays."""
         columns = self._columns or self._seen.unstored
         if told := _unstored(sum(self._seen.unstored[column] for column in columns)):
             yield told
@@ -366,13 +365,13 @@ def _unstored(cells: int) -> str | None:
 
 
 _DIGITS = re.compile(r'(?:"([^"]*)")?(#,##)?(0+)(?:\.(0+))?(%?)(?:"([^"]*)")?')
-"""A number format that consists of digits, with words around them."""
+"""A number format of digits, with surrounding words."""
 _AS_IT_IS = {"General", "@", ""}
 _GROUPED = 1000
 
 
 def _shown(value: float, number_format: str) -> str | None:
-    """A number as its format shows it; None if the format is of another kind, depends on the country or rounds
+    """A number as its format displays it; None if the format is of another kind, depends on the country or rounds
     digits."""
     if number_format in _AS_IT_IS:
         return cell_text(value)
@@ -387,7 +386,7 @@ def _shown(value: float, number_format: str) -> str | None:
     places = len(decimals)
     try:
         rounded = abs(number).quantize(Decimal(1).scaleb(-places))
-    except InvalidOperation:  # more digits than decimals hold
+    except InvalidOperation:  # more digits than a decimal has
         return None
     if rounded != abs(number):
         return None

@@ -1,7 +1,7 @@
-"""What names of columns say: whether the first line has any, what a column holds, and what a prompt calls it.
+"""Names of columns: whether the first line has any, what a column contains, and its name in a prompt.
 
-Whether a line looks like a row depends on private rows. It only decides whether the owner is asked: without a question
-the file is read with the line as its header, and after a question as the owner answers.
+Whether a line looks like a row depends on private rows, but only decides whether the owner is asked: without a question
+the line is the header, and after a question the owner's answer holds.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def column_words(name: str) -> list[str]:
 
 
 # Names of a prompt's fields for text and label. A suggestion is a word of the lists below, never a column's own name:
-# text of the file reaches no prompt and no export unless a person types it.
+# no text of the file reaches a prompt or an export unless a person types it.
 
 Synonyms = Mapping[str, tuple[str, ...]]
-"""Each suggestion with further words in a column's name that lead to it."""
+"""Each suggestion, with further words in a column's name that imply it."""
 TEXTS: Synonyms = {
     "Message": ("msg", "sms", "chat"), "Review": (), "Question": ("query",), "Tweet": (), "Ticket": (),
     "Email": ("mail",), "Note": ("memo",), "Abstract": (), "Article": (),
@@ -68,7 +68,7 @@ def field_name(given: object) -> str:
     return name
 
 
-# Which column holds texts, which labels, and which the ids of users: proposals to the file's owner.
+# Proposals to the file's owner for the columns of texts, labels and user ids.
 
 _LABEL_WORDS = (
     "label", "labels", "category", "class", "topic", "intent", "sentiment", "department", "target", "tag", "genre",
@@ -101,12 +101,12 @@ _COLUMN_WORDS = frozenset(
 _PUBLIC = re.compile(r"0|[A-Za-z _-]+")
 _MOST_SHOWN = 5
 _SEEN = 1000
-"""The first rows, from which a column's kind is guessed."""
+"""The number of first rows from which a column's kind is guessed."""
 _SHORT = 3
-"""The least mean number of characters of a cell: a column of shorter ones holds no texts, whatever its name is."""
+"""The least mean number of characters of a cell in a text column, whatever the column's name."""
 _LONGEST_PERSON = 60
 _FEWEST_USERS = 20
-"""The fewest distinct values of a user column: fewer are roles, such as "agent" and "customer"."""
+"""The fewest distinct values of a user column: fewer values are roles, such as "agent" and "customer"."""
 _FILLED = 0.9
 _FEWEST_IDS, _OWN_ID = 10, 0.8
 
@@ -114,12 +114,12 @@ _FEWEST_IDS, _OWN_ID = 10, 0.8
 def guess_columns(
     table: Table, labels: Collection[str] = (), text: str | None = None, taken: Collection[str] = ()
 ) -> tuple[str, str]:
-    """Guess the text column, if that is not known, and the label column; "" if no column can hold any.
+    """Guess the text column, unless it is given, and the label column; "" if no column qualifies.
 
-    The text column has a name that ends with one of `_TEXT_WORDS`, or else the longest cells. The label column holds
-    the most of the known `labels`; without any, it has a name from `_LABEL_WORDS` and at least two values, or else the
-    fewest distinct values. Neither has nested cells or is one of the columns `taken` for something else. A column of
-    ids, by its name or with nearly all values different, is no label column.
+    The text column has a name that ends with one of `_TEXT_WORDS`, else the longest cells. The label column has the
+    most of the known `labels`; without known labels, it has a name from `_LABEL_WORDS` and at least two values, else
+    the fewest distinct values. Neither has nested cells or is one of the columns `taken` for something else. A column
+    of ids, by its name or with nearly all values distinct, is not a label column.
     """
     head = table.frame.head(_SEEN)
     plain = [name for name in table.columns if name not in taken and not is_nested(head[name])]
@@ -146,14 +146,14 @@ def _guess_text(head: pd.DataFrame, names: Sequence[str]) -> str:
 
 
 def is_nested(cells: pd.Series) -> bool:
-    """Whether most filled cells among the first are JSON objects or lists."""
+    """Whether most non-empty cells among the first are JSON objects or lists."""
     filled = [cell for cell in cells.head(_SEEN) if cell.strip()]
     nested = sum(1 for cell in filled if cell.startswith(("{", "[")) and cell.endswith(("}", "]")))
     return 2 * nested > len(filled)
 
 
 def is_a_row(fields: Mapping[str, Any], labels: Collection[str] = ()) -> bool:
-    """Whether an object has a text and a label of its own, by their names, or because a value is a known label."""
+    """Whether an object has its own text and label, by their names or because a value is a known label."""
     texts = {name for name, value in fields.items() if isinstance(value, str) and _is_named_text(name)}
     plain = {name: str(value) for name, value in fields.items() if type(value) in (str, int, float)}
     return bool(texts) and any(
@@ -177,14 +177,14 @@ def _is_named_id(name: str) -> bool:
 
 
 def looks_like_ids(different: int, cells: int) -> bool:
-    """Whether a column has so many different values that they identify rows, not kinds of rows."""
+    """Whether a column has so many distinct values that they identify rows instead of kinds of rows."""
     return cells >= _FEWEST_IDS and different > _OWN_ID * cells
 
 
 def guess_person(table: Table, taken: Iterable[str]) -> str | None:
-    """The first column with a name for people and a repeated value; None if there is none.
+    """The first column with a name that denotes people and with repeated values; None if there is none.
 
-    It is proposed as the privacy unit: to protect all rows of a person is the safer guarantee.
+    It is proposed as the privacy unit, because protecting all rows of a person is the stronger guarantee.
     """
     for name in table.columns:
         words = column_words(name[:_LONGEST_PERSON])
@@ -198,12 +198,12 @@ def guess_person(table: Table, taken: Iterable[str]) -> str | None:
     return None
 
 
-# The first line of a table: names of columns, or a row that would become names. In doubt the owner is asked.
+# The first line of a table: names of columns, or a row that would be read as names. In doubt the owner is asked.
 
 BEGINNING = 20
-"""The first lines, by which a title above the header is recognised."""
+"""The number of first lines by which a title above the header is recognised."""
 _LOOKED_AT, _FEWEST_ROWS = 100_000, 100
-"""The number of cells below in which a repeated name is looked for, and the least number of rows to search."""
+"""The number of cells below that are searched for a repeated name, and the least number of searched rows."""
 _MOST_WORDS, _SEVERAL_WORDS, _TWO_WORDS = 4, 3, 2
 _LONGEST, _LONGEST_WITHOUT_SPACES = 50, 12
 _NUMBER = re.compile(r"[-+~<>$€£¥]?\s*\d[\d\s.,:/\\%+TZ-]*(e[-+]?\d+)?", re.IGNORECASE)
@@ -218,13 +218,13 @@ def headed(
     remarks: Iterable[str] = (),
     separator: str | None = None,
 ) -> Table:
-    """The table of a first line and the rows below it, with one cell for each of its cells.
+    """The table of a first line and the rows below it, which have as many cells.
 
-    `remarks` are consumed after all rows. If the first line is a row, the owner has to declare a `separator` that was
-    read off it.
+    `remarks` are consumed after all rows. `separator` is the one read from the first line; if that line is a row, the
+    owner has to declare it.
 
     Raises:
-        ReadingQuestion: the first line looks like a row, and its owner has not said which it is.
+        ReadingQuestion: the first line looks like a row, and the owner has not declared whether it is.
     """
     if reading.header is False:
         if len(first) > MAX_COLUMNS:
@@ -270,7 +270,7 @@ def check_no_title(lines: Sequence[tuple[int, Sequence[str]]], reading: Reading)
 
 
 def _doubt(first: Sequence[str], table: Table, labels: Sequence[str]) -> str | None:
-    """The reason why the first line may be a row; None if there is none, or if most of its cells are usual names."""
+    """The reason why the first line may be a row; None if there is none, or if most of its cells are common names."""
     cells = [" ".join(cell.split()) for cell in first if cell.strip()]
     unusual = [cell for cell in cells if not _is_a_name(cell)]
     if 2 * len(unusual) < len(cells):
@@ -298,14 +298,14 @@ def _is_long(cell: str) -> bool:
 
 
 def _is_a_name(cell: str) -> bool:
-    """Whether all words of a cell are usual in names of columns."""
+    """Whether all words of a cell are common in names of columns."""
     return bool(words := column_words(cell)) and _COLUMN_WORDS.issuperset(words)
 
 
 def quoted(names: Iterable[str]) -> str:
-    """The first names that an error may quote: only those of usual words, because any other may be private.
+    """The first names that an error may quote: only those of common words, because any other may be private.
 
-    Each part of such a dotted name has usual words, or is the first place of a list.
+    Each part of such a dotted name has common words, or is the first position of a list.
     """
 
     def is_usual(part: str) -> bool:

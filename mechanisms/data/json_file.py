@@ -1,8 +1,8 @@
-"""Reading a private file of JSON: an object a line (JSON Lines), or one document with a list of objects.
+"""Reading a private JSON file: one object per line (JSON Lines), or one document with a list of objects.
 
-The file has no header, so its columns follow from the rows. No row may change another's cells, so a cell is looked up
-in its own row under exactly the requested name, whether or not that name was offered as a column. A field of a nested
-value has a dotted name, as "content.text"; in a list, the place serves as the name, from 0 on.
+The file has no header, so its columns come from the rows. No row may change another's cells, so a cell is looked up in
+its own row under exactly the requested name, even if that name was not offered as a column. A field of a nested value
+has a dotted name, as "content.text"; an element of a list is named by its position, from 0.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from mechanisms.data.text_lines import TextLines
 from mechanisms.errors import DataError, UsageError
 
 _MOST_IN_ROW = 100_000
-"""The most names of one object: a million take many seconds to read."""
+"""The most names of one object: reading a million takes many seconds."""
 _MOST_NAMES = 100
-"""The most names offered as columns: objects that use values as names have no limit of their own."""
+"""The most names offered as columns: objects with values as names could have any number."""
 _DEEPEST = 8
-"""The most parts of an offered dotted name; deeper values are nested cells."""
+"""The most parts of an offered dotted name; deeper values stay nested cells."""
 _NOT_READ = ""
-"""Replaces names of an object that are empty, or that differ from another one only in white space."""
+"""Replaces names of an object that are empty, or that differ from another name only in white space."""
 _SPLIT = {"columns", "index", "data"}
-"""The names in a table that pandas writes with `orient="split"`."""
+"""The names in a table written by pandas with `orient="split"`."""
 _SPACE = re.compile(r"\s*")
 Row = Mapping[str, Any]
 _plain = lru_cache(2**16)(plain_name)
@@ -53,7 +53,7 @@ _plain = lru_cache(2**16)(plain_name)
 class Objects(Table):
     """A table of JSON objects; `objects` are the parsed rows.
 
-    `frame` has the most frequent names as columns; `column` reads any other name too.
+    `frame` has the most frequent names as columns; `column` also reads any other name.
     """
 
     objects: tuple[Row, ...] = ()
@@ -68,14 +68,14 @@ class Objects(Table):
         return found
 
 
-# The value of a name in a row, and the names that a row has.
+# The value of a name in a row, and the names in a row.
 
 _MISSING = object()
 
 
 def _value(nested: Any, name: str) -> Any:
-    """The value under a name, which is dotted for a field of a nested value; a value under the whole name comes
-    first."""
+    """The value under a name, which is dotted for a field of a nested value; a value under the whole name takes
+    precedence."""
     fields = _fields(nested)
     if name in fields:
         return fields[name]
@@ -94,7 +94,7 @@ def _fields(nested: Any) -> Row:
 
 
 def _names(nested: Any, depth: int = 1) -> Iterator[str]:
-    """The names of an object; for nested objects those of their fields, and for a list those of its first entry."""
+    """The names of an object, with those of the fields of nested objects, and of the first element of lists."""
     fields = nested.items() if isinstance(nested, dict) else [("0", nested[0])]
     for name, value in fields:
         if name == _NOT_READ:
@@ -108,12 +108,12 @@ def _names(nested: Any, depth: int = 1) -> Iterator[str]:
 def read_json(raw: RawFile, reading: Reading) -> Objects:
     """The objects of the file: one for each line, or those of a list if the whole file is one JSON value.
 
-    Values become text by `cell_text`, and missing names are empty cells. In names white space is one space; of two
-    names that differ in nothing else, the one written that way counts.
+    Values become text by `cell_text`, and missing names are empty cells. In names any white space is one space; of two
+    names that differ only in this, the one with single spaces is used.
 
     Raises:
-        DataError: unreadable, or without an object that has a name.
-        ReadingQuestion: the owner has to declare the encoding, or which list holds the rows.
+        DataError: the file is unreadable, or has no object with a name.
+        ReadingQuestion: the owner has to declare the encoding, or which list has the rows.
     """
     text = TextLines.of(raw, reading.encoding, zeros=True)
     found, remarks = _found([*text.lines("\n")], reading)
@@ -129,7 +129,7 @@ def read_json(raw: RawFile, reading: Reading) -> Objects:
 
 
 def _found(blocks: list[bytes], reading: Reading) -> tuple[Sequence[Any], list[str]]:
-    """The lines, or the elements of a list, which may be rows, whether they are objects or not, and remarks."""
+    """The lines, or the elements of a list, as possible rows (objects or not), and remarks."""
     lines = [line for block in blocks for line in block.splitlines() if line.strip()]
     document = _document(blocks, lines)
     if isinstance(document, dict):
@@ -138,7 +138,7 @@ def _found(blocks: list[bytes], reading: Reading) -> tuple[Sequence[Any], list[s
         raise UsageError("The file is no JSON object with lists to choose from: leave out --rows.")
     if document is not None:
         return document, []
-    if len(lines) > MAX_ROWS:  # lines that are left out take time too
+    if len(lines) > MAX_ROWS:  # lines that are left out also take time
         raise DataError(TOO_MANY_ROWS)
     return [_object(line) for line in lines], []
 
@@ -184,10 +184,9 @@ def _named(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _document(blocks: Sequence[bytes], lines: Sequence[bytes]) -> dict[str, Any] | list[Any] | None:
-    """The elements of an array, or the object, if the whole file is one JSON value; None if each line stands for
-    itself.
+    """The elements of an array, or the object, if the whole file is one JSON value; None if each line is a value.
 
-    An array is recognised by its first character, an object by the fact that the whole file parses as one.
+    An array is recognised by its first character, an object by parsing the whole file.
     """
     first = lines[0].lstrip() if lines else b""
     if first.startswith(b"["):
@@ -230,8 +229,8 @@ def _behind_space(text: str, at: int) -> int:
 def _rows_within(document: dict[str, Any], reading: Reading) -> tuple[Sequence[Any], list[str]]:
     """The rows of an object: the declared list, or its only list of objects; or the object itself.
 
-    An object with a text and a label of its own is a row, whatever lists it has. A table that pandas split into columns
-    and data is put together.
+    An object with its own text and label is a row, even if it has lists. A table that pandas split into columns and
+    data is joined.
     """
     lists = dict(_lists(document))
     counted = f"{len(lists)} lists of objects{f', such as {named}' if (named := quoted(lists)) else ''}"
@@ -271,7 +270,7 @@ def _joined(document: Mapping[str, Any]) -> list[Any] | None:
     """The rows of an object with names in `columns` and a list of cells for each row in `data`; None if it is not such
     a table.
 
-    A list with fewer or more cells than names is not a row.
+    A list with another number of cells than names is not a row.
     """
     names, rows = document.get("columns"), document.get("data")
     if not isinstance(names, list) or not isinstance(rows, list) or not document.keys() <= _SPLIT:
@@ -286,9 +285,9 @@ def _joined(document: Mapping[str, Any]) -> list[Any] | None:
 
 
 def _is_by_column(document: Mapping[str, Any]) -> bool:
-    """Whether the values of an object are columns: they have the same places, and at least one holds plain cells.
+    """Whether the values of an object are columns: they have the same positions, and at least one has plain cells.
 
-    A single column must have numbers as places: otherwise it may be a nested row.
+    A single column must have numbers as positions: otherwise it may be a nested row.
     """
     columns = [_fields(value) for value in document.values()]
     if not columns or not columns[0] or any(each.keys() != columns[0].keys() for each in columns):
@@ -299,7 +298,7 @@ def _is_by_column(document: Mapping[str, Any]) -> bool:
 
 
 def _lists(document: Mapping[str, Any], before: str = "", depth: int = 1) -> Iterator[tuple[str, list[Any]]]:
-    """The lists of an object that contain objects, by their dotted names; lists inside other lists are left out."""
+    """The lists of an object that contain objects, by their dotted names, without lists inside other lists."""
     for name, value in document.items():
         if isinstance(value, list) and any(isinstance(each, dict) for each in value):
             yield before + name, value
@@ -311,7 +310,7 @@ def _lists(document: Mapping[str, Any], before: str = "", depth: int = 1) -> Ite
 
 
 def _offered(rows: Sequence[Row]) -> list[str]:
-    """The names that most rows have, in order of first occurrence; fewer than `_MOST_NAMES` for very many rows."""
+    """The names in most rows, in order of first occurrence; fewer than `_MOST_NAMES` for very many rows."""
     counts = Counter(name for row in rows for name in dict.fromkeys(_names(row)))
     kept = dict(counts.most_common(min(_MOST_NAMES, MAX_CELLS // max(1, len(rows)))))
     return [name for name in counts if name in kept]

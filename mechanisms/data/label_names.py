@@ -1,4 +1,4 @@
-"""Names that replace a file's labels: a public one-to-one mapping, applied as rows are read."""
+"""Names that replace a file's labels: a public one-to-one mapping, applied when rows are read."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ LabelNames = tuple[tuple[str, str], ...]
 """Pairs (label in the file, name)."""
 _LONGEST = 100
 _ABBREVIATION = 4
-"""The longest label in capitals that counts as an abbreviation, as "USA"."""
+"""The most letters of an abbreviation, a label in capitals such as "USA"."""
 _CAMEL = re.compile(r"(?<=..)(?<=[a-z])(?=[A-Z])")
-"""Where a word of camelCase begins; not after the first letter, as in "eBook"."""
+"""The beginning of a word of camelCase; not after the first letter, as in "eBook"."""
 
 
 def checked_names(pairs: Iterable[tuple[str, str]]) -> LabelNames:
@@ -45,7 +45,7 @@ def named(labels: Iterable[str], names: LabelNames) -> tuple[str, ...]:
     return tuple(found)
 
 
-# Labels and pairs of the command line: a JSON document, or with commas between them, as in a line of CSV.
+# Labels and pairs of the command line: a JSON document, or values with commas, as in a line of CSV.
 
 HOW_TO_WRITE_LABELS = """Put a label that has a comma in quotes, or write all labels as a JSON list: '["A, B", "C"]'."""
 
@@ -92,16 +92,16 @@ def names_in_lines(text: str) -> LabelNames:
 
 
 def names_of(labels: Collection[str], names: LabelNames) -> LabelNames:
-    """The pairs whose label or name is in a label set; others would disclose labels that take no part."""
+    """The pairs with a label or name in a label set; others would disclose labels that take no part."""
     return tuple(pair for pair in names if not {*pair}.isdisjoint(labels))
 
 
-# Labels that look alike; how a label looks is a function of that label alone.
+# Labels that look alike; `folded` is a function of a single label.
 
 SPELLED = "case, spaces, invisible characters, or 1.0 for 1"
-"""How labels that look alike differ, in the words of every message."""
+"""The differences between labels that look alike, for messages."""
 _WHOLE = re.compile(r"([-+]?\d+)\.0+")
-"""A whole number with a decimal point, as programs write it if a cell of its column is missing."""
+"""A whole number with a decimal point, as programs write it if its column has missing cells."""
 _INVISIBLE = {"Cf", "Cc", "Co", "Cn"}
 _INVISIBLE_MARKS = {*map(chr, range(0xFE00, 0xFE10)), "\u034f", "\u115f", "\u1160", "\u3164", "\uffa0"}
 """Variation selectors, the grapheme joiner and Hangul fillers."""
@@ -109,9 +109,9 @@ _INVISIBLE_MARKS = {*map(chr, range(0xFE00, 0xFE10)), "\u034f", "\u115f", "\u116
 
 @functools.lru_cache(2**16)
 def folded(label: str) -> str:
-    """A label without what a reader does not see: case, forms of characters (NFKC), extra spaces, invisible characters.
+    """A label without differences in case, forms of characters (NFKC), extra spaces and invisible characters.
 
-    A whole number has no decimal point: 1.0 is 1. Two labels that are equal under it are probably one.
+    A whole number has no decimal point: 1.0 is 1. Two labels with equal results are probably the same label.
     """
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", label).casefold())
     seen = (each for each in plain if each.isspace() or unicodedata.category(each) not in _INVISIBLE)
@@ -128,7 +128,7 @@ def alike(labels: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 def spellings(labels: Iterable[str], names: LabelNames) -> dict[str, str]:
-    """Each label or its name, by the label as `folded` gives it; a `UsageError` if two are equal under it."""
+    """Each label or its name, by the folded label; a `UsageError` if two folded labels are equal."""
     found: dict[str, str] = {}
     for spelled, meant in (*((label, label) for label in labels), *names):
         if found.setdefault(folded(spelled), meant) != meant:
@@ -163,7 +163,7 @@ def readable(label: str) -> str:
 
 
 def _parts(word: str) -> list[str]:
-    # The words of camelCase become lower case, except "PIN" in "changePIN"; "OfficeHolder" keeps its capitals.
+    # Words of camelCase become lower case, except "PIN" in "changePIN"; "OfficeHolder" keeps its capitals.
     parts = _CAMEL.split(word)
     if len(parts) == 1 or not word[:1].islower():
         return parts

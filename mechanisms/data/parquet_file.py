@@ -1,6 +1,6 @@
-"""Reading a private Parquet file in batches, after checks of the footer's size and of the row sizes that it states.
+"""Reading a private Parquet file in batches, after checks of the footer's size and of its stated row sizes.
 
-Arrow parses the whole footer at once, which can take 250 times its size in memory if a file is built for that.
+Arrow parses the whole footer at once, which can need 250 times its size in memory for a malicious file.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from mechanisms.errors import DataError
 
 _BATCH_ROWS = 4096
 _MAX_FOOTER = 8 * 2**20
-"""Bytes; enough for a thousand columns in fifty row groups."""
+"""The most bytes of a footer; enough for a thousand columns in fifty row groups."""
 _MAX_LISTED = 2**16
-"""The most entries of a list in the footer: columns and their parents, row groups, or columns of a row group."""
+"""The most entries of a list in the footer: columns with their parents, row groups, or columns of a row group."""
 _TAIL = 8
 """Bytes after the footer: its length and the magic number."""
 _LONG_FOOTER = (
@@ -61,12 +61,12 @@ _MOST_SHOWN = 5
 
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """A column of plain values: at the top, or a field of nested ones, whose name is dotted."""
+    """A column of plain values: at the top level, or a field of nested values, with a dotted name."""
 
     path: tuple[str, ...]
     field: Any
     alone: bool = True
-    """Whether no neighbour shares a name of the path, so that the path leads to this field."""
+    """Whether the path identifies this field, because no sibling has the same name."""
 
     @property
     def name(self) -> str:
@@ -77,7 +77,7 @@ class _Column:
         return _holds(self.field, (*_SCALAR, *_TEXT))
 
     def of(self, batch: Any) -> Any:
-        """Its values; the fields of a nested value that is missing are missing, too."""
+        """The column's values; fields of a missing nested value are missing, too."""
         found = batch.column(self.path[0])
         for name in self.path[1:]:
             found = found.flatten()[found.type.get_field_index(name)]
@@ -85,11 +85,12 @@ class _Column:
 
 
 def read_parquet(raw: RawFile) -> Table:
-    """The columns of plain values, each cell as text by `cell_text`; a value that Python cannot represent is empty.
+    """The table of the columns of plain values, with cells as text by `cell_text`; a value that Python cannot represent
+    is empty.
 
-    The fields of nested values are columns with dotted names, as far as the limits leave room for them; if a column and
-    a field have the same name, the column is read, and of two such fields the first. The names of classes that the
-    hub's library writes into a file are its labels' names.
+    The fields of nested values are columns with dotted names, as far as the limits allow; if a column and a field have
+    the same name, the column is read, and of two such fields the first. The class names that the hub's library writes
+    into a file are its labels' names.
 
     Raises:
         DataError: damaged, encrypted, without rows or without such columns, nested more than a hundred deep, or too
@@ -137,7 +138,7 @@ def _described(raw: RawFile) -> tuple[Any, Any]:
 
 
 def _columns(fields: Sequence[Any], above: tuple[str, ...] = (), alone: bool = True) -> Iterator[_Column]:
-    """The fields of the schema, or of a nested field; nested fields are replaced by the fields that they hold."""
+    """The fields of the schema, or of a nested field; nested fields are replaced by their own fields."""
     counts = Counter(field.name for field in fields)
     for field in fields:
         path, by_itself = (*above, field.name), alone and counts[field.name] == 1
@@ -153,7 +154,7 @@ def _listed(columns: Sequence[_Column]) -> str:
 
 
 def _class_names(schema: Any, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The names of classes in the metadata of the library "datasets"; none if they cannot be read."""
+    """The class names in the metadata of the library "datasets"; none if they cannot be read."""
     try:
         features = json.loads(schema.metadata[_FEATURES])["info"]["features"]
         found = {name: features[name]["names"] for name in names if features.get(name, {}).get("_type") == _CLASSES}
@@ -163,13 +164,13 @@ def _class_names(schema: Any, names: Sequence[str]) -> dict[str, tuple[str, ...]
 
 
 def _holds(field: Any, kinds: Sequence[Any]) -> bool:
-    """Whether the values of a column are of one of the kinds, directly or as entries of a dictionary."""
+    """Whether a column's values are of one of the kinds, directly or as entries of a dictionary."""
     kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     return any(is_kind(kind) for is_kind in kinds)
 
 
 def _rows(raw: RawFile, columns: list[_Column]) -> Iterator[tuple[str, ...]]:
-    """Rows as texts. A text that many cells of a column share is decoded once, as a dictionary's entry."""
+    """Rows as texts. A text that occurs in many cells of a column is decoded once, as a dictionary's entry."""
     texts = [each.name for each in columns if len(each.path) == 1 and _holds(each.field, _TEXT)]
     names = [each.name for each in columns]
     with raw.opened() as opened, pq.ParquetFile(opened, read_dictionary=texts, **_OPTIONS) as file:
@@ -192,7 +193,7 @@ def _cell(scalar: Any) -> str:
         return cell_text(scalar.as_buffer().to_pybytes())
     try:
         return cell_text(scalar.as_py())
-    except (ValueError, OverflowError):  # such as a year beyond 9999: one cell must not decide if a file is read
+    except (ValueError, OverflowError):  # such as a year beyond 9999: one cell must not decide whether a file is read
         return ""
 
 

@@ -1,4 +1,4 @@
-"""Public facts of a data set before a run: marks of disclosed values, units, and label sizes measured with noise."""
+"""Facts of a data set before a run: marks of disclosed values, units, and label sizes measured with noise."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mechanisms.noise import Randomness, SecureRandomness
 from mechanisms.privacy_events import Approximate, Composed, Pure
 from mechanisms.records import Dataset, Record
 
-# Reasons why noiseless values of a data set count as known; the ledger keeps them and certificates list them.
+# Reasons why noiseless values of a data set count as known; the ledger stores them and certificates list them.
 
 CLEAN_VALUES = "clean values were on a screen"
 NO_NOISE = "a run without noise"
@@ -32,9 +32,9 @@ SEEDED = "a run with a test seed, whose noise an observer can predict"
 SCORED = "accuracy without noise on rows of it"
 COMPARED = "rows of it beside its demonstrations"
 UNKNOWN = "not known: the ledger could not be read when the run had ended"
-"""Stands in for marks that cannot be read; there may be several."""
+"""Replaces marks that cannot be read; there may be several."""
 WHETHER_SHOWN = "whether clean values of its rows were shown before"
-"""The mark depends on the rows, so that a certificate names it among its public inputs."""
+"""The mark depends on the rows, so a certificate lists it among its public inputs."""
 WHETHER_MET = "whether its rows took part in runs before"
 """The same for a score's mark."""
 WHETHER_VERBATIM = "whether a text of the set stands in its rows word for word"
@@ -43,16 +43,16 @@ LABEL_WEIGHTS = "label sizes stated with the set, which weigh the labels"
 
 
 def owners_of(test: Fingerprint, ledger: PrivacyLedger) -> list[str]:
-    """Names of the private data sets that share rows with a whole test file; private.
+    """The names of the private data sets that share rows with a test file; private.
 
-    An accuracy has no noise, so that one row changes it. If a row belongs to a private data set, the figures are for
-    the curator alone, and no document with them may be marked private.
+    An accuracy has no noise, so one row changes it. If a row belongs to a private data set, the figures are for the
+    curator only, and no document with them may be marked private.
     """
     return ledger.rows.names_that_share(test.rows)
 
 
 def shared_rows(test: Dataset, ledger: PrivacyLedger, own: Fingerprint | None = None) -> list[bool]:
-    """For each row of a test file, whether a private data set has it too; private."""
+    """For each row of a test file, whether a private data set contains it, too; private."""
     rows = fingerprint(test).rows
     known = ledger.rows.shared(rows)
     if own is not None:
@@ -67,7 +67,8 @@ def without_rows(test: Dataset, left_out: Sequence[bool]) -> Dataset:
 
 
 def disclosures_at_the_end(data: Fingerprint, ledger: PrivacyLedger) -> tuple[str, ...]:
-    """A data set's marks after a run; `UNKNOWN` if the ledger cannot be read, so that the paid set is not lost."""
+    """A data set's marks after a run; `UNKNOWN` instead of an error if the ledger cannot be read, so that the paid set
+    is not lost."""
     try:
         return ledger.rows.disclosures(data)
     except StudioError:
@@ -75,17 +76,18 @@ def disclosures_at_the_end(data: Fingerprint, ledger: PrivacyLedger) -> tuple[st
 
 
 def mark_scored(test: Fingerprint, ledger: PrivacyLedger) -> None:
-    """Mark rows before figures of them are shown; without effect for public rows."""
+    """Mark rows before their figures are shown; has no effect for public rows."""
     ledger.rows.mark_rows(test.rows, SCORED)
 
 
-# Units for tallies: at most R records of each, chosen independently of their order in the file.
+# Units for tallies, with at most R records each, chosen independently of the order in the file.
 
 Unit = tuple[Record, ...]
 
 
 def units_of(dataset: Dataset, max_records: int) -> Sequence[Unit]:
-    """The units of a data set; private. A user's R records are chosen by their keyed digests: by its own rows alone."""
+    """The units of a data set; private. The R records of a user are chosen by keyed digests of the user's own rows
+    alone."""
     if not dataset.by_user:
         return dataset.members
     key = secret_key()
@@ -105,7 +107,7 @@ def units_of(dataset: Dataset, max_records: int) -> Sequence[Unit]:
 def charged(
     dataset: Dataset, what: str, event: Composed, claimed: Claim, ledger: PrivacyLedger, randomness: Randomness
 ) -> Iterator[BudgetSnapshot]:
-    """Reserve and charge a run, then let the body read rows; the charge stays, however the body ends.
+    """Reserve and charge a run, then let the body read rows; the charge stays even if the body fails.
 
     Yields the data set's spending before the run. Predictable `randomness` marks the data set.
 
@@ -127,16 +129,16 @@ def charged(
 # Label sizes measured with noise, for a share of epsilon, if the curator does not declare them public.
 
 FAILURE_SHARE = 1e-3
-"""The part of delta that covers a measured size below the true one."""
+"""The part of delta for a measured size below the true one."""
 SMALLEST_EPSILON = 1e-3
 """The least epsilon for a count."""
 
 
 @dataclass(frozen=True)
 class MeasuredSizes:
-    """For each label an upper bound on its units, released; any of them fails with probability at most `failure`.
+    """A released upper bound on the units of each label; with probability at most `failure` any of them is too small.
 
-    They are valid for the data set with the keyed digest `content` alone.
+    They are valid only for the data set with the keyed digest `content`.
     """
 
     sizes: dict[str, int]
@@ -155,12 +157,12 @@ def measure_sizes(
 ) -> MeasuredSizes:
     """Count the units of each label with discrete Laplace noise, as a run of its own in the ledger.
 
-    A record has one label, so that the counts have L1 sensitivity 1; a user may have every label, so that it is the
-    number of labels. Each count gets a margin of `scale * ln(labels / failure)`, so that a bound fails with probability
+    The counts' L1 sensitivity is 1 for records, which have one label, and the number of labels for users, who may have
+    every label. Each count gets a margin of `scale * ln(labels / failure)`, so any bound fails with probability at most
     `failure`, a part of the run's `delta`.
 
     Raises:
-        UsageError: epsilon is too small to count anything with, or no number.
+        UsageError: epsilon is too small for any useful count, or not a number.
         BudgetRefused: the data set's cap does not allow it.
     """
     check_epsilon(epsilon)
@@ -182,7 +184,7 @@ def measure_sizes(
 
 
 # The cost of a run planned on measured sizes: the measurement is the first event of every list. The run is chosen in
-# view of the sizes, so that their epsilon is added to its own (basic composition).
+# view of the sizes, so their epsilon is added to its own (basic composition).
 
 
 def left_after_counts(epsilon: float, measured: MeasuredSizes | None) -> float:
@@ -195,7 +197,7 @@ def left_after_counts(epsilon: float, measured: MeasuredSizes | None) -> float:
 
 
 def with_counts(event: Composed, measured: MeasuredSizes | None) -> Composed:
-    """A run's event as its certificate shows it: with the measurement of sizes in front, if there was one."""
+    """A run's event as in its certificate: with the measurement of sizes first, if there was one."""
     if measured is None:
         return event
     counting = Pure(measured.epsilon)

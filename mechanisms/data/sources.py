@@ -1,4 +1,4 @@
-"""Where private rows come from: a file, whose first bytes tell its format, or a bundled example."""
+"""Sources of private rows: a file, with a format recognised by its first bytes, or a bundled example."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BLOCK = 2**20
 
 @dataclass(frozen=True, repr=False)
 class RawFile:
-    """A file that is not parsed yet, at a path or in memory, opened as often as needed; private."""
+    """An unparsed file, at a path or in memory, which can be opened several times; private."""
 
     name: str
     content: Path | bytes
@@ -38,7 +38,7 @@ class RawFile:
         """The file at a path. A pipe can be read only once, so its bytes are kept.
 
         Raises:
-            DataError: not accessible, too large, also when it is unpacked, or damaged gzip.
+            DataError: not accessible, too large (packed or unpacked), or damaged gzip.
         """
         try:
             if path.stat().st_size > MAX_BYTES:
@@ -61,7 +61,7 @@ class RawFile:
 
     @property
     def suffix(self) -> str:
-        """How the name ends, in small letters, without the ending of gzip."""
+        """The suffix of the name in lower case, without that of gzip."""
         name = self.name.lower()
         return PurePosixPath(name.removesuffix(PACKED) if self.packed else name).suffix
 
@@ -80,25 +80,25 @@ class RawFile:
             return file.read(length)
 
     def first_lines(self, size: int) -> RawFile:
-        """The whole lines among the first bytes of a text file, for a look at them."""
+        """The complete lines among the first bytes of a text file."""
         head = self.start(size)
         return RawFile(f"start{self.suffix}", head if len(head) < size else head[: head.rfind(b"\n") + 1] or head)
 
     def in_memory(self) -> RawFile:
-        """The same file, wherever its place on the disk goes."""
+        """The same file, independent of its place on the disk."""
         content = self.content if isinstance(self.content, bytes) else self.content.read_bytes()
         return replace(self, content=content)
 
 
 @dataclass(frozen=True)
 class FileFormat:
-    """A format that private rows are read from: what a module of this package defines as `READER`.
+    """A file format of private rows: a module of this package defines it as `READER`.
 
     Attributes:
-        suffixes: how names of such files end; they identify files without a mark.
-        read: reads the rows, each by itself: no row decides how another is read.
-        takes: the fields of a `Reading` that mean something for such a file.
-        starts: the first bytes of every such file, which identify it whatever its name is; empty for text.
+        suffixes: the suffixes of such files' names, which identify files without a mark.
+        read: reads the rows, each by itself: no row affects how another is read.
+        takes: the fields of a `Reading` that apply to such a file.
+        starts: the first bytes of every such file, which identify it under any name; empty for text.
     """
 
     name: str
@@ -120,7 +120,8 @@ def formats_in_words() -> str:
 
 
 def format_in(raw: RawFile) -> FileFormat:
-    """The format of a file, by its first bytes. Text has no such mark: its suffix tells, and without one it is CSV."""
+    """The format of a file, by its first bytes. Text has no such mark: its suffix decides, and without a known one it
+    is CSV."""
     start = raw.start(_LONGEST_MARK)
     if start.startswith(_OLD_OFFICE):
         raise DataError(
@@ -138,9 +139,9 @@ def read_table(file: str | Path | RawFile, reading: Reading = USUAL) -> Table:
     """The table in a file, with text cells. Text may be packed with gzip.
 
     Raises:
-        DataError: not readable in its format, without rows, or too large.
-        ReadingQuestion: it can be read in more than one way.
-        UsageError: a declared property does not exist in its format.
+        DataError: the file is not readable in its format, has no rows, or is too large.
+        ReadingQuestion: the file can be read in several ways.
+        UsageError: a declared property does not exist in the format.
     """
     raw = file if isinstance(file, RawFile) else RawFile.at(Path(file))
     found = format_in(raw)
@@ -159,7 +160,7 @@ def name_of(path: str | Path) -> str:
 
 @dataclass(frozen=True)
 class Example:
-    """A bundled file and how to read it: `fields` name text and label in prompts; `test` has rows to test with."""
+    """A bundled file and how to read it: `fields` name text and label in prompts; `test` is the file of test rows."""
 
     title: str
     path: Path
@@ -184,7 +185,7 @@ DESK = Example(
     Wording("message", "a customer", "an internet provider"),
     bundled("examples/desk_test.csv"),
 )
-"""Its labels are called "Queue 1" to "Queue 4": only rows tell what they are about."""
+"""Its labels are called "Queue 1" to "Queue 4": only rows show their topics."""
 CLINIC = Example(
     "Clinic messages by department (fictional)",
     bundled("examples/clinic_messages.csv"),
@@ -202,4 +203,4 @@ BANK = Example(
     bundled("examples/bank_test.csv"),
 )
 EXAMPLES = (DESK, CLINIC, BANK)
-"""The first is the one that the app's first page opens."""
+"""The app's first page opens the first one."""

@@ -1,4 +1,4 @@
-"""The table of a private file of any format, within public limits, and its owner's declarations on how to read it."""
+"""The table of a private file of any format, within public limits, and its owner's declarations for reading it."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ MAX_ROWS = 2 * 10**6
 MAX_CHARACTERS = MAX_BYTES
 """The most characters of all cells: a packed file may repeat one long text a million times."""
 TEXT = pd.StringDtype("python", na_value=np.nan)
-"""The type of all columns, with or without Arrow installed, whose definition of white space differs from Python's."""
+"""The type of all columns, with or without Arrow, whose definition of white space differs from Python's."""
 UNPACKED = f"The file holds more than {MAX_BYTES // 2**20} MB or {MAX_CELLS:,} cells when it is unpacked: split it."
 TOO_MANY_ROWS = f"The file has more than {MAX_ROWS:,} rows: split it, or take a sample."
 TOO_MANY_COLUMNS = f"The file has more than {MAX_COLUMNS:,} columns: remove those that are not needed."
 NO_ROWS = "The file has a header line but no rows: add at least one row."
 EXACT = 2.0**53
-"""Whole floats up to here are exact."""
+"""Whole floats up to this bound are exact."""
 FLAGS = {
     "header": "--header", "encoding": "--encoding", "separator": "--separator", "escape": "--escape",
     "sheet": "--sheet", "skip": "--skip-lines", "fill_merged": "--fill-merged", "rows": "--rows",
@@ -45,19 +45,19 @@ class Reading:
     """The owner's declarations on how to read a file; public, like the file's format.
 
     Attributes:
-        header: whether the first line names the columns; without a header they are called "1", "2", ... None: it does,
-            but the owner is asked about a first line that looks like a row.
-        encoding: of the whole file, a name of `ENCODINGS`, or two as "A+B". None: as its mark says, or UTF-8; the owner
-            is asked about other bytes.
-        separator: of cells. None: read off the header; a comma where there is none.
+        header: whether the first line names the columns; without a header they are called "1", "2", ... None: yes, but
+            the owner is asked if the first line looks like a row.
+        encoding: the encoding of the whole file, a name of `ENCODINGS`, or two as "A+B". None: that of the byte-order
+            mark, else UTF-8; the owner is asked about other bytes.
+        separator: the separator of cells. None: that of the header; without a header a comma.
         escape: how a quoted cell writes a quote, `DOUBLED` or `BACKSLASH`. None: doubled, but the owner is asked about
-            a line that fits only with backslashes.
+            a line that can be read only with backslashes.
         sheet: the name of a workbook's sheet. None: the first that is not hidden.
-        skip: lines above the header, such as a title, that are left out.
+        skip: the number of omitted lines above the header, such as a title.
         fill_merged: whether each row that a merged cell spans has its value. None: the owner is asked if it matters.
-        rows: the list of a JSON document that holds the rows, by its dotted name. None: its only list of objects; if
-            there are several, the owner is asked.
-        labels: the known labels; a first line that has one of them looks like a row.
+        rows: the dotted name of the list of rows in a JSON document. None: its only list of objects; if there are
+            several, the owner is asked.
+        labels: the known labels; a first line with one of them looks like a row.
     """
 
     header: bool | None = None
@@ -85,9 +85,9 @@ USUAL = Reading()
 
 
 class ReadingQuestion(DataError):
-    """A file that can be read in more than one way: its owner has to say which.
+    """A file can be read in several ways, and its owner has to choose one.
 
-    `proposed` is the best guess; `parts` are the choices, if the sheet or the list of rows is unclear.
+    `proposed` is the best guess; `parts` are the choices, if the sheet or the list of rows is ambiguous.
     """
 
     def __init__(self, question: str, way: str, proposed: Reading, parts: tuple[str, ...] = ()) -> None:
@@ -101,15 +101,15 @@ class NoRows(DataError):
 
 @dataclass(frozen=True, repr=False)
 class Table:
-    """A parsed file, with remarks for its owner on everything about its reading that `reading` left open.
+    """A parsed file, with remarks for its owner on all choices that `reading` left open.
 
     Attributes:
-        sheets: the names of a workbook's sheets that are not hidden.
-        class_names: for columns of numbers, the file's names of the labels, from 0 on.
-        unread: the number of rows of the file that could not be read.
-        nested: columns of the file that are left out because they hold lists or other values that are not cells.
-        shown_so: for columns of a workbook, how many numbers are read in the form that it shows, such as 50% for 0.5.
-        shown_otherwise: how many numbers it shows in another form than they are read.
+        sheets: the names of a workbook's visible sheets.
+        class_names: for columns of numbers, the file's names of the labels 0, 1, ...
+        unread: the number of unreadable rows.
+        nested: columns that are omitted because they contain lists or other values that are not cells.
+        shown_so: for columns of a workbook, how many numbers are read as displayed, such as 50% for 0.5.
+        shown_otherwise: how many numbers are displayed in another form than they are read.
     """
 
     frame: pd.DataFrame
@@ -131,7 +131,7 @@ class Table:
 
 
 def plain_name(name: str) -> str:
-    """A column's name as it is shown and looked up: any white space in it, line ends too, is one space."""
+    """A column's name for display and lookup: any white space in it, including line ends, is one space."""
     return " ".join(name.split())
 
 
@@ -147,11 +147,12 @@ def column_names(header: Iterable[str]) -> list[str]:
 
 
 def table_of(names: Sequence[str], rows: Iterable[Sequence[str]], remarks: Iterable[str] = ()) -> Table:
-    """The table of rows with one cell for each of `column_names`, but for empty names; `remarks` are consumed last."""
+    """The table of rows with one cell for each of `column_names`, without columns of empty names; `remarks` are
+    consumed last."""
     named = [name for name in names if name]
     columns: list[list[str]] = [[] for _ in named]
     most, characters = MAX_CELLS // len(names), 0
-    for row in rows:  # rows are not kept: a million lists would slow the garbage collector down
+    for row in rows:  # rows are not stored: a million lists would slow the garbage collector down
         for column, cell in zip(columns, compress(row, names), strict=True):
             column.append(cell)
             characters += len(cell)
@@ -169,8 +170,8 @@ def table_of(names: Sequence[str], rows: Iterable[Sequence[str]], remarks: Itera
 def cell_text(value: Any) -> str:
     """A typed cell as text, independently of all other cells.
 
-    None and NaN become empty; whole numbers have no decimal point, and dates no time; truth values and nested values
-    are JSON on one line.
+    None and NaN become empty; whole numbers have no decimal point, and dates no time; booleans and nested values are
+    JSON on one line.
     """
     match value:
         case str():

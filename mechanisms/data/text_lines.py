@@ -1,7 +1,7 @@
 """The lines of a text file, each decoded by itself in the one encoding of the file, and proposals for that encoding.
 
-An encoding that is recognised is a proposal to the file's owner. A file is read in the encoding that its owner names:
-one for the whole file, so that no row decides how another is decoded.
+A recognised encoding is a proposal to the file's owner. A file is read in the encoding that its owner names, one for
+the whole file, so no row affects how another is decoded.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ ENCODINGS = {
     "koi8-r": "koi8-r", "koi8-u": "koi8-u", "macintosh": "mac-roman", "ibm850": "cp850", "ibm852": "cp852",
     "ibm866": "cp866",
 }  # fmt: skip
-"""Python's codec for each name. In all of them but UTF-16 the byte of a line end occurs in no other character."""
+"""Python's codec for each name. In all of them except UTF-16 the byte of a line end occurs in no other character."""
 _CONTAINED = {
     "ascii": UTF8, "utf-8-sig": UTF8, "gbk": "gb18030", "gb2312": "gb18030", "big5": "big5", "cp950": "big5",
     "shift_jis": "shift_jis", "euc_kr": "euc-kr", "iso8859-1": WINDOWS_1252, "iso8859-9": "windows-1254",
     "iso8859-8": "windows-1255", "iso8859-11": "windows-874", "tis-620": "windows-874",
 }  # fmt: skip
-"""Encodings that another one contains, each with that one."""
+"""Encodings that are contained in another one, each with that one."""
 
 
 def encodings_named(said: str) -> tuple[str, ...]:
-    """The names of `ENCODINGS` in "A", or in "A+B": each line in the first of them that fits it."""
+    """The names of `ENCODINGS` in "A" or "A+B"; each line is decoded by the first that fits."""
     known = {codecs.lookup(codec).name: name for name, codec in ENCODINGS.items()} | _CONTAINED
     found = []
     for each in said.split("+"):
@@ -65,20 +65,20 @@ def _fits(line: bytes, encoding: str) -> bool:
 
 
 WRITTEN_TWICE = "\r\r\n"
-"""The line end of a file in which a program replaced line feeds by CR LF twice."""
+"""The line end of a file in which line feeds were replaced by CR LF twice."""
 _DOUBLE_RETURN = re.compile(rb"\r{2,}\n\Z")
 _MARKS = {codecs.BOM_UTF8: UTF8, codecs.BOM_UTF16_LE: UTF16, codecs.BOM_UTF16_BE: UTF16}
 _UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _BLOCK = 2**20
 _SAMPLE = 200
-"""The number of lines by which an encoding is recognised."""
+"""The number of lines from which an encoding is recognised."""
 _LONGEST = 2**12
-"""The number of bytes of such a line that count."""
+"""The number of bytes of such a line that are used."""
 _HALF_ZERO, _OTHER_HALF = 0.03, 0.1
-"""The least share of zero bytes at even, or at odd, places of UTF-16 without a mark, and how many of these there are at
-most at the others: the high bytes of separators and line ends are zero in any script."""
+"""For UTF-16 without a mark: the least share of zero bytes at even (or odd) positions, and the largest at the others.
+The high bytes of separators and line ends are zero in any script."""
 _ESCAPES = b"\x1b$"
-"""The bytes that begin Japanese text in ISO-2022-JP, which consists of ASCII bytes."""
+"""The bytes that start Japanese text in ISO-2022-JP, which consists of ASCII bytes."""
 
 
 @dataclass(repr=False)
@@ -86,11 +86,11 @@ class TextLines:
     """A text file.
 
     Attributes:
-        encodings: of every line, the first that fits it; see `encodings_named`.
-        said: whether its owner, or its mark, named the encoding. If neither did, the owner is asked about a line that
-            is not UTF-8.
+        encodings: the encodings of the lines, see `encodings_named`.
+        said: whether the owner or a mark stated the encoding. Otherwise the owner is asked about a line that is not
+            UTF-8.
         found: the number of lines so far that are not in the first encoding, by their encoding; under None those with
-            bad bytes, which are replaced.
+            invalid bytes, which are replaced.
     """
 
     raw: RawFile
@@ -101,11 +101,11 @@ class TextLines:
 
     @classmethod
     def of(cls, raw: RawFile, encoding: str | None, zeros: bool = False) -> TextLines:
-        """The lines of a file in its owner's encoding, if one is declared; with `zeros` they may hold NULs.
+        """The lines of a file in its owner's encoding, if one is declared; with `zeros` they may contain NULs.
 
         Raises:
-            DataError: it is no text, or its mark says another encoding.
-            ReadingQuestion: it is UTF-16 without a mark.
+            DataError: the file is not text, or its mark states another encoding.
+            ReadingQuestion: the file is UTF-16 without a mark.
         """
         start = raw.start(_LONGEST)
         if start.startswith(_UTF32):
@@ -131,7 +131,7 @@ class TextLines:
         """The lines with their ends, one of `line_end`, as UTF-8; CR CR LF becomes CR LF.
 
         Raises:
-            ReadingQuestion: a line is not UTF-8, and nobody declared another encoding.
+            ReadingQuestion: a line is not UTF-8, and no other encoding is declared.
         """
         ends = "\n" if end == WRITTEN_TWICE else end
         lines = self._of_utf16(ends) if self.is_utf16 else self._of_bytes(ends)
@@ -175,7 +175,8 @@ class TextLines:
             ) from error
 
     def line_end(self) -> str:
-        """The line end of the first line, which holds for all; a lone carriage return elsewhere belongs to its cell."""
+        """The line end of the first line, which applies to all lines; a lone carriage return elsewhere belongs to its
+        cell."""
         encoding = ENCODINGS[self.encodings[0]] if self.is_utf16 else "latin-1"
         with io.TextIOWrapper(self.raw.opened(), encoding, "replace", newline="") as text:
             header = next((line for line in text if line.strip()), "")
@@ -224,7 +225,7 @@ def _encoding_question(raw: RawFile, line: int) -> ReadingQuestion:
         others = list(islice((_beginning(each) for each in file if not each.isascii()), 50 * _SAMPLE))
     bad = [each for each in others if _REPLACED in _as_far_as_it_goes(each, UTF8)]
     encoding = recognised(bad[:_SAMPLE])
-    if 2 * len(bad) <= len(others):  # text of another encoding is hardly ever UTF-8 by chance
+    if 2 * len(bad) <= len(others):  # text in another encoding is hardly ever valid UTF-8 by chance
         encoding = f"{UTF8}+{encoding or WINDOWS_1252}"
     return _question_of(line, encoding)
 
@@ -238,15 +239,15 @@ def _question_of(line: int, encoding: str | None) -> ReadingQuestion:
 
 
 def _beginning(line: bytes) -> bytes:
-    """The bytes of a line that are looked at; only if the line is cut may the last character be incomplete."""
+    """The used bytes of a line; the last character may be incomplete only if the line is cut."""
     return line[:_LONGEST] if len(line) > _LONGEST else line.rstrip(b"\r\n") + b"\n"
 
 
-# Recognition: the encoding under which most non-ASCII characters are usual ones of some language.
+# Recognition: the encoding in which most non-ASCII characters are common ones of some language.
 #
-# charset-normalizer 3.5.2 loses where a file has few lines. Sentences of reviews in 17 languages and 18 encodings, read
-# right: 137 of 146 single ones here, 74 there (90 if it may choose among our encodings alone); of groups of three 44 of
-# 44 here, 37 (40) there; of groups of six to eight 22 of 22 here, 19 (21) there.
+# charset-normalizer 3.5.2 is worse for files with few lines. Correct recognitions on review sentences in 17 languages
+# and 18 encodings: single sentences 137 of 146 here, 74 there (90 with only our encodings); groups of three 44 of 44
+# here, 37 (40) there; groups of six to eight 22 of 22 here, 19 (21) there.
 
 _HANZI = (
     "的一是不了在人有我他这中大来上个国到说们为子和你地出道也时年得就那要下以生会自着去之过家学对可她里后小么心多天而能"
@@ -296,17 +297,17 @@ _ONE_BYTE = {
     "iso-8859-2": _LATIN["central"], "macintosh": _LATIN["western"], "ibm850": _LATIN["western"],
     "ibm852": _LATIN["central"],
 }  # fmt: skip
-"""For each encoding the usual characters of languages that are written in it, in small letters."""
+"""For each encoding the common characters of languages that are written in it, in lower case."""
 _LEAST_OF_SEVERAL, _LEAST_OF_ONE = 0.2, 0.6
 """The least share of usual characters. Text of one language is a few thousand characters of East Asian ones."""
 _BROKEN_LINES = 0.05
 _REPLACED = "\ufffd"
 _ALONE = re.compile(f"(?<=[A-Za-z])[^\\x00-\u036f{_SIGNS}]|[^\\x00-\u036f{_SIGNS}](?=[A-Za-z])")
-"""A letter of another script beside a Latin one: there is none in the languages that have one byte for it."""
+"""A letter of another script beside a Latin one, which does not occur in languages with one-byte encodings."""
 
 
 def recognised(lines: Sequence[bytes]) -> str | None:
-    """The probable encoding of lines that are not ASCII; None if no encoding makes usual text of them."""
+    """The probable encoding of lines that are not ASCII; None if no encoding gives plausible text."""
     for encodings, least in ((_SEVERAL_BYTES, _LEAST_OF_SEVERAL), (_ONE_BYTE, _LEAST_OF_ONE)):
         shares = {name: _usual(lines, name, languages) for name, languages in encodings.items()}
         best = max(shares, key=lambda name: shares[name])
@@ -316,10 +317,10 @@ def recognised(lines: Sequence[bytes]) -> str | None:
 
 
 def _usual(lines: Sequence[bytes], encoding: str, languages: Sequence[str]) -> float:
-    """The share of usual characters among all non-ASCII ones, if each line is in one language.
+    """The share of common characters among all non-ASCII ones, if each line is in one language.
 
     A lower-case letter or a mark counts 1; a capital, which is rarer, counts half, because Cyrillic encodings swap the
-    two. Of two languages that explain equally much, the one with fewer characters counts more.
+    two. Of two languages that explain a line equally well, the one with fewer characters scores higher.
     """
     usual = characters = broken = 0.0
     for line in lines:

@@ -1,1 +1,1 @@
-"""The results of a run that may be shared: a demo set, its certificate and its signature."""
+"""The shareable result of a run: a demo set, its certificate and its signature."""

@@ -34,7 +34,7 @@ Json = dict[str, Any]
 
 ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS = "zero-shot", "public-only", "demonstrations"
 DIRECTIONS, PROTOTYPES = "directions", "prototypes"
-"""The arms of a score; a file's score has no others."""
+"""The arms of a score; a file's score has no other arms."""
 
 _HELD_OUT = "private"
 
@@ -56,7 +56,7 @@ def template_of(task: Json) -> PromptTemplate:
 
 @dataclass(frozen=True)
 class StageRecord:
-    """A stage of a run: its name, the share of the units that it read (`role`), and its event for one unit."""
+    """A stage of a run: its name, the share of units that it read (`role`), and its event for one unit."""
 
     name: str
     role: float
@@ -77,7 +77,7 @@ class StageRecord:
 
 
 TOO_FEW = "too few rows"
-"""In place of an accuracy whose interval is too wide."""
+"""Stated instead of an accuracy with too wide an interval."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class ArmScore:
 
     @property
     def stated(self) -> str:
-        """The accuracy as every page, file and command states it; `TOO_FEW` if its interval is too wide."""
+        """The accuracy in words, for all pages, files and commands; `TOO_FEW` if its interval is too wide."""
         return TOO_FEW if self.wide else percent_down(self.accuracy, 1)
 
 
@@ -104,10 +104,10 @@ class Score:
 
     Attributes:
         arms: by name.
-        held_out: whether the rows took part in no choice.
-        level: of the intervals.
+        held_out: whether the rows took no part in any choice.
+        level: the level of the intervals.
         gains: accuracy of the exported arm minus that of each other arm on the same rows, in [-1, 1].
-        weighing: whether rows or labels count the same; by labels, accuracies are balanced.
+        weighing: whether rows or labels have equal weight; by labels, accuracies are balanced.
     """
 
     arms: Mapping[str, ArmScore]
@@ -125,8 +125,8 @@ class Score:
         Args:
             tally: the tally that released it.
             cells: the table, shape (2^arms,).
-            names: of the arms, in the table's order.
-            without: the exported arm has no demonstrations.
+            names: the names of the arms, in the table's order.
+            without: whether the exported arm has no demonstrations.
         """
         found = {name: _in_file(tally.accuracy(cells, i)) for i, name in enumerate(names)}
         score = cls(found, held_out, confidence.LEVEL, weighing=weighing)
@@ -140,7 +140,7 @@ class Score:
         return confidence.percent(self.level)
 
     def exported(self, without: bool) -> str:
-        """Name of the exported arm; `without` demonstrations it is one of the baselines."""
+        """The name of the exported arm; `without` demonstrations it is one of the baselines."""
         if DEMONSTRATIONS in self.arms:
             return DEMONSTRATIONS
         return ZERO_SHOT if without else PUBLIC_ONLY
@@ -173,12 +173,12 @@ def _in_file(estimate: Estimate) -> ArmScore:
 
 @dataclass(frozen=True)
 class PublicSet:
-    """The public-only set that a run was compared with, with the template and the correction for the comparison.
+    """The public-only set for comparison, with the template and the correction used in the comparison.
 
     Attributes:
-        demonstrations: drafts taken without a vote.
-        template: of their prompt.
-        prior: measured correction of the label log-probabilities under them; None for any other model than the writer.
+        demonstrations: drafts chosen without a vote.
+        template: the template of their prompt.
+        prior: the measured correction of the label log-probabilities under them; None for models other than the writer.
     """
 
     demonstrations: tuple[Demonstration, ...]
@@ -201,11 +201,11 @@ class PublicSet:
 
 @dataclass(frozen=True)
 class Baselines:
-    """What a set is compared with, read alike: with corrections that the same rows measured.
+    """The baselines of a set, with corrections measured on the same rows.
 
     Attributes:
-        zero_shot: correction of the label log-probabilities without demonstrations.
-        public_only: the public set; None where a file has none.
+        zero_shot: the correction of the label log-probabilities without demonstrations.
+        public_only: the public set; None if the file has none.
     """
 
     zero_shot: Mapping[str, float] | None
@@ -227,7 +227,7 @@ class Baselines:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A garbled text that rows wrote, and the reason for its refusal, by rules on public values alone."""
+    """A refused text written by rows, and the reason, by rules on public values alone."""
 
     label: str
     reason: str
@@ -237,7 +237,7 @@ class Refusal:
 
 
 def finite(epsilon: float) -> float | None:
-    """Epsilon for JSON: null for infinity, which promises nothing."""
+    """Epsilon for JSON: null for infinity, which is no guarantee."""
     return epsilon if math.isfinite(epsilon) else None
 
 
@@ -249,7 +249,7 @@ class Certificate:
     is what stages share ("roles" or "epsilon"), and the parameter `written` holds the token mechanism.
 
     Attributes:
-        disclosures: why noiseless values of the data count as known, so that later choices may depend on them.
+        disclosures: the reasons why noiseless values of the data count as known, on which later choices may depend.
     """
 
     private: bool
@@ -267,7 +267,7 @@ class Certificate:
 
     @property
     def why_not_private(self) -> str | None:
-        """Why neither the set nor any result computed from it is private; None if they are."""
+        """The reason why neither the set nor any result computed from it is private; None if they are private."""
         return None if self.private else self.reason or "its certificate says so"
 
     @property
@@ -306,15 +306,15 @@ class DemoSet:
 
     Attributes:
         demonstrations: empty before the first is written.
-        wording: how the model was asked to write; "asked" in a file.
-        stages: of a run with several stages, in order.
+        wording: the words that ask for texts; "asked" in a file.
+        stages: the stages of a run with several, in order.
         prior: the set's correction, added to each label's log-probability before normalisation.
-        score: private accuracy.
-        baselines: what the set is compared with.
-        refused: garbled texts that rows wrote.
-        words: what the rows of each label are about, best first; empty if no word exceeded its noise.
-        directions: of each label, among embedded texts.
-        arithmetic: how the model computed: device, number format, threads; empty if the file does not say.
+        score: the private accuracies.
+        baselines: the baselines of the set.
+        refused: garbled texts written by rows.
+        words: the released words of each label, best first; empty if no word exceeded its noise.
+        directions: the direction of each label among embedded texts.
+        arithmetic: the model's device, number format and threads; empty if the file does not state them.
     """
 
     demonstrations: tuple[Demonstration, ...]
@@ -336,13 +336,13 @@ class DemoSet:
 
     @property
     def directions_read_better(self) -> bool:
-        """Whether the set's private score shows that its directions find more labels than its model does with it."""
+        """Whether the set's private score shows that its directions are more accurate than its model with the set."""
         gain = self.score.gains.get(DIRECTIONS) if self.score else None
         return self.directions is not None and gain is not None and gain.interval[1] < 0
 
     @property
     def prompt(self) -> PromptTemplate:
-        """The template of the prompt that reads with the set: it says the words of each label."""
+        """The template of the set's classification prompt, with the words of each label."""
         return saying_words(self.template, self.words or {})
 
     @property
@@ -355,9 +355,9 @@ class DemoSet:
 
     @property
     def majority(self) -> tuple[str, float] | None:
-        """The largest label by the certificate's public sizes, and the accuracy of always naming it.
+        """The largest label by the certificate's public sizes, and the accuracy of always answering it.
 
-        Weighed as the score is; None if the certificate states no sizes.
+        It has the weighing of the score; None if the certificate states no sizes.
         """
         if (sizes := self.public_sizes) is None:
             return None
@@ -367,9 +367,10 @@ class DemoSet:
         return (label, counted[label] / total) if total > 0 else None
 
     def with_disclosures(self, disclosures: tuple[str, ...]) -> DemoSet:
-        """The set with further marks, of disclosures since it was written: which set is exported may depend on them.
+        """The set with marks for disclosures since it was written, because the choice of the exported set may depend on
+        them.
 
-        A set written without rows stays as it is: it cannot carry marks that depend on rows.
+        A set written without rows is unchanged: it cannot have marks that depend on rows.
         """
         if WHETHER_SHOWN not in self.certificate.public_inputs:
             return self
@@ -430,7 +431,7 @@ def _whole_number(digits: str) -> int:
 
 
 def _without_repetitions(pairs: list[tuple[str, Any]]) -> Json:
-    # Of two fields with one name, a person may read the first and a program the last.
+    # If a field is repeated, a person may read the first value and a program the last.
     read = dict(pairs)
     if len(read) < len(pairs):
         raise ValueError("a field stands twice")
@@ -438,10 +439,11 @@ def _without_repetitions(pairs: list[tuple[str, Any]]) -> Json:
 
 
 def read_json(text: str) -> Any:
-    """Parse JSON that has the same meaning to every reader.
+    """Parse JSON that has the same meaning for every reader.
 
     Raises:
-        UsageError: not JSON, nested too deeply, or with repeated fields, too large numbers or lone surrogates.
+        UsageError: the text is not JSON, is nested too deeply, or has repeated fields, too large numbers or lone
+    surrogates.
     """
     try:
         document = json.loads(text, parse_int=_whole_number, object_pairs_hook=_without_repetitions)
@@ -452,7 +454,7 @@ def read_json(text: str) -> Any:
 
 
 def _checked(text: str) -> Json:
-    """The parsed document, once it is valid against the schema."""
+    """The parsed document, which is valid against the schema."""
     document: Json = read_json(text)  # an object, once the schema has been checked
     try:
         check_against(schema(), document, f"This is not a {FORMAT} demo set")
@@ -505,7 +507,7 @@ def loads(text: str) -> DemoSet:
     """Read a demo set.
 
     Raises:
-        UsageError: not JSON, not valid (the message names the first error), or of an older version.
+        UsageError: the text is not JSON, not valid (the message names the first error), or of an older version.
     """
     document = _checked(text)
     task = document["task"]

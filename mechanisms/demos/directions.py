@@ -1,7 +1,7 @@
-"""What the rows of each label are about, as directions among embedded texts: part of a set, and public as the set is.
+"""The direction of each label among embedded texts: part of a set, and as public as the set.
 
-A direction is the released mean of a label's embeddings less the mean over labels, made orthogonal to that mean and of
-unit length. Everything here follows from released numbers and public texts, so it costs nothing.
+A direction is the released mean of a label's embeddings minus the mean over labels, made orthogonal to that mean and
+normalised. Everything here is a function of released numbers and public texts, so it costs nothing.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from mechanisms.inference import Embedder
 from mechanisms.noise import Floats, Integers
 
 LIKENESS = 0.5
-"""What a text's place along the mean over labels counts beside its place along a label's direction: among texts of the
-label, those more like all rows are better. More lets other labels' texts in (research/docs/words.md)."""
+"""The weight of a text's projection on the mean over labels relative to that on a label's direction: among texts of the
+label, those that resemble all rows are better. A larger weight admits other labels' texts (research/docs/words.md)."""
 _DIGITS = 5
-"""Digits of a unit vector's coordinate in a file: rounding changes an angle by less than .0002."""
+"""Decimals of a unit vector's coordinate in a file: rounding changes an angle by less than .0002."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Directions:
     """A unit vector for each label, and the embedding model that they belong to.
 
     Attributes:
-        embedder: the model's name, and `sha256` its digest.
-        vectors: by label, in the order of the labels.
+        embedder: the embedding model's name; `sha256` is its digest.
+        vectors: one for each label, in the order of the labels.
     """
 
     embedder: str
@@ -39,7 +39,7 @@ class Directions:
 
     @classmethod
     def of(cls, embedder: Embedder, labels: Sequence[str], vectors: Floats) -> Self:
-        """Directions from vectors of any length, shape (labels, dimensions); one of length zero stays zero."""
+        """Directions from vectors of any length, shape (labels, dimensions); a zero vector stays zero."""
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         units = np.round(vectors / np.where(lengths > 0, lengths, 1.0), _DIGITS)
         return cls(embedder.name, embedder.sha256, {y: tuple(v.tolist()) for y, v in zip(labels, units, strict=True)})
@@ -50,10 +50,10 @@ class Directions:
         return np.array([*self.vectors.values()])
 
     def check(self, embedder: Embedder) -> None:
-        """Refuse any embedding model but the directions' own.
+        """Refuse any other embedding model than the directions' own.
 
         Raises:
-            UsageError: it is another one.
+            UsageError: it is another model.
         """
         if embedder.sha256 != self.sha256:
             raise UsageError(
@@ -62,7 +62,7 @@ class Directions:
             )
 
     def places(self, texts: Sequence[str], embedder: Embedder) -> Floats:
-        """How far each text lies along each label's direction, a cosine, shape (texts, labels).
+        """The projection of each text on each label's direction, a cosine, shape (texts, labels).
 
         A text's row depends on that text and the directions alone.
         """
@@ -84,7 +84,7 @@ class Directions:
         """Read what fits the format's schema, for a set of these labels.
 
         Raises:
-            UsageError: the vectors are of other labels, or have unlike numbers of coordinates, or not unit length.
+            UsageError: the vectors are of other labels, differ in dimension, or are not of unit length.
         """
         if set(document["vectors"]) != set(labels):
             raise UsageError("This is not a demo set: its directions are not those of its labels.")
@@ -95,7 +95,7 @@ class Directions:
 
 
 def are_units(vectors: Sequence[Sequence[float]]) -> bool:
-    """Whether vectors are of one space, and each has unit length or is zero."""
+    """Whether vectors have one dimension, and each has unit length or is zero."""
     if len({*map(len, vectors)}) != 1:
         return False
     lengths = np.linalg.norm(np.array(vectors), axis=1)
@@ -103,7 +103,7 @@ def are_units(vectors: Sequence[Sequence[float]]) -> bool:
 
 
 def margins(places: Floats, labels: Integers) -> Floats:
-    """How much further each text lies along its own label's direction than along any other, shape (texts,).
+    """The projection of each text on its own label's direction minus the largest on another's, shape (texts,).
 
     Args:
         places: shape (texts, labels), see `Directions.places`.

@@ -12,7 +12,7 @@ from mechanisms.errors import UsageError
 from mechanisms.files import derived_key
 
 _DIGITS, _GROUP = 32, 4
-"""128 bits of SHA-256, short enough for paper: 2^128 tries for a given digest, 2^64 for any two equal ones."""
+"""128 bits of SHA-256, short enough for paper: 2^128 tries to match a digest, 2^64 for any collision."""
 
 
 def canonical(document: Json) -> str:
@@ -47,8 +47,8 @@ def same_digest(one: str, other: str) -> bool:
 
 # Signatures of exported demo sets, by which an installation detects edits to files that it wrote.
 #
-# The key is symmetric and never leaves the machine, so that only this installation can check its signatures. The key's
-# name, a digest, is the same in all its exports.
+# The key is symmetric and never leaves the machine, so only this installation can check its signatures. The key's name,
+# a digest, is the same in all its exports.
 
 ALGORITHM = "hmac-sha256"
 
@@ -59,7 +59,7 @@ class Signature(StrEnum):
     VALID = "valid"
     CHANGED = "changed"
     FOREIGN = "foreign"
-    """Signed with another installation's key, so that edits cannot be detected here."""
+    """Signed with another installation's key, so edits cannot be detected here."""
     ABSENT = "absent"
 
 

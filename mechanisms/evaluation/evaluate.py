@@ -1,4 +1,4 @@
-"""Accuracy of a demo set beside its baselines, class prototypes among them, and a one-sentence verdict."""
+"""Accuracies of a demo set and its baselines, including class prototypes, and a one-sentence verdict."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record
 from mechanisms.tallies import Prototypes
 from mechanisms.tallies.tally import LARGE
 
-# Accuracy of a demo set beside its baselines, on a labelled test file.
+# Accuracies of a demo set and its baselines on a labelled test file.
 
 PRIVATE = "private demonstrations"
 BOTH = "both"
-"""The set read by its directions and by a model's answers together."""
+"""The reading of a set by its directions and a model's answers together."""
 
 
 def arms_of(demo_set: DemoSet, public: Sequence[Demonstration] | None) -> tuple[Arm, ...]:
     """A set's baselines, with the set as the last arm.
 
-    A set without demonstrations is a correction of the zero-shot answer, and the only arm.
+    A set without demonstrations is only a correction of the zero-shot answer, and the only arm.
 
     Args:
-        public: the public-only counterpart; None leaves it out, if no model can write it. If it is the one that the
-            run compared the set with, it is read with the correction measured there.
+        public: the public-only counterpart; None omits it, if no model can write it. The run's own public-only set has
+            the correction measured in the run.
     """
     if not demo_set.demonstrations:
         return (Arm(ZERO_SHOT, (), demo_set.prior),)
@@ -55,7 +55,7 @@ def arms_of(demo_set: DemoSet, public: Sequence[Demonstration] | None) -> tuple[
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Correct answers out of a total, at least one, with the interval of `confidence.LEVEL` (Wilson 1927)."""
+    """The number of right answers out of a positive total, with the interval of `confidence.LEVEL` (Wilson 1927)."""
 
     correct: int
     total: int
@@ -72,9 +72,9 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class MeanRecall:
-    """Balanced accuracy: the mean recall over labels that have rows.
+    """Balanced accuracy: the mean recall over labels with rows.
 
-    Always naming one label has a balanced accuracy of 1 / (number of labels), however common that label is.
+    Always answering one label has a balanced accuracy of 1 / (number of labels), for any frequency of that label.
     """
 
     recalls: tuple[Accuracy, ...]
@@ -100,12 +100,13 @@ class Scorecard:
     """Results of one arm on a test file.
 
     Attributes:
-        raw: accuracy without correction.
+        raw: the accuracy without correction.
         calibrated: with contextual calibration; None if the reader gives no probabilities.
         corrected: with a measured correction.
-        confusion: counts, true label by predicted label (corrected, else calibrated, else raw), shape (labels, labels).
-        silent: for each label, its rows whose answer names no label, which are wrong and not in `confusion`; empty if
-            there are none.
+        confusion: counts of true label by predicted label (corrected, else calibrated, else raw), shape (labels,
+            labels).
+        silent: for each label the number of its rows without a label in the answer, which are wrong and not in
+            `confusion`; empty if there are none.
     """
 
     name: str
@@ -132,7 +133,7 @@ class Scorecard:
 
     @property
     def majority(self) -> tuple[int, Accuracy]:
-        """The index of the commonest label (the first of equal ones), and the accuracy of always naming it."""
+        """The index of the most common label (the first of equal ones), and the accuracy of always answering it."""
         totals = self._totals
         place = totals.index(max(totals))
         return place, Accuracy(totals[place], sum(totals))
@@ -168,7 +169,7 @@ def evaluate(
     """Classify the test rows with each set of demonstrations in turn.
 
     Args:
-        embedder: reads by the directions of an arm that has them, for a reader that does not.
+        embedder: evaluates an arm's directions, for a reader that does not.
 
     Raises:
         UsageError: no test row has one of the labels.
@@ -195,12 +196,12 @@ def evaluate(
 
 
 def _as_it_is(found: Integers) -> dict[str, Integers]:
-    """The readings of an arm that has no corrections: the same for each kind, so that it can be compared under any."""
+    """The readings of an arm without corrections: equal for each kind, so that it can be compared under any."""
     return dict.fromkeys((RAW, CONTEXTUAL, PRIOR), found)
 
 
 def _card(name: str, truth: Integers, found: Mapping[str, Integers], labels: Sequence[str]) -> Scorecard:
-    """The results of an arm: for each reading the index of the label that each row got."""
+    """The results of an arm, from the index of each row's label in each reading."""
     right = {kind: Accuracy(int((each == truth).sum()), len(truth)) for kind, each in found.items()}
     read = found.get(PRIOR, found.get(CONTEXTUAL, found[RAW]))
     answered = read != NO_ANSWER
@@ -212,8 +213,8 @@ def _card(name: str, truth: Integers, found: Mapping[str, Integers], labels: Seq
 
 # The verdict: one sentence on whether a set is better than the model alone, public text, prototypes or one label.
 #
-# A difference is stated only if its interval excludes zero. Rows that took part in a run favour its set
-# (rates: research/docs/worth.md), so that the sentence on them says "ahead" instead of "better".
+# A difference is stated only if its interval excludes zero. Rows that took part in a run favour its set (rates:
+# research/docs/worth.md), so for them the sentence says "ahead" instead of "better".
 
 Interval = tuple[float, float]
 
@@ -238,9 +239,9 @@ def verdict_of_score(score: Score, without: bool, majority: float | None) -> str
     """The verdict from a private score; empty if too few rows took part.
 
     Args:
-        score: released.
+        score: the released score.
         without: the exported arm has no demonstrations.
-        majority: accuracy of always naming the largest label, weighed as the score is; None if unknown.
+        majority: the accuracy of always answering the largest label, with the score's weighing; None if unknown.
     """
     own = score.exported(without)
     if own not in score.arms or score.arms[own].wide:
@@ -250,9 +251,9 @@ def verdict_of_score(score: Score, without: bool, majority: float | None) -> str
 
 
 def verdict_of_cards(cards: Sequence[Scorecard]) -> str:
-    """The verdict on the last card's set from a test file, with all arms under the same kind of correction.
+    """The verdict on the last card's set from a test file, with the same kind of correction for all arms.
 
-    By balanced accuracy if the commonest label has more than twice an even share of the rows.
+    It uses balanced accuracy if the most common label has more than twice an even share of the rows.
     """
     *others, own = cards
     figures = [headline(card, cards) for card in cards]
@@ -264,7 +265,7 @@ def verdict_of_cards(cards: Sequence[Scorecard]) -> str:
 
 
 def by_balanced_accuracy(cards: Sequence[Scorecard]) -> bool:
-    """Whether arms are compared by balanced accuracy: the commonest label has more than twice an even share.
+    """Whether arms are compared by balanced accuracy: the most common label has more than twice an even share.
 
     Balanced figures use each arm's own reading, which must therefore be the common one.
     """
@@ -279,7 +280,7 @@ def headline(card: Scorecard, cards: Sequence[Scorecard]) -> Accuracy | MeanReca
 
 
 def naming_largest(cards: Sequence[Scorecard]) -> float:
-    """The headline figure of always naming the commonest label."""
+    """The headline figure of always answering the most common label."""
     own = cards[-1]
     return 1 / _labels_met(own) if by_balanced_accuracy(cards) else own.majority[1].value
 
@@ -344,14 +345,14 @@ def _joined(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-# Class prototypes: the nearest one classifies, without a language model; a run of its own in the ledger.
+# Class prototypes: classification by the nearest prototype, without a language model; a separate run in the ledger.
 
 
 def one_record_each(dataset: Dataset) -> tuple[list[str], Integers]:
     """One record of each unit, as its text and the index of its label; private.
 
-    A user's record is chosen by the user's own rows alone, whatever its label, so that a unit changes one class's sum
-    by one embedding.
+    A user's record is chosen by the user's own rows alone, whatever its label, so a unit changes one class's sum by one
+    embedding.
     """
     records = [unit[0] for unit in units_of(dataset, 1)]
     return [each.text for each in records], truth_of(dataset.labels, records)
@@ -376,7 +377,7 @@ _AT_ONCE = 16
 
 @dataclass(frozen=True)
 class PrototypesRequest:
-    """Public configuration of a release; `labels` is their number."""
+    """The public configuration of a release; `labels` is the number of labels."""
 
     target: PrivacyTarget
     labels: int
@@ -402,7 +403,7 @@ class PrototypesRequest:
 
 @dataclass(frozen=True)
 class ClassPrototypes:
-    """Released class prototypes, public; uses of them are post-processing.
+    """Released class prototypes; they are public, and their uses are post-processing.
 
     Attributes:
         labels: one for each direction.
@@ -419,7 +420,7 @@ class ClassPrototypes:
         return set(labels) <= set(self.labels)
 
     def accuracy(self, test: Sequence[Record], labels: Sequence[str], embedder: Embedder) -> Accuracy:
-        """The accuracy of the nearest prototype among those of `labels`, on rows that each have one of them."""
+        """The accuracy of the nearest prototype among those of `labels`, on rows with one of these labels."""
         directions = self.directions[[self.labels.index(label) for label in labels]]
         found = nearest_prototype([row.text for row in test], directions, embedder)
         return Accuracy(sum(labels[i] == row.label for i, row in zip(found, test, strict=True)), len(test))

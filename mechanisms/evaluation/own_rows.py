@@ -1,4 +1,4 @@
-"""Private rows beside demonstrations, for the curator's own screen: a few of each label, and the nearest ones."""
+"""Private rows beside demonstrations, for the curator's own screen: a few rows of each label, and the nearest ones."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from mechanisms.inference import Embedder
 from mechanisms.records import Dataset, Record
 
 SHOWN = 3
-"""Rows of a label that are shown."""
+"""The number of shown rows per label."""
 MOST_EMBEDDED = 400
-"""Rows of a label among which the nearest one is looked for, spread evenly over the file."""
+"""The number of rows per label, spread evenly over the file, that are searched for the nearest one."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,7 +35,7 @@ class RowsBeside:
 
     Attributes:
         rows: some rows of the label.
-        nearest: for each demonstration of the label.
+        nearest: one for each demonstration of the label.
     """
 
     label: str
@@ -46,8 +46,8 @@ class RowsBeside:
 def beside(demo_set: DemoSet, dataset: Dataset, embedder: Embedder, ledger: PrivacyLedger) -> Iterator[RowsBeside]:
     """Rows of each label that has demonstrations, label by label.
 
-    The data set is marked in the ledger before the first row is yielded: who has seen the comparison may choose in view
-    of it, and later certificates say so.
+    The data set is marked in the ledger before the first row is yielded: later choices may depend on the comparison,
+    and later certificates say so.
 
     Raises:
         UsageError: the set has no demonstrations, or none of the data set's labels.

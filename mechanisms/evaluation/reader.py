@@ -21,7 +21,7 @@ from mechanisms.inference.remote import ChatServer
 from mechanisms.noise import Floats, Integers
 from mechanisms.records import Demonstration, PromptTemplate
 
-# A reading is a generator that yields its progress (mostly the number of texts done) and returns its result.
+# A reading is a generator that yields its progress (usually the number of finished texts) and returns its result.
 
 _Told = TypeVar("_Told")
 _Said = TypeVar("_Said")
@@ -31,7 +31,7 @@ _Found = TypeVar("_Found")
 def reported(
     reading: Generator[_Told, None, _Found], report: Callable[[_Told], _Said]
 ) -> Generator[_Said, None, _Found]:
-    """The same reading, but each number that it yields is first passed through `report`."""
+    """The same reading, with `report` applied to each yielded number."""
     while True:
         try:
             told = next(reading)
@@ -54,15 +54,15 @@ def finished(reading: Generator[int, None, _Found]) -> _Found:
 # In-context classification: raw, calibrated (Zhao et al. 2021), and with a measured correction.
 
 CONTENT_FREE = ("N/A", "[MASK]", "")
-"""Queries without content, which measure the prompt's own label bias (Zhao et al. 2021, section 5)."""
+"""Content-free queries, which measure the prompt's own label bias (Zhao et al. 2021, section 5)."""
 
 MAX_QUERY_TOKENS = 96
 _BLANK = ""
 MOST_ROWS = 32
-"""The most rows of a batch; blank rows fill it."""
+"""The most rows of a batch; blank rows pad it."""
 _BATCHES = (MOST_ROWS, 16, 8, 4, 2, 1)
 LENGTHS = 3
-"""The number of row lengths: one third of the cap, two thirds, and all of it, to save computation on padding."""
+"""The number of row lengths (one third, two thirds and all of the cap), to save computation on padding."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Prediction:
     """Probabilities over the labels, each of shape (labels,).
 
     Attributes:
-        raw: as the model gives them.
+        raw: the model's own.
         calibrated: by contextual calibration.
         corrected: by the measured correction of the demonstrations; None if there is none.
     """
@@ -86,12 +86,12 @@ class Prediction:
 
     @classmethod
     def by_places(cls, places: Floats) -> Prediction:
-        """From a text's places along the labels' directions alone, shape (labels,)."""
+        """The prediction from a text's projections on the labels' directions alone, shape (labels,)."""
         found = joined(np.zeros_like(places), places)
         return cls(found, found)
 
     def joined_with(self, places: Floats) -> Prediction:
-        """The same, each joined with the text's places along the labels' directions, shape (labels,)."""
+        """The same, with each joined with the text's projections on the labels' directions, shape (labels,)."""
         least = np.finfo(np.float64).tiny
 
         def of(probabilities: Floats) -> Floats:
@@ -101,14 +101,14 @@ class Prediction:
 
 
 class Classifier:
-    """A model with a task and demonstrations; it holds nothing private.
+    """A model with a task and demonstrations; it contains nothing private.
 
     Args:
         prior: the demonstrations' correction, added to each label's log-probability; None if not measured.
         max_query_tokens: public cap on the tokens of a text.
 
     Raises:
-        UsageError: the correction has other labels.
+        UsageError: the correction does not have one number for each label.
     """
 
     def __init__(
@@ -144,13 +144,13 @@ class Classifier:
     def log_probabilities(self, texts: Sequence[str]) -> Floats:
         """Log-probabilities of the labels, normalised over the labels, shape (texts, labels).
 
-        A text's row is bitwise independent of the other texts, of their number and of its place. It is not finite if
+        A text's row is bitwise independent of the other texts, of their number and of its place; it is not finite if
         the model's logits are not.
         """
         return finished(self.reading(texts))
 
     def reading(self, texts: Sequence[str]) -> Generator[int, None, Floats]:
-        """The same as `log_probabilities`; yields the number of texts done after each batch."""
+        """The same as `log_probabilities`; yields the number of finished texts after each batch."""
         rows = [self._prompt.row(text) for text in texts]
         # A row's shape depends on its own length alone.
         lengths = np.array([self._length(row) for row in rows], dtype=np.int64)
@@ -166,7 +166,7 @@ class Classifier:
         return found
 
     def _length(self, row: Tokens) -> int:
-        """The shortest length that a row fits in."""
+        """The shortest length in which a row fits."""
         step = math.ceil(self._prompt.cap / LENGTHS)
         frame = self._prompt.length - self._prompt.cap
         return min(self._prompt.length, frame + step * math.ceil(max(1, len(row) - frame) / step))
@@ -183,12 +183,12 @@ class Classifier:
         return next((n for n in sizes if self._model.alike(self._prompt.prefix, n, length, self._room)), 1)
 
     def _scores(self, rows: list[list[int]], size: int, length: int) -> Floats:
-        """Scores of at most `size` rows; empty queries fill the batch."""
+        """Scores of at most `size` rows; empty queries pad the batch."""
         filled = [*rows, *[self._prompt.row(_BLANK)] * (size - len(rows))]
         session = self._model.open(self._prompt.prefix, filled, length, self._room)
-        # No warning may disclose that a row overflowed.
+        # A warning would disclose that a row overflowed.
         with np.errstate(all="ignore"):
-            if all(len(label) == 1 for label in self._labels):  # the rest of the vocabulary cancels
+            if all(len(label) == 1 for label in self._labels):  # the normalisation over the vocabulary cancels
                 scores = session.logits(np.array([label[0] for label in self._labels], dtype=np.int64))
             else:
                 scores = scores_of(session, self._labels)
@@ -207,8 +207,8 @@ class Arm:
     """Demonstrations with their correction and template.
 
     Attributes:
-        prior: their measured correction; None if not measured.
-        template: of their prompt; None for that of the evaluated set.
+        prior: the measured correction; None if not measured.
+        template: the template of the prompt; None selects that of the evaluated set.
         directions: the directions of the set's labels; None if it has none.
     """
 
@@ -220,7 +220,7 @@ class Arm:
 
 
 class QueryReader(Protocol):
-    """Answers queries with labels. It is not a `LanguageModel`, so no private row can be read with it."""
+    """Answers queries with labels. It is not a `LanguageModel`, so it cannot be used on private rows."""
 
     @property
     def name(self) -> str:
@@ -230,7 +230,7 @@ class QueryReader(Protocol):
     def answers(
         self, template: PromptTemplate, labels: Sequence[str], arm: Arm, texts: Sequence[str]
     ) -> Generator[int, None, dict[str, Integers]]:
-        """Classify texts with one prompt; yields the number done.
+        """Classify texts with one prompt; yields the number of finished texts.
 
         Returns:
             For each available reading, at least `RAW`, the indices of the answered labels, or `NO_ANSWER`, shape
@@ -239,7 +239,7 @@ class QueryReader(Protocol):
         ...
 
 
-# The model that reads a set: its writer, or another one, for which no corrections were measured.
+# The reading model of a set: its writer, or another model, for which no corrections were measured.
 
 _DROPPED = (
     ": the prior was measured with the model that wrote the set, so contextual calibration corrects the answers instead"
@@ -252,7 +252,7 @@ def same_reader(demo_set: DemoSet, model: LanguageModel) -> bool:
 
 
 def as_read_by(demo_set: DemoSet, model: LanguageModel) -> DemoSet:
-    """The set for a reading model: without its measured corrections, unless that model wrote it."""
+    """The set for a reading model: without measured corrections, unless that model wrote the set."""
     return demo_set if same_reader(demo_set, model) else without_corrections(demo_set)
 
 
@@ -266,7 +266,7 @@ def without_corrections(demo_set: DemoSet) -> DemoSet:
 
 
 def readers_in_words(demo_set: DemoSet, model: LanguageModel) -> str:
-    """One line on the writer and the reader of a set, and on corrections that are left out."""
+    """One line on the writer and the reader of a set, and on omitted corrections."""
     if same_reader(demo_set, model):
         return f"Written with {demo_set.model_id}, and read by it here too."
     measured = demo_set.prior is not None or (demo_set.baselines and demo_set.baselines.zero_shot is not None)
@@ -274,7 +274,7 @@ def readers_in_words(demo_set: DemoSet, model: LanguageModel) -> str:
 
 
 def check_labels(labels: Sequence[str]) -> None:
-    """Refuse a label set with which there is nothing to classify.
+    """Refuse a label set with fewer than two labels.
 
     Raises:
         UsageError: it has a single label.
@@ -287,7 +287,7 @@ def check_labels(labels: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class LocalReader:
-    """A `QueryReader` with a model on this machine, which gives all readings; every answer is the likeliest label.
+    """A `QueryReader` with a model on this machine, which gives all readings; every answer is the most likely label.
 
     Attributes:
         max_query_tokens: public cap on the tokens of a text.
@@ -305,8 +305,8 @@ class LocalReader:
     def answers(
         self, template: PromptTemplate, labels: Sequence[str], arm: Arm, texts: Sequence[str]
     ) -> Generator[int, None, dict[str, Integers]]:
-        """Readings: raw; calibrated; corrected, if a correction was measured; and with directions, these alone and
-        joined with the best of the others."""
+        """The readings raw, calibrated and, if a correction was measured, corrected; with directions also these alone,
+        and joined with the best of the others."""
         classifier = Classifier(self.model, template, labels, arm.demonstrations, arm.prior, self.max_query_tokens)
         scores = yield from classifier.reading(texts)
         found = {RAW: scores, CONTEXTUAL: scores + classifier.contextual}
@@ -318,7 +318,7 @@ class LocalReader:
         return {reading: np.asarray(each.argmax(axis=1), dtype=np.int64) for reading, each in found.items()}
 
 
-# A model on a server, which answers in words, without probabilities.
+# A model on a server, which answers in text, without probabilities.
 
 _SPARE_TOKENS = 8
 """Tokens of an answer in addition to those of the longest label."""
@@ -326,9 +326,9 @@ _SPARE_TOKENS = 8
 
 @dataclass(frozen=True)
 class RemoteReader:
-    """A `QueryReader` whose answer is the label named in the server's text; `RAW` is the only reading.
+    """A `QueryReader` that answers with the label named in the server's text; `RAW` is the only reading.
 
-    It is no `LanguageModel` and shares no method with one, so that code that reads private rows cannot use it.
+    It is not a `LanguageModel` and shares no method with one, so code that reads private rows cannot use it.
     """
 
     server: ChatServer
@@ -339,7 +339,7 @@ class RemoteReader:
 
     @property
     def leaving(self) -> str:
-        """One sentence that says what is sent where, to be shown before the first request."""
+        """One sentence on what is sent where, to be shown before the first request."""
         return (
             "The demonstrations and the queries (your questions, and the texts of a test file) leave this machine for "
             f"{self.server.host}; rows of data sets that this ledger knows do not."
@@ -348,7 +348,7 @@ class RemoteReader:
     def answers(
         self, template: PromptTemplate, labels: Sequence[str], arm: Arm, texts: Sequence[str]
     ) -> Generator[int, None, dict[str, Integers]]:
-        """Classify in words; a measured correction of the arm cannot be used.
+        """Classify by the server's text, without the arm's measured correction.
 
         Raises:
             ModelUnavailable: the server did not answer.
@@ -382,7 +382,7 @@ def refuse_set_without_promise(demo_set: DemoSet) -> None:
     """Refuse to send demonstrations without a privacy guarantee to a server.
 
     Raises:
-        UsageError: the set is not private by its certificate.
+        UsageError: the set's certificate says that it is not private.
     """
     if (reason := demo_set.certificate.why_not_private) is not None:
         raise UsageError(
@@ -400,10 +400,10 @@ def read_remotely_in_words(demo_set: DemoSet, reader: RemoteReader) -> str:
 
 
 def label_in(answer: str, labels: Sequence[str]) -> int:
-    """The index of the label that an answer names, or `NO_ANSWER`; case is ignored.
+    """The index of the label in an answer, ignoring case, or `NO_ANSWER`.
 
-    This is the longest label that the answer begins with, or else the only label in it, at the beginning of a word. A
-    label inside a longer one does not count.
+    This is the longest label that the answer begins with, else the only label that occurs in it at the beginning of a
+    word. A label inside a longer one does not count.
     """
     rest, folded = answer.strip().casefold(), [label.strip().casefold() for label in labels]
     by_length = sorted(range(len(labels)), key=lambda place: -len(folded[place]))
@@ -414,5 +414,5 @@ def label_in(answer: str, labels: Sequence[str]) -> int:
             begun += [place] if times else []
         if len(begun) != 1:
             return NO_ANSWER
-    # Labels that differ in case alone cannot be told apart.
+    # Labels that differ only in case are ambiguous.
     return begun[0] if folded.count(folded[begun[0]]) == 1 else NO_ANSWER

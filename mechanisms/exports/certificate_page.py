@@ -1,6 +1,6 @@
-"""The certificate as one page to print, which loads nothing, runs nothing and shows values of the file as text.
+"""The certificate as one page to print, which loads and runs nothing and shows values of the file as text.
 
-Its facts label, like that on food, says what a set promises, what was read for it and what it is worth.
+Its facts label, like that on food, states a set's guarantee, its input and its accuracy.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Section(NamedTuple):
 
 
 def label_of_facts(demo_set: DemoSet) -> tuple[Section, ...]:
-    """The label's sections, from what the set's file states; figures of the claim are rounded up."""
+    """The label's sections, from the set's file; figures of the claim are rounded up."""
     parts = {
         "The promise": _promise,
         "What was read": _read,
@@ -226,7 +226,7 @@ def _of_task(made: DemoSet) -> Iterator[Fact]:
 
 
 def limits(held: Certificate) -> Iterator[str]:
-    """What a set does not promise, in sentences."""
+    """The limits of a set's guarantee, in sentences."""
     if held.private:
         yield _USERS if held.by_user else _ROWS
     yield from _ANYWHERE

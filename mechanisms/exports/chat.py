@@ -1,7 +1,7 @@
-"""A set as the messages of a chat: what the formats for chat models share.
+"""A set as the messages of a chat, shared by the formats for chat models.
 
-Tools that keep prompts fill `{{text}}`. Some run the rest as a template too (Nunjucks, Jinja), or load a file that a
-text names. Texts of a set are hostile: `inert` puts a space into such marks.
+Prompt tools fill `{{text}}`. Some also run the rest as a template (Nunjucks, Jinja), or load a file that a text names.
+Texts of a set are hostile: `inert` inserts a space into such marks.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _MARK = re.compile(r"\{(?=[{%#])|#(?=\})|file:(?=//)", re.IGNORECASE)
 
 
 def inert(text: str) -> str:
-    """A text that no tool runs or loads: a space breaks every `{{`, `{%`, `{#`, `#}` and `file://`.
+    """A text that no tool runs or loads, with a space in every `{{`, `{%`, `{#`, `#}` and `file://`.
 
-    No template language has an escape that all other tools undo, so the model reads the space too.
+    No escape of a template language is undone by all other tools, so the model also reads the space.
     """
     return _MARK.sub(r"\g<0> ", text)
 
@@ -39,7 +39,7 @@ def system(made: DemoSet) -> str:
 
 
 def conversation(made: DemoSet, shown: Sequence[Demonstration]) -> list[Message]:
-    """The system's message, and two turns a demonstration, with texts as they are."""
+    """The system message, and two turns per demonstration, with unchanged texts."""
     said = [("system", system(made))]
     for each in shown:
         said += [("user", each.text), ("assistant", each.label)]
@@ -47,15 +47,16 @@ def conversation(made: DemoSet, shown: Sequence[Demonstration]) -> list[Message]
 
 
 def template(made: DemoSet) -> list[Message]:
-    """The whole set with its texts inert, and the blank as the last turn."""
+    """The whole set with inert texts, and the placeholder as the last turn."""
     fixed = [each | {"content": inert(each["content"])} for each in conversation(made, made.demonstrations)]
     return [*fixed, {"role": "user", "content": BLANK}]
 
 
 def response_format(made: DemoSet) -> dict[str, Any]:
-    """The field that asks a server for one label: a JSON object of a schema that has no other answers.
+    """The `response_format` that restricts a server's answer to one label: a JSON object of a schema without other
+    answers.
 
-    It is empty for a set of one label: there is nothing to choose.
+    It is empty for a set of one label.
     """
     if len(made.labels) < 2:
         return {}

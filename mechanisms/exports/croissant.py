@@ -34,8 +34,8 @@ def described(released: ReleasedFile, file: str, rows: str) -> dict[str, Any]:
     """The JSON-LD document.
 
     Args:
-        file: name of the file of rows.
-        rows: its content, JSON Lines with text, label and, where the set has words, label_words.
+        file: the name of the file of rows.
+        rows: its content, JSON Lines with text, label and, if the set has words, label_words.
     """
     made, added = released.demo_set, released.added
     held, columns = made.certificate, ["text", "label", *([] if made.words is None else ["label_words"])]

@@ -11,7 +11,7 @@ from mechanisms.files import safe
 
 def _files(released: ReleasedFile) -> str:
     out = io.StringIO(newline="")
-    # All cells are quoted: a spreadsheet in another language may have another separator, which texts may contain.
+    # All cells are quoted, because a spreadsheet in another language may have a separator that occurs in texts.
     writer = csv.writer(out, quoting=csv.QUOTE_ALL)
     words = released.demo_set.words
     writer.writerow(["text", "label", "privacy", *([] if words is None else ["label_words"])])

@@ -1,4 +1,4 @@
-"""The state of a `dspy.Predict`: its signature and its demonstrations, as `load` reads them."""
+"""The state of a `dspy.Predict` for its `load`: signature and demonstrations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _files(released: ReleasedFile) -> str:
             "fields": [{"prefix": f"{shown}:", "description": f"${{{name}}}"} for name, shown in names.items()],
         },
         "lm": None,
-        # Written by no version of DSPy, so that `load` has no versions to compare.
+        # Without versions, so that `load` has none to compare.
         "metadata": {"dependency_versions": {}, "dpicl": provenance(released)},
     }
     return to_text(state)

@@ -18,17 +18,17 @@ from mechanisms.inference.prompts import one_line
 from mechanisms.records import Demonstration, Record, unit_in_words
 
 Files = Mapping[str, str]
-"""File names with the files' texts."""
+"""The text of each file, by its name."""
 
 
 @dataclass(frozen=True, repr=False)
 class ExportExtras:
-    """What an owner adds to an export; None if nothing is added.
+    """An owner's additions to an export; None for each that is not given.
 
     Attributes:
-        tests: labelled texts to try the set on, which leave with it.
-        licence: of the exported texts, an identifier of the Hugging Face hub, such as cc-by-4.0.
-        language: of the texts, a code such as en.
+        tests: labelled texts for tests of the set, which are part of the export.
+        licence: the licence of the exported texts, an identifier of the Hugging Face hub, such as cc-by-4.0.
+        language: the language of the texts, a code such as en.
     """
 
     tests: Sequence[Record] | None = None
@@ -38,13 +38,13 @@ class ExportExtras:
 
 @dataclass(frozen=True)
 class ReleasedFile:
-    """A demo-set file: the only source of an export, apart from what its owner adds.
+    """A demo-set file, the only source of an export apart from its owner's additions.
 
     Attributes:
         text: the file's text.
         demo_set: the parsed set.
         digest: the file's digest.
-        added: what the owner adds.
+        added: the owner's additions.
     """
 
     text: str
@@ -57,7 +57,7 @@ class ReleasedFile:
         """Read a demo-set file.
 
         Raises:
-            UsageError: not a demo set.
+            UsageError: the text is not a demo set.
         """
         return cls(text, loads(text), digest(text), added)
 
@@ -67,18 +67,18 @@ class ExportFormat:
     """A file format of another tool.
 
     Attributes:
-        name: on the command line.
-        title: for people.
-        purpose: one sentence.
-        file_name: of the file, or of the archive of several files.
-        media_type: of that file.
-        files: writes the text of the file, or several files, which make a folder.
-        correction: the place of the measured correction; None if the format has none, empty if no model reads it.
-        keeps_disclosures: whether it states that a set is not private, or marked for disclosures.
-        without_demonstrations: whether it can hold a set without demonstrations.
-        takes: what an owner may add, by the names of `ExportExtras`.
-        advice: one sentence on what the tool needs in addition, or leaves out; None if there is nothing to say.
-        misfit: one sentence with a further reason against a set; None if there is none.
+        name: the name on the command line.
+        title: the name for people.
+        purpose: the purpose, in one sentence.
+        file_name: the name of the file, or of the archive of several files.
+        media_type: the media type of that file.
+        files: makes the text of the file, or of several files, which form a folder.
+        correction: the place of the measured correction; None if the format has none, empty if no model uses it.
+        keeps_disclosures: whether the file states that a set is not private, or has marks.
+        without_demonstrations: whether the format allows a set without demonstrations.
+        takes: the allowed additions, by the names of `Added`.
+        advice: one sentence on what the tool needs in addition, or omits; None if there is none.
+        misfit: a further reason against a set, in one sentence; None if there is none.
     """
 
     name: str
@@ -95,7 +95,7 @@ class ExportFormat:
     misfit: Callable[[DemoSet], str | None] = lambda demo_set: None
 
     def refusal(self, demo_set: DemoSet) -> str | None:
-        """One sentence why the format cannot hold a set; None if it can."""
+        """The reason, in one sentence, why the format has no place for a set; None if it has."""
         if not (demo_set.demonstrations or self.without_demonstrations):
             return (
                 f"This set has no demonstrations, so there is nothing to write as {self.title}: choose the "
@@ -109,7 +109,7 @@ class ExportFormat:
         return self.misfit(demo_set)
 
     def caution(self, demo_set: DemoSet) -> str | None:
-        """One sentence on a mark that the format cannot hold; None if it loses none."""
+        """One sentence on a mark that the format loses; None if it loses none."""
         if self.keeps_disclosures or not demo_set.certificate.disclosures:
             return None
         return (
@@ -133,7 +133,7 @@ class ExportFormat:
         """The files of a set.
 
         Raises:
-            UsageError: the set, or what is added, does not fit the format; the message says why.
+            UsageError: the set or an addition does not fit the format; the message gives the reason.
         """
         for each in fields(ExportExtras):
             if getattr(released.added, each.name) is not None and each.name not in self.takes:
@@ -157,7 +157,7 @@ def packed(files: Files) -> bytes:
 
 
 def json_lines(documents: Iterable[Any]) -> str:
-    """One document per line, in ASCII, so that no text has a Unicode line separator."""
+    """One document per line, in ASCII, so that no text contains a Unicode line separator."""
     return "".join(f"{json.dumps(each)}\n" for each in documents)
 
 
@@ -167,7 +167,7 @@ def on_lines(demo_set: DemoSet) -> list[Demonstration]:
 
 
 def provenance(released: ReleasedFile) -> dict[str, Any]:
-    """Source and promise as plain JSON: the claim, the marks, and the digest of the demo-set file.
+    """Source and guarantee as plain JSON: the claim, the marks, and the digest of the demo-set file.
 
     `prior` is the measured correction, to add to each label's log-probability under the named model.
     """

@@ -78,7 +78,7 @@ def _card(released: ReleasedFile) -> str:
 
 
 def _as_code(lines: Iterable[str]) -> str:
-    """Lines indented as code, so that text of the file is not read as markup."""
+    """Lines indented as code, so that text of the file is not interpreted as markup."""
     return "\n".join("    " + printable(each) for each in lines)
 
 

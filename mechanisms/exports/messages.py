@@ -1,4 +1,4 @@
-"""The set as a chat's messages in one JSON array, which most tools for prompts and every chat server take."""
+"""The set as a chat's messages in one JSON array, which most prompt tools and all chat servers accept."""
 
 from __future__ import annotations
 

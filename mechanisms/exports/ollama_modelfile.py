@@ -1,7 +1,7 @@
-"""A Modelfile of Ollama: the instruction as its system, the demonstrations as earlier turns.
+"""A Modelfile of Ollama: the instruction as the system message, the demonstrations as earlier turns.
 
-A value between three quotes ends at the first line that ends with three quotes, and nothing escapes them. Ollama drops
-characters that are not printable before it looks, so that quotes with such characters between them count as a run.
+A value between three quotes ends at the first line that ends with three quotes, which cannot be escaped. Ollama first
+drops characters that are not printable, so quotes with such characters between them count as a run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _RUN = re.compile(r'("[^\w!-~]*"[^\w!-~]*)"')
 
 
 def quoted(text: str) -> str:
-    """A text as one value, whatever it holds: every third quote of a run becomes a single one."""
+    """Any text as one value: every third quote of a run becomes a single quote."""
     return '"""' + _RUN.sub(r"\1'", text) + '"""'
 
 

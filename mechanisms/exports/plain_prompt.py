@@ -1,4 +1,4 @@
-"""A prompt as text, with the words of this app's own prompts."""
+"""A prompt as text, equal to this app's own prompts."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """A folder of promptfoo: the set as its prompt, and the owner's own labelled texts as its tests.
 
-promptfoo reads variables and expected values as Nunjucks templates, and loads a value that begins with `file://` or
-`package:`, code included. Labels with such marks are refused, and rows of the test file that have them are left out, so
-that no text is run.
+promptfoo interprets variables and expected values as Nunjucks templates, and loads values that begin with `file://` or
+`package:`, including code. Labels with such marks are refused, and test rows with them are left out, so no text is run.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def _advice(made: DemoSet, added: ExportExtras) -> str | None:
 
 def _files(released: ReleasedFile) -> Files:
     made, tests = released.demo_set, released.added.tests
-    # Dumped and parsed again, so that every string in it is inert, including names of fields.
+    # Dumped and parsed again, so that every string, including names of fields, is inert.
     known = json.loads(inert(json.dumps(provenance(released), ensure_ascii=False)))
     config: dict[str, Any] = {
         "description": inert(in_a_line(released)),

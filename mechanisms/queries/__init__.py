@@ -1,4 +1,4 @@
-"""Pay-per-query mechanisms, which release an answer from the answers of shards.
+"""Pay-per-query mechanisms: each releases an answer from the answers of shards.
 
 Each module of this package that defines `MECHANISM` is registered.
 """

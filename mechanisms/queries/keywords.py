@@ -21,9 +21,9 @@ _GAP_SENSITIVITY = 2
 
 @dataclass(frozen=True)
 class Keywords(QueryMechanism):
-    """Release the set of the k tokens that most shards' answers contain, if a noisy test finds a wide gap below them.
+    """Release the set of the k tokens in the most shards' answers, if a noisy test finds a wide gap below them.
 
-    k is drawn first, in favour of wide gaps. The set is released without an order, because the order would leak.
+    k is drawn first, in favour of wide gaps. The set is released without its order, which would leak.
     """
 
     name: ClassVar[str] = "keywords"
@@ -50,7 +50,7 @@ class Keywords(QueryMechanism):
     most_keywords: int = parameter(
         30,
         label="Most keywords",
-        help="Largest size of the released set; equal to the smallest, nothing is paid for choosing it.",
+        help="Largest size of the released set; if it equals the smallest, the choice costs nothing.",
         low=1,
         high=1000,
         citation="Koskela et al. 2025, appendix D (k_max)",
@@ -58,13 +58,13 @@ class Keywords(QueryMechanism):
     selection_share: float = parameter(
         0.2,
         label="Share for the size",
-        help="Part of an answer's cost that pays for choosing the size of the set.",
+        help="Share of an answer's cost for choosing the size of the set.",
         low=0.01,
         high=0.9,
         citation="our choice",
     )
     failure: float = 1e-7
-    """The probability that the test passes although the gap is too narrow."""
+    """The largest probability that the test passes although the gap is too narrow."""
 
     def __post_init__(self) -> None:
         validate(self)
@@ -98,8 +98,8 @@ class Keywords(QueryMechanism):
     def dominating_noise(self) -> float:
         """The multiplier of one Gaussian that dominates the draw of k and the test together.
 
-        The draw is epsilon-DP, so that a Gaussian with the mean `2 Phi^-1(e^epsilon / (1 + e^epsilon))` dominates it
-        (Dong, Roth, Su 2019); the test is a Gaussian with the mean `1 / noise`.
+        The draw is epsilon-DP, so a Gaussian with mean `2 Phi^-1(e^epsilon / (1 + e^epsilon))` dominates it (Dong,
+        Roth, Su 2019); the test is a Gaussian with mean `1 / noise`.
         """
         mean = 2 * float(norm.isf(expit(-self.selection_epsilon)))
         return 1 / math.sqrt(mean**2 + self.noise**-2)
@@ -127,10 +127,11 @@ class Keywords(QueryMechanism):
         return QueryRelease(tuple(sorted(order[: self.fewest_keywords + best].tolist())), None)
 
     def _test(self, gap: int, randomness: Randomness) -> bool:
-        """Whether a noisy gap is so much above 2 that the true one is at most 2 with probability `failure` only."""
+        """Whether a noisy gap exceeds 2 by so much that a true gap of at most 2 passes with probability at most
+        `failure`."""
         scale = self.deviation * GRID
-        # The discrete Gaussian's tail from m on is at most the continuous one's from m - 1 on (Canonne, Kamath,
-        # Steinke 2020, proposition 25), hence one lattice point more.
+        # The discrete Gaussian's tail from m on is at most the continuous one's from m - 1 on (Canonne, Kamath, Steinke
+        # 2020, proposition 25), hence one more lattice point.
         margin = math.ceil(scale * float(norm.isf(self.failure))) + 1
         [noisy] = randomness.gaussian(np.array([max(_GAP_SENSITIVITY, gap) * GRID]), scale)
         return int(noisy) > _GAP_SENSITIVITY * GRID + margin

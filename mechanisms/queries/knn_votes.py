@@ -16,7 +16,8 @@ SENSITIVITY = math.sqrt(2)
 
 @dataclass(frozen=True)
 class KnnVotes(QueryMechanism):
-    """Every shard casts one vote for a label; `h + N(0, noise^2)` is released whole, and its largest entry answers."""
+    """Every shard casts one vote for a label; all of `h + N(0, noise^2)` is released, and its largest entry is the
+    answer."""
 
     name: ClassVar[str] = "knn-votes"
     proof: ClassVar[str] = "docs/queries.md#knn-votes"
@@ -51,7 +52,7 @@ class KnnVotes(QueryMechanism):
         return self.noise / SENSITIVITY
 
     def caution(self, shards: int) -> str | None:
-        """A warning if even the votes of all shards differ less than the noise on a difference of two counts."""
+        """A warning if even unanimous votes differ by less than the noise on a difference of two counts."""
         return noise_caution(math.sqrt(2) * self.noise, shards)
 
     def calibrate(self, rho: float, delta: float) -> Self:

@@ -41,7 +41,7 @@ class QueryMechanism(Protocol):
     open_answers: ClassVar[bool] = False
     """True if a shard answers with a set of words; False if it answers with one label of a public set."""
     may_fail: ClassVar[bool] = False
-    """True if the guarantee fails with a probability for which the session's delta has to pay."""
+    """True if the guarantee can fail, with a probability for which the session's delta has to pay."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -61,14 +61,14 @@ class QueryMechanism(Protocol):
     def dominating_noise(self) -> float:
         """The noise multiplier of a Gaussian release that dominates one answer, except for `delta`.
 
-        A Poisson sample mixes the dominating pair of that release.
+        Poisson sampling mixes the dominating pair of that release.
         """
 
     def caution(self, shards: int) -> str | None:
-        """A warning that so many shards can hardly be heard through the noise, with advice; None if they can."""
+        """A warning, with advice, that the noise hides the votes of this number of shards; None if it does not."""
 
     def calibrate(self, rho: float, delta: float) -> Self:
-        """The same mechanism with the least noise at which one answer costs at most `rho` and `delta`."""
+        """The same mechanism with the least noise with which one answer costs at most `rho` and `delta`."""
 
     def release(self, histogram: Integers, randomness: Randomness) -> QueryRelease:
         """The release for one query.
@@ -80,11 +80,11 @@ class QueryMechanism(Protocol):
 
 
 def noise_caution(needed: float, shards: int) -> str | None:
-    """The warning that `QueryMechanism.caution` gives.
+    """The warning of `QueryMechanism.caution`; None if there are enough shards.
 
     Args:
-        needed: the number of shards that have to agree for an even chance of being heard.
-        shards: the number of shards that there are.
+        needed: the number of shards that have to agree for a 50% chance of an answer.
+        shards: the number of shards.
     """
     if needed <= shards:
         return None

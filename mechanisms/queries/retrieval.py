@@ -1,6 +1,6 @@
 """Exact similarities, and the units from which each shard answers a query.
 
-The proof that one unit changes the answer of one shard at most: docs/queries.md#from-question-to-answer.
+docs/queries.md#from-question-to-answer proves that one unit changes the answer of at most one shard.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from mechanisms.noise import Integers
 
-# Exact search: cosine similarities whose bits do not depend on what else is searched.
+# Exact search: cosine similarities whose bits do not depend on other rows.
 #
-# A unit's charge may depend on that unit, the query and past releases only, so the order in which a library adds must
-# not matter. Unit vectors are rounded to the grid 2^-11. In grid steps a vector of d coordinates then has at most the
-# norm `2^11 + sqrt(d) / 2`, so by Cauchy and Schwarz every partial sum of a dot product is an integer below `(2^11 +
-# sqrt(d) / 2)^2 < 2^24` for any d below 2^24: float32 holds each of them exactly, in any order, fused or not.
+# A unit's charge may depend only on that unit, the query and past releases, so a library's order of summation must not
+# matter. Unit vectors are rounded to the grid 2^-11. In grid steps a vector of d coordinates then has at most the norm
+# `2^11 + sqrt(d) / 2`, so by Cauchy and Schwarz every partial sum of a dot product is an integer below `(2^11 + sqrt(d)
+# / 2)^2 < 2^24` for any d below 2^24: float32 holds each of them exactly, in any order, fused or not.
 
 GRID = 2**11
 """Grid steps in 1."""
@@ -37,8 +37,8 @@ def on_grid(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 def similarities(rows: NDArray[np.float32], query: NDArray[np.float32]) -> NDArray[np.float32]:
     """The cosine similarity of every row to the query, shape (rows,), without any rounding.
 
-    The threshold rule needs the similarity of every row, so an index could skip none. NumPy's product was measured to
-    be faster than the flat indexes of libraries (research/docs/answers.md).
+    The threshold rule needs the similarity of every row, so an index has nothing to skip. NumPy's product was faster
+    than the flat indexes of libraries (research/docs/answers.md).
 
     Args:
         rows, query: on the grid, shapes (rows, dimensions) and (dimensions,).
@@ -47,9 +47,9 @@ def similarities(rows: NDArray[np.float32], query: NDArray[np.float32]) -> NDArr
     return products
 
 
-# Which units answer a query: each shard's nearest, or a Poisson sample.
+# The units that answer a query: each shard's nearest, or a Poisson sample.
 #
-# Whatever the query, one unit more or less changes what at most one shard retrieves.
+# For any query, one unit more or less changes the examples of at most one shard.
 
 
 class Retrieval(StrEnum):
@@ -60,7 +60,7 @@ class Retrieval(StrEnum):
     POISSON = "poisson"
     """A Poisson sample of all units; every unit pays for every query (Wu et al. 2024)."""
     LABELS_ONLY = "labels-only"
-    """As `THRESHOLD`, but shards vote with the labels of their examples, without a language model."""
+    """Like `THRESHOLD`, but shards vote with the labels of their examples, without a language model."""
 
 
 def nearest_by_shard(
@@ -70,10 +70,10 @@ def nearest_by_shard(
 
     Args:
         similarity: the similarity of every unit to the query, shape (units,).
-        shard: the shard of every unit, which follows from a keyed hash of the unit alone, shape (units,).
-        payers: ascending positions of the units that pay. The lower position wins a tie, so that positions must follow
-            an order of the units themselves, such as that of their keyed digests.
-        shards, neighbours: the public numbers of shards, and of examples of a shard at most.
+        shard: the shard of every unit, from a keyed hash of the unit alone, shape (units,).
+        payers: ascending positions of the units that pay. The lower position wins a tie, so positions must follow an
+            order of the units themselves, such as that of their keyed digests.
+        shards, neighbours: the public number of shards, and the most examples of a shard.
     """
     ranked = payers[np.argsort(-similarity[payers], kind="stable")]
     own = shard[ranked]
