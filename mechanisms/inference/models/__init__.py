@@ -348,15 +348,18 @@ def load_embedder() -> Embedder:
 
 
 @contextmanager
-def opened(name: str, engine: str = LOCAL) -> Iterator[LanguageModel]:
-    """A model by its name, in this process or spread over a Ray cluster, for the time of the `with` block.
+def opened(
+    name: str, engine: str = LOCAL, tell: Callable[[str], object] = lambda stage: None
+) -> Iterator[LanguageModel]:
+    """A model by its name, in this process or spread over a Ray cluster, for the time of the `with` block; `tell` gets
+    the progress of loading it.
 
     Raises:
         UsageError: Ray is not installed, or a setting of it cannot be used.
         ModelUnavailable: the model, the Ray cluster or its workers are not available.
     """
     if engine == LOCAL:
-        yield load_model(name)
+        yield load_model(name, tell)
         return
     if find_spec("ray") is None:
         raise UsageError("--engine ray needs Ray: pip install -r requirements-ray.txt")
@@ -364,5 +367,5 @@ def opened(name: str, engine: str = LOCAL) -> Iterator[LanguageModel]:
     from mechanisms.inference.engine.threads import fixed_threads
     from mechanisms.inference.models import catalogue
 
-    with spread(name, catalogue.load_model(name, fixed_threads())) as model:
+    with spread(name, catalogue.load_model(name, fixed_threads(), tell)) as model:
         yield model
