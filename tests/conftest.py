@@ -100,8 +100,8 @@ def toy_models(monkeypatch: pytest.MonkeyPatch, any_text_passes: None) -> None:
     from tests.baselines.toys import SpeakingModel
     from tests.toy_embedder import ToyEmbedder
 
-    monkeypatch.setattr("mechanisms.cli.synthesize.opened", lambda name, engine: nullcontext(SpeakingModel()))
-    monkeypatch.setattr("mechanisms.api.load_model", lambda name: SpeakingModel())
+    monkeypatch.setattr("mechanisms.cli.synthesize.opened", lambda *_: nullcontext(SpeakingModel()))
+    monkeypatch.setattr("mechanisms.api.load_model", lambda *_: SpeakingModel())
     monkeypatch.setattr("mechanisms.api.default_model", SpeakingModel)
     for module in ("api", "cli.synthesize"):
         monkeypatch.setattr(f"mechanisms.{module}.load_embedder", ToyEmbedder)

@@ -28,6 +28,7 @@ from mechanisms.cli.options import (
     field_names,
     in_json,
     labels_of,
+    load_model,
     loaded,
     loaded_private,
     not_private,
@@ -88,7 +89,7 @@ def _answer(options: argparse.Namespace) -> None:
     if odds := odds_in_words(plan):
         progress(odds)
     dataset = loaded_private(options, plan.labels)
-    model = None if plan.spec.retrieval is Retrieval.LABELS_ONLY else api.load_model(options.model)
+    model = None if plan.spec.retrieval is Retrieval.LABELS_ONLY else load_model(options.model)
     randomness = None if options.test_seed is None else SeededRandomness(options.test_seed)
     session = api.ask_as(plan, dataset, model, randomness=randomness, anew=options.new_reservation)
     for line in (*session.opened.notes, reservation_in_words(session.opened)):

@@ -19,6 +19,7 @@ from mechanisms.cli.options import (
     check_apart,
     check_says_something,
     in_json,
+    load_model,
     loaded,
     loaded_private,
     not_private,
@@ -108,7 +109,7 @@ def _remote_reader(options: argparse.Namespace) -> RemoteReader | None:
 
 def _model(options: argparse.Namespace, written: DemoSet) -> LanguageModel:
     """Load the local model, with a note if another one wrote the set."""
-    model = api.load_model(options.model or default_name())
+    model = load_model(options.model)
     if not same_reader(written, model):
         progress(readers_in_words(written, model))
     return model
@@ -244,7 +245,7 @@ def _score(options: argparse.Namespace) -> None:
     dataset = loaded_private(options, scored.labels)
     for warning in api.recognise(dataset):
         progress(warning)
-    model = api.load_model(options.model)
+    model = load_model(options.model)
     if scored.model_sha256 not in (None, model.sha256):
         progress(_OTHER_READER.format(reader=model.name))
     settings = spec.model_dump(include={"epsilon", "delta", "max_record_tokens"})

@@ -9,9 +9,8 @@ from typing import Any
 
 from mechanisms import api
 from mechanisms.accounting import Cap, PrivacyLedger
-from mechanisms.cli.options import add_device, add_json, progress, show
+from mechanisms.cli.options import add_device, add_json, model_progress, progress, show
 from mechanisms.errors import UsageError
-from mechanisms.inference import LanguageModel
 from mechanisms.inference.models import (
     available_models,
     choose_default,
@@ -81,7 +80,7 @@ def _add_models(parser: argparse.ArgumentParser) -> None:
 
 def _models(options: argparse.Namespace) -> None:
     if options.verb != "list":
-        model = _prepared(options.model)
+        model = api.load_model(options.model, model_progress(options.model))
         api.prepare_words(lambda share: progress(f"placing common words: {share:.0%}"))
         if options.verb == "use":
             path = Path(options.model).expanduser()
@@ -101,20 +100,6 @@ def _models(options: argparse.Namespace) -> None:
         about = each["description"] + ("" if each["available"] else missing)
         print(f"{each['name']:39} {each['memory'] / 1e9:4.1f} GB {each['times']:5.1f}x  {about}")
     print("\ntime: times the embedded model's, by size alone; none but the embedded one was measured")
-
-
-def _prepared(name: str) -> LanguageModel:
-    """Load a model, and print its progress: each stage, and each tenth of a fetch, once."""
-    told = ""
-
-    def tell(stage: str) -> None:
-        nonlocal told
-        done, percent = stage.partition(", ")[::2]
-        if (now := f"{done}{percent[:-2]}") != told:
-            told = now
-            progress(f"{name}: {stage}")
-
-    return api.load_model(name, tell)
 
 
 COMMANDS = {"ledger": _add_ledger, "models": _add_models}

@@ -18,6 +18,7 @@ from mechanisms.data.table import BACKSLASH, DOUBLED
 from mechanisms.discovery import Parameter, parameters
 from mechanisms.errors import UsageError, printable
 from mechanisms.evaluation.evaluate import Accuracy, MeanRecall
+from mechanisms.inference import LanguageModel
 from mechanisms.inference.models import default_name
 from mechanisms.records import Dataset
 from mechanisms.runs.plan import solved_flag
@@ -340,6 +341,26 @@ def _escaped(document: str) -> str:
 def progress(message: str) -> None:
     """Print a line on standard error."""
     print(message, file=sys.stderr, flush=True)
+
+
+def model_progress(name: str, stages: bool = True) -> Callable[[str], None]:
+    """Print the progress of loading a model: each tenth of a fetch or a conversion, once, and stages if wanted."""
+    told = ""
+
+    def tell(stage: str) -> None:
+        nonlocal told
+        done, percent = stage.partition(", ")[::2]
+        if (now := f"{done}{percent[:-2]}") != told and (percent or stages):
+            told = now
+            progress(f"{name}: {stage}")
+
+    return tell
+
+
+def load_model(name: str | None) -> LanguageModel:
+    """Load a model, the default one unless it is named, and print how far a fetch or a conversion is."""
+    name = name or default_name()
+    return api.load_model(name, model_progress(name, stages=False))
 
 
 def check_apart(*places: str | Path | None, but: Iterable[str | Path | None] = ()) -> None:

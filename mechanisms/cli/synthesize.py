@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from mechanisms.cli.options import (
     field_names,
     labels_of,
     loaded_private,
+    model_progress,
     progress,
     show,
     show_json,
@@ -123,7 +124,7 @@ def _synthesize(options: argparse.Namespace) -> None:
     seeded = options.test_seed is not None
     randomness: Randomness = SeededRandomness(options.test_seed) if seeded else SecureRandomness()
     requested = plan_for(spec, dataset)  # refused here, before anything is measured
-    with opened(options.model, options.engine) as model:
+    with _model(options) as model:
         embedder = load_embedder() if requested.embeds else None
         if spec.count_epsilon is not None and not spec.public:
             requested = plan_for(
@@ -256,7 +257,10 @@ def _findings(options: argparse.Namespace) -> Findings:
         found.of("journal", partial(_journal_of, options, ledger))
     dataset = _dataset_found(options, spec, found)
     with ExitStack() as used:
-        model = found.of("model", lambda: used.enter_context(opened(options.model, options.engine)))
+        model = found.of(
+            "model",
+            lambda: used.enter_context(_model(options)),
+        )
         requested = None
         if spec is not None and dataset is not None and ledger is not None:
             if not spec.public:
@@ -299,6 +303,10 @@ def _dataset_found(options: argparse.Namespace, spec: RunSpec | None, found: Fin
     refused = {each.message for each in found}
     found.add(warned("file", each) for each in told if f"{each} {HOW_TO_LEAVE_OUT}" not in refused)
     return dataset
+
+
+def _model(options: argparse.Namespace) -> AbstractContextManager[LanguageModel]:
+    return opened(options.model, options.engine, model_progress(options.model, stages=False))
 
 
 def _requested(spec: RunSpec, dataset: Dataset) -> Plan:

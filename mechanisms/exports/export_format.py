@@ -76,7 +76,7 @@ class ExportFormat:
         correction: the place of the measured correction; None if the format has none, empty if no model uses it.
         keeps_disclosures: whether the file states that a set is not private, or has marks.
         without_demonstrations: whether the format allows a set without demonstrations.
-        takes: the allowed additions, by the names of `Added`.
+        takes: the allowed additions, by the names of `ExportExtras`.
         advice: one sentence on what the tool needs in addition, or omits; None if there is none.
         misfit: a further reason against a set, in one sentence; None if there is none.
     """

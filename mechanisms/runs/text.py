@@ -31,14 +31,28 @@ _BREAKS_OFF = re.compile(r"[,:(\[{<\-–—/&@#*=+][\s'\"”’]*$")
 _GLUED = re.compile(r"[^\W\d_][!?]{1,3}[^\W\d_]{2,}|\d[.:]\d+[.:]\d+[.:](?!\d)")
 """Signs inside words, and malformed numbers."""
 _SYLLABLES = re.compile(r"([^\W\d_]{2,4})\1\1|([^\W\d_]{4,})\2")
+_WE = r"(i|we)(['’](m|re|ll be|d be)| am| are| will be| would be)( \w+)?"
+_MISHAP = "(inconvenience|misunderstanding|confusion)"
 _OFFERS = re.compile(
-    r"\b(how (can|may) (i|we) (help|assist)|can i help you|(here|happy|glad|ready) to (help|assist)|assist you|"
-    r"sorry (to hear|for (your|any|the (inconvenience|misunderstanding|confusion)))|as an ai\b|"
-    r"(unable|not able|not equipped|not authori[sz]ed) to (help|assist|provide)|please contact (us|our|the)\b|"
-    r"i hope this message finds you|feel free to (ask|reach)|don['’]t hesitate to (ask|contact|reach)|"
-    r"sorry,? but i(['’]m| am) (an?|not an?|just an?|unable)\b|"
-    r"i(['’]m| am) (an?|your) ((large )?language model|(ai|virtual) (model|assistant))|"
-    r"i (can(no|['’])t|could(n['’]t| not)) (assist|help you)\b)",
+    r"\b({})".format(
+        "|".join(
+            (
+                r"how (can|may) (i|we) (help|assist)|can i help you|assist you",
+                rf"{_WE} (here|happy|glad|ready) to (help|assist)",
+                rf"{_WE} (unable|not able|not equipped|not authori[sz]ed) to (help|assist|provide)",
+                r"i (can(no|['’])t|could(n['’]t| not)) (assist|help you)\b",
+                r"please contact (us|our|the (customer|support|help))\b|i hope this message finds you",
+                r"feel free to (ask|reach)|don['’]t hesitate to (ask|contact|reach)",
+                # A customer is sorry, too, and hears that a branch closes.
+                r"sorry to hear (that([.!]|, but )|about your (experience|issue|problem|loss))",
+                r"sorry to hear (that )?you(['’](re|ve)| are| have) (having|had|been|going|facing)\b",
+                rf"sorry for (your\b|any {_MISHAP}|the inconvenience[.,]|the {_MISHAP},? but\b)",
+                r"sorry,? but i(['’]m| am) (not )?an? (ai|assistant|chatbot|((internet|service) ){1,2}provider)\b",
+                r"i(['’]m| am) just a (text|chatbot|(computer )?program)\b|as an ai\b",
+                r"i(['’]m| am) (not |just )?(an?|your) ((large )?language model|(ai|virtual) (model|assistant))\b",
+            )
+        )
+    ),
     re.IGNORECASE,
 )
 """What an assistant writes instead of the person whom the model was asked to be."""

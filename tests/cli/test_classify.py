@@ -43,7 +43,7 @@ def using(capsys, monkeypatch, tmp_path, any_text_passes):
     """Runs a command with a set and the toy model; gives its document."""
     (tmp_path / "test.csv").write_text("text,label\n" + "".join(f"text {i},Sport\n" for i in range(6)))
     (tmp_path / "set.json").write_text("{}")
-    monkeypatch.setattr(api, "load_model", lambda name: OtherModel() if name == "other" else Speaking())
+    monkeypatch.setattr(api, "load_model", lambda name, *_: OtherModel() if name == "other" else Speaking())
 
     def used(demos, command, *rest, said=""):
         monkeypatch.setattr(api, "read", lambda path: demos)
@@ -229,7 +229,7 @@ BY_HAND = {
 @pytest.fixture
 def line(monkeypatch, tmp_path) -> str:
     """Scores a small file with a set that was written by hand."""
-    monkeypatch.setattr("mechanisms.api.load_model", lambda name: Reading())
+    monkeypatch.setattr("mechanisms.api.load_model", lambda *_: Reading())
     monkeypatch.setattr("mechanisms.api.load_embedder", ToyEmbedder)
     rows = [f"{('red', 'blue')[i % 2]} secret {i},{('red', 'blue')[i % 2]},user {i % 20}" for i in range(200)]
     (tmp_path / "rows.csv").write_text("text,label,who\n" + "\n".join(rows))
@@ -290,7 +290,7 @@ def files(tmp_path, monkeypatch, any_text_passes):
     monkeypatch.setenv("DPICL_HOME", str(tmp_path / "home"))
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     monkeypatch.setattr(api, "listed_as", lambda label: "toy" if label == "toy" else None)
-    monkeypatch.setattr(api, "load_model", lambda name: Speaking())
+    monkeypatch.setattr(api, "load_model", lambda *_: Speaking())
     lines = [f"text {i},{'Sport' if i % 3 else 'News'}" for i in range(20)]
     (tmp_path / "test.csv").write_text("\n".join(["text,label", *lines]))
     (tmp_path / "set.json").write_text(PLAIN.dumps())
@@ -343,7 +343,7 @@ def test_public_text_is_left_out_with_its_reason_where_its_writer_is_not_here(fi
     class Namesake(Speaking):
         sha256 = "1" * 64
 
-    for missing in ({"listed_as": lambda label: None}, {"load_model": lambda name: Namesake()}):
+    for missing in ({"listed_as": lambda label: None}, {"load_model": lambda *_: Namesake()}):
         with monkeypatch.context() as patched:
             for name, value in missing.items():
                 patched.setattr(api, name, value)

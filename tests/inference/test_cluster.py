@@ -267,7 +267,7 @@ def test_settings_that_cannot_be_used_get_one_line(monkeypatch, variable, value,
 
 @pytest.mark.nightly
 def test_the_command_line_takes_the_engine(model, monkeypatch, capsys):
-    monkeypatch.setattr(catalogue, "load_model", lambda name, threads=None: name)
+    monkeypatch.setattr(catalogue, "load_model", lambda name, *_: name)
     monkeypatch.setattr("mechanisms.inference.cluster.spread", lambda name, local: nullcontext(model))
     columns = "--text-column text --label-column topic --labels Cards,Fraud --sizes counted --delta 1e-5 --epsilon 2"
     small = "--recipe tokens --per-subset 1 --subsets 6 --tokens 2 --candidates 10 --test-seed 1 --json --engine"

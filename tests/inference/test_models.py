@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from gguf import GGUFWriter
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
+from mechanisms.cli.options import model_progress
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import models
 from mechanisms.inference.engine.device import Device
@@ -23,8 +25,10 @@ from mechanisms.inference.models import (
     gguf_in_wheel,
 )
 from mechanisms.inference.models.catalogue import (
+    CONVERTING,
     EMBEDDER_TOKENS,
     EMBEDDER_WHEEL,
+    READING,
     ModelNeeds,
     converted,
     load_embedder,
@@ -59,6 +63,66 @@ def test_the_embedded_model_has_the_parameters_that_are_listed():
         pytest.skip("MODELS MISSING: the embedded model's wheel is not installed")
     listed, *_ = available_models()
     assert models.parameters_in_gguf(gguf) == catalogue.needs(listed.name).parameters == listed.parameters
+
+
+@pytest.fixture
+def gguf(tmp_path, monkeypatch) -> Path:
+    """A model of a few numbers in one file, nothing of which is in the cache; it has no tokenizer."""
+    monkeypatch.setenv("DPICL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(catalogue.AutoTokenizer, "from_pretrained", lambda *_, **__: small())
+    writer = GGUFWriter(path := tmp_path / "small.gguf", "llama")
+    writer.add_token_list([f"<{i}>" for i in range(40)])
+    for add in (writer.add_head_count, writer.add_head_count_kv):
+        add(2)
+    writer.add_block_count(1)
+    writer.add_embedding_length(16)
+    writer.add_feed_forward_length(32)
+    shapes = {"token_embd": (40, 16), "output": (40, 16), "output_norm": (16,)}
+    shapes |= {f"blk.0.{name}": (16,) for name in ("attn_norm", "ffn_norm")}
+    shapes |= {f"blk.0.{name}": (16, 16) for name in ("attn_q", "attn_k", "attn_v", "attn_output")}
+    shapes |= {"blk.0.ffn_gate": (32, 16), "blk.0.ffn_up": (32, 16), "blk.0.ffn_down": (16, 32)}
+    for name, shape in shapes.items():
+        writer.add_tensor(f"{name}.weight", np.ones(shape, np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def test_a_conversion_tells_its_share_and_draws_nothing(gguf, capfd):
+    shares = list[float]()
+    folder = converted(gguf, shares.append)
+    assert len(shares) > 10
+    assert shares == sorted(shares)
+    assert 0 < shares[0] < 0.5
+    assert shares[-1] == 1
+    assert "Converting" not in capfd.readouterr().err
+    assert converted(gguf, lambda _: pytest.fail("it was converted again")) == folder
+    assert models.parameters_in_folder(folder) == models.parameters_in_gguf(gguf)
+
+
+def test_loading_tells_how_far_a_conversion_is_and_the_command_line_each_tenth_once(gguf, monkeypatch, capsys):
+    stages = list[str]()
+
+    def read(*_, **__):
+        raise ModelUnavailable("it is converted")
+
+    monkeypatch.setattr(catalogue, "_read", read)
+    shown, all_shown = model_progress("small", stages=False), model_progress("small")
+    with pytest.raises(ModelUnavailable, match="it is converted"):
+        load_model(str(gguf), tell=stages.append)
+    assert stages[0] == CONVERTING
+    assert stages[-2:] == [f"{CONVERTING}, 100%", READING]
+    for stage in stages:
+        shown(stage)
+    told = capsys.readouterr().err.splitlines()
+    tenths = [int(each.partition(", ")[2][:-1]) // 10 for each in told]
+    assert tenths == sorted(set(tenths))
+    assert tenths[-1] == 10
+    for stage in stages:
+        all_shown(stage)
+    assert capsys.readouterr().err.splitlines() == [f"small: {CONVERTING}", *told, f"small: {READING}"]
 
 
 def test_a_hub_model_that_is_not_here_is_unknown(monkeypatch):

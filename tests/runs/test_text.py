@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -23,6 +24,8 @@ GIBBERISH = (
 """As exported by version 0.2.0, or written where the signal was low."""
 SETS = ("agnews", "dbpedia", "trec", "sst2", "mit_g", "mit_d")
 LEAST_KEPT = 0.99
+OFFERS_HELP = "it offers help, as a model does"
+MOST_OFFERS = 0.001
 
 
 class Pieces:
@@ -44,10 +47,18 @@ def test_what_was_exported_and_is_no_text_is_refused(gate, text):
 
 @pytest.mark.parametrize("name", SETS)
 def test_what_people_write_is_kept(gate, real_data, name):
-    texts = [row.text for row in real_data(name, "train")]
-    refused = [text for text in texts if gate.reason(text)]
-    assert len(texts) > 1000
-    assert len(refused) <= (1 - LEAST_KEPT) * len(texts), f"{len(refused)} of {len(texts)}"
+    reasons = Counter(gate.reason(row.text) for row in real_data(name, "train"))
+    assert reasons.total() > 1000
+    assert reasons[None] >= LEAST_KEPT * reasons.total(), reasons
+    assert reasons[OFFERS_HELP] <= MOST_OFFERS * reasons.total()
+
+
+def test_office_workers_who_are_sorry_are_no_model(real_data):
+    """Some of them offer help in the same words."""
+    gate, rows = Gate(Words()), real_data("enron_aeslc", "train")
+    offers = [row for row in rows if gate.reason(row.text) == OFFERS_HELP]
+    assert len(offers) <= 3 * MOST_OFFERS * len(rows)
+    assert not any("sorry" in row.text.casefold() for row in offers)
 
 
 @pytest.mark.parametrize(
@@ -140,6 +151,13 @@ def test_a_message_that_its_writer_did_not_write_is_refused(text):
         "How can I help you?",
         "I'm sorry for the misunderstanding, but I am not a bank.",
         "I'm sorry, but I'm not an internet service provider.",
+        "Sorry, but I am an assistant.",
+        "I'm sorry, but I'm just a text of a computer.",
+        "I am sorry for any inconvenience.",
+        "I'm sorry for the inconvenience.",
+        "I'm so sorry to hear that you're having a bad day.",
+        "I'm sorry to hear that.",
+        "We will be happy to help with it.",
         "I can't assist with that request, but a nurse could.",
         "I am a large language model and have no account.",
         "As an AI I do not pay.",
@@ -147,11 +165,28 @@ def test_a_message_that_its_writer_did_not_write_is_refused(text):
 )
 def test_a_text_that_offers_help_is_the_models_own(text):
     """But where the owner's own sentence may ask for texts of people who help."""
-    assert judged(text, A_PATIENT) == "it offers help, as a model does"
+    assert judged(text, A_PATIENT) == OFFERS_HELP
     assert judged(text, Wording(sentence="Write what an agent of a bank says about {label}:")) is None
 
 
-@pytest.mark.parametrize("text", [*OF_THE_WRITER, "I was unable to pay.", "They could not help me."])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *OF_THE_WRITER,
+        "I was unable to pay.",
+        "They could not help me.",
+        "Your nurse was unable to help me.",
+        "I'm sorry but I'm unable to attend on Monday.",
+        "Sorry, but I'm a bit late.",
+        "Sorry but I am not an expert, so can I see a doctor?",
+        "I'm sorry to hear you are closing my branch, and I want to know why.",
+        "I'm sorry to hear that my appointment was moved.",
+        "Sorry for the confusion, I meant my left knee.",
+        "Sorry for any mistakes in how I write.",
+        "The nurses are always happy to help, so why is nobody there today?",
+        "Can you please contact the pharmacy about my pills?",
+    ],
+)
 def test_a_writer_may_speak_of_itself(text):
     assert judged(text, A_PATIENT) is None
 
@@ -291,7 +326,7 @@ def test_what_broke_off_is_cut_back_to_the_last_whole_sentence(text, kept):
         "How can I help you with tickets for the match?",
         "I'm sorry for the inconvenience, but the match is over.",
         "I am unable to assist with tickets for the match.",
-        "The match is over, so please contact the club tomorrow.",
+        "The match is over, so please contact us tomorrow.",
     ],
 )
 def test_what_is_no_text_of_the_label_is_refused(text):

@@ -347,15 +347,18 @@ def load_embedder() -> Embedder:
 
 
 @contextmanager
-def opened(name: str, engine: str = LOCAL) -> Iterator[LanguageModel]:
-    """A model by its name, in this process or on a Ray cluster, for the duration of the `with` block.
+def opened(
+    name: str, engine: str = LOCAL, tell: Callable[[str], object] = lambda stage: None
+) -> Iterator[LanguageModel]:
+    """A model by its name, in this process or on a Ray cluster, for the duration of the `with` block; `tell` gets
+    the progress of loading it.
 
     Raises:
         UsageError: Ray is not installed, or one of its settings is invalid.
         ModelUnavailable: the model, the Ray cluster or its workers are not available.
     """
     if engine == LOCAL:
-        yield load_model(name)
+        yield load_model(name, tell)
         return
     if find_spec("ray") is None:
         raise UsageError("--engine ray needs Ray: pip install -r requirements-ray.txt")
@@ -363,5 +366,5 @@ def opened(name: str, engine: str = LOCAL) -> Iterator[LanguageModel]:
     from mechanisms.inference.engine.threads import fixed_threads
     from mechanisms.inference.models import catalogue
 
-    with spread(name, catalogue.load_model(name, fixed_threads())) as model:
+    with spread(name, catalogue.load_model(name, fixed_threads(), tell)) as model:
         yield model

@@ -7,7 +7,8 @@ import os
 import shutil
 import struct
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,6 +30,7 @@ from transformers import (
     GgufConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
+    modeling_gguf_pytorch_utils,
 )
 from transformers.utils import logging
 
@@ -70,15 +72,19 @@ from mechanisms.queries.retrieval import on_grid
 # A GGUF file, converted once to safetensors.
 
 
-def converted(gguf: Path) -> Path:
-    """A folder with the model of a GGUF file, dequantised to bfloat16; created on first use (about 20 s)."""
+def converted(gguf: Path, tell: Callable[[float], object] = lambda share: None) -> Path:
+    """A folder with the model of a GGUF file, dequantised to bfloat16; created on first use (about 20 s).
+
+    `tell` gets the share of its parameters that are dequantised.
+    """
     folder = conversion_of(gguf)
     if converted_before(folder):
         return folder
     with kept_in(folder.parent):
         partial = Path(tempfile.mkdtemp(dir=folder.parent))
     try:
-        model, tokenizer = _read_gguf(gguf)
+        with _dequantising(tell):
+            model, tokenizer = _read_gguf(gguf)
         with kept_in(folder.parent):
             model.save_pretrained(partial)
             tokenizer.save_pretrained(partial)
@@ -89,6 +95,24 @@ def converted(gguf: Path) -> Path:
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return folder
+
+
+@contextmanager
+def _dequantising(tell: Callable[[float], object]) -> Iterator[None]:
+    """Tell the share that transformers has dequantised, in place of the bar that it draws, for which it has no hook."""
+
+    def told(tensors: Sequence[Any], **_: Any) -> Iterator[Any]:
+        whole, done = sum(int(each.n_elements) for each in tensors), 0
+        for each in tensors:
+            yield each
+            done += int(each.n_elements)
+            tell(done / whole)
+
+    drawn, modeling_gguf_pytorch_utils.tqdm = modeling_gguf_pytorch_utils.tqdm, told
+    try:
+        yield
+    finally:
+        modeling_gguf_pytorch_utils.tqdm = drawn
 
 
 def _read_gguf(gguf: Path) -> tuple[Any, Any]:
@@ -323,7 +347,7 @@ def load_model(
     gguf = source if isinstance(source, Path) and source.is_file() else None
     if gguf is not None:
         tell(READING if known.converted else CONVERTING)
-        source = converted(gguf)
+        source = converted(gguf, lambda share: tell(f"{CONVERTING}, {share:.0%}"))
         if not known.converted:
             release_freed_memory()  # otherwise the conversion's memory would be kept
     tell(READING)
