@@ -116,7 +116,7 @@ def _tick(loader: ModelLoader, status: gr.HTML, privacy: PrivacyStep) -> None:
     clock, last = gr.Timer(_OFTEN), gr.State(None)
 
     def tick(request: gr.Request, seen: Any) -> Any:
-        now = [model_status(loader), loader.there()]
+        now = [model_status(loader), loader.status()]
         shown = [gr.skip(), gr.skip()] if now == seen else now
         then = gr.Timer(_SELDOM if loader.settled else _OFTEN, active=not (loader.settled and loader.locked))
         return *shown, then, privacy.timed(request), now

@@ -35,7 +35,7 @@ NOTHING = "There is nothing to test: write demonstrations in step 3, or load an 
 class SetFigures:
     """Figures of a set on `rows` of `test`, which is the file without rows that private data sets had at that time."""
 
-    of: DemoSet
+    demo_set: DemoSet
     test: Dataset
     rows: tuple[Record, ...]
     cards: tuple[Scorecard, ...] = ()
@@ -109,7 +109,7 @@ class TestState(State):
     @property
     def scored(self) -> SetFigures | None:
         scored = self._scored
-        return scored if scored is not None and scored.of is self.tested else None
+        return scored if scored is not None and scored.demo_set is self.tested else None
 
     def arms(self, demo_set: DemoSet, model: LanguageModel, elsewhere: bool = False) -> tuple[Arm, ...]:
         """The arms to compare, the set itself last; public demonstrations are written once.

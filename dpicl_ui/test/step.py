@@ -219,7 +219,7 @@ class FileMeasurement:
         scored = self._app.session(request).of(TestState).scored
         if scored is None or not scored.complete:
             return gr.skip()
-        return gr.Plot(confusion_figure(scored.cards[-1], scored.of.labels), visible=True)
+        return gr.Plot(confusion_figure(scored.cards[-1], scored.demo_set.labels), visible=True)
 
     def _open_test(self, upload: str | None, request: gr.Request) -> Updates:
         if upload is None:
@@ -232,7 +232,7 @@ class FileMeasurement:
 
     def _read_so(self, request: gr.Request, *said: Any) -> Updates:
         session = self._app.session(request)
-        table, _, shown = self.reading.again(session, *said)
+        table, _, shown = self.reading.read_again(session, *said)
         return shown if table is None else shown | self._opened(table, session)
 
     def _take_bundled(self, request: gr.Request) -> Updates:
@@ -284,8 +284,8 @@ class FileMeasurement:
         return shared_rows(test, self._app.ledger(request), own)
 
     def _measured(self, state: TestState, job: Job[SetFigures], elsewhere: RemoteReader | None) -> Iterator[Updates]:
-        scored, model, passing = job.request, self._app.loader.model(), UpdateLimit()
-        demo_set = scored.of
+        scored, model, limit = job.request, self._app.loader.model(), UpdateLimit()
+        demo_set = scored.demo_set
         arms = state.arms(demo_set, model, elsewhere is not None)
         said = reads(demo_set, elsewhere, arms) if elsewhere else readers(demo_set, model)
         embedder = None
@@ -297,7 +297,7 @@ class FileMeasurement:
         yield {self.job.bar: progress(0, "Asking the model …"), self.readers: said}
         for result in evaluate(reader, demo_set.template, demo_set.labels, arms, scored.rows, embedder):
             match result:
-                case Progress(done, total) if passing.shown():
+                case Progress(done, total) if limit.due():
                     yield {self.job.bar: progress(done / total, f"{done} of {total} answers")}
                 case Scorecard():
                     scored = state.show(replace(scored, cards=(*scored.cards, result)))
@@ -307,8 +307,8 @@ class FileMeasurement:
                 return
 
     def _figures(self, scored: SetFigures) -> Updates:
-        shown = accuracies(scored.cards, scored.prototypes, scored.of.labels)
-        return {self.scores: shown, self._headline: headline_of(scored.of, scored)}
+        shown = accuracies(scored.cards, scored.prototypes, scored.demo_set.labels)
+        return {self.scores: shown, self._headline: headline_of(scored.demo_set, scored)}
 
     def add_prototypes(self, request: gr.Request) -> Iterator[Updates]:
         """Add the accuracy of released class prototypes to the figures, on the same rows.
@@ -319,11 +319,11 @@ class FileMeasurement:
         session = self._app.session(request)
         state, released = session.of(TestState), session.of(PrototypesState).released
         scored = state.scored
-        if scored is None or released is None or not scored.complete or not released.covers(scored.of.labels):
+        if scored is None or released is None or not scored.complete or not released.covers(scored.demo_set.labels):
             return
         if any(self._shared(request, scored.test)):
             raise UsageError(_MEASURE_AGAIN)
-        found = released.accuracy(scored.rows, scored.of.labels, self._app.embedder.embedder())
+        found = released.accuracy(scored.rows, scored.demo_set.labels, self._app.embedder.embedder())
         yield self._figures(state.show(replace(scored, prototypes=found)))
 
     @property
@@ -457,7 +457,7 @@ class PrototypesOffer:
 
     def _reading(self, session: Session, job: Job[PrototypesOrder], ledger: PrivacyLedger) -> Iterator[Updates]:
         yield {self.job.bar: spinner("Waiting for the embedding model …")}
-        order, embedder, passing = job.request, self._app.embedder.embedder(), UpdateLimit()
+        order, embedder, limit = job.request, self._app.embedder.embedder(), UpdateLimit()
         job.check(_NOT_BEGUN)
         if order.confirmed is not session.of(DataState).confirmed:
             raise UsageError(_CHANGED)
@@ -466,7 +466,7 @@ class PrototypesOffer:
                 match event:
                     case Progress(done, total):
                         job.check(_STOPPED)
-                        if passing.shown():
+                        if limit.due():
                             share = done / total if total else 1.0
                             yield {self.job.bar: progress(share, f"{share:.0%} of the rows read")}
                     case ClassPrototypes():

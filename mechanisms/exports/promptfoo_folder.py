@@ -55,7 +55,7 @@ def _advice(made: DemoSet, added: ExportExtras) -> str | None:
 
 
 def _files(released: ReleasedFile) -> Files:
-    made, tests = released.demo_set, released.added.tests
+    made, tests = released.demo_set, released.extras.tests
     # Dumped and parsed again, so that every string in it is inert, including names of fields.
     known = json.loads(inert(json.dumps(provenance(released), ensure_ascii=False)))
     config: dict[str, Any] = {
