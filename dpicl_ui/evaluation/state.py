@@ -47,10 +47,8 @@ class SetFigures:
         return any(card.name == PRIVATE for card in self.cards)
 
 
-class TestState(State):
+class EvaluationState(State):
     """The state of step 4. Figures belong to the tested set; a loaded set is tested until a later run writes."""
-
-    __test__ = False  # pytest would collect a class with this name
 
     def __init__(self, session: Session) -> None:
         self._generate = session.of(GenerateState)
@@ -143,7 +141,7 @@ class TestState(State):
 
 def status(session: Session) -> StepStatus:
     """The status of step 4: always open, because it needs no private data; done when something was measured."""
-    scored = session.of(TestState).scored
+    scored = session.of(EvaluationState).scored
     return StepStatus(done=scored is not None and bool(scored.cards))
 
 

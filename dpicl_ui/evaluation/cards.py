@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from dpicl_ui.evaluation.state import SetFigures
 from dpicl_ui.frame.tree import MANY_LABELS, Tree, count_row, el, in_words, notice
 from dpicl_ui.generate.cards import listed, verdict_of
-from dpicl_ui.test.state import SetFigures
 from mechanisms import confidence
 from mechanisms.demos.demo_set import DIRECTIONS, PUBLIC_ONLY, ZERO_SHOT, DemoSet
 from mechanisms.evaluation.evaluate import (
