@@ -215,7 +215,7 @@ class ExportStep:
     def _marked(self, request: gr.Request) -> DemoSet | None:
         """The set with every disclosure that was recorded since it was written."""
         made = self._app.session(request).of(GenerateState).made
-        return made.demo_set.with_disclosures(self._app.ledger(request).rows.disclosures(made.of)) if made else None
+        return made.demo_set.with_disclosures(self._app.ledger(request).rows.disclosures(made.data)) if made else None
 
     def _show(self, request: gr.Request) -> Updates:
         made = self._marked(request)

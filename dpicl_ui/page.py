@@ -10,6 +10,8 @@ from dpicl_ui import export as export_step
 from dpicl_ui.budget import BudgetPanel
 from dpicl_ui.data import state as data_state
 from dpicl_ui.data.step import DataStep
+from dpicl_ui.evaluation import state as evaluation_state
+from dpicl_ui.evaluation.step import EvaluationStep
 from dpicl_ui.export import ExportStep
 from dpicl_ui.frame.handlers import PRIVATE
 from dpicl_ui.frame.internals import forget_shown, progress_on
@@ -20,8 +22,6 @@ from dpicl_ui.generate import state as generate_state
 from dpicl_ui.generate.step import GenerateStep
 from dpicl_ui.privacy import state as privacy_state
 from dpicl_ui.privacy.step import PrivacyStep
-from dpicl_ui.test import state as test_state
-from dpicl_ui.test.step import EvaluationStep
 from dpicl_ui.welcome import Welcome
 
 TITLE = "DP-ICL Studio"
@@ -29,7 +29,7 @@ BAR = (
     BarItem("Data", data_state.status, opened="focus", left="blur"),
     BarItem("Privacy", privacy_state.status),
     BarItem("Generate", generate_state.status),
-    BarItem("Test", test_state.status),
+    BarItem("Test", evaluation_state.status),
     BarItem("Export", export_step.status),
     BarItem("Budget", sign="ε", opened="select"),
 )
@@ -116,7 +116,7 @@ def _tick(loader: ModelLoader, status: gr.HTML, privacy: PrivacyStep) -> None:
     clock, last = gr.Timer(_OFTEN), gr.State(None)
 
     def tick(request: gr.Request, seen: Any) -> Any:
-        now = [model_status(loader), loader.there()]
+        now = [model_status(loader), loader.status()]
         shown = [gr.skip(), gr.skip()] if now == seen else now
         then = gr.Timer(_SELDOM if loader.settled else _OFTEN, active=not (loader.settled and loader.locked))
         return *shown, then, privacy.timed(request), now

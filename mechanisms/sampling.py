@@ -83,7 +83,8 @@ class SamplingPlan:
 
     Attributes:
         scheme: whether a new sample is drawn for every token or for every demonstration.
-        subsets: M, the number of rows: the expected number with unit rows, otherwise the exact one.
+        subsets: M, the rows per token: the expected number of single units with unit rows, otherwise the exact number
+            of subsets, each of which is a row.
         per_subset: N, the expected number of units of a row; 1 with unit rows.
         unit_rows: True if each sampled unit is a row of the batch, so that a neighbour has one row more or less.
         tokens: T, the number of token steps that a demonstration is charged for.

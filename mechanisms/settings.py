@@ -108,7 +108,7 @@ class Setting:
             if hasattr(each, limit)
         )
         unit = f" {self.unit}" if self.unit and limits else ""
-        default = None if self.required else self.written(self.field.default)
+        default = None if self.required else self.plain_value(self.field.default)
         if default is None:
             default = self._otherwise or "follows from the labels and from public sizes"
         stated = f"default: {usual or default}" if not self.required and (usual or default not in ("", {})) else ""
@@ -116,12 +116,12 @@ class Setting:
         title = str(self.field.title)
         return f"{title}{'' if title.endswith('?') else ':'} {self.field.description}{f' ({note})' if note else ''}"
 
-    def written(self, value: Any) -> Any:
+    def plain_value(self, value: Any) -> Any:
         if isinstance(value, bool):
             return self._words[value]
         return str(value) if isinstance(value, StrEnum) else value
 
-    def read(self, said: str) -> Any:
+    def parse(self, said: str) -> Any:
         """A typed value for `Spec.of`, which converts numbers; `UsageError` if pairs are malformed or repeated."""
         if bool in self.kinds:
             return bool(self._words.index(said))

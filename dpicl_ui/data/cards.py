@@ -12,7 +12,15 @@ import gradio as gr
 
 from dpicl_ui.data.state import GO_ON, LOST, InspectedFile
 from dpicl_ui.frame.handlers import PRIVATE, guarded
-from dpicl_ui.frame.inputs import PrivateCheckboxGroup, PrivateDropdown, control, drop, pairs_in_lines, taken, whole
+from dpicl_ui.frame.inputs import (
+    PrivateCheckboxGroup,
+    PrivateDropdown,
+    control,
+    drop,
+    pairs_in_lines,
+    taken,
+    whole_number,
+)
 from dpicl_ui.frame.services import Services, Session, State
 from dpicl_ui.frame.tree import (
     MANY_LABELS,
@@ -300,7 +308,7 @@ class ReadingCard:
         except DataError as error:
             return None, {}, notice(f"{error} {stays}".rstrip())
 
-    def again(self, session: Session, *said: Any) -> tuple[Table | None, str, dict[Any, Any]]:
+    def read_again(self, session: Session, *said: Any) -> tuple[Table | None, str, dict[Any, Any]]:
         """Read the waiting file as its owner says.
 
         Returns:
@@ -322,7 +330,7 @@ class ReadingCard:
         return {self.card: gr.Column(visible=False), self.look: []}
 
     def _ask(self, question: ReadingQuestion, raw: RawFile, said: Reading) -> dict[Any, Any]:
-        proposed = replace(said, **{name: getattr(question.proposed, name) for name in question.proposed.said})
+        proposed = replace(said, **{name: getattr(question.proposed, name) for name in question.proposed.declared})
         takes = format_in(raw).takes
         header = None if proposed.header is None else _NAMES if proposed.header else _ROW
         merged = None if proposed.fill_merged is None else _EACH if proposed.fill_merged else _FIRST
@@ -381,7 +389,7 @@ def _reading(
         separator=separator or None,
         escape=escape or None,
         sheet=sheet,
-        skip=whole("The number of lines above it", skip or "0"),
+        skip=whole_number("The number of lines above it", skip or "0"),
         fill_merged={_EACH: True, _FIRST: False}.get(merged or ""),
         rows=rows,
     )
@@ -502,12 +510,12 @@ class WordingForm:
             self.relation = control("relation", _RELATIONS)
             self.sentence = control("sentence")
             self.exemplars = control("exemplars")
-        self.said = panel(elem_id="sentence-said")
+        self.sentence_panel = panel(elem_id="sentence-said")
         panel(el("p.muted", _ALL_PUBLIC))
         typed = [self.writer, self.reader, self.words, self.sentence]
         chosen = [self.kind, self.relation, self.exemplars]
         self.inputs: list[Any] = [*typed, *chosen]
-        self.outputs: list[Any] = [*self.inputs, self.said]
+        self.outputs: list[Any] = [*self.inputs, self.sentence_panel]
         self.typing: list[Any] = [each.input for each in typed]
         self.settled: list[Any] = [each.submit for each in typed] + [each.input for each in chosen]
         self.settled += [each.blur for each in self.inputs if each is not self.exemplars]
@@ -523,7 +531,7 @@ class WordingForm:
         other = {label: its for label, its in words.items() if its != in_words(label)}
         return Wording(**said, words=other, exemplars=int(values[self.exemplars]))
 
-    def shown(self, wording: Wording) -> dict[Any, Any]:
+    def filled(self, wording: Wording) -> dict[Any, Any]:
         """The fields' values for another file; `labelled` gives the words of its labels."""
         return {getattr(self, each): getattr(wording, each) for each in (*_ALIKE, "exemplars")}
 
@@ -531,14 +539,14 @@ class WordingForm:
         lines = (f"{label} = {wording.named(label)}" for label in labels if len(label.splitlines()) == 1)
         return {self.words: "\n".join(line for line in lines if line.count("=") == 1)}
 
-    def told(self, wording: Wording, labels: Iterable[str]) -> dict[Any, Any]:
+    def sentence_shown(self, wording: Wording, labels: Iterable[str]) -> dict[Any, Any]:
         """The sentence that asks the model for the first label."""
         said = (wording.sentence_for(label) for label in labels)
         told = [el("p", "The model is asked: ", el("strong", f"“{each}”")) for each in islice(said, 1)]
         shown = [el("p.muted", text) for _, text in wording.exemplar_pairs()]
         if told and shown:
             told.append(el("details", el("summary", _SHOWN), *shown))
-        return {self.said: told}
+        return {self.sentence_panel: told}
 
 
 def first_words(mapping: ColumnMapping, before: Wording | None = None) -> tuple[Wording, str]:

@@ -13,7 +13,7 @@ from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.handlers import FETCH, MODEL, PRIVATE, UNTIL_FREE, guarded, in_one_line, on
 from dpicl_ui.frame.inputs import PrivateCheckboxGroup
 from dpicl_ui.frame.services import Services, Session, State
-from dpicl_ui.frame.tree import Tree, el, in_millions, notice, panel, seen, spinner
+from dpicl_ui.frame.tree import Tree, el, in_millions, notice, panel, spinner, visibility
 from mechanisms.asking import Wording
 from mechanisms.errors import UsageError
 from mechanisms.noise import SecureRandomness
@@ -78,8 +78,8 @@ class DraftPreview:
         panel(el("h3", _HEAD), el("p.muted", _HELP))
         self.drafts = panel(elem_id="draft-preview")
         self.offer = panel(elem_id="better-writer")
-        self.better = gr.Button("Write with it", size="sm", visible=seen(False), elem_id="write-better")
-        self.stop = gr.Button("Stop fetching", size="sm", visible=seen(False), elem_id="stop-better")
+        self.better = gr.Button("Write with it", size="sm", visible=visibility(False), elem_id="write-better")
+        self.stop = gr.Button("Stop fetching", size="sm", visible=visibility(False), elem_id="stop-better")
         self.stop.click(app.loader.stop_fetching, None, None, queue=False, **PRIVATE)
         self._buttons = [self.better, self.stop]
         self._offers = [self.offer, *self._buttons]
@@ -156,10 +156,10 @@ class DraftPreview:
         yield self._refused(refused, request)
 
     def _shown(self, better: bool, stop: bool = False) -> dict[Any, Any]:
-        return {self.better: gr.Button(visible=seen(better)), self.stop: gr.Button(visible=seen(stop))}
+        return {self.better: gr.Button(visible=visibility(better)), self.stop: gr.Button(visible=visibility(stop))}
 
     def _said_again(self, request: gr.Request) -> dict[Any, Any]:
-        """The final value of what the call before hid and showed (`seen`)."""
+        """The final value of what the call before hid and showed (`visibility`)."""
         state = self._app.session(request).of(Preview)
         return self._shown(state.offered is not None and state.coming is None)
 

@@ -118,7 +118,7 @@ class ConfirmedData:
     warnings: tuple[str, ...] = ()
 
     @property
-    def chosen(self) -> tuple[Hashable, ...]:
+    def key(self) -> tuple[Hashable, ...]:
         """What distinguishes confirmed data sets of the same columns."""
         sizes = tuple(sorted(self.measured.sizes.items())) if self.measured else None
         return self.dataset.name, self.dataset.labels, sizes
@@ -142,7 +142,7 @@ class ConfirmedData:
         )
 
     @property
-    def settled(self) -> dict[str, Any]:
+    def spec_fields(self) -> dict[str, Any]:
         """The fields of `RunSpec` that this step decides."""
         wording = self.wording
         said = {
@@ -299,7 +299,7 @@ class DataState(State):
             if confirmed.inspected is not self.inspected:
                 raise UsageError("The file or its labels were changed meanwhile: look at them, and confirm again.")
             at = self.confirmed
-            if at is None or at.chosen != confirmed.chosen:
+            if at is None or at.key != confirmed.key:
                 self._at = confirmed
 
     def measured_once(self, dataset: Dataset, epsilon: float, ledger: PrivacyLedger) -> MeasuredSizes:

@@ -90,9 +90,17 @@ class DataStep:
             on(choice.merge.click, self._merge_labels, described, shown, choice.problem),
         ]
         asking = {self.labels, *self.words.inputs}
-        worded = [on(each, self._set_wording, asking, [*told, self.words.said], problem) for each in self.words.settled]
+        worded = [
+            on(each, self._set_wording, asking, [*told, self.words.sentence_panel], problem)
+            for each in self.words.settled
+        ]
         typed = gr.on(
-            self.words.typing, self._typed, asking, [*told, self.words.said], trigger_mode="always_last", **PRIVATE
+            self.words.typing,
+            self._typed,
+            asking,
+            [*told, self.words.sentence_panel],
+            trigger_mode="always_last",
+            **PRIVATE,
         )
         self.drafts.follow(self.labels, *self.opening, *read, *chosen, *worded, typed)
         sizes: list[Any] = [public.sizes, public.count_epsilon]
@@ -131,7 +139,7 @@ class DataStep:
 
     def _read_so(self, request: gr.Request, *said: Any) -> Updates:
         session = self._app.session(request)
-        table, name, shown = self.reading.again(session, *said)
+        table, name, shown = self.reading.read_again(session, *said)
         return shown if table is None else shown | self._read(session, table, name)
 
     def _read(self, session: Session, table: Table, name: str) -> Updates:
@@ -158,7 +166,7 @@ class DataStep:
             self.choice.names: "",
             **self.drafts.cleared(session),
             **self.columns.opened(table.columns, mapping),
-            **self.words.shown(wording),
+            **self.words.filled(wording),
             **self._inspected(session, mapping),
         }
 
@@ -171,7 +179,7 @@ class DataStep:
         if state.file is not None and state.file.worded_for != of:
             wording, label_field = first_words(mapping, state.wording)
             state.propose_wording(of, wording, label_field)
-            proposed = self.words.shown(wording)
+            proposed = self.words.filled(wording)
         return proposed | self._inspected(session, mapping)
 
     def _inspected(self, session: Session, mapping: ColumnMapping) -> Updates:
@@ -181,7 +189,7 @@ class DataStep:
             inspected = state.read(mapping)
         except StudioError as error:
             state.unread()
-            nothing = self.choice.offered(())[1] | self.words.told(state.wording, ())
+            nothing = self.choice.offered(())[1] | self.words.sentence_shown(state.wording, ())
             return self._unconfirmed(session, ()) | nothing | {self.facts: notice(str(error))}
         if inspected is before:
             return {self.public.problem: []}
@@ -192,7 +200,7 @@ class DataStep:
             **self.choice.named(inspected, labelled_by),
             **self.choice.look_alike(inspected),
             **self.words.labelled(state.wording, inspected.labels),
-            **self._told(state.wording, labels),
+            **self._sentence_shown(state.wording, labels),
             self.facts: counted(inspected, labels),
             self.drop: gr.Checkbox(visible=inspected.inspection.duplicates > 0, value=mapping.drop_duplicates),
         }
@@ -200,7 +208,7 @@ class DataStep:
     def _choose(self, labels: list[str], request: gr.Request) -> Updates:
         session = self._app.session(request)
         inspected = session.of(DataState).rechoose()
-        told = self._told(inspected.file.wording, labels)
+        told = self._sentence_shown(inspected.file.wording, labels)
         return self._unconfirmed(session, labels) | told | {self.facts: counted(inspected, labels)}
 
     def _name_labels(self, request: gr.Request, lines: str, *described: Any) -> Updates:
@@ -216,8 +224,8 @@ class DataStep:
 
     # The words.
 
-    def _told(self, wording: Wording, labels: Collection[str]) -> Updates:
-        return self.words.told(wording, sorted(labels))
+    def _sentence_shown(self, wording: Wording, labels: Collection[str]) -> Updates:
+        return self.words.sentence_shown(wording, sorted(labels))
 
     def _set_wording(self, values: Mapping[Any, Any], request: gr.Request) -> Updates:
         """Set the wording; a confirmation stays if it is the same."""
@@ -229,7 +237,11 @@ class DataStep:
         except UsageError:
             state.withdraw()
             raise
-        return {self.public.problem: [], **self._app.steps(session), **self._told(wording, values[self.labels] or ())}
+        return {
+            self.public.problem: [],
+            **self._app.steps(session),
+            **self._sentence_shown(wording, values[self.labels] or ()),
+        }
 
     def _typed(self, values: Mapping[Any, Any], request: gr.Request) -> Updates:
         """Set the wording while somebody types; errors are shown when the field is left."""

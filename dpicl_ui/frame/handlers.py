@@ -182,7 +182,7 @@ class UpdateLimit:
     def __init__(self) -> None:
         self._shown = -math.inf
 
-    def shown(self) -> bool:
+    def due(self) -> bool:
         if due := time.monotonic() - self._shown > self.interval:
             self._shown = time.monotonic()
         return due

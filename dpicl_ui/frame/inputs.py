@@ -36,7 +36,7 @@ def number(name: str, value: Any) -> float:
     return given
 
 
-def whole(name: str, value: Any) -> int:
+def whole_number(name: str, value: Any) -> int:
     """A component's value as a whole number; a `UsageError` if it is not one."""
     given = number(name, value)
     if given != int(given):
@@ -172,7 +172,7 @@ _LEFT_OPEN = "As proposed"
 
 
 def control(name: str, choices: Sequence[Any] = (), **more: Any) -> Any:
-    """The component for a field of `RunSpec`; `said` reads its value.
+    """The component for a field of `RunSpec`; `fields_from` reads its value.
 
     A number with two bounds is a slider. Other numbers are typed, so that an empty field leaves open what follows from
     the public sizes; the placeholder shows that value, or the default.
@@ -217,7 +217,7 @@ def in_field(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value or "")
 
 
-def said(values: Mapping[str, Any]) -> dict[str, Any]:
+def fields_from(values: Mapping[str, Any]) -> dict[str, Any]:
     """The controls' values as fields for `RunSpec.of`, without those that are empty or at their default.
 
     Raises:

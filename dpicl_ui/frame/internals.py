@@ -138,7 +138,7 @@ def _file(part: UploadFile | str) -> UploadFile:
 
 _log = logging.getLogger(__name__)
 _payload = gradio.utils.error_payload
-_SAID = "Nothing was done: the request does not fit the page. Reload the page, and try again."
+_MISFIT = "Nothing was done: the request does not fit the page. Reload the page, and try again."
 
 
 class _OneLine:
@@ -160,11 +160,11 @@ class _WithoutTraceback(logging.Filter):
         return True
 
 
-def told(error: BaseException | None, show_error: bool) -> dict[str, Any]:
+def error_answer(error: BaseException | None, show_error: bool) -> dict[str, Any]:
     """Gradio's answer to the sender, with a sentence if it has none."""
     content = dict(_payload(error, show_error))
     if isinstance(error, Exception) and content["error"] is None:
-        content["error"] = _SAID
+        content["error"] = _MISFIT
     return content
 
 
@@ -172,8 +172,8 @@ def replace_in_gradio() -> None:
     """Install these replacements in Gradio, for this process."""
     gradio.route_utils.GradioMultiPartParser = TidyParser  # type: ignore[misc]
     gradio.utils.diff = difference
-    gradio.utils.error_payload = told
-    gradio.queueing.error_payload = told  # type: ignore[attr-defined]
+    gradio.utils.error_payload = error_answer
+    gradio.queueing.error_payload = error_answer  # type: ignore[attr-defined]
     for module in (gradio.queueing, gradio.routes, gradio.route_utils):
         module.traceback = _OneLine  # type: ignore[attr-defined]
     logging.getLogger("uvicorn.error").addFilter(_WithoutTraceback())

@@ -197,7 +197,7 @@ class ModelLoader:
         loaded = self._loaded
         return loaded.model.name if loaded else Path(self.name).name
 
-    def there(self) -> list[Tree]:
+    def status(self) -> list[Tree]:
         """The present model as elements, or the progress of loading it."""
         if not self.settled:
             return spinner(f"Loading {self.title}: {self.stage} …")
@@ -233,9 +233,9 @@ class ModelLoader:
         """
         self.choose(name)
         while not self.settled:
-            yield self.there()
+            yield self.status()
             time.sleep(_GLANCE)
-        yield self.there()
+        yield self.status()
 
     def fetched(self, name: str) -> Iterator[list[Tree]]:
         """Fetch a model's files if they are missing, and yield the progress; the present model stays usable.

@@ -56,7 +56,7 @@ def panel(*value: Tree, elem_id: str | None = None) -> gr.HTML:
     return drawn("tree.js", list(value), elem_id=elem_id, elem_classes="tree")
 
 
-def seen(yes: bool) -> bool | Literal["hidden"]:
+def visibility(yes: bool) -> bool | Literal["hidden"]:
     """The `visible` of a component that is often shown and hidden: it stays in the page, hidden by CSS.
 
     Gradio removes an invisible component from the page and builds it anew later. If one call hides and shows it within

@@ -145,7 +145,7 @@ _DUST = 1e-9
 
 def score_of_run(view: RunView) -> list[Tree]:
     """The score that a run has released; a replayed set gets its score only at the end."""
-    told = view.told.get(SCORE)
+    told = view.releases.get(SCORE)
     if not isinstance(told, ScoreReleased) or view.demo_set is None:
         return []
     return score_card(replace(view.demo_set, score=told.score))
@@ -246,7 +246,7 @@ def other_releases(view: RunView) -> list[Tree]:
     """The releases of stages that have no picture here, as lines of text."""
     return [
         el("p.muted", f"{stage.capitalize()}: {line}.")
-        for stage, released in view.told.items()
+        for stage, released in view.releases.items()
         if stage not in _PICTURED
         for line in released.lines()
     ]
@@ -262,7 +262,7 @@ _MOMENTS = 3.0
 
 
 @dataclass(frozen=True)
-class RunForecast:
+class RunPace:
     """When a run began, and its forecast.
 
     Attributes:
@@ -280,7 +280,7 @@ class RunForecast:
         """Seconds of the whole run; 0 without a forecast."""
         return sum(self.forecast.values())
 
-    def done(self, view: RunView) -> float:
+    def share_done(self, view: RunView) -> float:
         """The share of the run that is done, 0 to 1: of its forecast time, if there is one."""
         if not self.foreseen or view.stage not in self.forecast:
             return view.progress
@@ -288,9 +288,9 @@ class RunForecast:
         past = sum(self.forecast[each] for each in stages[: stages.index(view.stage)])
         return (past + view.within * self.forecast[view.stage]) / self.foreseen
 
-    def left(self, view: RunView, now: float) -> float | None:
+    def seconds_left(self, view: RunView, now: float) -> float | None:
         """The remaining seconds; None if unknown."""
-        passed, done = max(0.0, now - self.begun), self.done(view)
+        passed, done = max(0.0, now - self.begun), self.share_done(view)
         if not self.foreseen:
             share = done - self.before
             return passed * (1 - done) / share if share >= _ENOUGH else None
@@ -304,10 +304,10 @@ def forecast(plan: Plan, speed: Speed | None) -> dict[str, float]:
     return {name: speed.seconds(stage.work()) for name, stage in plan.stages.items()} if speed else {}
 
 
-def time_card(pace: RunForecast, view: RunView, now: float) -> list[Tree]:
+def time_card(pace: RunPace, view: RunView, now: float) -> list[Tree]:
     """Which demonstration is being written and the remaining time; afterwards the time that it took."""
     if view.phase in ("running", "waiting"):
-        words = "; ".join(filter(None, (_which(view), _left(pace, view, now))))
+        words = "; ".join(filter(None, (_which(view), _time_left(pace, view, now))))
     else:
         words = _took(pace, view, now)
     return [el("p.muted", f"{words[0].upper()}{words[1:]}.")] if words else []
@@ -323,14 +323,14 @@ def _which(view: RunView) -> str:
     return begun if all(each.token for each in view.writing) else f"{begun}: {reading(view)}"
 
 
-def _left(pace: RunForecast, view: RunView, now: float) -> str:
-    seconds = pace.left(view, now)
+def _time_left(pace: RunPace, view: RunView, now: float) -> str:
+    seconds = pace.seconds_left(view, now)
     if seconds is None:
         return ""
     return f"{duration(seconds) if seconds >= _MOMENTS else 'a few seconds'} left"
 
 
-def _took(pace: RunForecast, view: RunView, now: float) -> str:
+def _took(pace: RunPace, view: RunView, now: float) -> str:
     if not view.ended:
         return ""
     took = exactly(max(0.0, now - pace.begun))

@@ -9,7 +9,7 @@ from dpicl_ui.frame.tree import Tree, el
 from mechanisms.data.sizes import WHETHER_SHOWN
 from mechanisms.runs.events import TokenReleased
 from mechanisms.runs.spec import OPENINGS, VOTE, WORDS, WRITE
-from mechanisms.runs.stages import stages_by_place
+from mechanisms.runs.stages import stages_in_order
 from mechanisms.runs.stages.openings import OpeningsReleased
 from mechanisms.runs.stages.vote import Ballot, VotesReleased
 from mechanisms.runs.stages.words import Word, WordsReleased
@@ -27,7 +27,7 @@ def stages_card(view: RunView) -> list[Tree]:
     at = view.stages.index(view.stage) if view.stage in view.stages else -1
     past = len(view.stages) if view.phase == "completed" else at
     marks = ("done" if i < past else "current" if i == at and running else "later" for i in range(len(view.stages)))
-    titles = (stages_by_place()[each].title for each in view.stages)
+    titles = (stages_in_order()[each].title for each in view.stages)
     row = el("ul.stages", *(el(f"li.stage.{mark}", title) for title, mark in zip(titles, marks, strict=True)))
     return [*([row] if len(view.stages) > 1 else []), *(_under_way(view) if running else [])]
 
@@ -35,8 +35,8 @@ def stages_card(view: RunView) -> list[Tree]:
 def _under_way(view: RunView) -> list[Tree]:
     """The running stage's question, unless a picture already shows it."""
     words = drafting_in_words(view)
-    if not words and not (view.stage in view.told or (view.stage == WRITE and view.tokens)):
-        words = stages_by_place()[view.stage].question.format(unit=view.unit) if view.stage else "Starting …"
+    if not words and not (view.stage in view.releases or (view.stage == WRITE and view.tokens)):
+        words = stages_in_order()[view.stage].question.format(unit=view.unit) if view.stage else "Starting …"
     meter = el("div.meter.private", el("div.meter-fill.by-share", numbers={"share": round(view.done, 3)}))
     said = [el("p.muted", words, role="status")] if words else []
     return [*said, meter] if 0 < view.done < 1 else said
@@ -254,7 +254,7 @@ def _more(groups: int) -> list[Tree]:
 
 def writes(view: RunView) -> bool:
     """Whether the screen shows tokens."""
-    return VOTE not in view.told and (bool(view.tokens) or {OPENINGS, WORDS}.isdisjoint(view.told))
+    return VOTE not in view.releases and (bool(view.tokens) or {OPENINGS, WORDS}.isdisjoint(view.releases))
 
 
 # The openings of texts.
@@ -266,8 +266,8 @@ _FEW_OPENINGS = 6
 
 def openings_card(view: RunView) -> list[Tree]:
     """The histogram of openings; words, tokens or votes replace it."""
-    told = view.told.get(OPENINGS)
-    if not isinstance(told, OpeningsReleased) or not {WORDS, VOTE}.isdisjoint(view.told) or view.tokens:
+    told = view.releases.get(OPENINGS)
+    if not isinstance(told, OpeningsReleased) or not {WORDS, VOTE}.isdisjoint(view.releases) or view.tokens:
         return []
     pooled = "" in told.counts
     return [
@@ -311,8 +311,8 @@ _NO_WORD = "No word exceeds the noise: only the label's name is used."
 
 def words_card(view: RunView) -> list[Tree]:
     """Every label's words; tokens or votes replace them."""
-    told = view.told.get(WORDS)
-    if not isinstance(told, WordsReleased) or VOTE in view.told or view.tokens:
+    told = view.releases.get(WORDS)
+    if not isinstance(told, WordsReleased) or VOTE in view.releases or view.tokens:
         return []
     shown = list(told.words.items())[:MOST_GROUPS]
     furthest = max((each.clears for _, words in shown for each in words), default=0.0) + _DEVIATION
@@ -339,7 +339,7 @@ _MOST_TEXTS, _FEWEST_TEXTS = 24, 3
 
 def vote_card(view: RunView) -> list[Tree]:
     """Every label's ballot with its noisy votes, winners first; empty before the vote."""
-    told = view.told.get(VOTE)
+    told = view.releases.get(VOTE)
     if not isinstance(told, VotesReleased):
         return []
     shown = list(told.ballots.items())[:MOST_GROUPS]

@@ -14,7 +14,7 @@ from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.handlers import MODEL, PRIVATE, guarded
 from dpicl_ui.frame.inputs import sink, text_of
 from dpicl_ui.frame.services import Services, Session
-from dpicl_ui.frame.tree import Tree, drawn, el, panel, private_tag, seen, spinner
+from dpicl_ui.frame.tree import Tree, drawn, el, panel, private_tag, spinner, visibility
 from dpicl_ui.generate.cards import other_releases, score_of_run
 from dpicl_ui.generate.charts import (
     live,
@@ -42,7 +42,7 @@ from mechanisms.runs.events import (
     TokenReleased,
 )
 from mechanisms.runs.run_file import FORMAT, LARGEST, from_lines, to_lines
-from mechanisms.runs.stages import stages_by_place
+from mechanisms.runs.stages import stages_in_order
 from mechanisms.runs.view import RunView, fold, one_by_one
 
 # The view after recorded events, and at every position of a replay.
@@ -103,7 +103,7 @@ def replay_screen(recording: Sequence[RunEvent]) -> dict[str, Any] | None:
     frames: list[dict[str, Any]] = []
     openings: list[str] = []
     tokens: dict[tuple[str, int], list[tuple[int, TokenReleased]]] = {}
-    left, cut, known = MOST_CHARACTERS, False, stages_by_place()
+    left, cut, known = MOST_CHARACTERS, False, stages_in_order()
     for event, view in looked_back(recording):
         values = screens(view)
         left -= sum(len(json.dumps(each)) for screen, each in values.items() if parts.get(screen, [None])[-1] != each)
@@ -133,7 +133,7 @@ def _name(event: RunEvent, view: RunView) -> str:
             which = f", number {number}" if view.plan and view.plan.sampling.shots > 1 else ""
             return f"{label}{which}, token {step}"
         case Release():
-            return str(stages_by_place()[view.stage].title)
+            return str(stages_in_order()[view.stage].title)
     return "The end"
 
 
@@ -169,15 +169,15 @@ class Replay:
     def __init__(self) -> None:
         self.bar = drawn("replay.js", None, elem_id="replay")
         with gr.Row(elem_classes="actions"):
-            self.save = gr.Button("Save this run", size="sm", visible=seen(False), elem_id="save-run")
+            self.save = gr.Button("Save this run", size="sm", visible=visibility(False), elem_id="save-run")
         self.sink = sink()
 
     def under_way(self) -> dict[Any, Any]:
-        return {self.bar: None, self.save: gr.Button(visible=seen(False))}
+        return {self.bar: None, self.save: gr.Button(visible=visibility(False))}
 
     def ended(self, recording: Sequence[RunEvent], savable: bool) -> dict[Any, Any]:
         """The components with a run to replay; `savable` is for a finished run of this tab."""
-        return {self.bar: replay_screen(recording), self.save: gr.Button(visible=seen(savable))}
+        return {self.bar: replay_screen(recording), self.save: gr.Button(visible=visibility(savable))}
 
 
 def savable(view: RunView) -> bool:
@@ -195,7 +195,7 @@ def own_run(session: Session, ledger: PrivacyLedger) -> str:
     recording, made = own_recording(session), session.of(GenerateState).made
     if not recording or made is None:
         raise UsageError("No run of this tab has ended with demonstrations: write some in step 3 first.")
-    return to_lines(recording, ledger.rows.disclosures(made.of))
+    return to_lines(recording, ledger.rows.disclosures(made.data))
 
 
 def own_recording(session: Session) -> Sequence[RunEvent]:
@@ -245,7 +245,7 @@ class OwnRows:
         """The components before a run: fictional rows need no button."""
         confirmed = session.of(DataState).confirmed
         private = confirmed is None or not is_fictional(confirmed.dataset)
-        return {self.fictional: [], self.private: gr.Accordion(visible=seen(private)), self.rows: []}
+        return {self.fictional: [], self.private: gr.Accordion(visible=visibility(private)), self.rows: []}
 
     def after(self, session: Session) -> dict[Any, Any]:
         """The components after a run: fictional rows are shown beside the demonstrations."""
@@ -278,7 +278,7 @@ class OwnRows:
 def _compared(session: Session) -> tuple[DemoSet, Dataset] | None:
     """The tab's set and its data; None if one of them is missing, or the set was written from other data."""
     made, confirmed = session.of(GenerateState).made, session.of(DataState).confirmed
-    if made is None or confirmed is None or fingerprint(confirmed.dataset).content != made.of.content:
+    if made is None or confirmed is None or fingerprint(confirmed.dataset).content != made.data.content:
         return None
     return made.demo_set, confirmed.dataset
 

@@ -30,7 +30,7 @@ from mechanisms.runs.events import CuratorEvent, RunCompleted, RunStarted, SetKe
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.run_file import RunJournal
 from mechanisms.runs.spec import WRITE, RunSpec
-from mechanisms.runs.stages import stages_by_place
+from mechanisms.runs.stages import stages_in_order
 
 # The journals of runs: one file for each data set, in a folder beside the owner's ledger.
 #
@@ -76,7 +76,7 @@ class UnfinishedRuns:
             raise UsageError("There is no interrupted run on these data to resume: it has ended or was discarded.")
         return RunJournal.read(path, self._ledger)
 
-    def leave(self, data: Fingerprint) -> None:
+    def discard(self, data: Fingerprint) -> None:
         for path in self.of(data):
             self.remove(path)
 
@@ -174,10 +174,10 @@ class Runner:
                 if isinstance(event, SetKept | RunCompleted):
                     state.made = WrittenSet(event.demo_set, data)
                 yield event
-            ended = not pressed.left.is_set()
+            ended = not pressed.tab_closed.is_set()
         finally:
             # The ledger of a public Space ends with the tab, and nobody can be told.
-            with suppress(StudioError) if pressed.left.is_set() else nullcontext():
+            with suppress(StudioError) if pressed.tab_closed.is_set() else nullcontext():
                 events.close()
             # torch takes seconds to import, so the page is served first.
             from mechanisms.inference.engine.memory import release_freed_memory
@@ -235,15 +235,15 @@ class CutOffCard:
             self.words = panel(elem_id="cut-off-words")
             with gr.Row(elem_classes="actions"):
                 self.go_on = gr.Button("Resume", variant="primary", elem_id="go-on")
-                self.leave = gr.Button("Discard", elem_id="leave-run")
-        self.outputs = [self.body, self.words, self.go_on, self.leave]
+                self.discard = gr.Button("Discard", elem_id="leave-run")
+        self.outputs = [self.body, self.words, self.go_on, self.discard]
 
     def wire(self, where: gr.HTML) -> None:
         self._where = where
-        on(self.leave.click, self._leave, None, [*self.outputs, where], where)
+        on(self.discard.click, self._discard, None, [*self.outputs, where], where)
 
-    def _leave(self, request: gr.Request) -> Updates:
-        self._place(request).leave(_data(self._app.session(request)))
+    def _discard(self, request: gr.Request) -> Updates:
+        self._needed_runs(request).discard(_data(self._app.session(request)))
         return self.shown(request) | {self._where: notice(_LEFT, "info")}
 
     def follow(self, *events: gr.events.Dependency) -> None:
@@ -253,16 +253,16 @@ class CutOffCard:
     def announce(self, where: gr.HTML, loaded: Any, *events: gr.events.Dependency) -> None:
         """Show a loaded page which runs were interrupted, until their data are confirmed."""
         for each in (loaded, *(each.then for each in events)):
-            each(self.left, None, where, **PRIVATE)
+            each(self.notices_elsewhere, None, where, **PRIVATE)
 
-    def left(self, request: gr.Request) -> list[Tree]:
+    def notices_elsewhere(self, request: gr.Request) -> list[Tree]:
         """Notices of the unfinished runs on other data; the card shows those on the confirmed data."""
-        session, place = self._app.session(request), self.place(request)
-        if place is None:
+        session, unfinished = self._app.session(request), self.unfinished(request)
+        if unfinished is None:
             return []
-        on_card = {*map(_key, place.of(_data(session)))} if session.of(DataState).confirmed else set()
+        on_card = {*map(_key, unfinished.of(_data(session)))} if session.of(DataState).confirmed else set()
         told: list[Tree] = []
-        for key, name in place.all().items():
+        for key, name in unfinished.all().items():
             if key not in on_card:
                 front = _STOPPING if key in self._runner.at_work else _CUT_OFF
                 told += notice(_LEFT_RUN.format(front.format(name)), "info")
@@ -274,27 +274,31 @@ class CutOffCard:
         Raises:
             UsageError: there is no interrupted run, or its journal cannot be read.
         """
-        place = self._place(request)
-        return place.read(_data(self._app.session(request))), place
+        unfinished = self._needed_runs(request)
+        return unfinished.read(_data(self._app.session(request))), unfinished
 
-    def place(self, request: gr.Request) -> UnfinishedRuns | None:
+    def unfinished(self, request: gr.Request) -> UnfinishedRuns | None:
         """The unfinished runs of a tab's ledger; None if the ledger ends with the tab."""
         return UnfinishedRuns(self._app.ledger(request)) if self._app.ledgers.lasting else None
 
-    def _place(self, request: gr.Request) -> UnfinishedRuns:
-        if (place := self.place(request)) is None:
+    def _needed_runs(self, request: gr.Request) -> UnfinishedRuns:
+        if (unfinished := self.unfinished(request)) is None:
             raise UsageError("This server stores nothing after a page is closed, so no run can be resumed.")
-        return place
+        return unfinished
 
     def hidden(self) -> Updates:
         return {self.body: gr.Column(visible=False)}
 
     def shown(self, request: gr.Request) -> Updates:
-        session, place = self._app.session(request), self.place(request)
-        if place is None or session.of(DataState).confirmed is None or not any(place.of(data := _data(session))):
+        session, unfinished = self._app.session(request), self.unfinished(request)
+        if (
+            unfinished is None
+            or session.of(DataState).confirmed is None
+            or not any(unfinished.of(data := _data(session)))
+        ):
             return self.hidden()
         try:
-            journal = place.read(data)
+            journal = unfinished.read(data)
             at_work, readable = journal.key in self._runner.at_work, True
             words = [el("p", _AT_WORK if at_work else in_words(journal))]
         except StudioError as error:
@@ -303,7 +307,7 @@ class CutOffCard:
             self.body: gr.Column(visible=True),
             self.words: words,
             self.go_on: gr.Button(visible=readable),
-            self.leave: gr.Button(visible=not at_work),
+            self.discard: gr.Button(visible=not at_work),
         }
 
 
@@ -314,7 +318,7 @@ def in_words(journal: RunJournal) -> str:
         whole, planned = len(view.completed), view.plan.sampling.shots * len(view.plan.labels) if view.plan else 0
         far = f"{whole} of {planned} demonstrations {'was' if whole == 1 else 'were'} complete."
     elif view.stage:
-        far = f"It had reached {stages_by_place()[view.stage].noun}."
+        far = f"It had reached {stages_in_order()[view.stage].noun}."
     else:
         far = "It had only begun."
     return f"A run on these data was cut off. {far} {_WHAT_IT_COSTS}"
@@ -445,7 +449,7 @@ class KeptRuns:
         if not self._app.ledgers.lasting or state.key is None or state.written is None or state.made is None:
             return
         if own_recording(session) and state.made.demo_set.certificate.private:
-            of = Fingerprint(state.made.of.name, state.made.of.unit, state.made.of.content)
+            of = Fingerprint(state.made.data.name, state.made.data.unit, state.made.data.content)
             with self._lock:
                 self._runs.pop(state.key, None)
                 self._runs[state.key] = state.written, WrittenSet(state.made.demo_set, of)

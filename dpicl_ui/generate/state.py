@@ -20,12 +20,12 @@ class Run:
 
     Attributes:
         before: the number of its first events that were released before it was interrupted.
-        left: set when the tab is closed.
+        tab_closed: set when the tab is closed.
     """
 
     before: int = 0
     stop: threading.Event = field(default_factory=threading.Event)
-    left: threading.Event = field(default_factory=threading.Event)
+    tab_closed: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
     recording: list[RunEvent] = field(default_factory=list)
 
@@ -40,7 +40,7 @@ class WrittenSet:
     """A set that was written in this tab, and its private data set."""
 
     demo_set: DemoSet
-    of: Fingerprint
+    data: Fingerprint
 
 
 class GenerateState(State):
@@ -101,7 +101,7 @@ class GenerateState(State):
 
     def close(self) -> None:
         if self.run is not None:
-            self.run.left.set()
+            self.run.tab_closed.set()
         self.stop()
 
 

@@ -14,8 +14,8 @@ from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.handlers import MODEL, PRIVATE, on
 from dpicl_ui.frame.inputs import Download, download
 from dpicl_ui.frame.services import Services, Session
-from dpicl_ui.frame.tree import Tree, Updates, budget, drawn, el, notice, panel, seen
-from dpicl_ui.generate.cards import RunForecast, finished, forecast, outcome_of_loading, outcome_of_run, time_card
+from dpicl_ui.frame.tree import Tree, Updates, budget, drawn, el, notice, panel, visibility
+from dpicl_ui.generate.cards import RunPace, finished, forecast, outcome_of_loading, outcome_of_run, time_card
 from dpicl_ui.generate.charts import live
 from dpicl_ui.generate.replay import (
     FILE_NAME,
@@ -69,8 +69,8 @@ class GenerateStep:
             with gr.Column(scale=4, min_width=300, elem_classes="aside"):
                 with gr.Column(elem_classes="card public"):
                     self.finished = panel(*finished(RunView()), elem_id="finished")
-                    self.test = gr.Button("Test them", variant="primary", elem_id="go-test", visible=seen(False))
-                    self.export = gr.Button("Export", variant="primary", elem_id="go-export", visible=seen(False))
+                    self.test = gr.Button("Test them", variant="primary", elem_id="go-test", visible=visibility(False))
+                    self.export = gr.Button("Export", variant="primary", elem_id="go-export", visible=visibility(False))
                 with gr.Column(elem_classes="card"):
                     self.budget = panel(elem_id="run-budget")
         self._wire(privacy)
@@ -164,7 +164,7 @@ class GenerateStep:
         }
 
     def _leads_on(self, made: bool) -> Updates:
-        return {each: gr.Button(visible=seen(made)) for each in (self.test, self.export)}
+        return {each: gr.Button(visible=visibility(made)) for each in (self.test, self.export)}
 
     def _again(self, session: Session, ledger: PrivacyLedger, move: bool) -> Updates:
         """The tab's last finished run at its end."""
@@ -174,9 +174,9 @@ class GenerateStep:
         return shown | (self._app.steps(session, 3) if move else {})
 
     def _said_again(self, request: gr.Request) -> Updates:
-        """The final value of what the call before hid and showed (`seen`)."""
+        """The final value of what the call before hid and showed (`visibility`)."""
         session = self._app.session(request)
-        again = {self.replay.save: gr.Button(visible=seen(savable(replayed(own_recording(session)))))}
+        again = {self.replay.save: gr.Button(visible=visibility(savable(replayed(own_recording(session)))))}
         return self._next_step(session.of(GenerateState).made is not None) | again
 
     def _next_step(self, made: bool) -> Updates:
@@ -190,10 +190,12 @@ class GenerateStep:
         session, ledger = self._app.session(request), self._app.ledger(request)
         state, curator = session.of(GenerateState), values[self.curator]
         _ = session.of(DataState).needed  # step 3 is also open for a saved run, which stays on the screen
-        journal, place = self.cut_off.journal(request) if state.resume else (None, self.cut_off.place(request))
+        journal, unfinished = (
+            self.cut_off.journal(request) if state.resume else (None, self.cut_off.unfinished(request))
+        )
         source = journal or self._privacy.spec(session, values)
         run = state.begin(1 + len(journal.replayed or ()) if journal else 0)
-        told = self._runner.events(session, ledger, run, source, curator, place)
+        told = self._runner.events(session, ledger, run, source, curator, unfinished)
         yield from self._followed(session, ledger, run, told, curator)
 
     def _followed(
@@ -202,7 +204,7 @@ class GenerateStep:
         """The screen during a run and at its end; a resumed run's earlier events are shown at once."""
         view, shown, plan = RunView("waiting"), 0.0, session.of(PrivacyState).plan
         foreseen = forecast(plan, self._app.loader.speed) if plan and not run.before else {}  # not for a resumed run
-        pace = RunForecast(time.monotonic(), foreseen)
+        pace = RunPace(time.monotonic(), foreseen)
         try:
             yield self._begun(session)
             with closing(told) as events:

@@ -10,10 +10,20 @@ import gradio as gr
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.handlers import ACCOUNTING, FETCH, MODEL, PRIVATE, UNTIL_FREE, on
-from dpicl_ui.frame.inputs import Download, control, described, download, epsilon_slider, in_field, number, said, sink
+from dpicl_ui.frame.inputs import (
+    Download,
+    control,
+    described,
+    download,
+    epsilon_slider,
+    fields_from,
+    in_field,
+    number,
+    sink,
+)
 from dpicl_ui.frame.model_loader import AT_START
 from dpicl_ui.frame.services import Services, Session
-from dpicl_ui.frame.tree import Tree, Updates, budget, drawn, el, notice, panel, seen, spinner
+from dpicl_ui.frame.tree import Tree, Updates, budget, drawn, el, notice, panel, spinner, visibility
 from dpicl_ui.privacy.cards import (
     CALIBRATING,
     ExpectationState,
@@ -171,7 +181,7 @@ class ExpertSettings:
                 value = values[self._own[owner.name][each.flag]]
                 if value not in ("", None) and value != each.default:
                     own[each.flag] = each.typed(number(each.label, value))
-        return said(chosen) | ({"parameters": own} if own else {})
+        return fields_from(chosen) | ({"parameters": own} if own else {})
 
     def left_open(self, plan: Plan) -> dict[Any, Any]:
         """The empty fields, each with the plan's value as its placeholder."""
@@ -206,7 +216,7 @@ class ModelChoice:
         self._loader = app.loader
         with gr.Column(elem_classes="card"):
             panel(el("h3", "Model"), el("p.lead", "It writes and reads on this machine."))
-            self.there = panel(*self._loader.there(), elem_id="model-there")
+            self.there = panel(*self._loader.status(), elem_id="model-there")
             if self._loader.locked:
                 panel(el("p.muted", _LOCKED))
                 return
@@ -222,14 +232,14 @@ class ModelChoice:
         self.own = gr.Textbox(label="Or a folder, a GGUF file or a hub id", info=_OWN, elem_id="model-own")
         self.notice = panel(elem_id="model-notice")
         self.load = gr.Button("Load", size="sm", elem_id="load-model")
-        self.stop = gr.Button("Stop fetching", size="sm", visible=seen(False), elem_id="stop-model")
+        self.stop = gr.Button("Stop fetching", size="sm", visible=visibility(False), elem_id="stop-model")
         self.stop.click(self._loader.stop_fetching, None, None, queue=False, **PRIVATE)
         self.name.input(lambda: "", None, self.own, **PRIVATE)
         self.fetched = gr.State()
         shown, chosen = [self.notice, self.load, self.stop], [self.name, self.own]
         fetching = on(self.load.click, self._fetch, chosen, [*shown, self.fetched], self.notice, **FETCH)
         shown.append(self.there)
-        free = {self.load: gr.Button(interactive=True), self.stop: gr.Button(visible=seen(False))}
+        free = {self.load: gr.Button(interactive=True), self.stop: gr.Button(visible=visibility(False))}
         self.loaded = on(fetching.then, self._load, self.fetched, shown, self.notice, lambda: free, **MODEL)
 
     def _fetch(self, listed: str, own: str) -> Iterator[Updates]:
@@ -237,8 +247,8 @@ class ModelChoice:
         name = (own or "").strip() or listed or ""
         yield {self.load: gr.Button(interactive=False), self.fetched: None}
         for told in self._loader.fetched(name):
-            yield {self.notice: told, self.stop: gr.Button(visible=seen(self._loader.fetching))}
-        yield {self.notice: spinner(UNTIL_FREE), self.stop: gr.Button(visible=seen(False)), self.fetched: name}
+            yield {self.notice: told, self.stop: gr.Button(visible=visibility(self._loader.fetching))}
+        yield {self.notice: spinner(UNTIL_FREE), self.stop: gr.Button(visible=visibility(False)), self.fetched: name}
 
     def _load(self, name: str | None) -> Iterator[Updates]:
         if name is None:
@@ -369,9 +379,9 @@ class PrivacyStep:
             UsageError: no data set is confirmed, or a value is missing, not a number or out of range.
         """
         confirmed = session.of(DataState).needed
-        fields = said({"shots": values[self.shots]}) | self.expert.fields_of(values)
+        fields = fields_from({"shots": values[self.shots]}) | self.expert.fields_of(values)
         usual = {"epsilon": number("Epsilon", values[self.epsilon]), "delta": confirmed.usual_delta}
-        return RunSpec.of(**confirmed.settled | usual | fields)
+        return RunSpec.of(**confirmed.spec_fields | usual | fields)
 
     def _odds(self, session: Session, values: Mapping[Any, Any]) -> Updates:
         """The sentence on what epsilon means. It does not wait for the calibration, which reports errors."""
@@ -430,8 +440,8 @@ class PrivacyStep:
         if planned is None:
             return {self.checks: []}
         found, plan = self._found(planned, request), planned.plan
-        model = found.of("model", self._app.loader.model)
-        embedder = found.of("model", self._app.embedder.embedder) if plan.embeds else None
+        model = found.attempt("model", self._app.loader.model)
+        embedder = found.attempt("model", self._app.embedder.embedder) if plan.embeds else None
         if model is not None and (embedder is not None or not plan.embeds):
             found.add(check_with_model(plan, planned.confirmed.dataset, model, embedder))
         return {self.checks: to_consider(found)}

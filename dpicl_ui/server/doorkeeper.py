@@ -39,7 +39,7 @@ class Doorkeeper:
 
     def __init__(self, app: ASGIApp, framed_by: str = "'none'") -> None:
         self._app = app
-        self._said = {
+        self._headers = {
             "content-security-policy": f"frame-ancestors {framed_by}",
             "cross-origin-opener-policy": "same-origin",
             "referrer-policy": "no-referrer",
@@ -49,9 +49,9 @@ class Doorkeeper:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self._app
 
-        async def said(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(self._said)
+                MutableHeaders(scope=message).update(self._headers)
             await send(message)
 
         if scope["type"] == "http":
@@ -66,7 +66,7 @@ class Doorkeeper:
                 app = PlainTextResponse(TOO_LARGE, 413)
             elif scope["method"] not in _HARMLESS:
                 receive = _read_whole(receive, most)
-        await app(scope, receive, said)
+        await app(scope, receive, send_with_headers)
 
 
 def _read_whole(receive: Receive, most: int) -> Receive:

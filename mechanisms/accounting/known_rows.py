@@ -33,8 +33,8 @@ class Fingerprint:
 
     Attributes:
         content: keyed digest of the whole content.
-        said: keyed digest of the content without labels, because another file may spell or name these differently; ""
-            if it is not known.
+        unlabelled: keyed digest of the content without labels, because another file may spell or name these differently;
+            "" if it is not known.
         rows: keyed digests of the texts, of text-like cells of other columns, and of the users if there is a user
             column. Two files with a common digest share a row or a user, even under other names or as parts of a file.
     """
@@ -43,7 +43,7 @@ class Fingerprint:
     unit: str
     content: str
     rows: Digests = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
-    said: str = ""
+    unlabelled: str = ""
 
 
 _known: WeakKeyDictionary[Dataset, tuple[bytes, Fingerprint]] = WeakKeyDictionary()
@@ -61,12 +61,12 @@ def fingerprint(dataset: Dataset) -> Fingerprint:
         users = {record.unit or "" for record in dataset.records} if dataset.by_user else set()
         rows = np.unique(np.concatenate([texts, text_digests(others, key), _digests("user", users, key)]))
         content = keyed_digest(dataset.content(), key)
-        said = keyed_digest(_said(dataset), key)
-        _known[dataset] = key, Fingerprint(dataset.name, dataset.unit, content, rows, said)
+        unlabelled = keyed_digest(_texts_without_labels(dataset), key)
+        _known[dataset] = key, Fingerprint(dataset.name, dataset.unit, content, rows, unlabelled)
     return _known[dataset][1]
 
 
-def _said(dataset: Dataset) -> Iterator[str]:
+def _texts_without_labels(dataset: Dataset) -> Iterator[str]:
     yield "without labels"
     for record in dataset.records:
         yield from (record.text, record.unit or "")
@@ -122,7 +122,7 @@ class KnownRows:
 
     def record(self, database: sqlite3.Connection, data: Fingerprint) -> None:
         """Store a data set's digests, in the transaction that reserves its run."""
-        for digest, rows in ((data.said, b""), (data.content, data.rows.tobytes())):
+        for digest, rows in ((data.unlabelled, b""), (data.content, data.rows.tobytes())):
             if digest:
                 database.execute("INSERT OR REPLACE INTO contents VALUES (?, ?, ?)", (data.name, digest, rows))
 
@@ -134,7 +134,7 @@ class KnownRows:
             own = {digest for (digest,) in database.execute(query, (data.name,))} - {""}
             others = [name for name in names_that_share(database, data.rows) if name != data.name]
         warnings = []
-        if own and own.isdisjoint({data.content, data.said}):
+        if own and own.isdisjoint({data.content, data.unlabelled}):
             warnings.append(
                 f"Texts or users of this file differ from those of earlier runs under the name '{data.name}'. What "
                 "those runs spent still counts."

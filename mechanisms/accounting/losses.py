@@ -149,12 +149,12 @@ def masses(primitive: Primitive, direction: Direction, tail: float, step: float 
             return laplace_masses(primitive, direction, step)
         case SampledPure():
             pair = dominating_pair(primitive, direction)
-            return _kept(pair.losses, pair.log_masses, tail)
+            return _truncated(pair.losses, pair.log_masses, tail)
         case Concentrated():
             raise TypeError("zCDP has no privacy loss distribution.")
 
 
-def _kept(losses: Floats, log_masses: Floats, tail: float, beyond: float = 0.0) -> Masses:
+def _truncated(losses: Floats, log_masses: Floats, tail: float, beyond: float = 0.0) -> Masses:
     """The masses without those at each end with a total of at most `tail`, and without losses beyond `_MOST_LOSS`."""
     weights = np.exp(log_masses)
     above, below = np.cumsum(weights[::-1])[::-1], np.cumsum(weights)
@@ -194,8 +194,8 @@ def _gaussian_masses(release: SampledGaussian, direction: Direction, tail: float
     without = np.log(weights) - outcomes**2 / 2 - math.log(2 * math.pi) / 2
     losses = sampled(shift * (outcomes - shift / 2), release.rate)
     if direction is Direction.REMOVE:
-        return _kept(losses, without + losses, 0.0, 4 * tail)
-    return _kept(-losses, without, 0.0, 4 * tail)
+        return _truncated(losses, without + losses, 0.0, 4 * tail)
+    return _truncated(-losses, without, 0.0, 4 * tail)
 
 
 def laplace_masses(

@@ -34,9 +34,9 @@ from mechanisms.cli.options import (
     not_private,
     progress,
     read_spec,
+    report_rows,
     show,
-    told_of_owners,
-    told_of_rows,
+    warn_of_owners,
 )
 from mechanisms.data.sizes import SCORED
 from mechanisms.discovery import Parameter
@@ -121,7 +121,7 @@ def _answer(options: argparse.Namespace) -> None:
 def _scored(session: AnswerSession, file: Dataset, test: list[Record]) -> dict[str, Any]:
     """The figures with the session's terms, which stand apart if the test file has private rows."""
     owners = api.mark_test_file(file)
-    told_of_owners(owners)
+    warn_of_owners(owners)
     document: dict[str, Any] = {"rows": len(test), "level": confidence.LEVEL}
     for done, event in enumerate(api.ask_all(session, test), start=1):
         if isinstance(event, AnswersScored):
@@ -129,7 +129,7 @@ def _scored(session: AnswerSession, file: Dataset, test: list[Record]) -> dict[s
             document["zero_shot"] = in_json(event.zero_shot) if event.zero_shot else None
             document["abstained"] = event.abstained
         else:
-            told_of_rows(done, len(test))
+            report_rows(done, len(test))
     terms = _terms(session.opened)
     if not owners:
         return document | terms

@@ -24,10 +24,10 @@ from mechanisms.cli.options import (
     loaded_private,
     not_private,
     progress,
+    report_rows,
     show,
     spec_of,
-    told_of_owners,
-    told_of_rows,
+    warn_of_owners,
 )
 from mechanisms.demos.demo_set import DEMONSTRATIONS, DIRECTIONS, PUBLIC_ONLY, TOO_FEW, DemoSet
 from mechanisms.errors import UsageError
@@ -166,12 +166,12 @@ def _evaluate(options: argparse.Namespace) -> None:
         show(options, _evaluated_elsewhere(remote, written, whole, test))
         return
     owners = api.mark_test_file(whole)
-    told_of_owners(owners)
+    warn_of_owners(owners)
     terms = not_private(owners, written.certificate.why_not_private)
     model = _model(options, written)
     document = {"rows": 0, **_models(written, model), **terms}
     by = api.read_by(written, options.by)
-    found = api.evaluate(written, test, model, told=told_of_rows)
+    found = api.evaluate(written, test, model, told=report_rows)
     show(options, document | {"by": str(by)} | _of_labels(found, written.labels))
 
 
@@ -208,7 +208,7 @@ def _evaluated_elsewhere(reader: RemoteReader, demo_set: DemoSet, whole: Dataset
         reason = _NO_WRITER.format(writer=demo_set.model_id)
         progress(f"{PUBLIC_ONLY} is left out: {reason}.")
         left_out = {"left_out": {PUBLIC_ONLY: reason}}
-    found = api.evaluate(demo_set, test, reader, writer=writer, told=told_of_rows)
+    found = api.evaluate(demo_set, test, reader, writer=writer, told=report_rows)
     return {**_models(demo_set, reader), **_of_labels(found, demo_set.labels), **left_out}
 
 

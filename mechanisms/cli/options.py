@@ -86,7 +86,7 @@ def read_spec(kind: type[_Kind], options: argparse.Namespace, flags: Iterable[st
         UsageError: a value is out of range, or does not go with the others.
     """
     values = ((each, getattr(options, each.name, None)) for each in kind.flagged())
-    said = {each.name: each.read(value) for each, value in values if value is not None}
+    said = {each.name: each.parse(value) for each, value in values if value is not None}
     parameters = given(options, flags)
     return kind.of(**usual | said | ({PARAMETERS: parameters} if parameters else {}))
 
@@ -404,12 +404,12 @@ def not_private(owners: Sequence[str], *sets: str | None) -> dict[str, Any]:
     return {"private": False, "reason": reason, "curator_only": True} if reason else {}
 
 
-def told_of_rows(done: int, total: int) -> None:
+def report_rows(done: int, total: int) -> None:
     """Report the progress of a reading."""
     progress(f"{done} of {total}")
 
 
-def told_of_owners(owners: Sequence[str], file: str = "test file") -> None:
+def warn_of_owners(owners: Sequence[str], file: str = "test file") -> None:
     """Warn that a file has rows of private data sets, before figures of them are shown.
 
     Args:

@@ -46,13 +46,13 @@ from mechanisms.runs.checks import (
     Findings,
     Level,
     as_measured,
+    budget_findings,
     check_disk,
     check_plan,
     check_with_model,
-    of_budget,
-    of_drafts,
-    of_plan,
-    of_time,
+    draft_findings,
+    plan_findings,
+    time_findings,
     warned,
 )
 from mechanisms.runs.driver import drive
@@ -234,7 +234,7 @@ def _ready(requested: Plan, journal: RunJournal | None) -> Plan:
         drafts = "" if spec.recipe is Recipe.TOKENS else f"; {spec.drafts} drafts a label"
         weighed = f"all {spec.weighing} count the same where they fit and score"
         progress(f"shares of {shared}: {shares}{drafts}; {weighed}")
-    for finding in () if resumed else of_plan(plan):
+    for finding in () if resumed else plan_findings(plan):
         progress(finding.message)
     return plan
 
@@ -246,18 +246,18 @@ def _findings(options: argparse.Namespace) -> Findings:
     """The findings on a run. Nothing is charged, and no size is measured."""
     found = Findings()
     if options.resume:
-        found.of("settings", _refuse_resumed)
-    spec = found.of("settings", partial(_spec, options))
+        found.attempt("settings", _refuse_resumed)
+    spec = found.attempt("settings", partial(_spec, options))
     for check, attempt in _demands(options, spec):
-        found.of(check, attempt)
+        found.attempt(check, attempt)
     for place in filter(None, (options.out, options.journal)):
-        found.of("disk", partial(check_disk, Path(place)))
-    ledger = found.of("ledger", PrivacyLedger)
+        found.attempt("disk", partial(check_disk, Path(place)))
+    ledger = found.attempt("ledger", PrivacyLedger)
     if ledger is not None and options.journal:
-        found.of("journal", partial(_journal_of, options, ledger))
+        found.attempt("journal", partial(_journal_of, options, ledger))
     dataset = _dataset_found(options, spec, found)
     with ExitStack() as used:
-        model = found.of(
+        model = found.attempt(
             "model",
             lambda: used.enter_context(_model(options)),
         )
@@ -265,7 +265,7 @@ def _findings(options: argparse.Namespace) -> Findings:
         if spec is not None and dataset is not None and ledger is not None:
             if not spec.public:
                 found.add(warned("ledger", each) for each in ledger.rows.recognise(fingerprint(dataset)))
-            if requested := found.of("plan", partial(_requested, spec, dataset)):
+            if requested := found.attempt("plan", partial(_requested, spec, dataset)):
                 _planned_found(requested, dataset, ledger, model, found)
         needed = {
             "the settings": spec,
@@ -285,7 +285,7 @@ def _refuse_resumed() -> None:
 
 def _dataset_found(options: argparse.Namespace, spec: RunSpec | None, found: Findings) -> Dataset | None:
     """The rows of the file, even if many are left out, which becomes a finding."""
-    if found.of("labels", partial(labels_of, options)) is None:
+    if found.attempt("labels", partial(labels_of, options)) is None:
         return None
     if spec is not None and spec.public:
         return _dataset(options, spec)
@@ -297,7 +297,7 @@ def _dataset_found(options: argparse.Namespace, spec: RunSpec | None, found: Fin
     def read(allow: bool) -> Dataset:
         return loaded_private(options, labels_of(options), tell=told.append, allow_left_out=allow)
 
-    dataset = found.of("file", partial(read, options.allow_left_out))
+    dataset = found.attempt("file", partial(read, options.allow_left_out))
     with suppress(StudioError):  # found
         dataset = dataset or read(True)
     refused = {each.message for each in found}
@@ -323,18 +323,18 @@ def _planned_found(
     requested: Plan, dataset: Dataset, ledger: PrivacyLedger, model: LanguageModel | None, found: Findings
 ) -> None:
     """The findings on a plan, with its noise and, if there is a model, the findings that need it."""
-    plan = found.of("plan", requested.calibrated)
+    plan = found.attempt("plan", requested.calibrated)
     if plan is not None:
         found.add(check_plan(plan, dataset, ledger, to_measure=plan.measured is not None))
-        found.add(of_budget(plan, dataset, ledger))
-    embedder = found.of("model", load_embedder) if requested.embeds else None
+        found.add(budget_findings(plan, dataset, ledger))
+    embedder = found.attempt("model", load_embedder) if requested.embeds else None
     if model is None or (requested.embeds and embedder is None):
         return
     found.add(check_with_model(plan or requested, dataset, model, embedder))
-    found.add(found.of("drafts", lambda: [*of_drafts(requested, model, embedder)]) or ())
-    if told := found.of("model", partial(measure, model)):
+    found.add(found.attempt("drafts", lambda: [*draft_findings(requested, model, embedder)]) or ())
+    if told := found.attempt("model", partial(measure, model)):
         speed = replace(told, text=measure_embedder(embedder)) if embedder else told
-        found.add(of_time(plan or requested, speed))
+        found.add(time_findings(plan or requested, speed))
 
 
 def _tell(options: argparse.Namespace, found: Findings) -> None:

@@ -145,7 +145,7 @@ def read_table(file: str | Path | RawFile, reading: Reading = USUAL) -> Table:
     """
     raw = file if isinstance(file, RawFile) else RawFile.at(Path(file))
     found = format_in(raw)
-    if foreign := [name for name in reading.said if name not in found.takes]:
+    if foreign := [name for name in reading.declared if name not in found.takes]:
         raise UsageError(f"A file of the kind {found.title} has no {foreign[0]} to say: leave out {FLAGS[foreign[0]]}.")
     return replace(found.read(raw, reading), reading=reading)
 

@@ -77,7 +77,7 @@ class Reading:
             raise UsageError(f"A quoted cell writes a quote in one of two ways: '{BACKSLASH}' or '{DOUBLED}'.")
 
     @property
-    def said(self) -> list[str]:
+    def declared(self) -> list[str]:
         return [each for each in FLAGS if getattr(self, each) != getattr(USUAL, each)]
 
 

@@ -87,7 +87,7 @@ class TextLines:
 
     Attributes:
         encodings: the encodings of the lines, see `encodings_named`.
-        said: whether the owner or a mark stated the encoding. Otherwise the owner is asked about a line that is not
+        declared: whether the owner or a mark stated the encoding. Otherwise the owner is asked about a line that is not
             UTF-8.
         found: the number of lines so far that are not in the first encoding, by their encoding; under None those with
             invalid bytes, which are replaced.
@@ -96,7 +96,7 @@ class TextLines:
     raw: RawFile
     mark: bytes
     encodings: tuple[str, ...]
-    said: bool
+    declared: bool
     found: Counter[str | None] = field(default_factory=Counter)
 
     @classmethod
@@ -143,11 +143,11 @@ class TextLines:
             if line.isascii() and _ESCAPES not in line:
                 yield line
                 continue
-            if _ESCAPES in line and not self.said:
+            if _ESCAPES in line and not self.declared:
                 raise _question_of(number, ISO_2022_JP)
             found = next((each for each in self.encodings if _fits(line, each)), None)
             if found != first:
-                if not self.said:
+                if not self.declared:
                     raise _encoding_question(self.raw, number)
                 self.found[found] += 1
             yield line.decode(ENCODINGS[found or self.encodings[-1]], "replace").encode()

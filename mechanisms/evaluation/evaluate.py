@@ -16,7 +16,17 @@ from mechanisms.accounting import Claim, PrivacyLedger, PrivacyTarget, claim
 from mechanisms.data.sizes import charged, units_of
 from mechanisms.demos.demo_set import DEMONSTRATIONS, DIRECTIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, DemoSet, Score
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.reader import ALONE, CONTEXTUAL, JOINED, NO_ANSWER, PRIOR, RAW, Arm, QueryReader, reported
+from mechanisms.evaluation.reader import (
+    ALONE,
+    CONTEXTUAL,
+    JOINED,
+    NO_ANSWER,
+    PRIOR,
+    RAW,
+    Arm,
+    QueryReader,
+    with_progress,
+)
 from mechanisms.inference import Embedder
 from mechanisms.noise import Floats, Integers, Randomness, SecureRandomness
 from mechanisms.privacy_events import Composed
@@ -117,7 +127,7 @@ class Scorecard:
     silent: tuple[int, ...] = ()
 
     @property
-    def read(self) -> Accuracy:
+    def own_accuracy(self) -> Accuracy:
         """The accuracy under the arm's own correction."""
         return self.corrected or self.calibrated or self.raw
 
@@ -185,7 +195,7 @@ def evaluate(
         def told(done: int, before: int = number * len(known)) -> Progress:
             return Progress(before + done, total)
 
-        found = yield from reported(reading, told)
+        found = yield from with_progress(reading, told)
         alone, together = found.pop(ALONE, None), found.pop(JOINED, None)
         if alone is None and arm.directions is not None and embedder is not None:
             alone = arm.directions.nearest(texts, embedder)
@@ -270,7 +280,7 @@ def by_balanced_accuracy(cards: Sequence[Scorecard]) -> bool:
     Balanced figures use each arm's own reading, which must therefore be the common one.
     """
     own, common = cards[-1], common_reading(cards)
-    comparable = all(card.read == figure(card, common) for card in cards)
+    comparable = all(card.own_accuracy == figure(card, common) for card in cards)
     return comparable and own.majority[1].value * _labels_met(own) > LARGE
 
 

@@ -28,7 +28,7 @@ _Said = TypeVar("_Said")
 _Found = TypeVar("_Found")
 
 
-def reported(
+def with_progress(
     reading: Generator[_Told, None, _Found], report: Callable[[_Told], _Said]
 ) -> Generator[_Said, None, _Found]:
     """The same reading, with `report` applied to each yielded number."""
@@ -41,7 +41,7 @@ def reported(
         yield report(told)
 
 
-def finished(reading: Generator[int, None, _Found]) -> _Found:
+def result_of(reading: Generator[int, None, _Found]) -> _Found:
     """The result of a reading."""
     while True:
         try:
@@ -147,7 +147,7 @@ class Classifier:
         A text's row is bitwise independent of the other texts, of their number and of its place; it is not finite if
         the model's logits are not.
         """
-        return finished(self.reading(texts))
+        return result_of(self.reading(texts))
 
     def reading(self, texts: Sequence[str]) -> Generator[int, None, Floats]:
         """The same as `log_probabilities`; yields the number of finished texts after each batch."""
@@ -374,7 +374,7 @@ class RemoteReader:
         words = QueryWords(template, arm.demonstrations)
         # A token has at least one byte.
         tokens = _SPARE_TOKENS + max(len(label.encode("utf-8", "replace")) for label in labels)
-        for answers in self.server.answers([words.whole(text) for text in texts], tokens):
+        for answers in self.server.answers([words.as_text(text) for text in texts], tokens):
             yield [label_in(answer, labels) for answer in answers]
 
 

@@ -37,7 +37,7 @@ def described(released: ReleasedFile, file: str, rows: str) -> dict[str, Any]:
         file: the name of the file of rows.
         rows: its content, JSON Lines with text, label and, if the set has words, label_words.
     """
-    made, added = released.demo_set, released.added
+    made, added = released.demo_set, released.extras
     held, columns = made.certificate, ["text", "label", *([] if made.words is None else ["label_words"])]
     promise = (
         guarantee(held.claim, held.by_user) if held.private else "They may repeat the rows they were written from."

@@ -44,13 +44,13 @@ class ReleasedFile:
         text: the file's text.
         demo_set: the parsed set.
         digest: the file's digest.
-        added: the owner's additions.
+        extras: the owner's additions.
     """
 
     text: str
     demo_set: DemoSet
     digest: str
-    added: ExportExtras = ExportExtras()
+    extras: ExportExtras = ExportExtras()
 
     @classmethod
     def read(cls, text: str, added: ExportExtras = ExportExtras()) -> ReleasedFile:
@@ -136,7 +136,7 @@ class ExportFormat:
             UsageError: the set or an addition does not fit the format; the message gives the reason.
         """
         for each in fields(ExportExtras):
-            if getattr(released.added, each.name) is not None and each.name not in self.takes:
+            if getattr(released.extras, each.name) is not None and each.name not in self.takes:
                 raise UsageError(f"{self.title} has no place for {each.name}: leave that out.")
         if (problem := self.refusal(released.demo_set)) is not None:
             raise UsageError(problem)

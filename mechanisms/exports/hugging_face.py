@@ -48,7 +48,7 @@ _LICENSED = "Whoever published this chose the licence in the header; the model's
 
 def _files(released: ReleasedFile) -> Files:
     made, words = released.demo_set, released.demo_set.words
-    for said in (released.added.licence, released.added.language):
+    for said in (released.extras.licence, released.extras.language):
         if said is not None and not (said.isascii() and said.replace("-", "").replace(".", "").isalnum()):
             raise UsageError("Give licence and language as the hub names them, such as cc-by-4.0 and en.")
     rows = json_lines(
@@ -71,7 +71,7 @@ def _card(released: ReleasedFile) -> str:
         promise=_promise(made),
         whole=WHOLE,
         directions=_DIRECTIONS.format(whole=WHOLE) if made.directions else "",
-        licence=_LICENSED if released.added.licence else _UNLICENSED,
+        licence=_LICENSED if released.extras.licence else _UNLICENSED,
         instruction=_as_code(made.prompt.instruction.splitlines()),
         facts=_as_code(f"{name}: {value}{f' ({remark})' if remark else ''}" for name, value, remark in facts),
     )
@@ -95,7 +95,7 @@ def _promise(made: DemoSet) -> str:
 
 
 def _header(released: ReleasedFile) -> dict[str, object]:
-    made, added = released.demo_set, released.added
+    made, added = released.demo_set, released.extras
     size = next((name for fewer, name in _SIZES.items() if len(made.demonstrations) < fewer), _LARGEST)
     return {
         "configs": [{"config_name": "default", "data_files": [{"split": "train", "path": ROWS}]}],

@@ -9,7 +9,7 @@ from mechanisms.inference import QueryWords
 def _files(released: ReleasedFile) -> str:
     template = released.demo_set.prompt
     words = QueryWords(template, on_lines(released.demo_set))
-    return words.whole(f"[your {template.text.lower()}]") + "\n"
+    return words.as_text(f"[your {template.text.lower()}]") + "\n"
 
 
 FORMAT = ExportFormat(

@@ -54,7 +54,7 @@ def _advice(made: DemoSet, added: ExportExtras) -> str | None:
 
 
 def _files(released: ReleasedFile) -> Files:
-    made, tests = released.demo_set, released.added.tests
+    made, tests = released.demo_set, released.extras.tests
     # Dumped and parsed again, so that every string, including names of fields, is inert.
     known = json.loads(inert(json.dumps(provenance(released), ensure_ascii=False)))
     config: dict[str, Any] = {

@@ -90,7 +90,7 @@ class QueryWords:
         self.shown = f"{template.instruction}\n\n" + "".join(lines)
         self.field, self.cue = f"{template.text}:", f"{template.label}:"
 
-    def whole(self, query: str) -> str:
+    def as_text(self, query: str) -> str:
         """The whole prompt of a query as text, for a remote model; the query is cut at a public cap."""
         return f"{self.shown}{self.field} {one_line(query[:MAX_QUERY_CHARACTERS])}\n{self.cue}"
 

@@ -59,7 +59,7 @@ def placing(embedder: Embedder) -> Generator[float, None, Vocabulary]:
     words = common_words()
     key = hashlib.sha256("\n".join([embedder.sha256, *words]).encode()).hexdigest()[:16]
     if key not in _known:
-        places = _kept(key, (len(words), embedder.dimensions))
+        places = _cached(key, (len(words), embedder.dimensions))
         if places is None:
             parts = []
             for start in range(0, len(words), _AT_ONCE):
@@ -78,7 +78,7 @@ def _note(key: str) -> Path:
     return cache_folder() / f"words-{key}.npy"
 
 
-def _kept(key: str, shape: tuple[int, int]) -> NDArray[np.float32] | None:
+def _cached(key: str, shape: tuple[int, int]) -> NDArray[np.float32] | None:
     """The vectors in the cache; None if it has none, or the file is damaged."""
     try:
         with _note(key).open("rb") as file:

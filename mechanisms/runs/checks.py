@@ -69,10 +69,10 @@ class Findings:
         for each in found:
             self._found.setdefault(each.message, each)
 
-    def of(self, check: str, attempt: Callable[[], T]) -> T | None:
-        """The result of an attempt; None if it is refused, and the refusal is then added as an error."""
+    def attempt(self, check: str, work: Callable[[], T]) -> T | None:
+        """The result of `work`; None if it is refused, and the refusal is then added as an error."""
         try:
-            return attempt()
+            return work()
         except StudioError as error:
             lines = error.lines if isinstance(error, SeveralErrors) else [str(error)]
             self.add(Finding(check, Level.ERROR, line) for line in lines)
@@ -95,11 +95,11 @@ def check_plan(plan: Plan, dataset: Dataset, ledger: PrivacyLedger, to_measure: 
         to_measure: the run still has to pay for the sizes that the plan is made of.
     """
     found = Findings()
-    found.of("rows", lambda: check_fit(dataset, plan))
-    found.add(of_rows(plan, dataset))
-    found.add(of_plan(plan))
-    found.of("budget", lambda: check_budget(plan, dataset, ledger, to_measure))
-    found.of("disk", lambda: check_disk(ledger.folder))
+    found.attempt("rows", lambda: check_fit(dataset, plan))
+    found.add(row_findings(plan, dataset))
+    found.add(plan_findings(plan))
+    found.attempt("budget", lambda: check_budget(plan, dataset, ledger, to_measure))
+    found.attempt("disk", lambda: check_disk(ledger.folder))
     return found
 
 
@@ -108,21 +108,21 @@ def check_with_model(plan: Plan, dataset: Dataset, model: LanguageModel, embedde
     found = Findings()
     state = RunState(plan, divide(dataset, plan), model, embedder, SecureRandomness(), False, False)
     for stage in plan.stages.values():
-        found.of("memory", lambda stage=stage: stage.begin(state))  # type: ignore[misc]
-    found.add(of_long_texts(plan, dataset, model))
-    found.add(of_language(plan, dataset, model))
+        found.attempt("memory", lambda stage=stage: stage.begin(state))  # type: ignore[misc]
+    found.add(long_text_findings(plan, dataset, model))
+    found.add(language_findings(plan, dataset, model))
     return found
 
 
 # What the public plan tells.
 
 
-def of_plan(plan: Plan) -> Iterator[Finding]:
+def plan_findings(plan: Plan) -> Iterator[Finding]:
     """Warnings about the noise of the plan, or about too few units."""
     return (warned(check, message) for check, message in plan.warnings())
 
 
-def of_time(plan: Plan, speed: Speed) -> Iterator[Finding]:
+def time_findings(plan: Plan, speed: Speed) -> Iterator[Finding]:
     """The forecast time of the run on this machine; a warning if it takes hours."""
     seconds = speed.seconds(plan.work)
     told = f"The run takes {duration(seconds)} on this machine"
@@ -160,7 +160,7 @@ def check_budget(plan: Plan, dataset: Dataset, ledger: PrivacyLedger, to_measure
         ledger.check(data, plan.event, plan.release_claim())
 
 
-def of_budget(plan: Plan, dataset: Dataset, ledger: PrivacyLedger) -> Iterator[Finding]:
+def budget_findings(plan: Plan, dataset: Dataset, ledger: PrivacyLedger) -> Iterator[Finding]:
     """The remaining budget of the data set, and the part of it that the run would take."""
     if plan.reads_rows and not plan.not_private:
         left = ledger.snapshot(dataset.name, dataset.unit)
@@ -193,7 +193,7 @@ def as_measured(dataset: Dataset, epsilon: float, delta: float) -> MeasuredSizes
     return MeasuredSizes(sizes, epsilon, FAILURE_SHARE * delta, fingerprint(dataset).content)
 
 
-def of_rows(plan: Plan, dataset: Dataset) -> Iterator[Finding]:
+def row_findings(plan: Plan, dataset: Dataset) -> Iterator[Finding]:
     """Labels of which the file has no row, or far fewer than declared."""
     if not plan.reads_rows or dataset.labels != plan.labels:
         return
@@ -215,7 +215,7 @@ def of_rows(plan: Plan, dataset: Dataset) -> Iterator[Finding]:
             )
 
 
-def of_long_texts(plan: Plan, dataset: Dataset, model: LanguageModel) -> Iterator[Finding]:
+def long_text_findings(plan: Plan, dataset: Dataset, model: LanguageModel) -> Iterator[Finding]:
     """The number of texts that the public cap cuts, among those that the language model reads."""
     if not plan.reads_rows or {WRITE, CALIBRATE, SCORE}.isdisjoint(plan.stages):
         return
@@ -230,7 +230,7 @@ def of_long_texts(plan: Plan, dataset: Dataset, model: LanguageModel) -> Iterato
         yield Finding("tokens", level, f"{told}: {help_text}.")
 
 
-def of_language(plan: Plan, dataset: Dataset, model: LanguageModel) -> Iterator[Finding]:
+def language_findings(plan: Plan, dataset: Dataset, model: LanguageModel) -> Iterator[Finding]:
     """Whether rows seem to be in a language that the model, the program's sentence or the public words do not cover."""
     texts = _some(dataset, _READ) if plan.reads_rows else []
     if not texts or not Gate(model, texts).foreign:
@@ -256,7 +256,7 @@ def _some(dataset: Dataset, most: int) -> Sequence[str]:
 # What the model writes from public text alone.
 
 
-def of_drafts(plan: Plan, model: LanguageModel, embedder: Embedder | None) -> Iterator[Finding]:
+def draft_findings(plan: Plan, model: LanguageModel, embedder: Embedder | None) -> Iterator[Finding]:
     """Whether the model can write the drafts that a run in stages needs, by a few samples of the first label's.
 
     Raises:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from mechanisms.errors import UsageError
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, SOURCES, VOTE, WORDS, WRITE, Recipe, RunSpec, Split
-from mechanisms.runs.stages import stages_by_place
+from mechanisms.runs.stages import stages_in_order
 from mechanisms.steps import mechanism_class
 from mechanisms.steps.mechanism import Norm
 from mechanisms.tallies import Weighing, usual_weighing
@@ -98,7 +98,7 @@ def _recipe(spec: RunSpec, labels: int) -> Recipe:
 
 
 def _stages(spec: RunSpec, recipe: Recipe, sizes: Mapping[str, int]) -> list[str]:
-    known, labels = stages_by_place(), len(sizes)
+    known, labels = stages_in_order(), len(sizes)
     if recipe is Recipe.TOKENS and spec.shares is None:
         return [WRITE]
     if spec.shares is not None:
@@ -126,7 +126,7 @@ def _shares(
         return {stages[0]: 1.0}, spec.split or Split.EPSILON
     units = sum(sizes.values())
     split = spec.split or (Split.ROLES if units >= fewest_for_roles(len(sizes)) else Split.EPSILON)
-    known = stages_by_place()
+    known = stages_in_order()
     if split is Split.EPSILON:
         whole = sum(known[name].parts for name in stages)
         return {name: known[name].parts / whole for name in stages}, split
@@ -139,8 +139,8 @@ def _roles(stages: list[str], units: int, labels: int, epsilon: float, weighing:
     What stages want is what two cores read in a good minute. All other units say what their labels are about, as many
     as say something new, or write: a sample out of more units costs the same time and needs less noise.
     """
-    known = stages_by_place()
-    wanted = {name: known[name].wanted for name in stages if known[name].wanted is not None}
+    known = stages_in_order()
+    wanted = {name: known[name].role_units for name in stages if known[name].role_units is not None}
     if VOTE in wanted:
         wanted[VOTE] = max(wanted[VOTE], _VOTERS_A_LABEL * labels)
     if CALIBRATE in wanted:
@@ -151,7 +151,7 @@ def _roles(stages: list[str], units: int, labels: int, epsilon: float, weighing:
     shares = {name: count / among for name, count in wanted.items()}
     shares |= {name: min(shares[name], most) for name, most in _AT_MOST.items() if name in shares}
     if WORDS in stages:
-        parts = {name: known[name].parts for name in stages if known[name].wanted is None}
+        parts = {name: known[name].parts for name in stages if known[name].role_units is None}
         fair = (1 - sum(shares.values())) * parts[WORDS] / sum(parts.values())
         shares[WORDS] = min(fair, ENOUGH_FOR_WORDS * labels / epsilon / among)
     rest = WRITE if WRITE in stages else VOTE

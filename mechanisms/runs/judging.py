@@ -22,7 +22,7 @@ from scipy.special import softmax
 from mechanisms.data.sizes import Unit, units_of
 from mechanisms.demos.demo_set import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT, Baselines, DemoSet, PublicSet, Score
 from mechanisms.evaluation.evaluate import truth_of
-from mechanisms.evaluation.reader import Classifier, reported
+from mechanisms.evaluation.reader import Classifier, with_progress
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.records import Dataset, Demonstration, saying_words
@@ -107,7 +107,7 @@ class JudgingState:
         mass = np.array([counted[label] for label in plan.labels], dtype=np.float64)
         self.target: Floats = mass / mass.sum()
 
-    def read(
+    def log_probabilities(
         self, stage: str, name: str, chosen: Integers, before: float, share: float
     ) -> Generator[StageProgress, None, Floats]:
         """Log-probabilities of the chosen units' rows, unit by unit; progress rises from `before` by `share`."""
@@ -116,7 +116,7 @@ class JudgingState:
         wanted = [units[i] for i in missing]
         total = max(1, sum(map(len, wanted)))
         reading = self._under(name).reading([record.text for unit in wanted for record in unit])
-        scores = yield from reported(reading, lambda done: StageProgress(stage, before + share * (done / total)))
+        scores = yield from with_progress(reading, lambda done: StageProgress(stage, before + share * (done / total)))
         ends = np.cumsum([len(unit) for unit in wanted])[:-1]
         for i, own in zip(missing, np.split(scores, ends) if missing else [], strict=True):
             self._known[part, name, i] = own
@@ -156,7 +156,7 @@ class JudgingState:
         known = self.corrections.get(name)
         return self._under(name).contextual if known is None else known
 
-    def kept(self, demo_set: DemoSet) -> DemoSet:
+    def with_measurements(self, demo_set: DemoSet) -> DemoSet:
         labels = self.plan.labels
         measured = {name: dict(zip(labels, of.tolist(), strict=True)) for name, of in self.corrections.items()}
         baselines = None

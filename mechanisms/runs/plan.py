@@ -34,7 +34,7 @@ from mechanisms.rounding import rounded_up
 from mechanisms.runs.completion import FEWEST_FOR_WORDS, MOST_CORRECTED_LABELS, completed
 from mechanisms.runs.spec import FLAGGED, SCORE, VOTE, WORDS, WRITE, Recipe, RunSpec, stated
 from mechanisms.runs.stage import PlannedStage, Work
-from mechanisms.runs.stages import stages_by_place
+from mechanisms.runs.stages import stages_in_order
 from mechanisms.runs.terms import DECLARED_SIZES, FILE_FORMAT, LABEL_SET, Events, RunTerms
 from mechanisms.sampling import EventOfSteps
 from mechanisms.steps import mechanism_class
@@ -54,7 +54,7 @@ class Plan(RunTerms):
 
     @cached_property
     def stages(self) -> dict[str, PlannedStage]:
-        return {name: stages_by_place()[name](self) for name in self.stage_names}
+        return {name: stages_in_order()[name](self) for name in self.stage_names}
 
     @property
     def work(self) -> Work:
@@ -301,7 +301,7 @@ def settings(
     """
     if broken := [label for label in plan.labels if label != label.strip()]:
         raise UsageError(f"The command line cannot name the label '{broken[0]}': it strips labels.")
-    options: dict[str, Any] = {FLAGS[each].removeprefix("--"): getattr(reading, each) for each in reading.said}
+    options: dict[str, Any] = {FLAGS[each].removeprefix("--"): getattr(reading, each) for each in reading.declared}
     of_data: dict[str, Any] = {
         "name": name,
         "labels": list(plan.labels),
@@ -314,7 +314,7 @@ def settings(
         "model": model,
     }
     spec = plan.spec.with_(sizes=None, count_epsilon=plan.measured.epsilon) if plan.measured else plan.spec
-    of_spec = {each.flag: each.written(getattr(spec, each.name)) for each in FLAGGED}
+    of_spec = {each.flag: each.plain_value(getattr(spec, each.name)) for each in FLAGGED}
     options |= {flag: value for flag, value in (of_data | of_spec).items() if value not in (None, {})}
     solved = solved_flag(spec.mechanism)
     options |= {flag: value for flag, value in spec.parameters.items() if flag != solved}

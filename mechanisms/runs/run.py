@@ -142,8 +142,8 @@ def _events(
     yield started
     yield from replayed
     if replayed:
-        yield from _kept(state, begun)
-    told = _told(journal, entry)
+        yield from _set_so_far(state, begun)
+    told = _known_parts(journal, entry)
     entered = list(dict.fromkeys(stage for stage, _ in _by_stage(journal)))
     for name, running in stages.items():
         stage = plan.stages[name]
@@ -159,10 +159,10 @@ def _events(
             for event in together:
                 running.apply(event)
             if any(isinstance(event, Release | DemoCompleted | DemoRefused | SetsCompared) for event in together):
-                yield from _kept(state, begun)
+                yield from _set_so_far(state, begun)
             yield from together
     yield from _filled(state)
-    made = state.kept(begun)
+    made = state.with_releases(begun)
     if not made.demonstrations:
         raise UsageError("Nothing of this run is left to keep: begin a new one.")
     budget = None
@@ -181,8 +181,8 @@ def _filled(state: RunState) -> Iterator[CuratorEvent]:
                 return
 
 
-def _kept(state: RunState, begun: DemoSet) -> Iterator[SetKept]:
-    made = state.kept(begun)
+def _set_so_far(state: RunState, begun: DemoSet) -> Iterator[SetKept]:
+    made = state.with_releases(begun)
     if made.demonstrations:
         yield SetKept(made)
 
@@ -208,7 +208,7 @@ def _part(stage: str, event: CuratorEvent) -> str | None:
     return None
 
 
-def _told(journal: RunJournal | None, entry: LedgerRun | None) -> set[str]:
+def _known_parts(journal: RunJournal | None, entry: LedgerRun | None) -> set[str]:
     """The parts that a journal tells of; a UsageError where the ledger never marked them."""
     told = {part for stage, event in _by_stage(journal) if (part := _part(stage, event))}
     if entry is not None and not told <= entry.released:

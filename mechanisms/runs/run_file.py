@@ -58,7 +58,7 @@ from mechanisms.runs.events import (
 )
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.spec import CALIBRATE, SCORE, VOTE, WORDS, WRITE
-from mechanisms.runs.stages import stages_by_place
+from mechanisms.runs.stages import stages_in_order
 from mechanisms.runs.verification import verify
 from mechanisms.steps.mechanism import Norm
 
@@ -81,7 +81,7 @@ class _End:
 @functools.cache
 def _lines() -> TypeAdapter[Any]:
     """The types of lines: the events of demonstrations, and the releases that stages define in their files."""
-    releases = [each for stage in stages_by_place().values() for each in stage.releases]
+    releases = [each for stage in stages_in_order().values() for each in stage.releases]
     kinds = (
         StageStarted, DemoStarted, TokenReleased, DemoCompleted, DemoRefused, DemoCutOff, SetsCompared, _End, *releases
     )  # fmt: skip
@@ -155,7 +155,7 @@ def _unfinished(head: str, lines: Sequence[str]) -> list[RunEvent]:
         document = _document(head)
         document.pop(_UNFINISHED)
         history = _History(document)
-    return [history.begun, *_told(history, lines)]
+    return [history.begun, *_checked_events(history, lines)]
 
 
 def from_lines(text: str) -> list[RunEvent]:
@@ -169,7 +169,7 @@ def from_lines(text: str) -> list[RunEvent]:
     with _line(1):
         history = _History(_document(lines[0]))
         _require(len(lines) > 1, "the file ends before the run does")
-    events = [history.begun, *_told(history, lines[1:-1])]
+    events = [history.begun, *_checked_events(history, lines[1:-1])]
     with _line(len(lines)):
         end = _event_of(lines[-1])
         _require(isinstance(end, _End), "the file ends before the run does")
@@ -177,7 +177,7 @@ def from_lines(text: str) -> list[RunEvent]:
     return [*events, RunStopped(history.made) if end.event == "stopped" else RunCompleted(history.made)]
 
 
-def _told(history: _History, lines: Sequence[str]) -> Iterator[RunEvent]:
+def _checked_events(history: _History, lines: Sequence[str]) -> Iterator[RunEvent]:
     for number, line in enumerate(lines, 2):
         with _line(number):
             event = _event_of(line)

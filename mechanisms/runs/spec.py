@@ -143,12 +143,16 @@ class RunSpec(Spec):
         Scheme.PER_DEMONSTRATION, "Sampling", "A new sample of rows for every token, or for every text."
     )
     subsets: int | None = _tokens(
-        None, "Rows per token (M)", "Expected rows at each token, or the number of subsets.", ge=1, le=100_000
+        None,
+        "Rows per token (M)",
+        "Rows at each token: single ones, of which M is the expected number, or M subsets of N.",
+        ge=1,
+        le=100_000,
     )
     per_subset: int | None = _tokens(
         None,
         "Rows a subset (N)",
-        "Subsets of N expected rows in place of single rows.",
+        "Subsets of N expected rows in place of single rows, M of them at each token.",
         otherwise="each sampled unit is a row",
         ge=1,
         le=1000,

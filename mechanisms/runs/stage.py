@@ -110,11 +110,11 @@ class PlannedStage(ABC):
 
     Attributes:
         name: what shares, certificates and journals call the stage: the name of its file.
-        place: its turn in a run, among those of the other stages.
+        order: its turn in a run, among those of the other stages.
         title: one word for a row of stages.
         question: what is asked of the data, with "{unit}" for a row or a user.
         noun: the stage in a sentence, as in "it had got as far as the vote".
-        wanted: how many units its role should have; None: all that the roles of the other stages leave.
+        role_units: how many units its role should have; None: all that the roles of the other stages leave.
         parts: its weight where stages share epsilon: its share is `parts` over the sum of all stages' parts.
         releases: types of the events that the stage marks as released, each once, all of them public.
         charges_itself: whether the stage charges its parts one by one, each before its first release.
@@ -123,11 +123,11 @@ class PlannedStage(ABC):
     plan: RunTerms
 
     name: ClassVar[str]
-    place: ClassVar[float]
+    order: ClassVar[float]
     title: ClassVar[str]
     question: ClassVar[str]
     noun: ClassVar[str]
-    wanted: ClassVar[int | None]
+    role_units: ClassVar[int | None]
     parts: ClassVar[int]
     releases: ClassVar[tuple[type[Release], ...]]
     charges_itself: ClassVar[bool] = False
@@ -313,13 +313,13 @@ class RunState:
             self.compared = SetsCompared(public, self._standing())
             yield self.compared
 
-    def kept(self, demo_set: DemoSet) -> DemoSet:
+    def with_releases(self, demo_set: DemoSet) -> DemoSet:
         """The demo set from everything that is released so far."""
         made = self.compared.own if self.compared else self._standing()
         kept = replace(demo_set, demonstrations=made, refused=tuple(self.refused))
         if self.directions is not None:
             kept = replace(kept, words=self.words, directions=self.directions)
-        return self.judging.kept(kept) if self.compared else kept
+        return self.judging.with_measurements(kept) if self.compared else kept
 
     def _standing(self) -> tuple[Demonstration, ...]:
         labels = self.plan.labels

@@ -69,7 +69,7 @@ class RunView:
         demo_set: the run's set: empty at first, growing, final at the end.
         plan: None before the run begins.
         done: approximate progress of the stage at work, 0 to 1.
-        told: the last release of each stage.
+        releases: the last one of each stage.
         writing: demonstrations in progress, oldest first.
         last: the one that was finished last.
         completed, refused, cut_off: events of whole demonstrations, in order.
@@ -84,7 +84,7 @@ class RunView:
     stage: str = ""
     done: float = 0.0
     drafting: Drafting | None = None
-    told: Mapping[str, Release] = field(default_factory=dict)
+    releases: Mapping[str, Release] = field(default_factory=dict)
     writing: tuple[DemoInProgress, ...] = ()
     last: DemoInProgress | None = None
     completed: tuple[DemoCompleted, ...] = ()
@@ -170,7 +170,7 @@ def fold(view: RunView, event: CuratorEvent) -> RunView:
         case RunFailed(message):
             return replace(view, phase="failed", message=message, drafting=None)
         case Release():
-            return replace(view, told={**view.told, view.stage: event}, done=1.0, drafting=None)
+            return replace(view, releases={**view.releases, view.stage: event}, done=1.0, drafting=None)
     return _written(view, event)
 
 

@@ -58,7 +58,7 @@ class TextState:
     def barred(self) -> Integers:
         """Tokens that would end a text too early, or write words again that it has just fallen into."""
         ends = self._model.stop_tokens if len(self.written) < max(1, self._least) else frozenset()
-        return np.array(sorted(set(ends) | again(self.written)), dtype=np.int64)
+        return np.array(sorted(set(ends) | repeating_tokens(self.written)), dtype=np.int64)
 
     def visible(self, order: Iterable[int]) -> Iterator[int]:
         """Those of `order` after which the text is not blank, in that order: it has to begin with something to see."""
@@ -70,7 +70,7 @@ class TextState:
         return self._model.decode([*self._opening, *self.written])
 
     @property
-    def whole(self) -> bool:
+    def may_end(self) -> bool:
         """Whether it may end here: it has ended by itself, or with a sentence."""
         return self.stopped or whole_sentences(self.text) == self.text.strip() != ""
 
@@ -84,7 +84,7 @@ class TextState:
         return whole_sentences(text) or (text if self.stopped else "")
 
 
-def again(written: Sequence[int]) -> set[int]:
+def repeating_tokens(written: Sequence[int]) -> set[int]:
     """Tokens that would write a run of three tokens once more, or the last two to eight tokens at once again."""
     last = tuple(written[-2:])
     found = {written[i + 2] for i in range(len(written) - 2) if tuple(written[i : i + 2]) == last}
@@ -285,7 +285,7 @@ def finish_publicly(writers: Sequence[DemonstrationWriter], model: LanguageModel
 
     It follows from released tokens alone, so it costs nothing.
     """
-    going = [writer for writer in writers if not writer.state.whole]
+    going = [writer for writer in writers if not writer.state.may_end]
     if going:
         rows = [[*writer.cue, *writer.written] for writer in going]
         session = model.open(going[0].prompt.prefix, rows, max(map(len, rows)), REST)
@@ -293,7 +293,7 @@ def finish_publicly(writers: Sequence[DemonstrationWriter], model: LanguageModel
             for writer, logits in zip(going, session.logits(), strict=True):
                 columns = writer.candidates(logits)
                 writer.state.accept(int(columns[np.argmax(logits[columns])]))
-            kept = [i for i, writer in enumerate(going) if not writer.state.whole]
+            kept = [i for i, writer in enumerate(going) if not writer.state.may_end]
             if not kept:
                 break
             if len(kept) < len(going):

@@ -17,7 +17,7 @@ from mechanisms.cli.options import (
     not_private,
     progress,
     show,
-    told_of_owners,
+    warn_of_owners,
 )
 from mechanisms.data.columns import ColumnMapping, to_dataset
 from mechanisms.data.sizes import CLEAN_VALUES
@@ -72,13 +72,13 @@ def _measure(options: argparse.Namespace) -> None:
     test = _rows(options, options.test, labels)
     arms: dict[str, Sequence[Labelled]] = {DEMONSTRATIONS: _texts(sets)}
     owners = mark_test_file(test)
-    told_of_owners(owners)
+    warn_of_owners(owners)
     if public:
         arms[PUBLIC_ONLY] = _as_many(_texts(public), arms[DEMONSTRATIONS])
     if options.train:
         train = _rows(options, options.train, labels)
         others = mark_test_file(train)
-        told_of_owners(others, "file of --train")
+        warn_of_owners(others, "file of --train")
         owners += others
         progress(_TRAIN)
         arms[REAL_ROWS] = _as_many(train.records, arms[DEMONSTRATIONS])

@@ -20,7 +20,7 @@ import numpy as np
 from mechanisms.data.sizes import SCORED
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.evaluation.evaluate import Accuracy, truth_of
-from mechanisms.evaluation.reader import Arm, LocalReader, finished
+from mechanisms.evaluation.reader import Arm, LocalReader, result_of
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.records import Demonstration, Record
 from research.lines import keep, lines
@@ -176,6 +176,6 @@ def _computed(
     else:
         truth, arm = truth_of(task.labels, test), Arm(cell.method, made.demonstrations, made.prior)
         reading = LocalReader(reader, task.max_record_tokens).answers(made.template, task.labels, arm, texts)
-        found = {name: Accuracy(int((each == truth).sum()), len(truth)) for name, each in finished(reading).items()}
+        found = {name: Accuracy(int((each == truth).sum()), len(truth)) for name, each in result_of(reading).items()}
     shown = made.demonstrations if math.isfinite(cell.epsilon) else ()  # others hold rows of the file
     return Result(cell, found, made.epsilon, time.monotonic() - started, shown, made.noise)

@@ -217,8 +217,8 @@ def test_an_evaluation_tells_the_directions_and_both_together_where_there_are_so
     test = Dataset("d", LABELS, tuple(map(Record, TEXTS, TRUE)))
     told = api.evaluate(with_them, test, Saying(0.01))
     assert {DIRECTIONS, BOTH} <= set(told)
-    assert told[DIRECTIONS].read.value == told[BOTH].read.value == 1
-    assert told[PRIVATE].read.value < 1
+    assert told[DIRECTIONS].own_accuracy.value == told[BOTH].own_accuracy.value == 1
+    assert told[PRIVATE].own_accuracy.value < 1
     assert not {DIRECTIONS, BOTH} & set(api.evaluate(without, test, Saying(0.01)))
 
 

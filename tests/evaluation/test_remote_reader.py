@@ -13,7 +13,7 @@ from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.sizes import CLEAN_VALUES, SCORED
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.reader import NO_ANSWER, Arm, RemoteReader, finished, label_in, reported
+from mechanisms.evaluation.reader import NO_ANSWER, Arm, RemoteReader, label_in, result_of, with_progress
 from mechanisms.inference import LanguageModel, QueryPrompt, QueryWords
 from mechanisms.inference.remote import ChatServer, ServerAddress
 from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record
@@ -67,8 +67,8 @@ def test_labels_are_no_patterns_and_those_that_differ_in_case_alone_cannot_be_to
 def test_words_elsewhere_are_those_that_a_model_here_reads():
     words, model = QueryWords(TEMPLATE, SHOWN), ToyModel()
     prompt = QueryPrompt(model, TEMPLATE, SHOWN, 96)
-    assert model.decode([*prompt.prefix, *prompt.row("what\nnow")]) == words.whole("what\nnow")
-    assert words.whole("x" * 100_000).endswith(f": {'x' * 4096}\nTopic:")
+    assert model.decode([*prompt.prefix, *prompt.row("what\nnow")]) == words.as_text("what\nnow")
+    assert words.as_text("x" * 100_000).endswith(f": {'x' * 4096}\nTopic:")
 
 
 def test_each_query_is_one_message_with_the_demonstrations_before_it():
@@ -76,7 +76,7 @@ def test_each_query_is_one_message_with_the_demonstrations_before_it():
         texts = [f"q {i}" for i in range(20)]
         told = []
         reading = reader(server).answers(TEMPLATE, LABELS, Arm("one", SHOWN), texts)
-        found = finished(reported(reading, told.append))
+        found = result_of(with_progress(reading, told.append))
         assert told == [16, 20]
         assert {name: each.tolist() for name, each in found.items()} == {"raw": [2] * 20}
         assert {query_of(asked) for asked in server.asked} == set(texts)

@@ -19,7 +19,7 @@ from mechanisms.runs.events import DemoCompleted, DemoCutOff, Release, RunComple
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.run import run
 from mechanisms.runs.run_file import RunJournal
-from mechanisms.runs.stages import stages_by_place
+from mechanisms.runs.stages import stages_in_order
 from mechanisms.sampling import Scheme
 from tests.replay import price_list, test_stages, test_tokens
 from tests.replay.contract import hold, replay, replayed
@@ -136,7 +136,7 @@ PLACES = [
         ("vote", "roles", pytest.mark.slow),
     )
     for stage in spec(recipe, split).shares or {}
-    for told in (StageStarted, *(stages_by_place()[stage].releases or [DemoCompleted]))
+    for told in (StageStarted, *(stages_in_order()[stage].releases or [DemoCompleted]))
     if told is not StageStarted or marks
 ]
 

@@ -15,7 +15,7 @@ from mechanisms.runs.events import DemoCompleted, TokenReleased
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.run import run
 from mechanisms.runs.spec import WRITE
-from mechanisms.runs.stages import stages_by_place
+from mechanisms.runs.stages import stages_in_order
 from tests.replay import price_list
 from tests.replay.tape import Charge, Shape, Tape
 from tests.runs.running import OWN
@@ -27,7 +27,7 @@ LETTERS = range(97, 109)
 _RISING = 60.0 * (np.arange(128) - np.mean(LETTERS))
 _LETTERS_ALIKE = np.where(np.isin(np.arange(128), LETTERS), 0.0, -50.0)
 _PAID = dict.fromkeys((TokenReleased, DemoCompleted), WRITE) | {
-    released: name for name, stage in stages_by_place().items() for released in stage.releases
+    released: name for name, stage in stages_in_order().items() for released in stage.releases
 }
 """Which stage pays for what is told."""
 

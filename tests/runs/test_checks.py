@@ -33,9 +33,9 @@ def refused(*lines: str) -> object:
 def test_a_list_goes_on_after_a_refusal_and_has_each_line_once_the_worst_first():
     found = Findings()
     found.add([Finding("time", Level.NOTE, "a minute"), checks.warned("noise", "much")])
-    assert found.of("file", lambda: refused("one", "two")) is None
-    assert found.of("file", lambda: refused("one")) is None
-    assert found.of("file", lambda: 3) == 3
+    assert found.attempt("file", lambda: refused("one", "two")) is None
+    assert found.attempt("file", lambda: refused("one")) is None
+    assert found.attempt("file", lambda: 3) == 3
     lines = ["error: file: one", "error: file: two", "warning: noise: much", "note: time: a minute"]
     assert [each.line for each in found] == lines
     assert found.errors == 2
@@ -56,7 +56,7 @@ def test_a_defect_is_no_finding():
     ],
 )
 def test_far_fewer_rows_than_declared_are_told(sizes, told):
-    found = "".join(each.message for each in checks.of_rows(plan(sizes=sizes), DATASET))
+    found = "".join(each.message for each in checks.row_findings(plan(sizes=sizes), DATASET))
     assert found.startswith(told)
     assert bool(found) is bool(told)
 
@@ -86,7 +86,7 @@ def test_a_full_disk_is_refused_also_where_the_file_is_still_to_be_made(tmp_path
 
 
 def test_hours_are_warned_of_and_minutes_noted():
-    [slow], [quick] = (list(checks.of_time(plan(), Speed(0.0, second, 0.0))) for second in (10.0, 0.001))
+    [slow], [quick] = (list(checks.time_findings(plan(), Speed(0.0, second, 0.0))) for second in (10.0, 0.001))
     assert (slow.level, quick.level) == (Level.WARNING, Level.NOTE)
     assert "hours" in slow.message
 
@@ -94,5 +94,5 @@ def test_hours_are_warned_of_and_minutes_noted():
 def test_a_public_plan_reads_no_rows_and_costs_nothing():
     public = plan_for(RunSpec.of(mechanism="public"), DATASET)
     ledger = PrivacyLedger()
-    assert [*checks.of_rows(public, DATASET), *checks.of_budget(public, DATASET, ledger)] == []
+    assert [*checks.row_findings(public, DATASET), *checks.budget_findings(public, DATASET, ledger)] == []
     assert not [*public.warnings()]

@@ -41,7 +41,7 @@ from mechanisms.runs.spec import (
     Split,
 )
 from mechanisms.runs.stage import Speed, measure
-from mechanisms.runs.stages import stages_by_place
+from mechanisms.runs.stages import stages_in_order
 from mechanisms.runs.stages.score import ScoreStage
 from mechanisms.runs.terms import DECLARED_SIZES
 from mechanisms.sampling import Scheme
@@ -140,7 +140,7 @@ def test_whatever_is_asked_and_whatever_the_sizes_nothing_is_left_open(values, o
     assert sum(found.shares.values()) <= 1 + 1e-9
     assert all(share > 0 for share in found.shares.values())
     assert set(found.shares) & {WRITE, VOTE} == SOURCES[found.recipe]
-    assert list(found.shares) == [name for name in stages_by_place() if name in found.shares], "in the order of a run"
+    assert list(found.shares) == [name for name in stages_in_order() if name in found.shares], "in the order of a run"
     assert found.score or SCORE not in found.shares
     assert found.min_tokens <= found.tokens
     if "drafts" not in values:

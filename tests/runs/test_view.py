@@ -46,7 +46,7 @@ def test_a_view_counts_what_was_told(kind):
     assert last.moved == sum(isinstance(each, TokenReleased) and each.moved for each in events)
     assert last.completed == tuple(each for each in events if isinstance(each, DemoCompleted))
     assert last.refused == tuple(each for each in events if isinstance(each, DemoRefused))
-    assert last.told == dict(zip(stages_of(events), releases_of(events), strict=True))
+    assert last.releases == dict(zip(stages_of(events), releases_of(events), strict=True))
     assert last.writing == ()
     assert last.budget is not None
 

@@ -73,7 +73,7 @@ def planned(session: Session, **settings: Any) -> PlannedRun:
     """Step 2 done with these settings, on the data of step 1."""
     confirmed = session.of(DataState).confirmed
     assert confirmed is not None
-    return session.of(PrivacyState).calibrate(RunSpec.of(**confirmed.settled | settings), None)
+    return session.of(PrivacyState).calibrate(RunSpec.of(**confirmed.spec_fields | settings), None)
 
 
 def write(session: Session, demo_set: DemoSet, of: Dataset) -> None:

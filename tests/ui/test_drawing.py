@@ -16,10 +16,10 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from dpicl_ui.data.cards import counted, label_counts, preview_table
+from dpicl_ui.evaluation.cards import confusion_figure, subject
 from dpicl_ui.export import certificate
 from dpicl_ui.frame.services import Session
 from dpicl_ui.generate.cards import MANY, finished, listed
-from dpicl_ui.test.cards import confusion_figure, subject
 from mechanisms.data.columns import Breakdown, Inspection
 from mechanisms.data.table import Table
 from mechanisms.evaluation.evaluate import PRIVATE, Accuracy, Scorecard

@@ -183,9 +183,9 @@ class _Layer(CacheLayerMixin):  # type: ignore[misc]
         self.values[:, :, start : start + fed] = value_states
         seen = self.get_mask_sizes(fed)[0] - self.behind
         self.filled += fed
-        return self._told(self.keys[:, :, :seen], self.values[:, :, :seen])
+        return self._with_shared(self.keys[:, :, :seen], self.values[:, :, :seen])
 
-    def _told(self, keys: torch.Tensor, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _with_shared(self, keys: torch.Tensor, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         # Models pass to attention only what a cache returns.
         keys.shared = self.shared  # type: ignore[attr-defined]
         return keys, values
@@ -210,7 +210,7 @@ class _Ahead(_Layer):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         own = self.filled - self.behind
         keys, values = self.keys[:, :, :own], self.values[:, :, :own]
-        return self._told(torch.cat([keys, key_states], dim=2), torch.cat([values, value_states], dim=2))
+        return self._with_shared(torch.cat([keys, key_states], dim=2), torch.cat([values, value_states], dim=2))
 
 
 class GrowingCache(Cache):  # type: ignore[misc]

@@ -13,8 +13,8 @@ def stage_names() -> list[str]:
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
-def stages_by_place() -> dict[str, Any]:
+def stages_in_order() -> dict[str, Any]:
     """The stages by name, in the order in which they run."""
     found = defined(__name__, "STAGE")
     assert {*found} == {*stage_names()}, "a stage's file ends with STAGE = ..., and has the stage's name"
-    return {each.name: each for each in sorted(found.values(), key=lambda each: (each.place, each.name))}
+    return {each.name: each for each in sorted(found.values(), key=lambda each: (each.order, each.name))}

@@ -53,11 +53,11 @@ class CalibrateStage(PlannedStage):
     """Measures mean label probabilities, to which the correction of the model's answers is fitted."""
 
     name = "calibrate"
-    place = 30
+    order = 30
     title = "Calibrate"
     question = "Measuring how much the model prefers each label."
     noun = "measuring which labels the model prefers"
-    wanted = 160
+    role_units = 160
     parts = 7
     releases = (PriorsReleased,)
 
@@ -97,10 +97,10 @@ class CalibrateStage(PlannedStage):
         judged = np.floor(randomness.uniform(len(units)) * _SETS).astype(np.int64)
         cells = np.zeros((len(units), _SETS, labels))
         # Everyone reads under the own set first, in full batches: those who judge it are not read again.
-        scores = yield from judging.read(name, DEMONSTRATIONS, everyone, 0, 3 / 5)
+        scores = yield from judging.log_probabilities(name, DEMONSTRATIONS, everyone, 0, 3 / 5)
         for k, shown in enumerate(judging.sets):
             mine = everyone[judged == k]
-            of_mine = yield from judging.read(name, shown, mine, (3 + k) / 5, 1 / 5)
+            of_mine = yield from judging.log_probabilities(name, shown, mine, (3 + k) / 5, 1 / 5)
             cells[mine, k] = judging.of_units(preferences(of_mine, np.zeros(labels)), [units[i] for i in mine.tolist()])
         compared = tally.release(cells.reshape(len(units), _SETS * labels), randomness).reshape(_SETS, labels)
         offset, refined = step(compared[-1], judging.target, tally.deviation), []

@@ -72,11 +72,11 @@ class OpeningsStage(PlannedStage):
     """One histogram of public openings, pooled over labels or for each label, as public sizes allow."""
 
     name = "openings"
-    place = 5
+    order = 5
     title = "Openings"
     question = "How do the {unit}s' texts begin?"
     noun = "the openings"
-    wanted = 240
+    role_units = 240
     parts = 3
     releases = (OpeningsReleased,)
 

@@ -48,11 +48,11 @@ class ScoreStage(PlannedStage):
     """Noisy counts of right answers, for every combination of arms."""
 
     name = "score"
-    place = 50
+    order = 50
     title = "Score"
     question = "Counting how often the {unit}s' labels are found."
     noun = "the score"
-    wanted = 300
+    role_units = 300
     parts = 4
     releases = (ScoreReleased,)
 
@@ -106,7 +106,9 @@ class ScoreStage(PlannedStage):
         units, everyone = judging.everyone(name)
         truth, columns = truth_of(self.plan.labels, chain.from_iterable(units)), []
         for k, shown in enumerate(judging.sets):
-            scores = yield from judging.read(name, shown, everyone, k / len(judging.sets), 1 / len(judging.sets))
+            scores = yield from judging.log_probabilities(
+                name, shown, everyone, k / len(judging.sets), 1 / len(judging.sets)
+            )
             columns.append(right(scores, judging.correction(shown), truth))
         if DIRECTIONS in self.arms:
             assert state.directions is not None

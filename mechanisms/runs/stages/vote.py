@@ -69,11 +69,11 @@ class VoteStage(PlannedStage):
     """One ballot for each label, with noise on the votes for every text."""
 
     name = "vote"
-    place = 20
+    order = 20
     title = "Vote"
     question = "The {unit}s vote: which text is most like me?"
     noun = "the vote"
-    wanted = 240
+    role_units = 240
     parts = 4
     releases = (VotesReleased,)
 

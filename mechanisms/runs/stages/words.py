@@ -21,7 +21,7 @@ from mechanisms.accounting import PrivacyTarget
 from mechanisms.demos.directions import LIKENESS, Directions, are_units, margins
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import one_record_each
-from mechanisms.evaluation.reader import reported
+from mechanisms.evaluation.reader import with_progress
 from mechanisms.inference.vocabulary import Vocabulary, common_words, placing
 from mechanisms.noise import Floats
 from mechanisms.privacy_events import PrivacyEvent
@@ -76,12 +76,12 @@ class WordsReleased(Release):
     event: Literal["words"] = "words"
 
     @property
-    def said(self) -> dict[str, tuple[str, ...]]:
+    def words_by_label(self) -> dict[str, tuple[str, ...]]:
         """The words of each label, in the form of a demo set."""
         return {label: tuple(each.word for each in words) for label, words in self.words.items()}
 
     @property
-    def found(self) -> Directions:
+    def label_directions(self) -> Directions:
         """The directions, in the form of a demo set."""
         return Directions(self.embedder, self.sha256, self.directions)
 
@@ -106,11 +106,11 @@ class WordsStage(PlannedStage):
     """One sum of embeddings for each label, with Gaussian noise."""
 
     name = "words"
-    place = 7
+    order = 7
     title = "Words"
     question = "What are the {unit}s of each label about?"
     noun = "the words"
-    wanted = None
+    role_units = None
     parts = 20
     releases = (WordsReleased,)
 
@@ -176,7 +176,7 @@ class WordsStage(PlannedStage):
         assert state.embedder is not None
         plan, embedder = self.plan, state.embedder
         # Public, and of a public number of words: before a row is read.
-        public = yield from reported(placing(embedder), lambda share: StageProgress(self.name, share / 2))
+        public = yield from with_progress(placing(embedder), lambda share: StageProgress(self.name, share / 2))
         texts, places = one_record_each(state.parts[self.name])
         vectors = np.zeros((len(texts), embedder.dimensions))
         for done, text in enumerate(texts):
@@ -212,7 +212,7 @@ class WordsStage(PlannedStage):
         )
 
     def take(self, state: RunState, event: WordsReleased) -> None:
-        state.directions, state.middle, state.words = event.found, event.middle, event.said
+        state.directions, state.middle, state.words = event.label_directions, event.middle, event.words_by_label
         state.named = frozenset(event.named)
         state.drafts.clear()  # drafts that were tried before anybody paid were asked without words
 

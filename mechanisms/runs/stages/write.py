@@ -44,11 +44,11 @@ class WriteStage(PlannedStage):
     """
 
     name = WRITE
-    place = 10
+    order = 10
     title = "Write"
     question = "Token by token: what would the {unit}s write next?"
     noun = "the writing"
-    wanted = None
+    role_units = None
     parts = 12
     releases = ()
     charges_itself = True

@@ -377,20 +377,20 @@ def test_an_example_brings_its_own_words(tab: Tab, example):
     assert tab.wording == example.wording
     assert tab.step.words.read(tab.values()) == example.wording
     first = min(read_table(example.path).frame[example.mapping.label])
-    assert example.wording.sentence_for(first) in text_of(shown[tab.step.words.said])
+    assert example.wording.sentence_for(first) in text_of(shown[tab.step.words.sentence_panel])
 
 
 def test_the_sentence_is_shown_for_the_first_label_as_the_model_will_be_asked(tab: Tab):
     shown = tab.upload("message", "topic", "other")
-    assert tab.wording.sentence_for("x") in text_of(shown[tab.step.words.said])
+    assert tab.wording.sentence_for("x") in text_of(shown[tab.step.words.sentence_panel])
     said = tab.say(kind="note", writer="a nurse", reader="a ward", words="x = pain\ny = sleep")
-    assert tab.wording.sentence_for("x") in text_of(said[tab.step.words.said])
-    assert "A nurse writes you one note about pain" in text_of(said[tab.step.words.said])
+    assert tab.wording.sentence_for("x") in text_of(said[tab.step.words.sentence_panel])
+    assert "A nurse writes you one note about pain" in text_of(said[tab.step.words.sentence_panel])
     said = tab.say(relation="on")
-    assert "A nurse writes you one note on pain" in text_of(said[tab.step.words.said])
+    assert "A nurse writes you one note on pain" in text_of(said[tab.step.words.sentence_panel])
     own = tab.say(sentence="Send {label}!")
-    assert "Send pain!" in text_of(own[tab.step.words.said])
-    assert tab.step._choose(["y"], TAB)[tab.step.words.said] != own[tab.step.words.said]
+    assert "Send pain!" in text_of(own[tab.step.words.sentence_panel])
+    assert tab.step._choose(["y"], TAB)[tab.step.words.sentence_panel] != own[tab.step.words.sentence_panel]
 
 
 def test_words_that_are_the_same_leave_what_was_confirmed(tab: Tab):
@@ -412,7 +412,7 @@ def test_what_is_confirmed_has_the_words_on_the_screen_and_none_of_labels_that_t
     assert tab.state.confirmed is not None
     wording = tab.state.confirmed.wording
     assert (wording.kind, wording.writer, wording.words) == ("patient letter", "a patient", {"x": "joy", "y": "grief"})
-    settled = RunSpec.of(**tab.state.confirmed.settled)
+    settled = RunSpec.of(**tab.state.confirmed.spec_fields)
     assert settled.wording == wording
     assert (settled.text_field, settled.label_field, settled.sizes) == ("Patient letter", "Label", "counted")
 

@@ -20,13 +20,13 @@ from gradio_client.utils import apply_diff
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from dpicl_ui.evaluation.state import verified
 from dpicl_ui.frame.handlers import Job, JobControls, Jobs, guarded
 from dpicl_ui.frame.inputs import PrivateCheckboxGroup, PrivateDropdown, taken
 from dpicl_ui.frame.internals import RELEASE, difference
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.services import CuratorLedger, Session, StepBar
 from dpicl_ui.page import BAR, build
-from dpicl_ui.test.state import verified
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.errors import DataError, UsageError
 from mechanisms.records import Demonstration

@@ -264,4 +264,4 @@ def test_loading_tells_how_far_it_is_and_how_it_ended(shelf):
     assert notice == ""
     shelf.missing |= {OTHER}
     assert "No model is loaded" in loaded(made, EMBEDDED, "some/hub")[0]
-    assert "img" not in tags(ModelLoader(HOSTILE).there())
+    assert "img" not in tags(ModelLoader(HOSTILE).status())

@@ -95,7 +95,7 @@ class App:
         return [path for path in self.ledger.folder.rglob("journals/*") if path.is_file()]
 
     def leave(self, tab: Any) -> str:
-        return text_of(self.step.cut_off._leave(tab)[self.step.notice])
+        return text_of(self.step.cut_off._discard(tab)[self.step.notice])
 
     def kept(self) -> list[str]:
         """What the ledger holds of released texts, for runs to go on with."""
@@ -162,31 +162,31 @@ def test_a_run_whose_tab_was_closed_goes_on_where_it_was_and_costs_what_one_run_
 def test_a_page_that_is_loaded_says_which_runs_were_left_until_their_data_are_there():
     app = App()
     empty = SimpleNamespace(username=None, session_hash="was reloaded")
-    assert app.step.cut_off.left(empty) == []
+    assert app.step.cut_off.notices_elsewhere(empty) == []
     tab = app.tab()
     running = app.generate(tab)
     until(app, tab, running, whole)
-    assert "running in another tab, or is being stopped" in text_of(app.step.cut_off.left(empty))
+    assert "running in another tab, or is being stopped" in text_of(app.step.cut_off.notices_elsewhere(empty))
     running.close()
     app.sessions.drop(tab)
-    assert text_of(app.step.cut_off.left(empty)).startswith(
+    assert text_of(app.step.cut_off.notices_elsewhere(empty)).startswith(
         f"A run on '{DATASET.name}' was cut off. Its charge stays spent."
     )
     later = App(folder=app.ledger.folder)  # a server that was started anew
-    assert "was cut off" in text_of(later.step.cut_off.left(empty))
+    assert "was cut off" in text_of(later.step.cut_off.notices_elsewhere(empty))
     other = later.tab("other", Dataset(DATASET.name, DATASET.labels, (*DATASET.records[1:],)))  # of the same name
-    assert "was cut off" in text_of(later.step.cut_off.left(other))
+    assert "was cut off" in text_of(later.step.cut_off.notices_elsewhere(other))
     assert later.card(other) == ""
     again = later.tab("again")
-    assert later.step.cut_off.left(again) == []
+    assert later.step.cut_off.notices_elsewhere(again) == []
     assert "was cut off" in later.card(again)
     list(later.go_on(again))
-    assert later.step.cut_off.left(empty) == []
+    assert later.step.cut_off.notices_elsewhere(empty) == []
 
 
 def test_strangers_are_told_of_no_run():
     app = App(ledgers=TabLedgers())
-    assert app.step.cut_off.left(SimpleNamespace(username=None, session_hash="one")) == []
+    assert app.step.cut_off.notices_elsewhere(SimpleNamespace(username=None, session_hash="one")) == []
 
 
 def test_after_a_server_has_died_what_was_being_written_is_finished_from_public_text(monkeypatch: pytest.MonkeyPatch):
@@ -312,7 +312,7 @@ def test_a_damaged_or_edited_file_can_only_be_discarded(damage):
     tab = app.tab("again")
     shown = app.step.cut_off.shown(tab)
     assert not shown[app.step.cut_off.go_on].visible
-    assert shown[app.step.cut_off.leave].visible
+    assert shown[app.step.cut_off.discard].visible
     app.leave(tab)
     assert (app.journals(), app.kept()) == ([], [])
 

@@ -79,7 +79,7 @@ def test_the_same_tab_finds_its_run_its_set_and_its_file_and_no_rows(kept: Kept,
     state = kept.state(new)
     assert state.made.demo_set == made.demo_set
     assert own_run(kept.app.session(new), kept.app.ledger) == file
-    assert len(state.made.of.rows) == 0
+    assert len(state.made.data.rows) == 0
     assert kept.app.session(new).of(DataState).file is None
     assert "canary" not in file
     assert state.untaken

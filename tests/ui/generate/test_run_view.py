@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dpicl_ui.generate import replay as replays
 from dpicl_ui.generate.cards import (
-    RunForecast,
+    RunPace,
     finished,
     of_hundred,
     outcome_of_run,
@@ -332,13 +332,13 @@ def test_a_wide_interval_is_no_claim():
     assert "Too few rows took part" in words
     assert "60 to 90, too few rows" in words
     assert "80" not in words
-    lines = view.told[SCORE].lines()
+    lines = view.releases[SCORE].lines()
     assert [line for line in lines if "demonstrations" in line] == [
         "demonstrations: accuracy too few rows, between 60.0% and 90.0%"
     ]
     on_rows = next(
         each
-        for each in label_of_facts(replace(view.demo_set, score=view.told[SCORE].score))
+        for each in label_of_facts(replace(view.demo_set, score=view.releases[SCORE].score))
         if "rows" in each.title and "own" in each.title
     )
     [own] = (each for each in on_rows.facts if each.name == "Demonstrations")
@@ -465,7 +465,7 @@ def test_a_steady_machine_is_foretold_the_better_the_more_it_has_done(pace):
     errors, passed = [], 0.0
     for stage, seconds in STAGES.items():
         left = (WHOLE - passed) * pace
-        errors.append(abs(RunForecast(0.0, STAGES).left(before(stage), passed * pace) - left) / (WHOLE * pace))
+        errors.append(abs(RunPace(0.0, STAGES).seconds_left(before(stage), passed * pace) - left) / (WHOLE * pace))
         passed += seconds
     assert all(later <= earlier + 1e-9 for earlier, later in itertools.pairwise(errors))
     assert errors[-1] < 0.05
@@ -473,19 +473,19 @@ def test_a_steady_machine_is_foretold_the_better_the_more_it_has_done(pace):
 
 
 def test_without_a_forecast_nothing_is_claimed_before_there_is_progress():
-    assert RunForecast(0.0).left(before(OPENINGS), 5.0) is None
-    assert RunForecast(0.0).left(before(VOTE), 40.0) == pytest.approx(40.0), "three of six stages are over"
-    resumed = RunForecast(0.0, before=0.5)
-    assert resumed.left(before(VOTE), 40.0) is None
-    assert resumed.left(before(CALIBRATE), 20.0) == pytest.approx(40.0)
+    assert RunPace(0.0).seconds_left(before(OPENINGS), 5.0) is None
+    assert RunPace(0.0).seconds_left(before(VOTE), 40.0) == pytest.approx(40.0), "three of six stages are over"
+    resumed = RunPace(0.0, before=0.5)
+    assert resumed.seconds_left(before(VOTE), 40.0) is None
+    assert resumed.seconds_left(before(CALIBRATE), 20.0) == pytest.approx(40.0)
 
 
 def test_afterwards_it_stands_beside_the_forecast():
-    view, pace = folded(STORIES["both"]), RunForecast(0.0, {WRITE: 60.0})
+    view, pace = folded(STORIES["both"]), RunPace(0.0, {WRITE: 60.0})
     assert text_of(time_card(pace, view, 48.0)) == "Took 48 seconds; the forecast was about a minute."
     stopped = fold(before(VOTE), RunStopped(view.demo_set))
     assert "Stopped after 30 seconds; the whole run was forecast" in text_of(time_card(pace, stopped, 30.0))
-    assert time_card(RunForecast(), RunView(), 1.0) == []
+    assert time_card(RunPace(), RunView(), 1.0) == []
 
 
 @given(
@@ -499,11 +499,11 @@ def test_afterwards_it_stands_beside_the_forecast():
 )
 def test_no_story_at_any_pace_says_nonsense(story, gaps, foreseen, later):
     clock = itertools.accumulate(itertools.chain(gaps, itertools.repeat(1.0)))
-    pace, view = RunForecast(0.0, foreseen), RunView("waiting")
+    pace, view = RunPace(0.0, foreseen), RunView("waiting")
     for event in STORIES[story]:
         now, view = next(clock), fold(view, event)
         for seen in (now, now + later):
-            remaining = pace.left(view, seen)
+            remaining = pace.seconds_left(view, seen)
             assert remaining is None or (math.isfinite(remaining) and remaining >= 0)
             said = text_of(time_card(pace, view, seen))
             assert not any(each in said for each in (" 0 s", "-", "nan", "inf"))

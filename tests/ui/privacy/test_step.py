@@ -13,7 +13,7 @@ import gradio as gr
 import pytest
 
 from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.inputs import control, said
+from dpicl_ui.frame.inputs import control, fields_from
 from dpicl_ui.frame.services import Session
 from dpicl_ui.privacy import state as privacy_state
 from dpicl_ui.privacy.cards import (
@@ -96,7 +96,7 @@ def test_a_control_has_the_words_of_its_field_and_leaves_the_default_as_it_is(na
     each, field = made(name), RunSpec.model_fields[name]
     assert each.label.startswith(field.title)
     assert each.info == field.description
-    assert said({name: each.value}) == {}
+    assert fields_from({name: each.value}) == {}
 
 
 def test_a_number_with_two_bounds_is_a_slider_between_them_and_others_are_typed():
@@ -108,9 +108,11 @@ def test_a_number_with_two_bounds_is_a_slider_between_them_and_others_are_typed(
 
 
 def test_a_typed_value_is_read_by_the_spec_and_refused_in_its_words():
-    assert RunSpec.of(**said({"tokens": " 12 ", "delta": "1e-6"})).tokens == 12
-    assert RunSpec.of(**said({"shares": "write=.5, vote=.5"})).shares == {"write": 0.5, "vote": 0.5}
-    assert said({"label_words": "a = one, b = two", "instruction": "  "}) == {"label_words": {"a": "one", "b": "two"}}
+    assert RunSpec.of(**fields_from({"tokens": " 12 ", "delta": "1e-6"})).tokens == 12
+    assert RunSpec.of(**fields_from({"shares": "write=.5, vote=.5"})).shares == {"write": 0.5, "vote": 0.5}
+    assert fields_from({"label_words": "a = one, b = two", "instruction": "  "}) == {
+        "label_words": {"a": "one", "b": "two"}
+    }
     for name, value, words in (
         ("tokens", "many", r"Tokens \(T\)"),
         ("tokens", "0", r"Tokens \(T\)"),
@@ -118,7 +120,7 @@ def test_a_typed_value_is_read_by_the_spec_and_refused_in_its_words():
         ("shares", "write", "no equals sign"),
     ):
         with pytest.raises(UsageError, match=words) as refused:
-            RunSpec.of(**said({name: value}))
+            RunSpec.of(**fields_from({name: value}))
         assert "\n" not in str(refused.value)
 
 
@@ -127,14 +129,14 @@ def test_a_typed_value_is_read_by_the_spec_and_refused_in_its_words():
 
 def test_every_setting_has_a_place_in_step_1_or_step_2(step: PrivacyStep):
     confirmed = confirm(step._app.session(TAB), DATASET)
-    assert set(RunSpec.model_fields) == OUTSIDE | set(confirmed.settled) | set(step.expert.fields)
+    assert set(RunSpec.model_fields) == OUTSIDE | set(confirmed.spec_fields) | set(step.expert.fields)
 
 
 def test_the_form_as_it_is_at_first_leaves_all_open_that_follows_from_the_sizes(step: PrivacyStep):
     confirmed = confirm(step._app.session(TAB), DATASET)
     at_first = spec(step)
-    assert at_first == RunSpec.of(epsilon=1.0, delta=suggested_delta(60), **confirmed.settled)
-    assert at_first.model_fields_set <= {"epsilon", "delta", *confirmed.settled}, "it counts as asked for otherwise"
+    assert at_first == RunSpec.of(epsilon=1.0, delta=suggested_delta(60), **confirmed.spec_fields)
+    assert at_first.model_fields_set <= {"epsilon", "delta", *confirmed.spec_fields}, "it counts as asked for otherwise"
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ NOTHING = "There is nothing to test: write demonstrations in step 3, or load an 
 class SetFigures:
     """Figures of a set on `rows` of `test`, which is the file without rows that private data sets had at that time."""
 
-    of: DemoSet
+    demo_set: DemoSet
     test: Dataset
     rows: tuple[Record, ...]
     cards: tuple[Scorecard, ...] = ()
@@ -47,10 +47,8 @@ class SetFigures:
         return any(card.name == PRIVATE for card in self.cards)
 
 
-class TestState(State):
+class EvaluationState(State):
     """The state of step 4. Figures belong to the tested set; a loaded set is tested until a later run writes."""
-
-    __test__ = False  # pytest would collect a class with this name
 
     def __init__(self, session: Session) -> None:
         self._generate = session.of(GenerateState)
@@ -109,7 +107,7 @@ class TestState(State):
     @property
     def scored(self) -> SetFigures | None:
         scored = self._scored
-        return scored if scored is not None and scored.of is self.tested else None
+        return scored if scored is not None and scored.demo_set is self.tested else None
 
     def arms(self, demo_set: DemoSet, model: LanguageModel, elsewhere: bool = False) -> tuple[Arm, ...]:
         """The arms to compare, the set itself last; public demonstrations are written once.
@@ -143,7 +141,7 @@ class TestState(State):
 
 def status(session: Session) -> StepStatus:
     """The status of step 4: always open, because it needs no private data; done when something was measured."""
-    scored = session.of(TestState).scored
+    scored = session.of(EvaluationState).scored
     return StepStatus(done=scored is not None and bool(scored.cards))
 
 

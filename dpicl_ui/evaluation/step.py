@@ -13,22 +13,31 @@ import gradio as gr
 
 from dpicl_ui.data.cards import ReadingCard
 from dpicl_ui.data.state import ConfirmedData, DataState
+from dpicl_ui.evaluation.cards import (
+    ARMS,
+    accuracies,
+    answers,
+    confusion_figure,
+    headline_of,
+    named_arm,
+    readers,
+    subject,
+)
+from dpicl_ui.evaluation.state import (
+    LARGEST_DEMO_SET,
+    EvaluationState,
+    Measurements,
+    PrototypesOrder,
+    PrototypesState,
+    SetFigures,
+    origin,
+    verified,
+)
 from dpicl_ui.frame.handlers import ACCOUNTING, MODEL, PRIVATE, Job, JobControls, UpdateLimit, on
 from dpicl_ui.frame.inputs import PrivateDropdown, drop, number, text_of
 from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Tree, Updates, budget, el, notice, panel, progress, spinner
 from dpicl_ui.generate.cards import score_card
-from dpicl_ui.test.cards import ARMS, accuracies, answers, confusion_figure, headline_of, named_arm, readers, subject
-from dpicl_ui.test.state import (
-    LARGEST_DEMO_SET,
-    Measurements,
-    PrototypesOrder,
-    PrototypesState,
-    SetFigures,
-    TestState,
-    origin,
-    verified,
-)
 from mechanisms.accounting import BudgetSnapshot, Claim, PrivacyLedger, PrivacyTarget, Usage, fingerprint
 from mechanisms.data.headers import guess_columns
 from mechanisms.data.sizes import shared_rows, without_rows
@@ -216,33 +225,33 @@ class FileMeasurement:
         measured.then(self._confused, None, self.confusion, **PRIVATE)
 
     def _confused(self, request: gr.Request) -> Any:
-        scored = self._app.session(request).of(TestState).scored
+        scored = self._app.session(request).of(EvaluationState).scored
         if scored is None or not scored.complete:
             return gr.skip()
-        return gr.Plot(confusion_figure(scored.cards[-1], scored.of.labels), visible=True)
+        return gr.Plot(confusion_figure(scored.cards[-1], scored.demo_set.labels), visible=True)
 
     def _open_test(self, upload: str | None, request: gr.Request) -> Updates:
         if upload is None:
             return {self.test_notice: []}
         session = self._app.session(request)
-        before = session.of(TestState).table is not None
+        before = session.of(EvaluationState).table is not None
         table, shown, said = self.reading.uploaded(session, upload, "", before)
         opened = {self.test_notice: said} if table is None else self._opened(table, session)
         return {self.test_file: None} | shown | opened
 
     def _read_so(self, request: gr.Request, *said: Any) -> Updates:
         session = self._app.session(request)
-        table, _, shown = self.reading.again(session, *said)
+        table, _, shown = self.reading.read_again(session, *said)
         return shown if table is None else shown | self._opened(table, session)
 
     def _take_bundled(self, request: gr.Request) -> Updates:
         session = self._app.session(request)
-        tested = session.of(TestState).tested
+        tested = session.of(EvaluationState).tested
         path = bundled_rows_for(tested.labels) if tested else None
         return self._opened(read_table(path), session) if path else {self.test_notice: []}
 
     def _opened(self, table: Table, session: Session) -> Updates:
-        state = session.of(TestState)
+        state = session.of(EvaluationState)
         state.table = table
         text, label = guess_columns(table, state.tested.labels if state.tested else ())
         rows = " ".join([f"{len(table.frame):,} rows are ready. Check the columns, then measure.", *table.remarks])
@@ -256,7 +265,7 @@ class FileMeasurement:
 
     def _measure(self, values: Mapping[Any, Any], request: gr.Request) -> Iterator[Updates]:
         session = self._app.session(request)
-        state = session.of(TestState)
+        state = session.of(EvaluationState)
         tested = state.classifying
         test, left_out = state.rows(values[self.text], values[self.label], tested)
         shared = self._shared(request, test)
@@ -283,9 +292,11 @@ class FileMeasurement:
         own = fingerprint(confirmed.dataset) if confirmed else None
         return shared_rows(test, self._app.ledger(request), own)
 
-    def _measured(self, state: TestState, job: Job[SetFigures], elsewhere: RemoteReader | None) -> Iterator[Updates]:
-        scored, model, passing = job.request, self._app.loader.model(), UpdateLimit()
-        demo_set = scored.of
+    def _measured(
+        self, state: EvaluationState, job: Job[SetFigures], elsewhere: RemoteReader | None
+    ) -> Iterator[Updates]:
+        scored, model, limit = job.request, self._app.loader.model(), UpdateLimit()
+        demo_set = scored.demo_set
         arms = state.arms(demo_set, model, elsewhere is not None)
         said = reads(demo_set, elsewhere, arms) if elsewhere else readers(demo_set, model)
         embedder = None
@@ -297,7 +308,7 @@ class FileMeasurement:
         yield {self.job.bar: progress(0, "Asking the model …"), self.readers: said}
         for result in evaluate(reader, demo_set.template, demo_set.labels, arms, scored.rows, embedder):
             match result:
-                case Progress(done, total) if passing.shown():
+                case Progress(done, total) if limit.due():
                     yield {self.job.bar: progress(done / total, f"{done} of {total} answers")}
                 case Scorecard():
                     scored = state.show(replace(scored, cards=(*scored.cards, result)))
@@ -307,8 +318,8 @@ class FileMeasurement:
                 return
 
     def _figures(self, scored: SetFigures) -> Updates:
-        shown = accuracies(scored.cards, scored.prototypes, scored.of.labels)
-        return {self.scores: shown, self._headline: headline_of(scored.of, scored)}
+        shown = accuracies(scored.cards, scored.prototypes, scored.demo_set.labels)
+        return {self.scores: shown, self._headline: headline_of(scored.demo_set, scored)}
 
     def add_prototypes(self, request: gr.Request) -> Iterator[Updates]:
         """Add the accuracy of released class prototypes to the figures, on the same rows.
@@ -317,13 +328,13 @@ class FileMeasurement:
             UsageError: test rows have become rows of a private data set since they were scored.
         """
         session = self._app.session(request)
-        state, released = session.of(TestState), session.of(PrototypesState).released
+        state, released = session.of(EvaluationState), session.of(PrototypesState).released
         scored = state.scored
-        if scored is None or released is None or not scored.complete or not released.covers(scored.of.labels):
+        if scored is None or released is None or not scored.complete or not released.covers(scored.demo_set.labels):
             return
         if any(self._shared(request, scored.test)):
             raise UsageError(_MEASURE_AGAIN)
-        found = released.accuracy(scored.rows, scored.of.labels, self._app.embedder.embedder())
+        found = released.accuracy(scored.rows, scored.demo_set.labels, self._app.embedder.embedder())
         yield self._figures(state.show(replace(scored, prototypes=found)))
 
     @property
@@ -441,7 +452,7 @@ class PrototypesOffer:
 
     def _order(self, epsilon: Any, request: gr.Request) -> Updates:
         session = self._app.session(request)
-        confirmed, test = session.of(DataState).needed, session.of(TestState)
+        confirmed, test = session.of(DataState).needed, session.of(EvaluationState)
         tested = test.classifying
         if test.table is None:
             raise UsageError(_NO_FILE)
@@ -457,7 +468,7 @@ class PrototypesOffer:
 
     def _reading(self, session: Session, job: Job[PrototypesOrder], ledger: PrivacyLedger) -> Iterator[Updates]:
         yield {self.job.bar: spinner("Waiting for the embedding model …")}
-        order, embedder, passing = job.request, self._app.embedder.embedder(), UpdateLimit()
+        order, embedder, limit = job.request, self._app.embedder.embedder(), UpdateLimit()
         job.check(_NOT_BEGUN)
         if order.confirmed is not session.of(DataState).confirmed:
             raise UsageError(_CHANGED)
@@ -466,7 +477,7 @@ class PrototypesOffer:
                 match event:
                     case Progress(done, total):
                         job.check(_STOPPED)
-                        if passing.shown():
+                        if limit.due():
                             share = done / total if total else 1.0
                             yield {self.job.bar: progress(share, f"{share:.0%} of the rows read")}
                     case ClassPrototypes():
@@ -527,7 +538,7 @@ class EvaluationStep:
         self.prototypes.follow(ended.then)
 
     def _show_set(self, request: gr.Request) -> Updates:
-        state = self._app.session(request).of(TestState)
+        state = self._app.session(request).of(EvaluationState)
         tested, loaded = state.tested, state.loaded is not None
         return {
             self.score: score_card(tested, loaded),
@@ -545,7 +556,7 @@ class EvaluationStep:
         demo_set = loads(text)
         said = [*notice(*verified(demo_set)), *notice(*origin(text))]
         session = self._app.session(request)
-        session.of(TestState).load(demo_set)
+        session.of(EvaluationState).load(demo_set)
         yield {self.load_notice: said, **self._show_set(request), **self._app.steps(session)}
 
     def _ask(self, values: Mapping[Any, Any], request: gr.Request) -> Iterator[Updates]:
@@ -553,7 +564,7 @@ class EvaluationStep:
         if not query.strip():
             raise UsageError("Type a text first.")
         yield {self.answer: spinner("Reading the text …"), self.ask: gr.Button(interactive=False)}
-        state = self._app.session(request).of(TestState)
+        state = self._app.session(request).of(EvaluationState)
         demo_set = state.classifying
         if demo_set.directions is not None and values[self.by] != By.MODEL:
             yield {self.answer: self._by_directions(values, state, demo_set, query)}
@@ -572,7 +583,9 @@ class EvaluationStep:
                 predictions.append((arm.name, _predicted(model, demo_set, arm, query)))
                 yield {self.answer: [*answers(labels, predictions), *readers(demo_set, model)]}
 
-    def _by_directions(self, values: Mapping[Any, Any], state: TestState, demo_set: DemoSet, query: str) -> list[Tree]:
+    def _by_directions(
+        self, values: Mapping[Any, Any], state: EvaluationState, demo_set: DemoSet, query: str
+    ) -> list[Tree]:
         embedder = embedder_for(self._app, demo_set)
         assert demo_set.directions is not None
         assert embedder is not None

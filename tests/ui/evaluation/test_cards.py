@@ -7,19 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dpicl_ui.evaluation.cards import accuracies, answers, headline_of
+from dpicl_ui.evaluation.state import EvaluationState, SetFigures, status
 from dpicl_ui.frame.services import Session
 from dpicl_ui.frame.tree import Tree
 from dpicl_ui.generate.cards import score_card
 from dpicl_ui.generate.state import GenerateState
-from dpicl_ui.test.cards import accuracies, answers, headline_of
-from dpicl_ui.test.state import SetFigures, TestState, status
 from mechanisms.demos.demo_set import DIRECTIONS, PUBLIC_ONLY, ZERO_SHOT, ArmScore, Score
 from mechanisms.evaluation.evaluate import BOTH, PRIVATE, Accuracy, Scorecard
 from mechanisms.evaluation.reader import Prediction
 from mechanisms.records import Demonstration
+from tests.ui.evaluation.tab import DIRECTED, LETTERS, bars
 from tests.ui.generate.recording import HOSTILE, demo_set
 from tests.ui.tabs import tags, text_of, write
-from tests.ui.test.tab import DIRECTED, LETTERS, bars
 from tests.ui.test_drawing import scorecard
 from tests.word_model import WordModel
 
@@ -137,7 +137,7 @@ def session() -> Session:
 
 
 def test_a_loaded_set_is_tested_until_a_later_run_writes(session: Session):
-    state, generate = session.of(TestState), session.of(GenerateState)
+    state, generate = session.of(EvaluationState), session.of(GenerateState)
     assert state.tested is MADE
     state.load(LOADED)
     run = generate.begin()
@@ -149,7 +149,7 @@ def test_a_loaded_set_is_tested_until_a_later_run_writes(session: Session):
 
 
 def test_figures_belong_to_the_set_they_were_measured_on(session: Session):
-    state = session.of(TestState)
+    state = session.of(EvaluationState)
     scored = state.show(SetFigures(MADE, LETTERS, ()))
     assert not status(session).done
     state.show(replace(scored, cards=(scorecard(ZERO_SHOT),)))
@@ -160,7 +160,7 @@ def test_figures_belong_to_the_set_they_were_measured_on(session: Session):
 
 
 def test_public_demonstrations_are_written_once_for_a_set(session: Session):
-    state = session.of(TestState)
+    state = session.of(EvaluationState)
     models = [WordModel() for _ in range(3)]
     first, again, _ = (state.arms(of, model) for of, model in zip((MADE, MADE, LOADED), models, strict=True))
     assert first == again
@@ -169,7 +169,7 @@ def test_public_demonstrations_are_written_once_for_a_set(session: Session):
 
 
 def test_another_model_reads_without_the_writers_correction_and_writes_its_own_public_ones(session: Session):
-    state, other = session.of(TestState), WordModel(sharpness=1.0)
+    state, other = session.of(EvaluationState), WordModel(sharpness=1.0)
     other.sha256 = "1" * 64
     measured = replace(MADE, prior={"News": 1.0, "Sport": 0.0})
     written, read = state.arms(measured, WordModel()), state.arms(measured, other)

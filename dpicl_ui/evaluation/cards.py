@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from dpicl_ui.evaluation.state import SetFigures
 from dpicl_ui.frame.tree import MANY_LABELS, Tree, count_row, el, in_words, notice
 from dpicl_ui.generate.cards import listed, verdict_of
-from dpicl_ui.test.state import SetFigures
 from mechanisms import confidence
 from mechanisms.demos.demo_set import DIRECTIONS, PUBLIC_ONLY, ZERO_SHOT, DemoSet
 from mechanisms.evaluation.evaluate import (
@@ -200,13 +200,13 @@ def _whose_gain(cards: Sequence[Scorecard]) -> list[Tree]:
 
 def _directions_in_words(cards: Sequence[Scorecard]) -> str:
     return next(
-        (_for_labels_alone("the directions", card.read, cards) for card in cards if card.name == DIRECTIONS), ""
+        (_for_labels_alone("the directions", card.own_accuracy, cards) for card in cards if card.name == DIRECTIONS), ""
     )
 
 
 def _for_labels_alone(what: str, found: Accuracy, cards: Sequence[Scorecard]) -> str:
     """A sentence if a classifier without a language model finds more labels than the demonstrations; else empty."""
-    *others, own = (card.read for card in cards if card.name not in (DIRECTIONS, BOTH))
+    *others, own = (card.own_accuracy for card in cards if card.name not in (DIRECTIONS, BOTH))
     value, (low, _) = found.value, found.interval
     if value <= own.value:
         return ""

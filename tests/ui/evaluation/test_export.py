@@ -18,7 +18,7 @@ from mechanisms.demos.directions import Directions
 from mechanisms.demos.signature import signed
 from mechanisms.errors import UsageError
 from mechanisms.exports.chat import conversation
-from mechanisms.exports.export_format import Released, format_named
+from mechanisms.exports.export_format import ReleasedFile, format_named
 from mechanisms.inference.prompts import QueryWords
 from mechanisms.records import Dataset, Demonstration, Record
 from tests.exports.sets import single
@@ -30,7 +30,7 @@ DATA = Dataset("d", LABELS, tuple(Record(each, each) for each in LABELS))
 QUERY = "a text of mine"
 TRICKY = f'{HOSTILE} \'quoted\' """ \\ {{braces}} \u202e \U0001f600'
 SET = demo_set(*(Demonstration(f"{TRICKY} {label}", label) for label in LABELS))
-EXPECTED = QueryWords(SET.template, SET.demonstrations).whole(QUERY)
+EXPECTED = QueryWords(SET.template, SET.demonstrations).as_text(QUERY)
 
 
 def asked(code: str, monkeypatch: pytest.MonkeyPatch, answer: str = "News") -> list[Any]:
@@ -91,7 +91,7 @@ def test_a_set_of_one_label_leaves_a_server_no_choice_to_make(monkeypatch: pytes
 
 
 def test_messages_stand_first_as_they_are_exported():
-    [messages] = format_named("messages").write(Released.read(to_text(signed(SET)))).values()
+    [messages] = format_named("messages").write(ReleasedFile.read(to_text(signed(SET)))).values()
     assert used(SET)[0] == messages
 
 

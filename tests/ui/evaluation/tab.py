@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from dpicl_ui.evaluation.state import EvaluationState, PrototypesState, SetFigures
+from dpicl_ui.evaluation.step import EvaluationStep
 from dpicl_ui.frame.services import Sessions
 from dpicl_ui.frame.tree import Tree
-from dpicl_ui.test.state import PrototypesState, SetFigures, TestState
-from dpicl_ui.test.step import EvaluationStep
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.data.sources import read_table
 from mechanisms.demos.demo_set import DemoSet
@@ -80,8 +80,8 @@ class Tab:
         self.bring(FRESH)
 
     @property
-    def state(self) -> TestState:
-        return self.session.of(TestState)
+    def state(self) -> EvaluationState:
+        return self.session.of(EvaluationState)
 
     @property
     def prototypes(self) -> PrototypesState:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from dpicl_ui.data.cards import STAYS
-from dpicl_ui.test.cards import ARMS, PROTOTYPES
-from dpicl_ui.test.step import bundled_rows_for
+from dpicl_ui.evaluation.cards import ARMS, PROTOTYPES
+from dpicl_ui.evaluation.step import bundled_rows_for
 from mechanisms.accounting import fingerprint
 from mechanisms.data.sources import EXAMPLES, read_table
 from mechanisms.demos.demo_set import DIRECTIONS, PUBLIC_ONLY, ZERO_SHOT, ArmScore, Score
@@ -21,8 +21,8 @@ from mechanisms.evaluation.evaluate import BOTH, PRIVATE
 from mechanisms.inference.remote import ChatServer
 from mechanisms.records import Dataset, Record
 from tests.chat_server import Reply, Server, query_of, serving
+from tests.ui.evaluation.tab import DIRECTED, EMBEDDER, LABELS, LETTERS, SESSIONS, SET, WORDS, Tab, built, rows
 from tests.ui.tabs import confirm, text_of
-from tests.ui.test.tab import DIRECTED, EMBEDDER, LABELS, LETTERS, SESSIONS, SET, WORDS, Tab, built, rows
 
 ROWS = "".join(f"something happened {i},{('News', 'Sport')[i % 2]}\n" for i in range(10))
 
