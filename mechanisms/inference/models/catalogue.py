@@ -64,6 +64,7 @@ from mechanisms.inference.models import (
     no_model,
     parameters_in_folder,
     parameters_in_gguf,
+    published_parameters,
     remembered_digest,
 )
 from mechanisms.inference.models.fetching import fetch
@@ -199,23 +200,26 @@ class ModelNeeds:
     """Facts about a model that is not loaded.
 
     Attributes:
-        parameters: their number; None if no file on this machine shows it.
+        parameters: their number, as published; None if it is not listed and no file on this machine shows it.
         on_disk: its weights are on this machine; others are fetched when it is loaded.
         converted: its weights can be read without conversion; a GGUF file is converted once, which takes more memory
             than the model.
+        held: the numbers in its weights: more than its parameters where embeddings that are also the last layer's
+            weights are in its file twice, as in GGUF files of Qwen2.5.
     """
 
     parameters: int | None
     on_disk: bool
     converted: bool = True
+    held: int | None = None
 
     @property
     def memory(self) -> int | None:
         """Bytes for its weights while it is loaded; a run's computations take more."""
-        if self.parameters is None:
+        if (count := self.held or self.parameters) is None:
             return None
         bits = _BITS.get(weights_said(), 8 * chosen_device().dtype.itemsize)
-        return self.parameters * (bits if self.converted else max(bits, 8 * _WHILE_CONVERTING)) // 8
+        return count * (bits if self.converted else max(bits, 8 * _WHILE_CONVERTING)) // 8
 
 
 def needs(name: str) -> ModelNeeds:
@@ -231,10 +235,12 @@ def needs(name: str) -> ModelNeeds:
             return ModelNeeds(listed, False, converted=not file_of(name))
     if source.is_file():
         folder = conversion_of(source)
+        listed = listed or published_parameters(remembered_digest(source))
         if not converted_before(folder):
             return ModelNeeds(listed or parameters_in_gguf(source), True, converted=False)
         source = folder
-    return ModelNeeds(parameters_in_folder(source), True)
+    held = parameters_in_folder(source)
+    return ModelNeeds(listed or held, True, held=held)
 
 
 WEIGHTS = "DPICL_WEIGHTS"
