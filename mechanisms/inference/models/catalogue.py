@@ -192,7 +192,8 @@ def refuse_by_test(model: LanguageModel) -> None:
 # The memory that a model needs, before it is loaded.
 
 _WHILE_CONVERTING = 5
-"""Bytes a parameter while a GGUF file is converted; the embedded model's took 4.3."""
+"""Bytes a parameter while a GGUF file is converted: it took 4.3 for the embedded model and 3.7 for
+Qwen2.5-Coder-1.5B, which are 5.8 GB: the file has 1.1 GB, and its weights in bfloat16 alone 3.6 GB."""
 
 
 @dataclass(frozen=True)
