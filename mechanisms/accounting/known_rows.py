@@ -33,8 +33,8 @@ class Fingerprint:
 
     Attributes:
         content: keyed digest of the whole content.
-        unlabelled: keyed digest of the content without labels, because another file may spell or name these differently;
-            "" if it is not known.
+        unlabelled: keyed digest of the content without labels, because another file may spell or name these
+            differently; "" if it is not known.
         rows: keyed digests of the texts, of text-like cells of other columns, and of the users if there is a user
             column. Two files with a common digest share a row or a user, even under other names or as parts of a file.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -100,6 +101,20 @@ def test_a_conversion_tells_its_share_and_draws_nothing(gguf, capfd):
     assert "Converting" not in capfd.readouterr().err
     assert converted(gguf, lambda _: pytest.fail("it was converted again")) == folder
     assert models.parameters_in_folder(folder) == models.parameters_in_gguf(gguf)
+
+
+def test_a_listed_file_has_the_parameters_that_were_published_and_needs_room_for_what_it_holds(gguf, monkeypatch):
+    """It holds the embeddings a second time, as the last layer's weights."""
+    held, again = models.parameters_in_gguf(gguf), 40 * 16
+    assert catalogue.needs(str(gguf)).parameters == held
+    [listed] = [each for each in models._WRITERS if each.sha256][:1]
+    known = replace(listed, sha256=models.file_digest(gguf), parameters=held - again)
+    monkeypatch.setattr(models, "_WRITERS", (known,))
+    before = catalogue.needs(str(gguf))
+    converted(gguf)
+    after = catalogue.needs(str(gguf))
+    assert before.parameters == after.parameters == held - again
+    assert after.memory == held * catalogue.chosen_device().dtype.itemsize
 
 
 def test_loading_tells_how_far_a_conversion_is_and_the_command_line_each_tenth_once(gguf, monkeypatch, capsys):

@@ -299,6 +299,11 @@ def published_as(sha256: str) -> str:
     return next((str(each) for each in _WRITERS if each.sha256 == sha256), "")
 
 
+def published_parameters(sha256: str) -> int | None:
+    """The published number of parameters of the file with this digest; None if it is not a listed one."""
+    return next((each.parameters for each in _WRITERS if each.sha256 == sha256), None)
+
+
 def no_model(name: str) -> ModelUnavailable:
     return ModelUnavailable(
         f"The model '{name}' is not available: give a local folder, a GGUF file, a hub id, or '{EMBEDDED}'."
