@@ -59,6 +59,9 @@ from mechanisms.runs.events import (
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.spec import CALIBRATE, SCORE, VOTE, WORDS, WRITE
 from mechanisms.runs.stages import stages_in_order
+from mechanisms.runs.stages.score import ScoreReleased
+from mechanisms.runs.stages.vote import VotesReleased
+from mechanisms.runs.stages.words import WordsReleased
 from mechanisms.runs.verification import verify
 from mechanisms.steps.mechanism import Norm
 
@@ -282,8 +285,9 @@ class _History:
                 _require(self._stage not in self._released, "a release that was told before")
                 at_work.check(event)
                 self._released[self._stage] = event
-                for label, ballot in getattr(event, "ballots", {}).items():
-                    self._ballots |= {Demonstration(text, label) for text in ballot.drafts}
+                if isinstance(event, VotesReleased):
+                    for label, ballot in event.ballots.items():
+                        self._ballots |= {Demonstration(text, label) for text in ballot.drafts}
             case _:
                 raise UsageError("an event that stands in no file")
 
@@ -305,12 +309,19 @@ class _History:
                 foreign = [each for each in made if each.label == label and each not in written]
                 room = spec.shots - sum(each.label == label for each in written)
                 _require(len(foreign) <= max(0, room), "the set has a demonstration that was not written")
-        words = self._released.get(WORDS)
-        for held, name in ((self.made.words, "said"), (self.made.directions, "found")):
+        words = self._words
+        released_words = (words.words_by_label, words.label_directions) if words else (None, None)
+        for held, shown in zip((self.made.words, self.made.directions), released_words, strict=True):
             before = stopped and held is None  # there was no text yet to keep a set for
-            _require(before or held == getattr(words, name, None), "the set's words are not those that were released")
-        score = getattr(self._released.get(SCORE), "score", None)
+            _require(before or held == shown, "the set's words are not those that were released")
+        scored = self._released.get(SCORE)
+        score = scored.score if isinstance(scored, ScoreReleased) else None
         _require(self.made.score == score, "the set's score is not the one that was released")
+
+    @property
+    def _words(self) -> WordsReleased | None:
+        released = self._released.get(WORDS)
+        return released if isinstance(released, WordsReleased) else None
 
     def _compare(self, event: SetsCompared) -> None:
         judges = self._stage in (CALIBRATE, SCORE) and self._stage not in self._released
@@ -328,8 +339,8 @@ class _History:
         match event:
             case DemoStarted():
                 _require(planned and key not in self._steps, "a demonstration that was not planned, or begins twice")
-                known = getattr(self._released.get(WORDS), "said", {})
-                _require({*event.words} <= {*known.get(key[0], ())}, "words that were not released of its label")
+                known = self._words.words_by_label[key[0]] if self._words else ()
+                _require({*event.words} <= {*known}, "words that were not released of its label")
                 self._steps[key] = 0
             case DemoCutOff(finished=finished):
                 once = planned and not written and key not in self._finished
