@@ -401,8 +401,8 @@ class LedgerRun:
             database.execute("UPDATE released SET told = '' WHERE run = ?", (self.number,))
             if database.execute(query, (part, told, self.number, self.holder)).rowcount != 1:
                 raise StudioError(
-                    "What comes next was let out before, by this run or another process that goes on with it, and "
-                    "nothing is drawn twice: the run ends here, with what its file holds."
+                    "The next part was already released, here or by another process. It is not drawn twice: the run "
+                    "ends here, with what its file holds."
                 )
 
     def finish(self) -> None:

@@ -342,7 +342,7 @@ def _tell(options: argparse.Namespace, found: Findings) -> None:
     if options.json:
         show_json([asdict(each) for each in found])
     else:
-        print("\n".join(printable(each.line) for each in found) or "Nothing speaks against this run.")
+        print("\n".join(printable(each.line) for each in found) or "No problems found.")
     progress("Nothing was charged. What is counted in the file's rows here is private: for their owner alone.")
     if found.errors:
         reasons = "1 error" if found.errors == 1 else f"{found.errors} errors"

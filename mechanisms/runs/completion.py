@@ -29,8 +29,9 @@ _VOTERS_A_LABEL, _CALIBRATORS_A_LABEL = 40, 24
 """Units for each of many labels: only a label's own rows vote on its drafts, and noise is added to each label's sum."""
 
 FEWEST_SUBSETS, SUBSETS, SUBSETS_OF_MANY = 4, 100, 56
-"""M; that of many from `fewest_for_roles` units on, since the first token waits until all these rows are read. With
-2,000 rows, four labels and epsilon 1 they give a signal-to-noise of 10. More rows give more: each joins less often."""
+"""M, the rows per token. The last holds from `fewest_for_roles` units on, for a shorter time to the first token. With
+2,000 rows, four labels and epsilon 1 the signal-to-noise ratio is 10; it grows with the file, as a row joins less
+often."""
 TOKENS = 24
 MIN_TOKENS = 8
 """Tokens before a demonstration may end: small models like to write a title."""

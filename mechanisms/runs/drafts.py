@@ -35,8 +35,8 @@ _TRIES = 16
 _PREVIEWED = 6
 """Drafts written for a preview of two, and to see how the model writes."""
 _LEFT, _BY = 0.75, 8
-"""Of the rows that are computed: when fewer of them go on, others are dropped. To drop them is work, too, and so is a
-new number of rows: some stay, so that it is a multiple."""
+"""Rows that ended are dropped once at most this share of the computed rows goes on, since dropping costs time too; the
+new number of rows is a multiple of the second."""
 _SAID = 2
 """Released words in a sentence."""
 FEWEST = 2
@@ -326,7 +326,7 @@ def written_publicly(
 
 
 def drafts_for(shots: int) -> int:
-    """How many drafts a label has of which the best stand in a set of public text."""
+    """The number of drafts of a label from which the best are taken into a public set."""
     return max(FEWEST_DRAFTS, DRAFTS_A_WINNER * shots)
 
 

@@ -39,26 +39,28 @@ def drive(
 
     Args:
         plan: calibrated, or the plan of the journal's run.
-        keep: takes the set once before this generator ends, if anything was released, and whether the run came to its
-            end; of one that did, the run file then takes the journal's place. The set states which of its rows had
-            become known without noise until then.
+        keep: called once at the end with the set and whether the run is complete, if anything was released. Of a
+            complete run the run file then replaces the journal. The set states whether some of its rows had become
+            known without noise by then.
         tell: takes remarks, one line each.
         stopped: whether the curator has stopped the run, which then ends with `RunStopped`; a UsageError before it has
             told anything new.
     """
     last: RunStarted | SetKept | RunCompleted | None = None
-    left = 1 + len(journal.replayed or ()) if journal and journal.begun else 0  # events that tell nothing new
+    # The numbers of events, from `RunStarted` on, that a resumed run yields again, and that were yielded.
+    known, seen = (1 + len(journal.replayed or ()) if journal and journal.begun else 0), 0
     with closing(journal) if journal else nullcontext():
         try:
             with closing(run(plan, dataset, model, ledger, randomness, curator, journal, embedder)) as events:
                 for event in events:
                     if isinstance(event, RunStarted | SetKept | RunCompleted):
                         last = event
-                    left -= last is not None
+                    seen += last is not None
                     yield event
-                    if isinstance(event, SetKept | RunCompleted) or not stopped():  # what a set is kept for comes next
+                    # Behind `SetKept` comes the release that its set has already.
+                    if isinstance(event, SetKept | RunCompleted) or not stopped():
                         continue
-                    if last is None or left >= 0:
+                    if last is None or seen <= known:
                         raise UsageError(_STOPPED_AGAIN if journal and journal.begun else _STOPPED)
                     yield RunStopped(last.demo_set)
                     return

@@ -79,7 +79,7 @@ def run(
         BudgetRefused: the data set's cap does not allow the run.
         UsageError: the model or the device is too small for the run, it writes no usable drafts, or the run was planned
             for another data set; the journal is of another run, or nothing of the run can be kept.
-        StudioError: what comes next was let out before and is lost, so that the run ends here.
+        StudioError: the next part was released before, and its text is lost: the run ends.
         DataError: a label has more units than declared.
     """
     randomness = randomness or SecureRandomness()
@@ -102,7 +102,7 @@ def run(
         yield from state.try_the_model()
     shown, seed = _disclosures(data, plan, ledger), None if randomness.private else TEST_SEED
     begun = replace(plan.empty_set(model.name, model.sha256, shown, seed), arithmetic=model.arithmetic)
-    # What promises nothing has no cost that a ledger could add up: it stays on the curator's screen, marked.
+    # A run without a guarantee has no cost to add up: it is not in the ledger, and its set is marked.
     entry = _reserved(data, plan, ledger, randomness, journal, begun) if charged else None
     try:
         marks = {
@@ -261,10 +261,10 @@ def _disclosures(data: Fingerprint, plan: Plan, ledger: PrivacyLedger) -> tuple[
 
 
 def divide(dataset: Dataset, plan: Plan) -> Mapping[str, Dataset]:
-    """What each stage may read of a whole data set: a row's role depends on how many rows before say the same.
+    """The rows that each stage may read. Among equal rows, a row's role depends on how many of them precede it.
 
-    With roles the parts are disjoint in their units, and no unit's part depends on who else is there. They carry no
-    witnesses: only the whole data set has a fingerprint and a ledger. What the shares leave over is in no part.
+    With roles no unit is in two parts, and a unit's part does not depend on the other units. Units that the shares
+    leave over are in no part. Only the whole data set has a fingerprint and a ledger.
     """
     return divided(dataset, plan.shares) if plan.by_roles else dict.fromkeys(plan.stages, dataset)
 

@@ -176,13 +176,13 @@ class RunningStage(Protocol):
     """A stage in a run. Its state follows from the events that `apply` gets, new ones or a journal's."""
 
     def ask(self, run: LedgerRun | None) -> Iterator[Sequence[CuratorEvent]]:
-        """What was not applied yet of the stage, which has been charged; what is released together comes together.
+        """The stage's remaining events; the events of one list are released together. The stage is charged already.
 
-        `run` is the ledger's, for a stage that charges itself; None where nothing is charged.
+        `run` is the ledger's run, for a stage that charges itself; None if nothing is charged.
         """
 
     def apply(self, event: CuratorEvent) -> None:
-        """Update the state by an event of this stage; ignore others. A UsageError where it cannot be of this run."""
+        """Update the state by an event of this stage; ignore others. A UsageError if it cannot be of this run."""
 
 
 @dataclass
@@ -191,19 +191,19 @@ class RunState:
 
     Attributes:
         parts: the rows that each stage may read; private.
-        curator: whether clean values are told, too.
+        curator: whether events have values without noise, too.
         held_out: whether the scoring rows took part in nothing else, in this run or another.
-        openings: how texts of each label begin, each with its weight; empty where nothing was released or cleared.
-        words: what the rows of each label are about; empty where nothing was released or cleared.
-        named: the labels whose name says what its rows are about; all until something else was released.
-        directions: of each label, among embedded texts; None where nothing was released.
-        middle: the unit vector of the mean over labels; empty where nothing was released.
-        drafts: the drafts of each label, before any vote, best first; they begin with its openings.
-        public: drafts of each label from public words alone, best first: what the set is compared with.
-        written: texts of each label that private rows have written, and that passed the gate.
-        refused: what the gate refused.
-        winners: texts of each label that private rows have voted for, best first.
-        compared: the sets that rows read under, once they are told.
+        openings: the released openings of each label, each with its weight; empty if none exceeded the noise.
+        words: the released words of each label; empty if none exceeded the noise.
+        named: the labels whose names match their rows' direction; all until directions are released.
+        directions: the direction of each label among embedded texts; None until they are released.
+        middle: the unit vector of the mean over labels; empty until it is released.
+        drafts: the drafts of each label before any vote, best first; they begin with its openings.
+        public: the drafts of each label from public words alone, best first: the baseline of the set.
+        written: the texts of each label that private rows have written, and that passed the gate.
+        refused: the texts that the gate refused.
+        winners: the texts of each label with the most votes, best first.
+        compared: the two sets under which rows are read, once they are known.
     """
 
     plan: RunTerms

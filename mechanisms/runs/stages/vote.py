@@ -165,10 +165,13 @@ def winners(
 ) -> dict[str, tuple[int, ...]]:
     """The indices of each label's best texts, best first, from released votes; of equal ones the smaller index.
 
-    A text stands once: where another of the same label, or of another one, says the same in other signs, the one with
-    more votes wins. Of texts of one label that are alike in meaning the next ones stand behind all others, so that a
-    set is as large as was asked for where the ballot is.
-    `votes` stand in the order of each ballot, `most` is of a label, and `embedded` has the texts' unit vectors.
+    A text wins at most once over all labels, letter case and punctuation ignored: the copy with more votes wins. A text
+    that is near in meaning to a winner of its label is used only if the set would not be full without it.
+
+    Args:
+        votes: in the order of each ballot.
+        most: winners of a label, at most.
+        embedded: the unit vectors of each label's texts, shape (texts, dimensions).
     """
     cast = [(vote, label, place) for label, of in votes.items() for place, vote in enumerate(of.tolist())]
     found: dict[str, list[int]] = {label: [] for label in ballots}

@@ -1,8 +1,8 @@
-"""The stage "words": what are the rows of each label about? One noisy mean of embeddings a label, and its words.
+"""The stage "words": the topics of each label's rows, from one noisy mean of embeddings a label, and words for them.
 
-Each unit adds one embedding to the sum of its label. Means of these sums less the mean over labels, across that mean,
-are directions: what a label's texts have that others have not. Of any public text the noise on its place along a
-direction is known, so that public words can be told from noise. No language model reads a row.
+Each unit adds one embedding to the sum of its label. A label's direction is its mean minus the mean over labels, with
+the component along that mean removed. The noise on the projection of a public text on a direction is known, so that
+words above the noise can be found in a public list. No language model reads a row.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from mechanisms.tallies import Prototypes
 CLEARS = 4.0
 """Deviations of its noise that a word's place has to exceed. By noise alone about half a word a label does."""
 MOST_WORDS, FEWEST_WORDS = 8, 3
-"""Words of a label at most, and the fewest that are used: with fewer the label's name stands alone."""
+"""The most words of a label, and the fewest that are used: with fewer the prompt has the label's name alone."""
 _LEAST, _RARE, _ALIKE = 0.4, 0.2, 0.7
-"""Of the place of the label's best word, what another one has to reach; what a word loses of it that is ten times as
-rare; and the cosine above which two words say the same."""
+"""The least projection of a word and its loss for a tenfold rarity, both as parts of the best word's projection; and
+the cosine above which two words are duplicates."""
 
 
 _MOST_CLEAR = 1e6
