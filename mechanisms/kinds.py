@@ -49,23 +49,23 @@ class Kind:
     openings: Sequence[str]
 
 
-def exemplars_of(said: str) -> Sequence[Exemplar]:
+def exemplars_of(owner_words: str) -> Sequence[Exemplar]:
     """Texts of the kind that an owner's words for what one text is name; none where they name none.
 
     The name has to end the words, or their part before "of" and the like, as in "short question to a bank": an answer
     to a question is none. A sentence of a review sounds like a review.
     """
-    parts = [part.split() for part in _JOINS.split(said.casefold())]
+    parts = [part.split() for part in _JOINS.split(owner_words.casefold())]
     head = " ".join(next((part for part in parts if part and part[-1] not in _PARTS), ()))
     return next((kind.exemplars for kind in _kinds() if any(_ends(head, each) for each in kind.named)), ())
 
 
-def openings_of(said: str) -> tuple[str, ...]:
+def openings_of(owner_words: str) -> tuple[str, ...]:
     """Frequent beginnings of texts of a kind; of all kinds where its words name none.
 
     An opening that clears the noise by chance is then one of such texts, and fewer compete.
     """
-    named = [kind for kind in _kinds() if any(word in said.casefold() for word in kind.words)]
+    named = [kind for kind in _kinds() if any(word in owner_words.casefold() for word in kind.words)]
     return tuple(each for kind in named or _kinds() for each in kind.openings)
 
 

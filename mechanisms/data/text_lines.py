@@ -41,11 +41,11 @@ _CONTAINED = {
 """Encodings that another one contains, each with that one."""
 
 
-def encodings_named(said: str) -> tuple[str, ...]:
+def encodings_named(names: str) -> tuple[str, ...]:
     """The names of `ENCODINGS` in "A", or in "A+B": each line in the first of them that fits it."""
     known = {codecs.lookup(codec).name: name for name, codec in ENCODINGS.items()} | _CONTAINED
     found = []
-    for each in said.split("+"):
+    for each in names.split("+"):
         own = each.strip().lower()
         try:
             found.append(own if own in ENCODINGS else known[codecs.lookup(own).name])
