@@ -528,8 +528,8 @@ def _continued(database: sqlite3.Connection, reservation: Reservation) -> int | 
         )
     else:
         reason = (
-            f"What is read of the file differs from what '{reservation.data.name}' has a reservation for, and an edited "
-            "row would count as one that has paid nothing"
+            f"What is read of the file differs from what '{reservation.data.name}' has a reservation for, and an "
+            "edited row would count as one that has paid nothing"
         )
     more = rounded_up(reservation.claim.epsilon, 3)
     raise ReservedOtherwise(f"{reason}: reserve anew, which costs epsilon {more} more, or go back to what it was.")
