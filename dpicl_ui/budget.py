@@ -105,17 +105,17 @@ class BudgetPanel:
     def follow(self, spent: gr.events.Dependency) -> None:
         on(spent.then, self._open, self.chosen, self._shown, self.notice)
 
-    def _open(self, wanted: str | None, request: gr.Request) -> Updates:
+    def _open(self, name: str | None, request: gr.Request) -> Updates:
         """Open the panel, on the data set of step 1 if there is one."""
         confirmed = self._app.session(request).of(DataState).confirmed
-        return self._look(_key(_of(confirmed.dataset)) if confirmed else wanted, request)
+        return self._look(_key(_of(confirmed.dataset)) if confirmed else name, request)
 
-    def _look(self, wanted: str | None, request: gr.Request) -> Updates:
+    def _look(self, name: str | None, request: gr.Request) -> Updates:
         session, ledger = self._app.session(request), self._app.ledger(request)
         known = _known(session, ledger)
         if not known:
             return {self.standing: _NO_DATA, self.runs: _EMPTY}
-        name, unit = _chosen(known, wanted)
+        name, unit = _chosen(known, name)
         account, planned = ledger.account(name, unit), session.of(PrivacyState).planned
         here = planned if planned and _of(planned.confirmed.dataset) == (name, unit) else None
         choices = [(f"{each} ({unit_in_words(its)})", _key((each, its))) for each, its in known]
@@ -126,10 +126,10 @@ class BudgetPanel:
             self.notice: [],
         }
 
-    def _save(self, wanted: str | None, request: gr.Request) -> Updates:
+    def _save(self, name: str | None, request: gr.Request) -> Updates:
         session, ledger = self._app.session(request), self._app.ledger(request)
         known = _known(session, ledger)
-        account = ledger.account(*_chosen(known, wanted)) if known else None
+        account = ledger.account(*_chosen(known, name)) if known else None
         if account is None or not account.runs:
             raise UsageError(_NO_RUN)
         return {
@@ -157,9 +157,9 @@ def _key(known: _Name) -> str:
     return json.dumps(known)
 
 
-def _chosen(known: list[_Name], wanted: str | None) -> _Name:
+def _chosen(known: list[_Name], name: str | None) -> _Name:
     """The wanted data set if this ledger knows it, otherwise the first."""
-    return {_key(each): each for each in known}.get(wanted or "", known[0])
+    return {_key(each): each for each in known}.get(name or "", known[0])
 
 
 def _marked(session: Session, ledger: PrivacyLedger, account: Account) -> BudgetSnapshot:

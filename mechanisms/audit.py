@@ -64,11 +64,11 @@ def audit_mechanism(
     epsilon: float,
     draws: int = 100_000,
     randomness: Randomness | None = None,
-    told: Callable[[int, int], None] = lambda done, total: None,
+    report: Callable[[int, int], None] = lambda done, total: None,
 ) -> AuditResult:
     """Audit one-token demonstrations of a registered mechanism, each calibrated to cost `epsilon` at delta `DELTA`.
 
-    All units join; `draws` is the number for each neighbour, and `told` receives the numbers of finished and of all
+    All units join; `draws` is the number for each neighbour, and `report` receives the numbers of finished and of all
     draws. Only tests give another randomness than the operating system's. Raises `UsageError` for an unknown mechanism
     or too few draws.
     """
@@ -80,7 +80,7 @@ def audit_mechanism(
     mechanism = mechanism_class(name)().for_plan(plan).calibrate(compose, PrivacyTarget(epsilon, DELTA))
     unbounded = Claim(math.inf, DELTA, "none", math.inf, "none")
     claimed = unbounded if mechanism.not_private else claim(compose(mechanism.event), DELTA)
-    return audit_steps(mechanism, worst_case_pair(), claimed, draws, randomness or SecureRandomness(), told)
+    return audit_steps(mechanism, worst_case_pair(), claimed, draws, randomness or SecureRandomness(), report)
 
 
 def audit_steps(
@@ -89,7 +89,7 @@ def audit_steps(
     claimed: Claim,
     draws: int,
     randomness: Randomness,
-    told: Callable[[int, int], None] = lambda done, total: None,
+    report: Callable[[int, int], None] = lambda done, total: None,
 ) -> AuditResult:
     """Audit a mechanism's first step on a given pair of neighbours.
 
@@ -111,7 +111,7 @@ def audit_steps(
             else:
                 found[i] = release.index - len(direction) if release.free else release.index
             if (i + 1) % 5000 == 0:
-                told(len(values) * draws + i + 1, 2 * draws)
+                report(len(values) * draws + i + 1, 2 * draws)
         values.append(found)
     bound = lower_bound(values[0], values[1], claimed.delta)
     return AuditResult(mechanism.name, bound, claimed.epsilon, claimed.delta, draws)

@@ -49,23 +49,23 @@ class Kind:
     openings: Sequence[str]
 
 
-def exemplars_of(said: str) -> Sequence[Exemplar]:
+def exemplars_of(owner_words: str) -> Sequence[Exemplar]:
     """The exemplars of the kind that an owner's words name; none if they name no kind.
 
     The name has to end the words, or their part before "of" and similar words, as in "short question to a bank":
     "answer to a question" is not a question. A sentence of a review counts as a review.
     """
-    parts = [part.split() for part in _JOINS.split(said.casefold())]
+    parts = [part.split() for part in _JOINS.split(owner_words.casefold())]
     head = " ".join(next((part for part in parts if part and part[-1] not in _PARTS), ()))
     return next((kind.exemplars for kind in _kinds() if any(_ends(head, each) for each in kind.named)), ())
 
 
-def openings_of(said: str) -> tuple[str, ...]:
+def openings_of(owner_words: str) -> tuple[str, ...]:
     """Frequent beginnings of texts of a kind; of all kinds if the words name none.
 
     Then an opening that exceeds the noise by chance fits such texts, and fewer openings compete.
     """
-    named = [kind for kind in _kinds() if any(word in said.casefold() for word in kind.words)]
+    named = [kind for kind in _kinds() if any(word in owner_words.casefold() for word in kind.words)]
     return tuple(each for kind in named or _kinds() for each in kind.openings)
 
 

@@ -121,15 +121,15 @@ class Setting:
             return self._words[value]
         return str(value) if isinstance(value, StrEnum) else value
 
-    def parse(self, said: str) -> Any:
+    def parse(self, text: str) -> Any:
         """A typed value for `Spec.of`, which converts numbers; `UsageError` if pairs are malformed or repeated."""
         if bool in self.kinds:
-            return bool(self._words.index(said))
+            return bool(self._words.index(text))
         literals = [each for kind in self.kinds if get_origin(kind) is Literal for each in get_args(kind)]
-        if said in literals or not any(get_origin(kind) is dict for kind in self.kinds):
-            return said
+        if text in literals or not any(get_origin(kind) is dict for kind in self.kinds):
+            return text
         try:
-            pairs = [(name.strip(), value.strip()) for name, value in read_pairs(said)]
+            pairs = [(name.strip(), value.strip()) for name, value in read_pairs(text)]
         except UsageError as error:
             raise UsageError(f"--{self.flag} takes {self.placeholder}.") from error
         if twice := [name for name, _ in pairs if [each for each, _ in pairs].count(name) > 1]:

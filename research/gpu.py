@@ -86,7 +86,7 @@ class Shape:
         usual = torch.get_default_dtype()
         torch.set_default_dtype(chosen_device().dtype)
         try:
-            with chosen_device().place:
+            with chosen_device().torch_device:
                 kind(config).save_pretrained(folder)
         finally:
             torch.set_default_dtype(usual)

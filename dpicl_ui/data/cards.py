@@ -308,7 +308,7 @@ class ReadingCard:
         except DataError as error:
             return None, {}, notice(f"{error} {stays}".rstrip())
 
-    def read_again(self, session: Session, *said: Any) -> tuple[Table | None, str, dict[Any, Any]]:
+    def read_again(self, session: Session, *answers: Any) -> tuple[Table | None, str, dict[Any, Any]]:
         """Read the waiting file as its owner says.
 
         Returns:
@@ -318,7 +318,7 @@ class ReadingCard:
             UsageError: no file waits, or an answer is unusable.
             DataError: the file cannot be read this way.
         """
-        (raw, name), reading = session.of(WaitingFiles).file(self._prefix), _reading(*said)
+        (raw, name), reading = session.of(WaitingFiles).file(self._prefix), _reading(*answers)
         try:
             return _table(raw, reading), name, self.closed(session)
         except ReadingQuestion as question:
@@ -329,8 +329,8 @@ class ReadingCard:
         session.of(WaitingFiles).files.pop(self._prefix, None)
         return {self.card: gr.Column(visible=False), self.look: []}
 
-    def _ask(self, question: ReadingQuestion, raw: RawFile, said: Reading) -> dict[Any, Any]:
-        proposed = replace(said, **{name: getattr(question.proposed, name) for name in question.proposed.declared})
+    def _ask(self, question: ReadingQuestion, raw: RawFile, reading: Reading) -> dict[Any, Any]:
+        proposed = replace(reading, **{name: getattr(question.proposed, name) for name in question.proposed.declared})
         takes = format_in(raw).takes
         header = None if proposed.header is None else _NAMES if proposed.header else _ROW
         merged = None if proposed.fill_merged is None else _EACH if proposed.fill_merged else _FIRST
@@ -360,9 +360,9 @@ class ReadingCard:
             self.look: _look_at(raw, proposed),
         }
 
-    def _look(self, request: gr.Request, *said: Any) -> list[Tree]:
+    def _look(self, request: gr.Request, *answers: Any) -> list[Tree]:
         raw, _ = self._app.session(request).of(WaitingFiles).file(self._prefix)
-        return _look_at(raw, _reading(*said))
+        return _look_at(raw, _reading(*answers))
 
 
 def _table(raw: RawFile, reading: Reading) -> Table:
@@ -498,7 +498,7 @@ _ALIKE = ("kind", "writer", "reader", "relation", "sentence")
 
 
 class WordingForm:
-    """The form of the wording; `read` returns what was typed. `inputs` are the fields."""
+    """The form of the wording; `wording` returns what was typed. `inputs` are the fields."""
 
     def __init__(self) -> None:
         with gr.Row():
@@ -520,7 +520,7 @@ class WordingForm:
         self.settled: list[Any] = [each.submit for each in typed] + [each.input for each in chosen]
         self.settled += [each.blur for each in self.inputs if each is not self.exemplars]
 
-    def read(self, values: Mapping[Any, Any]) -> Wording:
+    def wording(self, values: Mapping[Any, Any]) -> Wording:
         """The wording as it was typed.
 
         Raises:

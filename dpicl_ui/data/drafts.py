@@ -163,8 +163,8 @@ class DraftPreview:
         state = self._app.session(request).of(Preview)
         return self._shown(state.offered is not None and state.coming is None)
 
-    def _coming(self, told: list[Tree], stops: bool = False) -> dict[Any, Any]:
-        return {self.offer: told, **self._shown(False, stops)}
+    def _coming(self, trees: list[Tree], stops: bool = False) -> dict[Any, Any]:
+        return {self.offer: trees, **self._shown(False, stops)}
 
     def _refused(self, why: str, request: gr.Request) -> dict[Any, Any]:
         shown = self._offer(request)

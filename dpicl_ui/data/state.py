@@ -204,7 +204,7 @@ class DataState(State):
         with self._lock:
             self._at = OpenFile(table, wording, label_field, worded_for)
 
-    def read(self, mapping: ColumnMapping) -> InspectedFile:
+    def inspect(self, mapping: ColumnMapping) -> InspectedFile:
         """Inspect the open file with a mapping of its columns; an equal mapping keeps what is there.
 
         Raises:
@@ -220,7 +220,7 @@ class DataState(State):
             self._at = inspected = InspectedFile(file, mapping, inspect(file.table, mapping))
             return inspected
 
-    def unread(self) -> None:
+    def keep_uninspected(self) -> None:
         """Keep the file although its columns cannot be read."""
         with self._lock:
             self._at = self.file

@@ -134,15 +134,15 @@ class DataStep:
         session, name = self._app.session(request), proposed_name(upload)
         before = session.of(DataState).file is not None
         table, shown, said = self.reading.uploaded(session, upload, name, before)
-        read = {self.source.notice: said} if table is None else self._read(session, table, name)
+        read = {self.source.notice: said} if table is None else self._open_table(session, table, name)
         return {self.source.upload: None} | shown | read
 
-    def _read_so(self, request: gr.Request, *said: Any) -> Updates:
+    def _read_so(self, request: gr.Request, *answers: Any) -> Updates:
         session = self._app.session(request)
-        table, name, shown = self.reading.read_again(session, *said)
-        return shown if table is None else shown | self._read(session, table, name)
+        table, name, shown = self.reading.read_again(session, *answers)
+        return shown if table is None else shown | self._open_table(session, table, name)
 
-    def _read(self, session: Session, table: Table, name: str) -> Updates:
+    def _open_table(self, session: Session, table: Table, name: str) -> Updates:
         mapping = guess_mapping(table)
         return self._opened(session, table, mapping, name, *first_words(mapping))
 
@@ -186,9 +186,9 @@ class DataStep:
         state = session.of(DataState)
         before, labelled_by = state.inspected, state.file.labelled_by if state.file else None
         try:
-            inspected = state.read(mapping)
+            inspected = state.inspect(mapping)
         except StudioError as error:
-            state.unread()
+            state.keep_uninspected()
             nothing = self.choice.offered(())[1] | self.words.sentence_shown(state.wording, ())
             return self._unconfirmed(session, ()) | nothing | {self.facts: notice(str(error))}
         if inspected is before:
@@ -232,7 +232,7 @@ class DataStep:
         session = self._app.session(request)
         state = session.of(DataState)
         try:
-            wording = self.words.read(values)
+            wording = self.words.wording(values)
             state.set_wording(wording)
         except UsageError:
             state.withdraw()
@@ -280,7 +280,7 @@ class DataStep:
                 missing.append(error)
 
         with if_refused():
-            state.set_wording(self.words.read(values))
+            state.set_wording(self.words.wording(values))
         with if_refused():
             if (inspected := state.inspected) is None:
                 raise DataError(LOST if state.file is None else "Choose the columns of texts and labels first.")

@@ -239,9 +239,9 @@ class FileMeasurement:
         opened = {self.test_notice: said} if table is None else self._opened(table, session)
         return {self.test_file: None} | shown | opened
 
-    def _read_so(self, request: gr.Request, *said: Any) -> Updates:
+    def _read_so(self, request: gr.Request, *answers: Any) -> Updates:
         session = self._app.session(request)
-        table, _, shown = self.reading.read_again(session, *said)
+        table, _, shown = self.reading.read_again(session, *answers)
         return shown if table is None else shown | self._opened(table, session)
 
     def _take_bundled(self, request: gr.Request) -> Updates:

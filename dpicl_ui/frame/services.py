@@ -260,7 +260,7 @@ class Services:
     def bar_after(self, go: int | None = None) -> Any:
         """A handler that gives the bar's value: for a button that moves, or after an event that may open a step."""
 
-        def told(request: gr.Request) -> dict[str, Any]:
+        def moved(request: gr.Request) -> dict[str, Any]:
             return self.bar.value(self.session(request), go)
 
-        return told
+        return moved

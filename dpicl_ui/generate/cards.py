@@ -145,10 +145,10 @@ _DUST = 1e-9
 
 def score_of_run(view: RunView) -> list[Tree]:
     """The score that a run has released; a replayed set gets its score only at the end."""
-    told = view.releases.get(SCORE)
-    if not isinstance(told, ScoreReleased) or view.demo_set is None:
+    released = view.releases.get(SCORE)
+    if not isinstance(released, ScoreReleased) or view.demo_set is None:
         return []
-    return score_card(replace(view.demo_set, score=told.score))
+    return score_card(replace(view.demo_set, score=released.score))
 
 
 def verdict_of(made: DemoSet) -> str:

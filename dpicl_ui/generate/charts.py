@@ -266,36 +266,36 @@ _FEW_OPENINGS = 6
 
 def openings_card(view: RunView) -> list[Tree]:
     """The histogram of openings; words, tokens or votes replace it."""
-    told = view.releases.get(OPENINGS)
-    if not isinstance(told, OpeningsReleased) or not {WORDS, VOTE}.isdisjoint(view.releases) or view.tokens:
+    released = view.releases.get(OPENINGS)
+    if not isinstance(released, OpeningsReleased) or not {WORDS, VOTE}.isdisjoint(view.releases) or view.tokens:
         return []
-    pooled = "" in told.counts
+    pooled = "" in released.counts
     return [
         _head("How texts begin"),
-        el("p", _used(told, view.unit)),
-        *(each for label in [*told.counts][:MOST_GROUPS] for each in _histogram(told, label, pooled)),
-        *_more(len(told.counts)),
-        el("p.muted", f"{view.unit.capitalize()}s with such texts, with noise. {_NOISE.format(noise=told.noise)}"),
+        el("p", _used(released, view.unit)),
+        *(each for label in [*released.counts][:MOST_GROUPS] for each in _histogram(released, label, pooled)),
+        *_more(len(released.counts)),
+        el("p.muted", f"{view.unit.capitalize()}s with such texts, with noise. {_NOISE.format(noise=released.noise)}"),
     ]
 
 
-def _used(told: OpeningsReleased, unit: str) -> str:
-    count = len({each for used in told.used.values() for each in used})
+def _used(released: OpeningsReleased, unit: str) -> str:
+    count = len({each for used in released.used.values() for each in used})
     if not count:
         return "No opening exceeds the noise: texts begin as the model would begin them."
     return (
-        f"{count} of {len(told.openings)} public openings exceed the noise: texts begin with them as often as "
+        f"{count} of {len(released.openings)} public openings exceed the noise: texts begin with them as often as "
         f"the {unit}s' do."
     )
 
 
-def _histogram(told: OpeningsReleased, label: str, pooled: bool) -> Iterator[Tree]:
-    counts = told.counts[label]
-    used = {each for of in told.used.values() for each in of} if pooled else told.used.get(label, {})
+def _histogram(released: OpeningsReleased, label: str, pooled: bool) -> Iterator[Tree]:
+    counts = released.counts[label]
+    used = {each for of in released.used.values() for each in of} if pooled else released.used.get(label, {})
     best = sorted(range(len(counts)), key=lambda i: -counts[i])[: MOST_OPENINGS if pooled else _FEW_OPENINGS]
     if not pooled:
         yield el("h4", label)
-    yield noisy_bars([Bar(told.openings[i], counts[i], told.openings[i] in used) for i in best], told.noise)
+    yield noisy_bars([Bar(released.openings[i], counts[i], released.openings[i] in used) for i in best], released.noise)
 
 
 # The words of each label.
@@ -311,24 +311,24 @@ _NO_WORD = "No word exceeds the noise: only the label's name is used."
 
 def words_card(view: RunView) -> list[Tree]:
     """Every label's words; tokens or votes replace them."""
-    told = view.releases.get(WORDS)
-    if not isinstance(told, WordsReleased) or VOTE in view.releases or view.tokens:
+    released = view.releases.get(WORDS)
+    if not isinstance(released, WordsReleased) or VOTE in view.releases or view.tokens:
         return []
-    shown = list(told.words.items())[:MOST_GROUPS]
+    shown = list(released.words.items())[:MOST_GROUPS]
     furthest = max((each.clears for _, words in shown for each in words), default=0.0) + _DEVIATION
     return [
         _head("What each label is about"),
         el("p", "Public words that fit the texts of a label better than those of any other label."),
         el("div.noisy-groups", *(_words(label, words, furthest) for label, words in shown)),
-        *_more(len(told.words)),
+        *_more(len(released.words)),
         el("p.muted", _OF_WORDS),
     ]
 
 
 def _words(label: str, words: Sequence[Word], furthest: float) -> Tree:
     bars = [Bar(each.word, each.clears, best=True) for each in words]
-    told = noisy_bars(bars, _DEVIATION, furthest) if bars else el("p.muted", _NO_WORD)
-    return el("div", el("h4", label), told)
+    released = noisy_bars(bars, _DEVIATION, furthest) if bars else el("p.muted", _NO_WORD)
+    return el("div", el("h4", label), released)
 
 
 # The vote.
@@ -339,18 +339,18 @@ _MOST_TEXTS, _FEWEST_TEXTS = 24, 3
 
 def vote_card(view: RunView) -> list[Tree]:
     """Every label's ballot with its noisy votes, winners first; empty before the vote."""
-    told = view.releases.get(VOTE)
-    if not isinstance(told, VotesReleased):
+    released = view.releases.get(VOTE)
+    if not isinstance(released, VotesReleased):
         return []
-    shown = list(told.ballots.items())[:MOST_GROUPS]
+    shown = list(released.ballots.items())[:MOST_GROUPS]
     winners = max(len(each.winners) for _, each in shown)
     most = max(_FEWEST_TEXTS, winners + 1, _MOST_TEXTS // len(shown))
     return [
         _head("The vote"),
         el("p", f"Each {view.unit} votes for the text of its label that is most like its own; noise is added."),
-        *(each for label, ballot in shown for each in _ballot(label, ballot, told.noise, most)),
-        *_more(len(told.ballots)),
-        el("p.muted", f"Votes have noise, so some may be negative. {_NOISE.format(noise=told.noise)}"),
+        *(each for label, ballot in shown for each in _ballot(label, ballot, released.noise, most)),
+        *_more(len(released.ballots)),
+        el("p.muted", f"Votes have noise, so some may be negative. {_NOISE.format(noise=released.noise)}"),
     ]
 
 

@@ -195,11 +195,11 @@ class GenerateStep:
         )
         source = journal or self._privacy.spec(session, values)
         run = state.begin(1 + len(journal.replayed or ()) if journal else 0)
-        told = self._runner.events(session, ledger, run, source, curator, unfinished)
-        yield from self._followed(session, ledger, run, told, curator)
+        stream = self._runner.events(session, ledger, run, source, curator, unfinished)
+        yield from self._followed(session, ledger, run, stream, curator)
 
     def _followed(
-        self, session: Session, ledger: PrivacyLedger, run: Run, told: Generator[CuratorEvent], curator: bool
+        self, session: Session, ledger: PrivacyLedger, run: Run, stream: Generator[CuratorEvent], curator: bool
     ) -> Iterator[Updates]:
         """The screen during a run and at its end; a resumed run's earlier events are shown at once."""
         view, shown, plan = RunView("waiting"), 0.0, session.of(PrivacyState).plan
@@ -207,7 +207,7 @@ class GenerateStep:
         pace = RunPace(time.monotonic(), foreseen)
         try:
             yield self._begun(session)
-            with closing(told) as events:
+            with closing(stream) as events:
                 for event in events:
                     self._record(session, run, event)
                     view, now = fold(view, event), time.monotonic()

@@ -248,7 +248,7 @@ def _likeliest(model: LanguageModel, prompt: WritingPrompt, before: Sequence[int
     return [(each, float(shares[each])) for each, _ in zip(words, range(_BARS), strict=False)]
 
 
-def picture(plan: Plan, of: ExpectedWords) -> dict[str, Any]:
+def picture(plan: Plan, expected: ExpectedWords) -> dict[str, Any]:
     """The value for `assets/noise.js`: the words, bars and noise of each stage that releases such counts.
 
     Args:
@@ -267,13 +267,13 @@ def picture(plan: Plan, of: ExpectedWords) -> dict[str, Any]:
         noise = [[epsilon, found[stage]] for epsilon, found in curve]
         groups.append({"title": title, "rows": f"{rows:,.0f} {unit}", "shape": shape, "bars": bars, "noise": noise})
 
-    if of.openings and OPENINGS in plan.stages:
+    if expected.openings and OPENINGS in plan.stages:
         stage: Any = plan.stages[OPENINGS]
-        voters = plan.role(OPENINGS) * (plan.sizes[of.label] if stage.by_label else sum(plan.sizes.values()))
-        group(OPENINGS, "How texts begin", voters, "laplace", of.openings)
-    if of.next and WRITE in curve[0][1]:
-        title = f"One token: what comes after “{of.openings[0][0]}”"
-        group(WRITE, title, plan.sampling.subsets, "gaussian", of.next)
+        voters = plan.role(OPENINGS) * (plan.sizes[expected.label] if stage.by_label else sum(plan.sizes.values()))
+        group(OPENINGS, "How texts begin", voters, "laplace", expected.openings)
+    if expected.next and WRITE in curve[0][1]:
+        title = f"One token: what comes after “{expected.openings[0][0]}”"
+        group(WRITE, title, plan.sampling.subsets, "gaussian", expected.next)
     return {"epsilon": plan.spec.epsilon, "groups": groups}
 
 

@@ -196,11 +196,11 @@ def settled(component: Any) -> list[Any]:
     return [component.release if isinstance(component, gr.Slider) else component.input]
 
 
-def _component(each: Parameter) -> Any:
-    words: dict[str, Any] = {"label": each.label, "info": f"{each.help} ({each.citation})"}
-    if isinstance(each.default, bool):
-        return gr.Checkbox(each.default, **words)
-    return gr.Textbox("", placeholder=f"{each.default:g}", **words)
+def _component(parameter: Parameter) -> Any:
+    words: dict[str, Any] = {"label": parameter.label, "info": f"{parameter.help} ({parameter.citation})"}
+    if isinstance(parameter.default, bool):
+        return gr.Checkbox(parameter.default, **words)
+    return gr.Textbox("", placeholder=f"{parameter.default:g}", **words)
 
 
 _LOCKED = "The operator of this server has locked the model."

@@ -490,7 +490,7 @@ class IndividualFilter:
         return int(database.execute(query, (self._run,)).fetchone()[0])
 
 
-def reserve(ledger: PrivacyLedger, wanted: Reservation, anew: bool = False) -> IndividualFilter:
+def reserve(ledger: PrivacyLedger, reservation: Reservation, anew: bool = False) -> IndividualFilter:
     """The filter of the reservation for the same file and terms, or of a new one, which is charged once; `anew` always
     makes a new one.
 
@@ -499,37 +499,40 @@ def reserve(ledger: PrivacyLedger, wanted: Reservation, anew: bool = False) -> I
         BudgetRefused: the data set's cap does not allow a new one.
     """
     with ledger.transaction() as database:
-        same = None if anew else _continued(database, wanted)
+        same = None if anew else _continued(database, reservation)
         if same is not None:
-            return IndividualFilter(ledger, same, wanted.queries, continued=True)
-        run = ledger.admit(database, wanted.data, wanted.mechanism, wanted.event, wanted.claim).number
-        charges = [(run, name, _dump(name, events)) for name, events in wanted.event]
+            return IndividualFilter(ledger, same, reservation.queries, continued=True)
+        run = ledger.admit(
+            database, reservation.data, reservation.mechanism, reservation.event, reservation.claim
+        ).number
+        charges = [(run, name, _dump(name, events)) for name, events in reservation.event]
         database.executemany("INSERT INTO charges (run, list, event) VALUES (?, ?, ?)", charges)
         database.execute("UPDATE runs SET status = 'finished' WHERE id = ?", (run,))
-        row = (run, wanted.data.content, wanted.terms, wanted.queries, 0)
+        row = (run, reservation.data.content, reservation.terms, reservation.queries, 0)
         database.execute("INSERT INTO reservations VALUES (?, ?, ?, ?, ?)", row)
-    return IndividualFilter(ledger, run, wanted.queries, continued=False)
+    return IndividualFilter(ledger, run, reservation.queries, continued=False)
 
 
-def _continued(database: sqlite3.Connection, wanted: Reservation) -> int | None:
+def _continued(database: sqlite3.Connection, reservation: Reservation) -> int | None:
     """The run of the reservation to continue; None if the data set has none.
 
     Raises:
         ReservedOtherwise: the data set's reservations are for another file or other terms.
     """
     query = "SELECT run, digest, terms FROM reservations JOIN runs ON id = run WHERE name = ? AND unit = ?"
-    known = database.execute(f"{query} ORDER BY run DESC", (wanted.data.name, wanted.data.unit)).fetchall()
-    same = [run for run, digest, terms in known if (digest, terms) == (wanted.data.content, wanted.terms)]
+    known = database.execute(f"{query} ORDER BY run DESC", (reservation.data.name, reservation.data.unit)).fetchall()
+    same = [run for run, digest, terms in known if (digest, terms) == (reservation.data.content, reservation.terms)]
     if not known or same:
         return int(same[0]) if same else None
-    if any(digest == wanted.data.content for _, digest, _ in known):
+    if any(digest == reservation.data.content for _, digest, _ in known):
         reason = (
-            f"'{wanted.data.name}' has a reservation with other terms (mechanism, shards, questions, epsilon or labels)"
+            f"'{reservation.data.name}' has a reservation with other terms "
+            "(mechanism, shards, questions, epsilon or labels)"
         )
     else:
         reason = (
-            f"What is read of the file differs from what '{wanted.data.name}' has a reservation for, and an edited row "
-            "would count as one that has paid nothing"
+            f"What is read of the file differs from what '{reservation.data.name}' has a reservation for, and an "
+            "edited row would count as one that has paid nothing"
         )
-    more = rounded_up(wanted.claim.epsilon, 3)
+    more = rounded_up(reservation.claim.epsilon, 3)
     raise ReservedOtherwise(f"{reason}: reserve anew, which costs epsilon {more} more, or go back to what it was.")

@@ -166,11 +166,11 @@ def _add_audit(parser: argparse.ArgumentParser) -> None:
 
 
 def _audit(options: argparse.Namespace) -> None:
-    def told(done: int, total: int) -> None:
+    def report(done: int, total: int) -> None:
         if done % (total // 10 or 1) == 0:
             progress(f"{done} of {total}")
 
-    found = audit_mechanism(options.name, options.epsilon, options.draws, told=told)
+    found = audit_mechanism(options.name, options.epsilon, options.draws, report=report)
     document = {
         "mechanism": found.mechanism,
         "epsilon_lower_bound": found.lower_bound,

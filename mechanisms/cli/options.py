@@ -388,9 +388,9 @@ def check_apart(*places: str | Path | None, but: Iterable[str | Path | None] = (
 # Parts of printed documents: figures, and whether the document is private.
 
 
-def in_json(each: Accuracy | MeanRecall) -> dict[str, Any]:
+def in_json(figure: Accuracy | MeanRecall) -> dict[str, Any]:
     """An accuracy with its interval."""
-    return {"accuracy": round(each.value, 4), "interval": [round(bound, 4) for bound in each.interval]}
+    return {"accuracy": round(figure.value, 4), "interval": [round(bound, 4) for bound in figure.interval]}
 
 
 def not_private(owners: Sequence[str], *sets: str | None) -> dict[str, Any]:

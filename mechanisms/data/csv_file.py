@@ -213,8 +213,8 @@ class Rows:
             yield f"Rows with a carriage return (CR) inside, which ends no line here: {count}, first in line {first}."
 
 
-def _separator_named(said: str) -> bytes:
-    each = "\t" if said.lower() == "tab" else said
+def _separator_named(name: str) -> bytes:
+    each = "\t" if name.lower() == "tab" else name
     if len(each) != 1 or not each.isascii() or each.isalnum() or each in '"\r\n':
         raise UsageError("A separator is one character, such as ';', or the word tab.")
     return each.encode()

@@ -50,40 +50,40 @@ def named(labels: Iterable[str], names: LabelNames) -> tuple[str, ...]:
 HOW_TO_WRITE_LABELS = """Put a label that has a comma in quotes, or write all labels as a JSON list: '["A, B", "C"]'."""
 
 
-def read_labels(said: str) -> tuple[str, ...]:
+def read_labels(text: str) -> tuple[str, ...]:
     """Labels from 'A,B', '"A, with a comma",B' or '["A", "B"]'; a `UsageError` if a quote is not closed."""
-    listed = _json(said)
+    listed = _json(text)
     if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
-        listed = _divided(said)
+        listed = _divided(text)
     return tuple(each.strip() for each in listed)
 
 
-def read_pairs(said: str) -> list[tuple[str, str]]:
+def read_pairs(text: str) -> list[tuple[str, str]]:
     """Pairs from 'A=1,B=2', '"A, with a comma=1",B=2' or '{"A": 1}'; a `UsageError` if a quote or "=" is missing."""
-    mapped = _json(said)
+    mapped = _json(text)
     if isinstance(mapped, dict):
         return [(label, str(value)) for label, value in mapped.items()]
-    return [_pair(each) for each in _divided(said) if each.strip()]
+    return [_pair(each) for each in _divided(text) if each.strip()]
 
 
-def _json(said: str) -> Any:
+def _json(text: str) -> Any:
     """A JSON document; None if the text is not one, since a label may begin with a bracket."""
     try:
-        return json.loads(said) if said.lstrip().startswith(("[", "{")) else None
+        return json.loads(text) if text.lstrip().startswith(("[", "{")) else None
     except (ValueError, RecursionError):
         return None
 
 
-def _divided(said: str) -> list[str]:
+def _divided(text: str) -> list[str]:
     try:
-        return next(csv.reader([said], skipinitialspace=True, strict=True), [])
+        return next(csv.reader([text], skipinitialspace=True, strict=True), [])
     except csv.Error as error:
         raise UsageError(f"The labels cannot be read. {HOW_TO_WRITE_LABELS}") from error
 
 
-def read_names(said: str) -> LabelNames:
+def read_names(text: str) -> LabelNames:
     """Names as pairs of the command line; a `UsageError` if they are not one to one."""
-    return checked_names(read_pairs(said))
+    return checked_names(read_pairs(text))
 
 
 def names_in_lines(text: str) -> LabelNames:
@@ -174,8 +174,8 @@ def _begun(words: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def _pair(said: str) -> tuple[str, str]:
-    label, equals, name = said.rpartition("=")
+def _pair(text: str) -> tuple[str, str]:
+    label, equals, name = text.rpartition("=")
     if not equals:
         raise UsageError("A label name has no equals sign: write label = Name.")
     return label, name

@@ -41,11 +41,11 @@ _CONTAINED = {
 """Encodings that are contained in another one, each with that one."""
 
 
-def encodings_named(said: str) -> tuple[str, ...]:
+def encodings_named(names: str) -> tuple[str, ...]:
     """The names of `ENCODINGS` in "A" or "A+B"; each line is decoded by the first that fits."""
     known = {codecs.lookup(codec).name: name for name, codec in ENCODINGS.items()} | _CONTAINED
     found = []
-    for each in said.split("+"):
+    for each in names.split("+"):
         own = each.strip().lower()
         try:
             found.append(own if own in ENCODINGS else known[codecs.lookup(own).name])

@@ -463,10 +463,10 @@ def _checked(text: str) -> Json:
     return document
 
 
-def check_against(wanted: Json, document: Json, refusal: str) -> None:
+def check_against(schema: Json, document: Json, refusal: str) -> None:
     """Refuse a document that is not valid against a schema; the error begins with `refusal`."""
     try:
-        problem = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(wanted).iter_errors(document))
+        problem = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema).iter_errors(document))
     except RecursionError as error:
         raise UsageError(f"{refusal}: the file is nested too deeply.") from error
     if problem is not None:

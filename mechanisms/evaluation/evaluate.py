@@ -192,10 +192,10 @@ def evaluate(
     for number, arm in enumerate(arms):
         reading = reader.answers(arm.template or template, labels, arm, texts)
 
-        def told(done: int, before: int = number * len(known)) -> Progress:
+        def progress(done: int, before: int = number * len(known)) -> Progress:
             return Progress(before + done, total)
 
-        found = yield from with_progress(reading, told)
+        found = yield from with_progress(reading, progress)
         alone, together = found.pop(ALONE, None), found.pop(JOINED, None)
         if alone is None and arm.directions is not None and embedder is not None:
             alone = arm.directions.nearest(texts, embedder)

@@ -26,9 +26,9 @@ def key_from_environment() -> str | None:
     return key_of(os.environ.get(KEY_VARIABLE, ""), KEY_VARIABLE)
 
 
-def key_of(said: str, where: str) -> str | None:
+def key_of(given: str, where: str) -> str | None:
     """The given key, or None if it is empty; a `UsageError` that names `where` if it is not a valid key."""
-    key = said.strip()
+    key = given.strip()
     if not (key.isascii() and key.isprintable()):
         raise UsageError(f"{where} holds characters that no key has: give the key alone.")
     return key or None

@@ -173,12 +173,12 @@ _LEAST_DISK = 2**25
 """Bytes: a ledger with the digests of a million rows, a journal and a set are smaller."""
 
 
-def check_disk(place: Path) -> None:
+def check_disk(folder: Path) -> None:
     """Refuse a folder, or the path of a new file, on a disk that is nearly full."""
-    there = next(each for each in (place, *place.absolute().parents) if each.exists())
+    there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
     free = shutil.disk_usage(there).free
     if free < _LEAST_DISK:
-        raise UsageError(f"Only {free / 1e6:.0f} MB are free where '{place}' lies: make room there.")
+        raise UsageError(f"Only {free / 1e6:.0f} MB are free where '{folder}' lies: make room there.")
 
 
 # What the private rows tell: for their owner alone.

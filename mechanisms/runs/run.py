@@ -143,7 +143,7 @@ def _events(
     yield from replayed
     if replayed:
         yield from _set_so_far(state, begun)
-    told = _known_parts(journal, entry)
+    known = _known_parts(journal, entry)
     entered = list(dict.fromkeys(stage for stage, _ in _by_stage(journal)))
     for name, running in stages.items():
         stage = plan.stages[name]
@@ -155,7 +155,7 @@ def _events(
         begins = [] if name in entered else [[StageStarted(name)]]
         for together in chain(begins, running.ask(entry)):
             if entry and journal:
-                _write_down(entry, journal, told, name, together)
+                _write_down(entry, journal, known, name, together)
             for event in together:
                 running.apply(event)
             if any(isinstance(event, Release | DemoCompleted | DemoRefused | SetsCompared) for event in together):
@@ -210,22 +210,22 @@ def _part(stage: str, event: CuratorEvent) -> str | None:
 
 def _known_parts(journal: RunJournal | None, entry: LedgerRun | None) -> set[str]:
     """The parts that a journal tells of; a UsageError where the ledger never marked them."""
-    told = {part for stage, event in _by_stage(journal) if (part := _part(stage, event))}
-    if entry is not None and not told <= entry.released:
+    known = {part for stage, event in _by_stage(journal) if (part := _part(stage, event))}
+    if entry is not None and not known <= entry.released:
         raise UsageError(
             "The run's file tells of releases that this ledger does not know: give the file that the run wrote."
         )
-    return told
+    return known
 
 
 def _write_down(
-    entry: LedgerRun, journal: RunJournal, told: set[str], stage: str, together: Sequence[CuratorEvent]
+    entry: LedgerRun, journal: RunJournal, known: set[str], stage: str, together: Sequence[CuratorEvent]
 ) -> None:
     """Mark what is released together in the ledger, and write it into the journal, before anybody sees it."""
     for event in together:
         part = _part(stage, event)
-        if part and (isinstance(event, Release) or part not in told):  # tokens are marked with their demonstration
-            told.add(part)
+        if part and (isinstance(event, Release) or part not in known):  # tokens are marked with their demonstration
+            known.add(part)
             entry.mark(part, journal.lines(event))
     journal.write(*together)
 

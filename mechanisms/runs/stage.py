@@ -326,9 +326,9 @@ class RunState:
         return interleaved({label: self.chosen(label) for label in labels}, labels)
 
 
-def check_noise(told: float, certified: float) -> None:
+def check_noise(stated: float, certified: float) -> None:
     """Refuse a noise deviation that differs from the certificate's in more than its last digits."""
-    if not math.isclose(told, certified, rel_tol=1e-9):
+    if not math.isclose(stated, certified, rel_tol=1e-9):
         raise UsageError("noise that is not the certificate's")
 
 

@@ -218,9 +218,9 @@ def normalised_text(text: str) -> str:
     return "".join(each for each in text.casefold() if unicodedata.category(each)[0] not in "PZC")
 
 
-def quotes(text: str, said: str) -> bool:
+def quotes(text: str, sentence: str) -> bool:
     """Whether a whole sentence of a draft stands in the prompt that it was written for, which is `normalised_text`."""
-    return any(each in said for each in _sentences(text))
+    return any(each in sentence for each in _sentences(text))
 
 
 def _sentences(text: str) -> list[str]:

@@ -94,16 +94,16 @@ def _of_parameters(certificate: Certificate, plan: Plan) -> Iterator[str]:
     yield from _differences(WHERE, certificate.parameters, plan.parameters())
 
 
-def _differences(where: str, stated: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
+def _differences(where: str, stated: Mapping[str, Any], expected: Mapping[str, Any]) -> Iterator[str]:
     for name, value in stated.items():
         field = f"{where}/{_shown(name)}"
-        if name not in wanted:
+        if name not in expected:
             yield f"{field}: has no place in this run."
-        elif isinstance(value, dict) and isinstance(wanted[name], dict):
-            yield from _differences(field, value, wanted[name])
-        elif isinstance(value, bool) != isinstance(wanted[name], bool) or value != wanted[name]:
-            yield f"{field}: {_shown(value)} is stated, {_shown(wanted[name])} follows from the other parameters."
-    yield from (f"{where}/{_shown(name)}: is missing." for name in wanted if name not in stated)
+        elif isinstance(value, dict) and isinstance(expected[name], dict):
+            yield from _differences(field, value, expected[name])
+        elif isinstance(value, bool) != isinstance(expected[name], bool) or value != expected[name]:
+            yield f"{field}: {_shown(value)} is stated, {_shown(expected[name])} follows from the other parameters."
+    yield from (f"{where}/{_shown(name)}: is missing." for name in expected if name not in stated)
 
 
 def _of_event(stated: Composed, event: Composed) -> Iterator[str]:
@@ -119,16 +119,16 @@ def _of_event(stated: Composed, event: Composed) -> Iterator[str]:
     yield from (f"privacy/event/lists/{_shown(name)}: is missing." for name in wanted if name not in lists)
 
 
-def _alike(stated: Any, wanted: Any, tolerance: float = _SAME_NOISE) -> bool:
+def _alike(stated: Any, expected: Any, tolerance: float = _SAME_NOISE) -> bool:
     """Whether two events, lists of events or numbers are the same except for differences between machines."""
     if isinstance(stated, tuple):
-        return len(stated) == len(wanted) and all(map(_alike, stated, wanted))
+        return len(stated) == len(expected) and all(map(_alike, stated, expected))
     if not is_dataclass(stated):
-        return math.isclose(stated, wanted, rel_tol=tolerance)
-    if type(stated) is not type(wanted):
+        return math.isclose(stated, expected, rel_tol=tolerance)
+    if type(stated) is not type(expected):
         return False
     tolerance = _SAME_FAILURE if isinstance(stated, Approximate) else _SAME_NOISE
-    return all(_alike(getattr(stated, each.name), getattr(wanted, each.name), tolerance) for each in fields(stated))
+    return all(_alike(getattr(stated, each.name), getattr(expected, each.name), tolerance) for each in fields(stated))
 
 
 def _of_public_inputs(certificate: Certificate, plan: Plan) -> Iterator[str]:

@@ -35,7 +35,7 @@ class OpeningFinder:
         for place, opening in enumerate(openings):
             self._places.setdefault(_words(opening, 2), place)
 
-    def place(self, text: str) -> int | None:
+    def index(self, text: str) -> int | None:
         """The position of the longest opening with which the text begins; None if it begins with none."""
         words = _words(text, 2)
         for length in range(len(words), 0, -1):
@@ -51,7 +51,7 @@ class OpeningFinder:
             start: the first cell of the text's label, if labels have cells of their own.
         """
         vote = np.zeros(places)
-        if (found := self.place(text)) is not None:
+        if (found := self.index(text)) is not None:
             vote[start + found] = 1.0
         return vote
 

@@ -26,6 +26,7 @@ import torch
 from mechanisms import api
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.asking import NO_HINT, Hint, Wording
+from mechanisms.errors import UsageError
 from mechanisms.noise import Floats, SecureRandomness
 from mechanisms.records import Demonstration, Record
 from mechanisms.runs.drafts import DraftRequest, Margins, Nearness, write_drafts, write_samples
@@ -92,7 +93,12 @@ class Writer:
         named = self._state.says(label) if self._state and words else True
         request = DraftRequest(wording, label, self._bench.labels, count, _TOKENS, {}, words, named)
         gate, order = Gate(self._bench.model, self._samples, wording), None if kept or words else self._names
-        return [*write_drafts(self._bench.model, request, gate, self.randomness, taken, order)]
+        try:
+            return [*write_drafts(self._bench.model, request, gate, self.randomness, taken, order)]
+        except UsageError:  # the gate refuses all variations, as those that copy what was kept
+            if not kept:
+                raise
+            return []
 
     def by_votes(self, texts: Texts, rows: Sequence[Record], epsilon: float) -> dict[str, list[str]]:
         """The texts that most rows are like, from one noisy ballot."""

@@ -85,7 +85,7 @@ def test_without_noise_the_counts_are_those_of_its_role(many):
     mine = OpeningFinder(found.openings)
     for label, counts in found.counts.items():
         part = divide(records, plan)[OPENINGS].records
-        votes = Counter(mine.place(each.text) for each in part if label in ("", each.label))
+        votes = Counter(mine.index(each.text) for each in part if label in ("", each.label))
         del votes[None]
         assert {i: count for i, count in enumerate(counts) if count} == votes
 

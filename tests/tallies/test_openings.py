@@ -37,14 +37,14 @@ TEXTS = st.one_of(st.text(max_size=40), st.lists(WORDS, max_size=6).map(" ".join
     ],
 )
 def test_the_longest_opening_that_fits_is_found_whatever_its_case_and_signs(text, opening):
-    place = FOUND.place(text)
+    place = FOUND.index(text)
     assert (None if place is None else PUBLIC[place]) == opening
 
 
 @given(TEXTS, st.lists(TEXTS, max_size=8))
 def test_what_is_found_is_a_beginning_and_no_longer_one_was_there(text, openings):
     public = distinct(openings)
-    place = OpeningFinder(public).place(text)
+    place = OpeningFinder(public).index(text)
     words, found = [bare(text)[:n] for n in (1, 2)], [bare(each) for each in public]
     fitting = [each for each in found if each in words]
     assert (place is None) == (not fitting)
@@ -65,7 +65,7 @@ def test_distinct_openings_are_one_or_two_words_each_once_in_their_order(opening
     assert len({tuple(bare(each)) for each in found}) == len(found)
     assert all(len(bare(each)) >= 1 for each in found)
     assert distinct(found) == found
-    assert [OpeningFinder(found).place(each) for each in found] == list(range(len(found)))
+    assert [OpeningFinder(found).index(each) for each in found] == list(range(len(found)))
 
 
 def test_three_words_are_no_opening_and_the_first_spelling_stays():
@@ -77,7 +77,7 @@ def test_a_text_votes_once_at_most_and_in_its_own_cells(text, label):
     width = len(PUBLIC)
     vote = FOUND.vote(text, 4 * width, label * width)
     assert set(vote.tolist()) <= {0.0, 1.0}
-    assert np.abs(vote).sum() == (FOUND.place(text) is not None)
+    assert np.abs(vote).sum() == (FOUND.index(text) is not None)
     outside = np.delete(vote, np.s_[label * width : (label + 1) * width])
     assert not outside.any()
 
@@ -85,7 +85,7 @@ def test_a_text_votes_once_at_most_and_in_its_own_cells(text, label):
 @given(TEXTS)
 def test_a_vote_does_not_depend_on_what_stands_far_behind(text):
     longer = text.ljust(400) + " How do I pay?"
-    assert FOUND.place(longer) == FOUND.place(text.ljust(400))
+    assert FOUND.index(longer) == FOUND.index(text.ljust(400))
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=6), st.floats(0.1, 3), st.booleans())
@@ -93,7 +93,7 @@ def test_without_noise_it_is_the_histogram_and_chunks_are_one_release(texts, eps
     tally, votes = Openings(epsilon, by_user), np.stack([FOUND.vote(each, len(PUBLIC)) for each in texts])
     counted = np.zeros(len(PUBLIC))
     for each in texts:
-        if (place := FOUND.place(each)) is not None:
+        if (place := FOUND.index(each)) is not None:
             counted[place] += 1
     assert tally.release(votes, Noiseless()).tolist() == counted.tolist()
     in_chunks = tally.release_of([votes[:2], votes[2:]], SeededRandomness(3))

@@ -65,7 +65,7 @@ def confirm(
     rows = [(each.text, each.label) for each in dataset.records]
     table = Table(pd.DataFrame(rows, columns=["text", "label"]))
     state.open(table, wording or Wording(), "Label", ("text", "label"))
-    state.confirm(confirmed := ConfirmedData(state.read(ColumnMapping("text", "label")), dataset, measured))
+    state.confirm(confirmed := ConfirmedData(state.inspect(ColumnMapping("text", "label")), dataset, measured))
     return confirmed
 
 

@@ -31,7 +31,7 @@ _ZERO = "SPACES_ZERO_GPU"
 class Device:
     """The device of a model, the number format of weights and activations, and the reason for both."""
 
-    place: torch.device
+    torch_device: torch.device
     dtype: torch.dtype
     title: str
     reason: str
@@ -137,7 +137,7 @@ def _made_by_amd() -> bool:
 
 def prepare(device: Device) -> None:
     """Make a GPU compute the same numbers in every run: deterministic kernels, float32 products in full precision."""
-    if device.place.type == CUDA:
+    if device.torch_device.type == CUDA:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True, warn_only=True)
         # A kernel for every new tensor, which is written anyway.

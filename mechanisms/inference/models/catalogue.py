@@ -260,14 +260,14 @@ def weights_said() -> str:
     said = os.environ.get(WEIGHTS, "").strip().lower()
     if said and said not in _BITS:
         raise UsageError(f"{WEIGHTS} is 8bit or 4bit, or is left out.")
-    if said and (chosen_device().place.type != CUDA or find_spec("bitsandbytes") is None):
+    if said and (chosen_device().torch_device.type != CUDA or find_spec("bitsandbytes") is None):
         raise UsageError(f"{WEIGHTS}={said} needs an NVIDIA GPU and bitsandbytes: pip install bitsandbytes")
     return said
 
 
 def free_memory() -> tuple[int, int]:
     """Bytes available for a model: on the chosen device, and in addition on the machine."""
-    device = chosen_device().place
+    device = chosen_device().torch_device
     return (torch.cuda.mem_get_info(device)[0], available_memory()) if device.type == CUDA else (available_memory(), 0)
 
 
@@ -380,12 +380,16 @@ def _placement(known: ModelNeeds, device: Device) -> dict[str, Any]:
         bits = {"load_in_8bit": said == "8bit", "load_in_4bit": said == "4bit"}
         arguments["quantization_config"] = BitsAndBytesConfig(**bits, bnb_4bit_compute_dtype=device.dtype)
     free, beside = free_memory()
-    if device.place.type == CPU:
+    if device.torch_device.type == CPU:
         return {}
-    if device.place.type != CUDA or (known.memory is not None and known.memory <= _USABLE * free):
-        return arguments | {"device_map": {"": device.place}}
+    if device.torch_device.type != CUDA or (known.memory is not None and known.memory <= _USABLE * free):
+        return arguments | {"device_map": {"": device.torch_device}}
     # All GPUs, or the requested one.
-    room = {} if device.place.index is None else {"max_memory": {device.place.index: int(_USABLE * free), CPU: beside}}
+    room = (
+        {}
+        if device.torch_device.index is None
+        else {"max_memory": {device.torch_device.index: int(_USABLE * free), CPU: beside}}
+    )
     return arguments | room | {"device_map": "auto"}
 
 

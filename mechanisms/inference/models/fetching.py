@@ -54,13 +54,13 @@ def fetch(
     """
     begun = False
 
-    def told(share: float) -> None:
+    def tell_begun(share: float) -> None:
         nonlocal begun
         begun = True
         tell(share)
 
     try:
-        _fetch(name, file, told, check)
+        _fetch(name, file, tell_begun, check)
     except GatedRepoError as error:
         raise ModelUnavailable(
             f"The licence of '{name}' has to be accepted on the hub first, and HF_TOKEN has to hold a key of yours."

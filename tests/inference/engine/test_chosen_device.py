@@ -30,7 +30,7 @@ def gpus(monkeypatch, *capabilities: tuple[int, int]) -> None:
 
 def test_without_a_gpu_the_cpu_says_why():
     chosen = chosen_device()
-    assert chosen.place.type == "cpu"
+    assert chosen.torch_device.type == "cpu"
     assert "without CUDA" in str(chosen)
 
 
@@ -41,7 +41,7 @@ def test_without_a_gpu_the_cpu_says_why():
 def test_the_number_format_follows_the_capability(monkeypatch, capability, dtype):
     gpus(monkeypatch, capability)
     chosen = chosen_device()
-    assert (chosen.place.type, chosen.dtype) == ("cuda", dtype)
+    assert (chosen.torch_device.type, chosen.dtype) == ("cuda", dtype)
     assert f"{capability[0]}.{capability[1]}" in chosen.reason
 
 
@@ -84,10 +84,10 @@ def test_a_driver_that_breaks_is_said(monkeypatch):
 
 def test_an_apple_gpu_comes_after_cuda_and_before_the_cpu(monkeypatch):
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
-    assert (chosen_device().place.type, chosen_device().dtype) == ("mps", torch.float32)
-    assert chosen_device("cpu").place.type == "cpu"
+    assert (chosen_device().torch_device.type, chosen_device().dtype) == ("mps", torch.float32)
+    assert chosen_device("cpu").torch_device.type == "cpu"
     gpus(monkeypatch, (9, 0))
-    assert chosen_device().place.type == "cuda"
+    assert chosen_device().torch_device.type == "cuda"
 
 
 @pytest.mark.parametrize("asked", ["tpu", "cuda:x", "cuda:", "gpu"])

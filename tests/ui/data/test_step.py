@@ -375,7 +375,7 @@ def test_a_hostile_column_is_no_proposal(tab: Tab):
 def test_an_example_brings_its_own_words(tab: Tab, example):
     shown = tab.shown(tab.step._example(example)(TAB))
     assert tab.wording == example.wording
-    assert tab.step.words.read(tab.values()) == example.wording
+    assert tab.step.words.wording(tab.values()) == example.wording
     first = min(read_table(example.path).frame[example.mapping.label])
     assert example.wording.sentence_for(first) in text_of(shown[tab.step.words.sentence_panel])
 
@@ -569,7 +569,7 @@ def state() -> DataState:
 
 
 def confirmed(state: DataState) -> InspectedFile:
-    columns = state.read(MAPPING)
+    columns = state.inspect(MAPPING)
     state.confirm(ConfirmedData(columns, DATASET))
     assert state.confirmed is not None
     assert state.inspected is columns
@@ -577,7 +577,7 @@ def confirmed(state: DataState) -> InspectedFile:
 
 
 def test_a_confirmation_that_is_taken_back_leaves_the_tick_that_the_page_still_shows(state: DataState):
-    state.read(MAPPING)
+    state.inspect(MAPPING)
     state.allow_left_out(True)
     assert state.inspected is not None
     state.confirm(ConfirmedData(state.inspected, DATASET))
@@ -591,7 +591,7 @@ def test_every_change_takes_back_what_was_confirmed_and_outdates_its_columns(sta
     if change == "open":
         state.open(table(), Wording("note"), "Label", ("text", "label"))
     elif change == "read":
-        state.read(replace(MAPPING, drop_duplicates=not MAPPING.drop_duplicates))
+        state.inspect(replace(MAPPING, drop_duplicates=not MAPPING.drop_duplicates))
     elif change == "ask":
         state.set_wording(Wording("letter"))
     else:

@@ -453,7 +453,7 @@ def test_a_file_is_planned_alike_in_the_app_and_in_python(step: PrivacyStep, tmp
     session = step._app.session(TAB)
     state = session.of(DataState)
     state.open(read_table(path), Wording("note", "a nurse"), "Topic", ("the text", "topic"))
-    columns = state.read(ColumnMapping("the text", "topic", user))
+    columns = state.inspect(ColumnMapping("the text", "topic", user))
     state.confirm(privacy_state.ConfirmedData(columns, data))
     assert state.confirmed is not None
     app = session.of(PrivacyState).calibrate(spec(step, delta="1e-5"), None).plan
