@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechanisms.errors import UsageError
 from mechanisms.inference import Embedder
@@ -66,11 +67,18 @@ class Directions:
 
         A text's row depends on that text and the directions alone.
         """
-        return np.asarray(embedder.embed(texts).astype(np.float64) @ self.matrix.T)
+        return self._along(embedder.embed(texts))
 
     def nearest(self, texts: Sequence[str], embedder: Embedder) -> Integers:
         """The index of the label along whose direction each text lies furthest, shape (texts,)."""
-        return np.asarray(self.places(texts, embedder).argmax(axis=1), dtype=np.int64)
+        return self.nearest_to(embedder.embed(texts))
+
+    def nearest_to(self, vectors: NDArray[np.float32]) -> Integers:
+        """The same of embedded texts, shape (texts, dimensions)."""
+        return np.asarray(self._along(vectors).argmax(axis=1), dtype=np.int64)
+
+    def _along(self, vectors: NDArray[np.float32]) -> Floats:
+        return np.asarray(vectors.astype(np.float64) @ self.matrix.T)
 
     def to_json(self) -> dict[str, Any]:
         """The format's `directions`."""

@@ -368,15 +368,16 @@ def one_record_each(dataset: Dataset) -> tuple[list[str], Integers]:
     return [each.text for each in records], truth_of(dataset.labels, records)
 
 
-def nearest_prototype(texts: Sequence[str], prototypes: Floats, embedder: Embedder) -> Integers:
+def nearest_prototype(vectors: NDArray[np.float32], prototypes: Floats) -> Integers:
     """The index of the prototype nearest to each text (cosine), shape (texts,); the first of equally near ones.
 
     A text's answer depends on that text and the prototypes alone.
 
     Args:
+        vectors: of the embedded texts, shape (texts, dimensions).
         prototypes: a unit vector for each label, shape (labels, dimensions).
     """
-    vectors, places = embedder.embed(texts), on_grid(prototypes.astype(np.float32))
+    places = on_grid(prototypes.astype(np.float32))
     near = np.stack([similarities(vectors, place) for place in places], axis=1)
     return np.asarray(near.argmax(axis=1))
 
@@ -432,7 +433,7 @@ class ClassPrototypes:
     def accuracy(self, test: Sequence[Record], labels: Sequence[str], embedder: Embedder) -> Accuracy:
         """The accuracy of the nearest prototype among those of `labels`, on rows with one of these labels."""
         directions = self.directions[[self.labels.index(label) for label in labels]]
-        found = nearest_prototype([row.text for row in test], directions, embedder)
+        found = nearest_prototype(embedder.embed([row.text for row in test]), directions)
         return Accuracy(sum(labels[i] == row.label for i, row in zip(found, test, strict=True)), len(test))
 
 

@@ -239,13 +239,15 @@ def score_set(
         records = [record for unit in units for record in unit]
         rows, truth = [record.text for record in records], truth_of(scored.labels, records)
         columns = [right(each.log_probabilities(rows), offset, truth) for each, offset in arms.values()]
-        if scored.directions is not None and embedder is not None:
-            columns.append(scored.directions.nearest(rows, embedder) == truth)
-        if prototypes is not None and embedder is not None:
-            texts, places = one_record_each(parts[VOTE])
-            vectors = Prototypes.contributions(places, embedder.embed(texts).astype(np.float64))
-            columns.append(nearest_prototype(rows, prototypes.release(vectors, randomness), embedder) == truth)
-            names.append(PROTOTYPES)
+        if embedder is not None and (scored.directions is not None or prototypes is not None):
+            embedded = embedder.embed(rows)
+            if scored.directions is not None:
+                columns.append(scored.directions.nearest_to(embedded) == truth)
+            if prototypes is not None:
+                texts, places = one_record_each(parts[VOTE])
+                vectors = Prototypes.contributions(places, embedder.embed(texts).astype(np.float64))
+                columns.append(nearest_prototype(embedded, prototypes.release(vectors, randomness)) == truth)
+                names.append(PROTOTYPES)
         of_rows = np.array([scored.weights[label] for label in scored.labels])[truth]
         counted = tally.cells(np.stack(columns, axis=1)) * of_rows[:, None]
         cells = tally.release(of_units(counted, units), randomness)

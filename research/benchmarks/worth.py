@@ -172,7 +172,7 @@ class Bench:
         tally = Prototypes.costing(PrivacyTarget(epsilon, DELTA), len(self.labels))
         vectors = self.vectors.astype(np.float64)
         means = tally.release(Prototypes.contributions(places, vectors), SecureRandomness())
-        found = nearest_prototype([each.text for each in self.test], means, self.embedder)
+        found = nearest_prototype(self.embedder.embed([each.text for each in self.test]), means)
         return float((found == self.truth).mean())
 
     def making(self, epsilon: float) -> dict[str, float]:

@@ -163,8 +163,8 @@ EMBEDDER = ToyEmbedder()
 def test_a_text_gets_the_label_of_the_nearest_prototype():
     prototypes = EMBEDDER.embed(["red apple", "blue sky"]).astype(float)
     texts = ["a blue sky", "one red apple", "apple", "sky"]
-    assert nearest_prototype(texts, prototypes, EMBEDDER).tolist() == [1, 0, 0, 1]
-    assert nearest_prototype(texts, prototypes[::-1], EMBEDDER).tolist() == [0, 1, 1, 0]
+    assert nearest_prototype(EMBEDDER.embed(texts), prototypes).tolist() == [1, 0, 0, 1]
+    assert nearest_prototype(EMBEDDER.embed(texts), prototypes[::-1]).tolist() == [0, 1, 1, 0]
 
 
 def test_an_answer_does_not_depend_on_the_other_texts():
@@ -172,6 +172,6 @@ def test_an_answer_does_not_depend_on_the_other_texts():
     prototypes = rng.normal(size=(5, EMBEDDER.dimensions))
     prototypes /= np.linalg.norm(prototypes, axis=1, keepdims=True)
     texts = [f"text {i}" for i in range(30)]
-    together = nearest_prototype(texts, prototypes, EMBEDDER)
+    together = nearest_prototype(EMBEDDER.embed(texts), prototypes)
     assert len(set(together.tolist())) > 1
-    assert [nearest_prototype([text], prototypes, EMBEDDER)[0] for text in texts] == together.tolist()
+    assert [nearest_prototype(EMBEDDER.embed([text]), prototypes)[0] for text in texts] == together.tolist()

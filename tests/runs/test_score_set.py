@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 
 from mechanisms.accounting import Claim, PrivacyLedger, fingerprint
 from mechanisms.data.sizes import LABEL_WEIGHTS, WHETHER_VERBATIM
+from mechanisms.demos.demo_set import DIRECTIONS, PROTOTYPES
+from mechanisms.demos.directions import Directions
 from mechanisms.errors import UsageError
 from mechanisms.files import data_folder
 from mechanisms.noise import SeededRandomness
@@ -65,6 +68,27 @@ def test_a_correction_that_was_measured_with_another_model_is_not_used():
         others = replace(SET, prior=prior, zero_shot=prior, model_sha256=sha256)
         arms = scored(data(rows(200)), others).score.arms
         assert [arms[each].accuracy for each in ("demonstrations", "zero-shot")] == pytest.approx([1, 1], abs=0.02)
+
+
+class Counting(Embedding):
+    """Counts how often each text is embedded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedded = Counter[str]()
+
+    def embed(self, texts):
+        self.embedded.update(texts)
+        return super().embed(texts)
+
+
+def test_a_row_is_embedded_once_for_directions_and_prototypes():
+    embedder, records = Counting(), rows(40)
+    directions = Directions.of(embedder, LABELS, embedder.embed(LABELS).astype(float))
+    found = scored(data(records), replace(SET, directions=directions), share=0.5, prototypes=50.0, embedder=embedder)
+    assert {DIRECTIONS, PROTOTYPES} <= {*found.score.arms}
+    assert found.score.arms[DIRECTIONS].accuracy == pytest.approx(1, abs=0.05)  # every row names its label
+    assert {embedder.embedded[each.text] for each in records} == {1}
 
 
 @pytest.mark.parametrize("prototypes", [None, 1.0])
