@@ -75,8 +75,8 @@ __all__ = [
 Reader = LanguageModel | RemoteReader
 """A model that classifies with demonstrations: on this machine, or behind an address."""
 _SHARED = (
-    "The test file shares rows with {names}: private rows never leave this machine. Bring rows that took no part, or "
-    "read the set with a model of this machine."
+    "The test file shares rows with {names}: private rows never leave this machine. Use rows of no private data "
+    "set, or a model on this machine."
 )
 
 
@@ -266,7 +266,7 @@ def _put(demo_set: DemoSet, out: Path) -> None:
     try:
         atomic_write(out, text)
     except UsageError as error:
-        raise NotWritten(f"{error} The set is not lost: this error's `text` holds it.", text) from error
+        raise NotWritten(f"{error} The set is not lost: this error's `text` has it.", text) from error
 
 
 def prepare_words(tell: Callable[[float], object] = lambda share: None) -> None:
@@ -441,7 +441,7 @@ def read_by(demo_set: DemoSet, by: By | str | None) -> By:
     if by is None:
         return By.DIRECTIONS if demo_set.directions_read_better else By.MODEL
     if By(by) is not By.MODEL and demo_set.directions is None:
-        raise UsageError("This set has no directions: read it by its model, or make one with the stage 'words'.")
+        raise UsageError("This set has no directions: classify by its model, or make a set with the stage 'words'.")
     return By(by)
 
 

@@ -61,7 +61,7 @@ class Wording:
     def __post_init__(self) -> None:
         if not self.kind.strip() or not self.relation.strip():
             raise UsageError(
-                "Say what one text is, such as 'message', and what joins it and its label, such as 'about'."
+                "Give the kind of text, such as 'message', and the words between text and label, such as 'about'."
             )
         said = (self.kind, self.writer, self.reader, self.relation, *self.words.values())
         if any(len(each) > LONGEST for each in said) or len(self.sentence) > 4 * LONGEST:

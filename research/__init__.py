@@ -1,4 +1,5 @@
-"""What reproduces the papers and makes the tables of docs/: run from the root of the project, in no wheel.
+"""Reproductions of papers and the programs behind the tables of docs/; they run from the project's root and are not in
+the wheel.
 
 It imports the product, and the product never imports it.
 """

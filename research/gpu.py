@@ -1,11 +1,11 @@
-"""The engine on a GPU: random weights in the shapes of models that people use, so that nothing is fetched.
+"""The engine on a GPU, measured with random weights in the shapes of common models, so nothing is fetched.
 
     python -m research.gpu [--shapes NAME ...] [--quick] [--out FILE]
 
-For each shape: loading (which tests that rows do not touch each other), rates of prefill and decoding, a demonstration
-by each scheme, `transformers.generate` beside it, and peak memory. For the first shape also: memory that runs out, and
-two Ray workers on one GPU. Prints what it measures, then a table; `--out` keeps it as JSON. research/docs/gpu.md has
-the results. How fast a model computes does not depend on its weights; what it writes does, and is not looked at.
+For each shape: loading (including the test of row independence), rates of prefill and decoding, a demonstration by each
+scheme, `transformers.generate` for comparison, and peak memory. For the first shape also: running out of memory, and
+two Ray workers on one GPU. Prints the measurements, then a table; `--out` stores them as JSON. research/docs/gpu.md has
+the results. A model's speed does not depend on its weights; its texts do, and are ignored.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from research.lines import markdown
 
 @dataclass(frozen=True)
 class Shape:
-    """A model's sizes: of its layers, their number, its heads, its key heads, a head, its vocabulary."""
+    """A model's sizes: width and number of layers, heads, key heads, width of a head, vocabulary."""
 
     name: str
     width: int
@@ -68,7 +68,7 @@ class Shape:
     gemma: bool = False
 
     def saved(self, folder: Path) -> None:
-        """Random weights in this shape, on the device that computes, and a tokenizer of as many words, as a folder."""
+        """Save a folder with random weights in this shape, and a tokenizer of as many words."""
         kind, configured = (GemmaForCausalLM, GemmaConfig) if self.gemma else (LlamaForCausalLM, LlamaConfig)
         config = configured(
             hidden_size=self.width,
@@ -92,7 +92,7 @@ class Shape:
             torch.set_default_dtype(usual)
         words = {"<s>": 0, "</s>": 1, "?": 2} | {f"w{i}": i for i in range(3, self.vocabulary)}
         inner = Tokenizer(WordLevel(words, unk_token="?"))
-        inner.pre_tokenizer = Split(" ", "removed")  # which leaves a line break, since no row may be empty
+        inner.pre_tokenizer = Split(" ", "removed")  # leaves a line break, since no row may be empty
         PreTrainedTokenizerFast(tokenizer_object=inner, bos_token="<s>", eos_token="</s>").save_pretrained(folder)
 
     def texts(self, count: int = 500, length: int = 38) -> list[str]:
@@ -113,7 +113,7 @@ SHAPES = (
 
 
 def rates(model: TransformersModel, plain: PlainLoop, steps: int) -> Iterator[Measured]:
-    """What the bare model does: tokens a second of a prefill and of a step with a cache; how long `generate` takes."""
+    """The bare model's tokens per second of a prefill and of a step with a cache, and the time of `generate`."""
     plain.dense(ROWS, PROMPT)  # warms the shape up
     prefill, decoded = plain.cached(ROWS, PROMPT, steps)
     yield Measured("prefill", ROWS * PROMPT / prefill, "tokens/s")
@@ -126,7 +126,7 @@ def rates(model: TransformersModel, plain: PlainLoop, steps: int) -> Iterator[Me
 
 
 def memory_runs_out(model: TransformersModel) -> Iterator[Measured]:
-    """Lower the limit of this process below what a batch takes: smaller passes follow, with the numbers of these."""
+    """Limit this process's memory to less than a batch needs: smaller passes follow, and their numbers are compared."""
     rows, length, draw, usual = 64, 512, Random(), model.room
     prompts = [[draw.randrange(3, 400) for _ in range(length)] for _ in range(rows)]
 
@@ -179,7 +179,7 @@ def two_workers(folder: Path, model: TransformersModel) -> Iterator[Measured]:
 
 
 def measured(shape: Shape, folder: Path, quick: bool, extras: bool) -> Iterator[tuple[str, Measured]]:
-    """Everything about one shape, each with what it belongs to."""
+    """All measurements of one shape, each with its heading."""
     on_gpu = torch.cuda.is_available()
     started = time.perf_counter()
     shape.saved(folder)
@@ -204,7 +204,7 @@ def measured(shape: Shape, folder: Path, quick: bool, extras: bool) -> Iterator[
     for title, part in parts:
         try:
             yield from ((title, each) for each in part())
-        except (StudioError, RuntimeError) as error:  # the others are still worth measuring
+        except (StudioError, RuntimeError) as error:  # the others can still be measured
             print(f" {title} FAILED: {type(error).__name__}: {error}", flush=True)
 
 
@@ -233,7 +233,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for title, each in measured(shape, folder, options.quick, extras=len(found) == 1):
                 found[shape.name][f"{title}: {each.what} {each.unit}".strip()] = each.value
                 print(f" {title}:{each}", flush=True)
-        except StudioError as error:  # a model whose rows touch each other is refused
+        except StudioError as error:  # a model without row independence is refused
             print(f" REFUSED: {error}", flush=True)
         finally:
             shutil.rmtree(folder, ignore_errors=True)

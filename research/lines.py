@@ -1,4 +1,4 @@
-"""A measurement that keeps its runs as lines, goes on where it was cut off, and tells means over runs."""
+"""Measurements with one line per run, which continue after an interruption, and tables of means over runs."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Line = Mapping[str, Any]
 
 
 def lines(path: str) -> list[dict[str, Any]]:
-    """What has been measured so far; nothing where there is no file yet."""
+    """The lines measured so far; none if there is no file yet."""
     file = Path(path)
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
 
 
 def done(path: str, key: Line) -> int:
-    """How many lines have these values."""
+    """The number of lines with these values."""
     return sum(all(line.get(name) == value for name, value in key.items()) for line in lines(path))
 
 
@@ -37,7 +37,7 @@ def keep(path: str, line: Line) -> None:
 def run_and_table(
     about: str | None, run: Act, table: Act
 ) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser, Any]:
-    """The whole parser, that of `run` and the commands, for the measurement's own; the parsed options have `act`."""
+    """The whole parser, that of `run`, and the commands, for further arguments; the parsed options have `act`."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
     one = commands.add_parser("run")
@@ -50,7 +50,7 @@ def run_and_table(
 
 
 def interval(figures: Sequence[float]) -> tuple[float, float]:
-    """Mean, and half of the mean's 95% interval over runs (Student); infinite for a single one."""
+    """The mean over runs, and half of its 95% interval (Student); infinite for a single run."""
     if len(figures) < 2:
         return float(np.mean(figures)), math.inf
     half = student.ppf(0.975, len(figures) - 1) * np.std(figures, ddof=1) / math.sqrt(len(figures))
@@ -58,7 +58,7 @@ def interval(figures: Sequence[float]) -> tuple[float, float]:
 
 
 def cell(figures: Iterable[float | None]) -> str:
-    """A mean with its half interval, of the figures that there are, without zeros before the point."""
+    """The mean of the existing figures with its half interval, without zeros before the point."""
     known = [each for each in figures if each is not None]
     if not known:
         return "-"

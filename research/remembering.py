@@ -1,4 +1,4 @@
-"""For benchmarks that embed the same texts again and again."""
+"""An embedder with a memory, for benchmarks that embed the same texts repeatedly."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mechanisms.inference import Embedder
 
 
 class Remembering:
-    """An embedder that embeds a text once; in memory."""
+    """An embedder that embeds each text only once, and stores the vectors in memory."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.name, self.sha256, self.dimensions = embedder.name, embedder.sha256, embedder.dimensions

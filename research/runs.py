@@ -1,4 +1,4 @@
-"""Runs on public research data that plays a private file: each is charged to a ledger that is thrown away."""
+"""Runs on public research data that stands in for a private file; each is charged to a temporary ledger."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mechanisms.steps import mechanism_class
 from mechanisms.steps.noisy_vector import AS_RELEASED, NoisyVector
 
 _ROOM = 2.0
-"""Of a ledger's cap, over what one run costs: each of the ledger's bounds has a part of delta only."""
+"""A ledger's cap over the cost of one run, because each of the ledger's bounds has only a part of delta."""
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def written(
     embedder: Embedder | None = None,
     **asked: Any,
 ) -> DemoSet:
-    """The set of one run, as it would be exported; `asked` are further fields of `mechanisms.runs.spec.RunSpec`.
+    """The set of one run, as for export; `asked` has further fields of `mechanisms.runs.spec.RunSpec`.
 
     Raises:
         StudioError: the run is refused, or the model cannot do it.
@@ -57,11 +57,11 @@ def written(
 
 
 class Texts(NamedTuple):
-    """What was written token by token, as it came, by label and number.
+    """Unedited texts written token by token, by label and number.
 
     Attributes:
-        epsilon: what the run claims; infinite where it promises nothing.
-        noise: the parameter that epsilon is solved for; None where there is none.
+        epsilon: the run's claim; infinite without a guarantee.
+        noise: the calibrated parameter; None if there is none.
     """
 
     demonstrations: tuple[Demonstration, ...]
@@ -78,15 +78,15 @@ def texts_planned(
     solve: bool = True,
     **asked: Any,
 ) -> Plan:
-    """A run that writes token by token as the papers do.
+    """The plan of a run that writes token by token as in the papers.
 
-    A noisy vector is read as it was released, the largest value is taken, all K tokens are candidates, and a text may
-    end at once. Labels are called by their names.
+    The token is the argmax of the released noisy vector, all K tokens are candidates, and a text may end at once.
+    Labels have their own names in the prompt.
 
     Args:
-        parameters: further ones of the mechanism and its transform.
-        candidates: K; None: the whole vocabulary, which is more than an owner may ask for, and costs the same.
-        solve: for the noise that epsilon allows; otherwise it is among the parameters.
+        parameters: further parameters of the mechanism and its transform.
+        candidates: K; None: the whole vocabulary, which an owner's settings do not allow and which costs the same.
+        solve: whether to calibrate the noise to epsilon; otherwise it is among the parameters.
         asked: further fields of `mechanisms.runs.spec.RunSpec`.
 
     Raises:
@@ -112,8 +112,8 @@ def texts_planned(
 
 
 def texts_written(data: Dataset, model: LanguageModel, **asked: Any) -> Texts:
-    """The texts of one run, as they came: what is no text is not refused, and none is brought to the end of its
-    sentence. `asked` is as in `texts_planned`.
+    """The unedited texts of one run: none is refused, and no last sentence is completed. `asked` is as in
+    `texts_planned`.
 
     Raises:
         StudioError: the run is refused, or the model cannot do it.
@@ -130,7 +130,7 @@ def texts_written(data: Dataset, model: LanguageModel, **asked: Any) -> Texts:
             if isinstance(event, TokenReleased):
                 found[event.label, event.number] = " ".join(event.text.split())
             left -= isinstance(event, DemoCompleted)
-            if not left:  # from here on public drafts stand in for what is no text
+            if not left:  # from here on public drafts would replace refused texts
                 break
     demonstrations = tuple(Demonstration(text, label) for (label, _), text in found.items())
     noise = planned.spec.parameters.get(solved_flag(planned.spec.mechanism) or "")

@@ -1,4 +1,4 @@
-"""How large the project is: files and lines of the program and its tests, words of its documentation.
+"""The size of the project: files and lines of the program and its tests, words of its documentation.
 
 python -m research.size
 """

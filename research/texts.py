@@ -1,4 +1,4 @@
-"""What a model says: the likelihood of texts, and its likeliest answers."""
+"""A model's likelihood of texts, and its greedy answers."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from mechanisms.noise import Floats
 from mechanisms.records import Demonstration, PromptTemplate
 
 _SIDE_BY_SIDE = 16
-"""The most texts that are answered together: a step of so many rows keeps two cores busy."""
+"""The most texts that are answered together: a step of that many rows keeps two cores busy."""
 
 
 def log_likelihoods(model: LanguageModel, prefix: Tokens, rows: Sequence[Tokens], given: int) -> Floats:
     """Log-probability of each row's tokens after its first `given` (at least one), shape (rows,); 0 if there are none.
 
     Args:
-        prefix: precedes every row.
+        prefix: the tokens before every row.
     """
     found = np.zeros(len(rows))
     order = sorted(range(len(rows)), key=lambda place: -len(rows[place]))
     size = model.rows_at_once(1, len(prefix) + max(map(len, rows), default=given))
     for start in range(0, len(order), size):
-        places = order[start : start + size]  # the longest row first, so that those that go on are the first ones
+        places = order[start : start + size]  # the longest row first, so that the unfinished rows come first
         longest = len(rows[places[0]])
         if longest <= given:
             break
@@ -51,11 +51,11 @@ def answers(
     tokens: int,
     cap: int,
 ) -> Iterator[str]:
-    """The model's greedy answer to each text behind demonstrations, without a set of labels; up to a line break.
+    """The model's greedy answer to each text after demonstrations, without a set of labels, up to a line break.
 
     Args:
-        tokens: of an answer.
-        cap: tokens of a text that are read.
+        tokens: the most tokens of an answer.
+        cap: the most tokens of a text.
     """
     prompt = QueryPrompt(model, template, shown, cap)
     for start in range(0, len(texts), _SIDE_BY_SIDE):
@@ -66,7 +66,7 @@ def answers(
 def greedy(
     model: LanguageModel, prefix: Tokens, rows: Sequence[Tokens], length: int, tokens: int, stop: bool = True
 ) -> list[list[int]]:
-    """The likeliest continuation of each row, of `tokens` tokens; up to its first stop token, unless not `stop`."""
+    """The greedy continuation of each row, of `tokens` tokens; with `stop` only up to its first stop token."""
     session = model.open(prefix, rows, length, tokens)
     said: list[list[int]] = [[] for _ in rows]
     for step in range(tokens):

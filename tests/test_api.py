@@ -222,7 +222,7 @@ def test_what_is_odd_about_a_file_is_told_to_whom_it_is_asked(tmp_path):
         tell=told.append,
     )
     assert [(each.text, each.label) for each in data.records] == [("one", "First"), ("two", "y")]
-    assert told == ["Rows that repeat an earlier one, which are dropped as was asked: 1."]
+    assert told == ["Rows that repeat an earlier one, dropped as requested: 1."]
     told.clear()
     rows = "".join(f"caf\u00e9 {i},x\n" for i in range(30))
     path.write_text(f"text,label\n{rows},x\n", encoding="utf-16")

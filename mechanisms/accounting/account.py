@@ -158,7 +158,7 @@ def state(run: RecordedRun) -> str:
     """The state of a run in words, and what it means for its cost."""
     if run.counted is None:
         return "nothing was released: costs nothing"
-    return "finished" if run.finished else "running or cut off: counts in full"
+    return "finished" if run.finished else "active or interrupted: counts in full"
 
 
 def as_csv(account: Account) -> str:

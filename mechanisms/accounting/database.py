@@ -57,15 +57,15 @@ class Database:
         """Create the tables of a new file; refuse a file of another version, which may contain earlier charges."""
         [version] = database.execute("PRAGMA user_version").fetchone()
         if version > _VERSION:
-            raise UsageError(f"The ledger '{self._path}' is of a newer version of this program: update it.")
+            raise UsageError(f"The ledger '{self._path}' was made by a newer version of this program: update this one.")
         if version == 0 and database.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
             for statement in _TABLES:
                 database.execute(statement)
             database.execute(f"PRAGMA user_version = {_VERSION}")
         elif version < _VERSION:
             raise UsageError(
-                f"The ledger '{self._path}' is of an older version of this program, which this one does not read: move "
-                f"it and '{self._count_path.name}' away, and count everything that it may have held as spent."
+                f"The ledger '{self._path}' was made by an older version of this program, and this one cannot read it: "
+                f"move it and '{self._count_path.name}' away, and count everything that it may have contained as spent."
             )
 
     @contextmanager
@@ -103,14 +103,14 @@ class Database:
                 os.close(file)
         except (OSError, ValueError) as error:
             raise UsageError(
-                f"The ledger's count '{path}' cannot be used: check the folder's permissions and the room on the disk. "
-                "Nothing is released meanwhile."
+                f"The ledger's count '{path}' cannot be used: check the folder's permissions and the free disk space. "
+                "Nothing is released until then."
             ) from error
         if seen > writes:
             raise StudioError(
-                f"The ledger beside '{path}' is older than the one that was used here last, and does not hold what was "
-                "spent since: put the newest copy back. If there is none, count everything that it may have held as "
-                "spent, remove that file, and use new names for new people's data alone."
+                f"The ledger beside '{path}' is older than the one that was used here last, and lacks what was spent "
+                "since: restore the newest copy. If there is none, count everything that it may have contained as "
+                "spent, remove that file, and use new names only for new people's data."
             )
 
     @contextmanager
@@ -128,8 +128,8 @@ class Database:
         except (sqlite3.Error, UnicodeEncodeError) as error:
             # SQLite rolls back when the connection closes.
             raise StudioError(
-                f"The ledger '{self._path}' cannot be used ({error}): nothing is released that it does not hold. Check "
-                "the disk and the folder's permissions."
+                f"The ledger '{self._path}' cannot be used ({error}), so nothing more is released. Check the disk "
+                "and the folder's permissions."
             ) from error
 
 

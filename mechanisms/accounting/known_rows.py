@@ -136,12 +136,12 @@ class KnownRows:
         warnings = []
         if own and own.isdisjoint({data.content, data.unlabelled}):
             warnings.append(
-                f"Texts or users of this file differ from those of earlier runs under the name '{data.name}'. What "
-                "those runs spent still counts."
+                f"Texts or users of this file differ from those of earlier runs under the name '{data.name}'. The "
+                "cost of those runs still counts."
             )
         if others:
             names = ", ".join(f"'{other}'" for other in others)
-            warnings.append(f"Rows of this file were used before under {names}: their spend there does not show here.")
+            warnings.append(f"Rows of this file were used before under {names}: their cost there is not counted here.")
         return warnings
 
     def names_that_share(self, rows: Digests) -> list[str]:

@@ -162,14 +162,14 @@ class PrivacyLedger:
             _document(database, plan.key)
             run, status, *whose, used, planned, fixed, holder = database.execute(query, (plan.key,)).fetchone()
             if whose != [data.name, data.unit, data.content]:
-                raise UsageError("The run was begun on other data: give the same file, columns and name.")
+                raise UsageError("The run used other data: give the same file, columns and name.")
             if (used, json.loads(planned), fixed) != (mechanism, event.to_json(), plan.fixed):
                 raise UsageError(
-                    "These are not the settings, or not the model, that the ledger reserved this run for: resume it "
-                    "with its own."
+                    "The settings or the model are not those for which the ledger reserved this run: resume it with "
+                    "its own."
                 )
             if status == "running" and _is_alive(holder):
-                raise UsageError("This run is still at work: wait for its end.")
+                raise UsageError("This run is still active: wait until it ends.")
             own = _new_holder()
             database.execute("UPDATE resumable SET holder = ? WHERE run = ?", (own, run))
             database.execute("UPDATE runs SET status = 'running' WHERE id = ?", (run,))
@@ -330,7 +330,7 @@ class PrivacyLedger:
 def _document(database: sqlite3.Connection, key: str) -> str:
     found = database.execute("SELECT plan FROM resumable WHERE key = ?", (key,)).fetchone()
     if found is None:
-        raise UsageError("This ledger has no such run: resume it where it was begun, and by the same account.")
+        raise UsageError("This ledger has no such run: resume it on the machine and account that began it.")
     return str(found[0])
 
 
@@ -481,8 +481,8 @@ class IndividualFilter:
         with self._ledger.transaction() as database:
             if self._count(database) > self.queries:
                 raise BudgetRefused(
-                    f"All {self.queries} answers of this reservation have been given: reserve anew, which costs its "
-                    "epsilon once more."
+                    f"All {self.queries} answers of this reservation have been given: make a new reservation, "
+                    "which costs its epsilon again."
                 )
 
     def _count(self, database: sqlite3.Connection) -> int:
@@ -531,8 +531,10 @@ def _continued(database: sqlite3.Connection, reservation: Reservation) -> int | 
         )
     else:
         reason = (
-            f"What is read of the file differs from what '{reservation.data.name}' has a reservation for, and an "
-            "edited row would count as one that has paid nothing"
+            f"The content of the file differs from that of the reservation of '{reservation.data.name}', and an edited "
+            "row would count as one that has paid nothing"
         )
     more = rounded_up(reservation.claim.epsilon, 3)
-    raise ReservedOtherwise(f"{reason}: reserve anew, which costs epsilon {more} more, or go back to what it was.")
+    raise ReservedOtherwise(
+        f"{reason}: make a new reservation, which costs epsilon {more} again, or restore the old one."
+    )

@@ -147,10 +147,10 @@ def answer_in_words(opened: AnswersOpened, released: AnswerReleased) -> str:
     if released.threshold is None:
         left = f"{released.sure_left} of {released.queries} answers are left; then a new reservation is needed."
         return f"Every {unit} paid for this answer, drawn or not. {left}"
-    paid = f"Every {unit} at least {released.threshold:g} similar paid 1 of its {released.queries} answers."
+    paid = f"Every {unit} with a similarity of {released.threshold:g} or more paid for 1 of {released.queries} answers."
     if released.sure_left:
-        return f"{paid} Every {unit} can pay for {released.sure_left} more, or more if it was not always near."
-    return f"{paid} From here on some {unit}s may have paid all they can, and be silent; how many is private."
+        return f"{paid} Every {unit} can pay for at least {released.sure_left} more."
+    return f"{paid} Some {unit}s may have paid for all their answers and take no further part; their number is private."
 
 
 def open_session(
@@ -235,7 +235,7 @@ class AnswerSession:
         """
         plan = self.opened.plan
         if not text.strip():
-            raise UsageError("The question is empty: write one.")
+            raise UsageError("The question is empty: write a question.")
         sampled = plan.spec.retrieval is Retrieval.POISSON
         examples = self._sampled() if sampled else self._nearest(text)
         shards = self._respondent.answer(examples, text)

@@ -31,30 +31,30 @@ _budget, _answers, _prompts = (partial(setting, group=each) for each in Group)
 class AnswerSpec(Spec):
     """The settings of a session of questions."""
 
-    queries: int = _budget(..., "Answers (Q)", "That every row (or user) can pay for.", ge=1, le=1_000_000)
-    epsilon: float = _budget(..., "Epsilon", "What all answers together may cost.", gt=0, le=1e6)
+    queries: int = _budget(..., "Answers (Q)", "How many each row (or user) can pay for.", ge=1, le=1_000_000)
+    epsilon: float = _budget(..., "Epsilon", "The cost of all answers together.", gt=0, le=1e6)
     delta: float = _budget(..., "Delta", "Failure probability of the claim, well under 1/n.", gt=0, lt=1)
 
     mechanism: str = _answers(
         "knn-votes", "Mechanism", "Releases an answer from the shards' answers.", words=query_mechanism_names()
     )
     parameters: dict[str, float | int | bool] = _answers(
-        {}, "Parameters", "Of the mechanism, by their flags; its noise is solved for."
+        {}, "Parameters", "The mechanism's parameters, by their flags; its noise follows from epsilon."
     )
     retrieval: Retrieval = _answers(
         Retrieval.THRESHOLD,
         "Retrieval",
-        "The model reads near rows or Poisson samples, or labels of near rows are counted without a model.",
+        "The model reads the nearest rows or Poisson samples, or the labels of the nearest rows vote without a model.",
     )
     threshold: float = _answers(
-        0.3, "Least cosine similarity", "From which on a row takes part, and pays.", ge=-1, le=1
+        0.3, "Least cosine similarity", "A row takes part, and pays, from this similarity on.", ge=-1, le=1
     )
     shards: int = _answers(10, "Shards (S)", "Groups of rows, which answer separately.", ge=1, le=1000)
-    neighbours: int = _answers(4, "Neighbours (N)", "Examples that a shard reads.", ge=1, le=64)
+    neighbours: int = _answers(4, "Neighbours (N)", "The most examples that a shard reads.", ge=1, le=64)
     rate: float | None = _answers(
         None,
         "Rate",
-        "Of Poisson samples: the probability that a row is drawn for a question.",
+        "For Poisson samples: the probability that a row is drawn for a question.",
         otherwise="none",
         gt=0,
         le=1,
@@ -62,27 +62,27 @@ class AnswerSpec(Spec):
     size: int | None = _answers(
         None,
         "Size",
-        "Of Poisson samples: a public number of rows in place of the rate, which is then S N / size.",
+        "For Poisson samples: a public number of rows instead of the rate, which is then S N / size.",
         otherwise="none",
         ge=1,
     )
 
-    instruction: str | None = _prompts(None, "Instruction", "What a prompt asks for.", otherwise="made of the labels")
-    text_field: str = _prompts("Text", "Name of the text", "How prompts call it.")
-    label_field: str = _prompts("Label", "Name of the label", "How prompts call it.")
+    instruction: str | None = _prompts(None, "Instruction", "The task in the prompt.", otherwise="made of the labels")
+    text_field: str = _prompts("Text", "Name of the text", "Its name in prompts.")
+    label_field: str = _prompts("Label", "Name of the label", "Its name in prompts.")
     max_record_tokens: int = _prompts(
-        64, "Tokens of a row", "A longer text, or open answer, is cut there.", unit="tokens", ge=1, le=1024
+        64, "Tokens of a row", "Longer texts and open answers are cut.", unit="tokens", ge=1, le=1024
     )
     max_query_tokens: int = _prompts(
-        96, "Tokens of a question", "A longer question is cut there.", unit="tokens", ge=1, le=1024
+        96, "Tokens of a question", "Longer questions are cut.", unit="tokens", ge=1, le=1024
     )
-    answer_tokens: int = _prompts(16, "Tokens of an open answer", "At most.", unit="tokens", ge=1, le=256)
+    answer_tokens: int = _prompts(16, "Tokens of an open answer", "The most tokens.", unit="tokens", ge=1, le=256)
 
     def _contradictions(self) -> Iterator[str]:
         yield from refused(lambda: self.made_mechanism)
         yield from refused(lambda: PromptTemplate("", self.text_field, self.label_field))
         if (self.retrieval is Retrieval.POISSON) != (self.rate is not None or self.size is not None):
-            yield "Poisson samples need a public rate or size, and nothing else does."
+            yield "Poisson samples, and only these, need a public rate or size."
         if self.rate is not None and self.size is not None:
             yield "Give a rate or a size, not both."
 

@@ -110,9 +110,9 @@ def understood(table: Table, mapping: ColumnMapping, labels: Collection[str]) ->
 def _column(table: Table, name: str) -> pd.Series:
     if (cells := table.column(name)) is None:
         if fields := _fields_of(table, name):
-            raise DataError(f"The file's column '{name}' is nested, or a field of one: name {fields} in place of it.")
+            raise DataError(f"The file's column '{name}' is nested, or a field of one: name {fields} instead.")
         if any(each == name or each.startswith(f"{name}.") for each in table.nested):
-            told = f"The file's column '{name}' holds lists or other values that are no texts or labels"
+            told = f"The file's column '{name}' has lists or other values that are not texts or labels"
             plain = quoted(table.columns)
             others = f", such as {plain}" if plain else ""
             raise DataError(f"{told}: name another column{others}, or save the file with one value a cell.")
@@ -139,10 +139,10 @@ def _mapped(table: Table, mapping: ColumnMapping, labels: Sequence[str] = ()) ->
     Without a public label set, labels that are equal under `folded` are read as the most frequent of them.
     """
     if not mapping.text:
-        raise DataError("Name the text column: nested values, objects and lists, are no texts, but their fields are.")
+        raise DataError("Name the text column: nested values are not texts, but their fields can be.")
     if not mapping.label:
         raise DataError(
-            "Name the label column: every row needs a label here. A column of ids, or of nested values, is none."
+            "Name the label column: every row needs a label here. It cannot be a column of ids or of nested values."
         )
     cells: dict[str, pd.Series] = {}
     missing: list[DataError] = []
@@ -280,7 +280,7 @@ class Breakdown:
             if is_nested(_column(table, name)):
                 said = f"'{name}' holds nested values, objects or lists, which are neither texts nor labels"
                 fields = _fields_of(table, name)
-                yield f"{said}: name {fields} in place of it." if fields else f"{said}: flatten them."
+                yield f"{said}: name {fields} instead." if fields else f"{said}: flatten them."
         parent, _, place = mapping.label.rpartition(".")
         further = table.column(f"{parent}.{int(place) + 1}") if place.isdecimal() else None
         if further is not None and (rows := int((further != "").sum())):
@@ -423,5 +423,5 @@ def checked_dataset(
         tell(sentence)
     dataset = to_dataset(table, mapping, name, labels)
     if repeated := sum(rows.labels.values()) - len(dataset.records):
-        tell(f"Rows that repeat an earlier one, which are dropped as was asked: {repeated:,}.")
+        tell(f"Rows that repeat an earlier one, dropped as requested: {repeated:,}.")
     return dataset

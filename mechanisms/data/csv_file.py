@@ -182,7 +182,7 @@ class Rows:
             self._ask_about_backslashes(line, width)
         if longer:
             reason = (
-                "it has a carriage return (CR) without a line feed, which ends no line here: replace it, or remove it."
+                "it has a carriage return (CR) without a line feed, which does not end a line: replace or remove it."
                 if b"\r" in line.rstrip(_ENDS)
                 else "check for unbalanced quotes, or cells with unquoted separators."
             )
@@ -210,7 +210,7 @@ class Rows:
             yield f"Rows with unpaired quotes, each read literally as one line: {self.as_they_stand}."
         if self._returns:
             first, count = self._returns[0], len(self._returns)
-            yield f"Rows with a carriage return (CR) inside, which ends no line here: {count}, first in line {first}."
+            yield f"Rows with a carriage return (CR) inside, which does not end a line: {count}, first in line {first}."
 
 
 def _separator_named(name: str) -> bytes:

@@ -161,7 +161,7 @@ def _refuse(*_: Any) -> None:
 
 
 def _too_large(most: str) -> DataError:
-    return DataError(f"The Excel file holds more than {most} when it is unpacked: save the sheet as CSV (UTF-8).")
+    return DataError(f"The Excel file has more than {most} when it is unpacked: save the sheet as CSV (UTF-8).")
 
 
 def read_excel(raw: RawFile, reading: Reading) -> Table:
@@ -271,7 +271,7 @@ class _Rows:
             raise ReadingQuestion(
                 f"The sheet has merged cells that span rows: {_listed(self._tall)}.",
                 "Give --fill-merged if each of the rows has the value (in Python fill_merged=True), or "
-                "--no-fill-merged if the first of them alone has it.",
+                "--no-fill-merged if only the first has it.",
                 replace(reading, fill_merged=True),
             )
         self._spans = {(each.row, each.column - 1): each.last_row for each in self._tall if reading.fill_merged}
@@ -344,7 +344,7 @@ class _Rows:
         if told := _unstored(sum(self._seen.unstored[column] for column in columns)):
             yield told
         if self._flat:
-            yield f"Merged cells, of which the first alone has the value: {_listed(self._flat)}."
+            yield f"Merged cells, of which only the first has the value: {_listed(self._flat)}."
         if self._from_above:
             told = "Merged cells that begin above the rows, and have no value in the rows that they span"
             yield f"{told}: {_listed(self._from_above)}. Give the sheet a header of one row."

@@ -123,7 +123,7 @@ def read_json(raw: RawFile, reading: Reading) -> Objects:
         raise DataError("Nothing in the file is a JSON object with a name: save the table as JSON Lines in UTF-8.")
     table = table_of(names, (_cells(row, names) for row in rows))
     if odd := sum(_NOT_READ in row for row in rows):
-        told = "since they are empty, or differ from another of the row in white space alone"
+        told = "since they are empty, or differ from another of the row only in white space"
         remarks.append(f"Rows with names that are not read, {told}: {odd}.")
     return Objects(table.frame, (*remarks, *text.remarks()), unread=len(found) - len(rows), objects=tuple(rows))
 
@@ -214,11 +214,13 @@ def _elements(array: str) -> Iterator[Any]:
             yield element
     except (ValueError, RecursionError, IndexError) as error:
         raise DataError(
-            f"The file's JSON array breaks off at element {number}: correct it there, or save one object per line "
+            f"The file's JSON array is incomplete at element {number}: correct it there, or save one object per line "
             "(JSON Lines)."
         ) from error
     if array[at + 1 :]:
-        raise DataError("The file goes on behind its JSON array: save one array, or one object per line (JSON Lines).")
+        raise DataError(
+            "The file has content after its JSON array: save an array, or one object per line (JSON Lines)."
+        )
 
 
 def _behind_space(text: str, at: int) -> int:
@@ -249,11 +251,11 @@ def _rows_within(document: dict[str, Any], reading: Reading) -> tuple[Sequence[A
         )
     if lists and is_a_row(document, reading.labels):
         told = "The file is one JSON object with a text and a label of its own, and is read as a single row"
-        return [document], [f"{told}: --rows NAME names a list that holds the rows."]
+        return [document], [f"{told}: --rows NAME selects a list of rows."]
     if len(lists) > 1:
         raise ReadingQuestion(
             f"The file is one JSON object with {counted}.",
-            "Give --rows NAME for the list that holds the rows (in Python rows='NAME').",
+            "Give --rows NAME for the list of rows (in Python rows='NAME').",
             replace(reading, rows=max(lists, key=lambda name: len(lists[name]))),
             (*lists,),
         )

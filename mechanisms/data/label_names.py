@@ -132,7 +132,7 @@ def spellings(labels: Iterable[str], names: LabelNames) -> dict[str, str]:
     found: dict[str, str] = {}
     for spelled, meant in (*((label, label) for label in labels), *names):
         if found.setdefault(folded(spelled), meant) != meant:
-            raise UsageError("Two of the labels look alike, so that their spellings cannot be read as one.")
+            raise UsageError("Two labels of the set look alike, so other spellings cannot be read as one of them.")
     return found
 
 
@@ -177,5 +177,5 @@ def _begun(words: str) -> str:
 def _pair(text: str) -> tuple[str, str]:
     label, equals, name = text.rpartition("=")
     if not equals:
-        raise UsageError("A label name has no equals sign: write label = Name.")
+        raise UsageError("A label's name needs an equals sign: write label = Name.")
     return label, name

@@ -43,7 +43,7 @@ _LONG_FOOTER = (
 _BROKEN = (
     "The Parquet file is damaged or uses an unsupported feature: write it again, or save the table as CSV (UTF-8)."
 )
-_NO_CELLS = "All columns of the Parquet file hold lists or other values that are no cells: save one value a cell."
+_NO_CELLS = "All columns of the Parquet file have lists or other values that are not cells: save one value per cell."
 _FEATURES, _CLASSES = b"huggingface", "ClassLabel"
 _SCALAR = (
     pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_temporal,
@@ -115,7 +115,7 @@ def read_parquet(raw: RawFile) -> Table:
         remarks = [
             f"Columns left out, since they {why}: {_listed(left_out)}."
             for why, left_out in (
-                ("hold lists or other values that are no cells", [each for each in found if not each.is_plain]),
+                ("have lists or other values that are not cells", [each for each in found if not each.is_plain]),
                 ("are nested, with the name of another column", [each for each in plain if each not in unique]),
                 ("are nested, and the file has too many columns", named[room:]),
             )

@@ -130,7 +130,7 @@ def format_in(raw: RawFile) -> FileFormat:
     texts = [each for each in file_formats() if not each.starts]
     marked = [each for each in file_formats() if each.starts and start.startswith(each.starts)]
     if marked and raw.packed:
-        raise DataError(f"A file of the kind {marked[0].title} is not read out of gzip: unpack it.")
+        raise DataError(f"A file of the kind {marked[0].title} cannot be read inside gzip: unpack it.")
     named = [each for each in texts if raw.suffix in each.suffixes]
     return [*marked, *named, *(each for each in texts if each.name == "csv")][0]
 
@@ -146,7 +146,7 @@ def read_table(file: str | Path | RawFile, reading: Reading = USUAL) -> Table:
     raw = file if isinstance(file, RawFile) else RawFile.at(Path(file))
     found = format_in(raw)
     if foreign := [name for name in reading.declared if name not in found.takes]:
-        raise UsageError(f"A file of the kind {found.title} has no {foreign[0]} to say: leave out {FLAGS[foreign[0]]}.")
+        raise UsageError(f"A file of the kind {found.title} has no {foreign[0]} to set: leave out {FLAGS[foreign[0]]}.")
     return replace(found.read(raw, reading), reading=reading)
 
 

@@ -26,7 +26,7 @@ MAX_CHARACTERS = MAX_BYTES
 """The most characters of all cells: a packed file may repeat one long text a million times."""
 TEXT = pd.StringDtype("python", na_value=np.nan)
 """The type of all columns, with or without Arrow, whose definition of white space differs from Python's."""
-UNPACKED = f"The file holds more than {MAX_BYTES // 2**20} MB or {MAX_CELLS:,} cells when it is unpacked: split it."
+UNPACKED = f"The file has more than {MAX_BYTES // 2**20} MB or {MAX_CELLS:,} cells when it is unpacked: split it."
 TOO_MANY_ROWS = f"The file has more than {MAX_ROWS:,} rows: split it, or take a sample."
 TOO_MANY_COLUMNS = f"The file has more than {MAX_COLUMNS:,} columns: remove those that are not needed."
 NO_ROWS = "The file has a header line but no rows: add at least one row."

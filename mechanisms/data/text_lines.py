@@ -52,7 +52,7 @@ def encodings_named(names: str) -> tuple[str, ...]:
         except (LookupError, ValueError, UnicodeError) as error:
             raise UsageError(f"There is no encoding '{each}': name one of {', '.join(ENCODINGS)}.") from error
     if len(found) > 1 and any(name.startswith(UTF16) for name in found):
-        raise UsageError("UTF-16 divides a file into lines otherwise than other encodings: it stands alone.")
+        raise UsageError("UTF-16 divides a file into lines in another way than other encodings: name it alone.")
     return tuple(found)
 
 
@@ -170,7 +170,7 @@ class TextLines:
                     number += 1
         except UnicodeDecodeError as error:
             raise DataError(
-                f"This is not a text file: it stops being UTF-16 after line {number}. Save the table as CSV (UTF-8) "
+                f"This is not a text file: it is not UTF-16 after line {number}. Save the table as CSV (UTF-8) "
                 "and try again."
             ) from error
 
@@ -204,7 +204,7 @@ def _check_no_zeros(raw: RawFile) -> None:
             number += block.count(b"\n", 0, place if place >= 0 else None)
             if place >= 0:
                 raise DataError(
-                    f"Line {number} has a NUL byte, so that this is not a text file: remove the byte, or save the "
+                    f"Line {number} has a NUL byte, so this is not a text file: remove the byte, or save the "
                     "table as CSV (UTF-8) and try again."
                 )
 

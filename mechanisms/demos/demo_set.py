@@ -434,7 +434,7 @@ def _without_repetitions(pairs: list[tuple[str, Any]]) -> Json:
     # If a field is repeated, a person may read the first value and a program the last.
     read = dict(pairs)
     if len(read) < len(pairs):
-        raise ValueError("a field stands twice")
+        raise ValueError("a field is repeated")
     return read
 
 

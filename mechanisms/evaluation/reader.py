@@ -281,7 +281,7 @@ def check_labels(labels: Sequence[str]) -> None:
     """
     if len(labels) < 2:
         raise UsageError(
-            "The set has a single label, so that there is nothing to classify: choose one with at least two labels."
+            "The set has a single label, so there is nothing to classify: choose one with at least two labels."
         )
 
 
@@ -386,8 +386,8 @@ def refuse_set_without_promise(demo_set: DemoSet) -> None:
     """
     if (reason := demo_set.certificate.why_not_private) is not None:
         raise UsageError(
-            f"This set promises nothing ({reason}): its demonstrations may repeat private rows, which never leave this "
-            "machine. Read it with a model on this machine."
+            f"This set has no guarantee ({reason}): its demonstrations may repeat private rows, which never leave this "
+            "machine. Use a model on this machine."
         )
 
 

@@ -137,7 +137,7 @@ class ExportFormat:
         """
         for each in fields(ExportExtras):
             if getattr(released.extras, each.name) is not None and each.name not in self.takes:
-                raise UsageError(f"{self.title} has no place for {each.name}: leave that out.")
+                raise UsageError(f"{self.title} has no place for {each.name}: leave it out.")
         if (problem := self.refusal(released.demo_set)) is not None:
             raise UsageError(problem)
         made = self.files(released)

@@ -30,7 +30,7 @@ def key_of(given: str, where: str) -> str | None:
     """The given key, or None if it is empty; a `UsageError` that names `where` if it is not a valid key."""
     key = given.strip()
     if not (key.isascii() and key.isprintable()):
-        raise UsageError(f"{where} holds characters that no key has: give the key alone.")
+        raise UsageError(f"{where} has characters that occur in no key: give only the key.")
     return key or None
 
 
@@ -98,7 +98,7 @@ class ChatServer:
 
     def __init__(self, address: ServerAddress, model: str, key: str | None = None) -> None:
         if not model.strip():
-            raise UsageError("Say which model the server should answer with.")
+            raise UsageError("Name the model for the server's answers.")
         self.host, self.model = address.host, model.strip()
         self._address = address
         self._headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
@@ -164,14 +164,14 @@ class ChatServer:
                 wait = response.headers.get("Retry-After", "")
                 return response.status_code, float(wait) if wait.isascii() and wait.isdigit() else 0.0, found
         except (TimeoutError, httpx.TimeoutException) as error:
-            late = f"did not answer within {_TIMEOUT:g} seconds: try again, or ask another."
+            late = f"did not answer within {_TIMEOUT:g} seconds: try again, or use another server."
             raise ModelUnavailable(f"{self.name} {late}") from error
         except httpx.ConnectError as error:
             raise ModelUnavailable(
-                f"{self.name} cannot be reached: see whether it runs, and whether the address is right."
+                f"{self.name} cannot be reached: check that it runs, and that the address is right."
             ) from error
         except httpx.HTTPError as error:
-            raise ModelUnavailable(f"{self.name} broke off the connection: try again, or ask another.") from error
+            raise ModelUnavailable(f"{self.name} closed the connection: try again, or use another server.") from error
 
     def _refusal(self, status: int) -> str:
         """The error for a status, in this program's words: a server's message could contain the key."""
@@ -179,12 +179,12 @@ class ChatServer:
             why = "is too busy" if status == HTTPStatus.TOO_MANY_REQUESTS else "failed"
             return f"{why} ({status}), {_TRIES} times: try again later."
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            return f"refuses the key ({status}): set {KEY_VARIABLE} to one that it takes."
+            return f"refuses the key ({status}): set {KEY_VARIABLE} to a valid key."
         if status == HTTPStatus.NOT_FOUND:
             return "is not there (404): see the model's name, and that the address is the API's base, such as .../v1."
         if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
             return f"redirects ({status}), which is not followed: give the address that it leads to."
-        return f"refuses the request ({status}): it may not take temperature 0, max_tokens or so long a prompt."
+        return f"refuses the request ({status}): it may not support temperature 0, max_tokens or so long a prompt."
 
     def _words(self, found: bytes) -> str:
         try:

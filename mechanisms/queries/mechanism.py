@@ -89,8 +89,8 @@ def noise_caution(needed: float, shards: int) -> str | None:
     if needed <= shards:
         return None
     return (
-        f"With this noise {needed:.0f} shards would have to agree to be heard, and there are {shards}: "
-        "take more shards, fewer questions or a larger epsilon."
+        f"With this noise {needed:.0f} shards have to agree for a likely answer, and there are {shards}: "
+        "use more shards, fewer questions or a larger epsilon."
     )
 
 

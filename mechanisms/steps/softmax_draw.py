@@ -64,8 +64,8 @@ class SoftmaxDraw(TokenMechanism):
         if plan.unit_rows:
             return None
         return (
-            f"'{self.name}' is closed with subsets: a unit that turns one row into another moves the logits twice as "
-            "far, which quadruples rho. Choose unit rows."
+            f"'{self.name}' is not available with subsets: a unit that turns one row into another moves the logits "
+            "twice as far, which quadruples rho. Choose unit rows."
         )
 
     def for_plan(self, plan: SamplingPlan) -> Self:

@@ -20,7 +20,7 @@ _ROW = 2 * GRID
 _THRESHOLD_SHARE = 1 / (1 + 2 ** (2 / 3))
 """The threshold's part of a search's epsilon: the least variance of threshold and query together (Lyu et al. 2017)."""
 _CLOSED_PER_TOKEN = (
-    "'svt-public' is closed with a new sample for every token: a noisy threshold lasts for many tokens, so that all "
+    "'svt-public' is not available with a new sample for every token: many tokens share a noisy threshold, so all "
     "their samples would count as one, at about that many times the rate. Choose one sample for each demonstration."
 )
 

@@ -1,1 +1,1 @@
-"""The privacy attacks of the papers, on public data that plays the private file."""
+"""The privacy attacks of the papers, on public data that stands in for the private file."""

@@ -1,4 +1,4 @@
-"""`attack`: the attacks of the papers at several epsilons, beside what they report."""
+"""`attack`: the attacks of the papers at several epsilons, with the papers' figures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from research.reproduction.presets import PRESETS
 
 ATTACKS = {"membership": membership, "extraction": extraction}
 OWN, REAL = "own", "no privacy"
-"""In place of a preset, and of a mechanism at epsilon infinity."""
+"""Stated instead of a preset, and of a mechanism at epsilon infinity."""
 
 
 def add_commands(commands: Any) -> None:
@@ -56,7 +56,7 @@ def _attack(options: argparse.Namespace) -> None:
 
 
 def written_by(options: argparse.Namespace) -> Preset:
-    """How texts are written: as a table's, or with this program's own settings.
+    """The settings for the texts: those of a paper's table, or this program's own.
 
     Raises:
         UsageError: the preset is of another attack.
@@ -77,7 +77,8 @@ def _of(attack: str) -> list[str]:
 
 
 def table(attack: str, found: Sequence[Line]) -> str:
-    """Figures in percent, means over runs with half of their interval, in Markdown; the papers' under them."""
+    """A Markdown table of figures in percent, means over runs with half of their interval, and the papers' figures
+    below."""
     chosen = ATTACKS[attack]
     figures: dict[tuple[str, str, str], dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
     for line in (each for each in found if each["attack"] == attack):

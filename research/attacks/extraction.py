@@ -1,8 +1,8 @@
-"""Do e-mail addresses of private rows come out? (Bhusal et al. 2026, "Privacy Attacks", after Zeng et al. 2024).
+"""Extraction of e-mail addresses of private rows (Bhusal et al. 2026, "Privacy Attacks", after Zeng et al. 2024).
 
-The private rows are e-mails of Enron in which an address stands. Texts of 15 tokens are written from them under a
-prompt that asks for nothing but the address; at epsilon infinity the model is asked for the address of single rows. A
-figure is the share of texts with an address of a private row. The paper finds none at epsilon 1, 4 and 8.
+The private rows are Enron e-mails with an address. Texts of 15 tokens are written from them with a prompt for the
+address only; at epsilon infinity the prompt contains a single row. A figure is the share of texts with an address of a
+private row. The paper finds none at epsilon 1, 4 and 8.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from research.texts import answers
 MECHANISM, EPSILONS, ROWS = "blended-logits", (1.0, 4.0, 8.0, math.inf), 20
 FIGURES = ("found",)
 PUBLISHED = {("blended-logits", "found", "model not named: Bhusal et al. 2026"): {1: 0.0, 4: 0.0, 8: 0.0}}
-"""Percent of the texts at each epsilon."""
+"""The percentage of texts at each epsilon."""
 _ASKED = "Extract only the e-mail address from the text below"
 _TOKENS = 15
 """T (Bhusal et al. 2026)."""
 _ADDRESS = re.compile(r"[\w.+-]+\s?@\s?[\w-]+(?:\.[\w-]+)+")
 _BEFORE, _AFTER, _MOST_TOKENS = 150, 60, 96
-"""Characters around an address that are read of an e-mail, and tokens."""
+"""The characters of an e-mail around an address that are used, and the tokens."""
 
 
 def addresses(texts: Iterable[str]) -> frozenset[str]:
@@ -43,7 +43,7 @@ def addresses(texts: Iterable[str]) -> frozenset[str]:
 
 @cache
 def _mails(data: Path) -> Dataset:
-    """E-mails with an address, each cut to what stands around its first one."""
+    """E-mails with an address, each cut to the text around its first address."""
     with (data / "enron_aeslc" / "train.csv").open(encoding="utf-8", newline="") as file:
         mails = [row["text"] for row in csv.DictReader(file)]
     take_as_public("enron_aeslc", [Record(text, _ASKED) for text in mails], NO_NOISE)
@@ -53,7 +53,7 @@ def _mails(data: Path) -> Dataset:
 
 
 def attack(model: LanguageModel, data: Path, preset: Preset, epsilon: float, rows: int) -> dict[str, float]:
-    """One run, which costs epsilon in all: the share of so many texts that hold an address of a private row."""
+    """One run, which costs epsilon in total: the share of `rows` texts with an address of a private row."""
     mails, [mechanism] = _mails(data), preset.methods
     if math.isinf(epsilon):
         asked = random.SystemRandom().sample([row.text for row in mails.records], min(rows, len(mails.records)))

@@ -1,10 +1,10 @@
-"""Was a row behind the demonstration in the prompt? (Duan et al. 2023; Tang et al. 2024, table 15; Gao et al. 2025,
-table 18; Bhusal et al. 2026, "Privacy Attacks").
+"""Membership inference: whether a row was used for the demonstration in the prompt (Duan et al. 2023; Tang et al. 2024,
+table 15; Gao et al. 2025, table 18; Bhusal et al. 2026, "Privacy Attacks").
 
 A prompt shows one demonstration, written from member rows of a label of DBpedia; at epsilon infinity it is a member row
-itself. Members and others of that label are scored by the probability of their own label (Duan et al.), and by how much
-the demonstration raises the likelihood of their first words. A figure is the area under the ROC curve: how often a
-member scores above another row; one half is guessing.
+itself. Members and other rows of that label are scored by the probability of their own label (Duan et al.), and by the
+gain in likelihood of their first words due to the demonstration. A figure is the area under the ROC curve, the
+probability that a member scores above another row; chance is one half.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ PUBLISHED = {
 """Areas in percent at each epsilon."""
 _TASK = TASKS["dbpedia"]
 _WORDS = 16
-"""The first tokens of a row that are its words."""
+"""The number of first tokens of a row that are scored."""
 
 
 @cache
 def _rows(data: Path) -> tuple[Sequence[Record], Sequence[Record]]:
-    """Members, and others of the same source."""
+    """Members, and other rows of the same source."""
     both = [rows_of(data / "dbpedia" / f"{name}.csv", _TASK) for name in ("train", "test")]
     for rows, mark in zip(both, (NO_NOISE, SCORED), strict=True):
         take_as_public("dbpedia", rows, mark)
@@ -53,11 +53,11 @@ def _rows(data: Path) -> tuple[Sequence[Record], Sequence[Record]]:
 
 
 def attack(model: LanguageModel, data: Path, preset: Preset, epsilon: float, rows: int) -> dict[str, float]:
-    """One run: the areas of a demonstration that is written at this epsilon, or of real rows at infinity.
+    """One run: the areas for a demonstration written at this epsilon, or for real rows at infinity.
 
     Args:
-        preset: how a text is written, in its setting of DBpedia and by its one method.
-        rows: members that are scored, and others; at infinity so many prompts, each of another member.
+        preset: gives the setting of DBpedia, and the one method that writes a text.
+        rows: the number of scored members, and of other rows; at infinity also of prompts, each with another member.
     """
     pick, (members, others) = random.SystemRandom(), _rows(data)
     shown: Sequence[Demonstration] = ()
@@ -75,7 +75,7 @@ def attack(model: LanguageModel, data: Path, preset: Preset, epsilon: float, row
 
 
 def scores(model: LanguageModel, shown: Sequence[Demonstration], rows: Sequence[Record]) -> dict[str, Floats]:
-    """For each attack the rows' scores behind the demonstrations, each of shape (rows,)."""
+    """For each attack the rows' scores after the demonstrations, each of shape (rows,)."""
     classifier = Classifier(model, _TASK.reading, _TASK.labels, shown, max_query_tokens=_TASK.max_record_tokens)
     own = [_TASK.labels.index(row.label) for row in rows]
     label = classifier.log_probabilities([row.text for row in rows])[np.arange(len(rows)), own]
@@ -83,7 +83,7 @@ def scores(model: LanguageModel, shown: Sequence[Demonstration], rows: Sequence[
 
 
 def _words(model: LanguageModel, shown: Sequence[Demonstration], rows: Sequence[Record]) -> Floats:
-    """Log-probability of each row's first words, as the text of a query."""
+    """The log-probability of each row's first words as the text of a query."""
     prompt = QueryPrompt(model, _TASK.reading, shown, _WORDS)
     asked = [[*prompt.head, *first_tokens(model, row.text, _WORDS)] for row in rows]
     return log_likelihoods(model, prompt.prefix, asked, len(prompt.head))
@@ -93,8 +93,8 @@ def areas(found: dict[str, Floats], members: int) -> dict[str, float]:
     """For each attack the share of pairs in which one of the first rows, the members, scores higher; ties count half.
 
     Args:
-        found: scores, each of shape (rows,).
-        members: how many of the rows are.
+        found: the scores, each of shape (rows,).
+        members: the number of members, which come first.
     """
     gaps = {name: each[:members, None] - each[None, members:] for name, each in found.items()}
     return {name: float((each > 0).mean() + (each == 0).mean() / 2) for name, each in gaps.items()}

@@ -1,1 +1,1 @@
-"""Measurements that the documents quote; each is run by itself, from the root of the project."""
+"""The measurements quoted in the documents; each is a separate program, run from the project's root."""

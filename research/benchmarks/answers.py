@@ -2,11 +2,11 @@
 
     python -m research.benchmarks.answers DATA trec agnews squad [--model gemma-3-270m.gguf]
 
-DATA holds trec/, agnews/, squad/ with train.csv (taken as private) and test.csv. Prints the tables of
-research/docs/answers.md, in about 40 minutes for one model on 2 idle cores. Threshold and answers a row are chosen on
-public rows alone: the rows of test.csv that are not asked stand for private ones. Which units take part depends on how
-many answers they have given, never on epsilon: so the shards are asked once, by the code of the product, and only the
-release is repeated for every epsilon.
+DATA has trec/, agnews/, squad/ with train.csv (the private rows) and test.csv. Prints the tables of
+research/docs/answers.md, in about 40 minutes for one model on 2 idle cores. Threshold and answers per row are chosen on
+public rows alone: the rows of test.csv that are not asked. Which units take part depends on the number of answers that
+they have paid for, never on epsilon. So the shards are asked once, by the product's code, and only the release is
+repeated for every epsilon.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from mechanisms.records import Dataset, PromptTemplate, Record
 from research.remembering import Remembering
 
 EPSILONS, DELTA = (1.0, 4.0, 8.0), 1e-5
-"""Those of the tables, unless others are asked for."""
+"""The epsilons of the tables, by default."""
 DRAWS = 50
-"""Releases of the same votes at each epsilon, so that the noise of one draw is not taken for an effect."""
+"""The number of releases of the same votes at each epsilon, to average over the noise."""
 THRESHOLDS = np.round(np.arange(0.1, 0.75, 0.05), 2)
 ENOUGH = 2 / 3
 
@@ -62,9 +62,9 @@ class Task:
     max_query_tokens: int = 48
     answer_tokens: int = 16
     parameters: Mapping[str, int] = field(default_factory=dict)
-    """Of the mechanism, by their flags."""
+    """The mechanism's parameters, by their flags."""
     folder: str = ""
-    """Of the data, where it is not the name of the task."""
+    """The name of the data, if it is not that of the task."""
 
 
 TASKS = {
@@ -121,11 +121,11 @@ TASKS = {
         folder="squad",
     ),
 }
-"""The last as in Koskela et al. 2025, appendices D and G."""
+"""The last one is that of Koskela et al. 2025, appendices D and G."""
 
 
 def data_of(folder: Path, name: str, questions: int | None = None) -> tuple[list[Record], list[Record], list[Record]]:
-    """A task's private rows, the rows whose texts are asked, and further public ones; all of the task's labels."""
+    """A task's private rows, the rows whose texts are asked, and further public rows, all with the task's labels."""
     task = TASKS[name]
 
     def rows(file: str) -> list[Record]:
@@ -141,7 +141,7 @@ def data_of(folder: Path, name: str, questions: int | None = None) -> tuple[list
 
 
 def plan_of(task: Task, **settings: Any) -> AnswerPlan:
-    """Questions of a task at the largest epsilon; `settings` are further ones, `queries` among them."""
+    """The plan for a task's questions at the largest epsilon; `settings` has further settings, including `queries`."""
     of_task = (
         "mechanism", "parameters", "shards", "neighbours", "max_record_tokens", "max_query_tokens", "answer_tokens"
     )  # fmt: skip
@@ -152,10 +152,10 @@ def plan_of(task: Task, **settings: Any) -> AnswerPlan:
 
 
 def public_terms(task: Task, questions: Sequence[str], others: Sequence[str], size: int, embedder) -> tuple[float, int]:
-    """Threshold and answers of a row.
+    """The threshold, and the number of answers per row.
 
-    The highest threshold at which the median question reaches as many rows as the shards show, and the fewest answers
-    that keep two thirds of the payments due.
+    They are the highest threshold at which the median question reaches as many rows as the shards show, and the fewest
+    answers that keep two thirds of the payments due.
     """
     stand_ins = embedder.embed(others)
     similar = np.stack([similarities(stand_ins, question) for question in embedder.embed(questions)])
@@ -167,7 +167,7 @@ def public_terms(task: Task, questions: Sequence[str], others: Sequence[str], si
 
 
 def recorded(mechanism: QueryMechanism, histograms: list[np.ndarray]) -> QueryMechanism:
-    """The mechanism, but it keeps the shards' histogram and releases nothing."""
+    """The mechanism, changed to store the shards' histogram and release nothing."""
 
     class Recorded(type(mechanism)):
         def release(self, histogram, randomness) -> QueryRelease:
@@ -198,7 +198,7 @@ def line(name: str, scores: np.ndarray, *rest: object) -> str:
 
 
 class Arm:
-    """One kind of retrieval with what the shards said, releasable at any epsilon."""
+    """One kind of retrieval with the shards' answers, for releases at any epsilon."""
 
     def __init__(self, name: str, plan: AnswerPlan, histograms: list[np.ndarray]) -> None:
         self.name, self.plan, self.histograms = name, plan, histograms
@@ -211,7 +211,7 @@ Release = Callable[[Integers, Randomness], QueryRelease]
 
 
 def rights(release: Release, histograms: Sequence[Integers], answers: Integers) -> Floats:
-    """How often releases of each question's histogram are right, shape (questions,)."""
+    """The share of right releases of each question's histogram, shape (questions,)."""
     return np.array(
         [
             np.mean([release(each, SecureRandomness()).chosen == (truth,) for _ in range(DRAWS)])
@@ -241,7 +241,7 @@ def label_section(
 
 ROUGE = RougeScorer(["rouge1", "rouge2", "rougeL"], use_stemmer=True)
 BLEU_OF_SENTENCE = BLEU(effective_order=True, lowercase=True)
-"""Short answers have no 4-grams, so that only the n-gram orders in an answer count."""
+"""BLEU with only the n-gram orders that an answer has, because short answers have no 4-grams."""
 
 
 def scores_of_text(answer: str, truth: str) -> list[float]:

@@ -1,8 +1,8 @@
-"""The engine beside the same work without it, in ratios of one run: plain loops and the machine's ceiling.
+"""The engine's speed relative to the same work without it (plain loops) and to the machine's ceiling, in one run.
 
     python -m research.benchmarks.engine [--quick] [--texts FILE] [--model NAME]
 
-`--quick` writes few tokens: under two minutes on two cores. What misses its goal is marked.
+`--quick` writes few tokens, in under two minutes on two cores. Missed targets are marked.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _SIZES = {_LABEL: 2_000}
 
 
 class PlainLoop:
-    """Seconds of raw calls of a model's `forward`, with the attention and cache of transformers."""
+    """Measures the seconds of raw calls of a model's `forward`, with the attention and cache of transformers."""
 
     def __init__(self, owner: TransformersModel) -> None:
         self._owner, self._model = owner, owner.model
@@ -69,7 +69,7 @@ class PlainLoop:
         return self._timed(tokens, attention_mask=mask.to(self._model.device))[0]
 
     def published(self, prompts: Sequence[Tokens]) -> float:
-        """One token of every prompt as published code does: a forward pass each, with the logits of every position."""
+        """One token of every prompt as in published code: one forward pass each, with the logits of every position."""
         return sum(self._timed(torch.tensor([list(prompt)]), logits_to_keep=0)[0] for prompt in prompts)
 
     def dense(self, rows: int, length: int) -> float:
@@ -79,7 +79,7 @@ class PlainLoop:
         return min(self._timed(whole)[0], sum(self._timed(slices)[0] for _ in range(rows // size)))
 
     def cached(self, rows: int, length: int, steps: int) -> tuple[float, float]:
-        """Seconds of the prefill, the faster way of two, and a mean step of `steps` with a cache."""
+        """Seconds of the prefill (the faster of two ways), and of the mean of `steps` steps with a cache."""
         tokens = torch.ones((rows, length), dtype=torch.long)
         prefill, output = self._timed(tokens, use_cache=True)
         decoded = []
@@ -98,7 +98,7 @@ class PlainLoop:
         return weights, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
     def generated(self, rows: int, length: int, tokens: int) -> float:
-        """`tokens` of every row by `transformers.generate`, behind prompts of `length`."""
+        """Seconds for `tokens` tokens of every row by `transformers.generate`, after prompts of `length` tokens."""
         prompts = torch.full((rows, length), 5, device=self._model.device)
         with self.own_attention():
             started = time.perf_counter()
@@ -113,16 +113,16 @@ class PlainLoop:
         with self.own_attention():
             started = time.perf_counter()
             output = self._model(input_ids=moved, **{"use_cache": False, "logits_to_keep": 1} | asked)
-            output.logits[0, -1, 0].item()  # reading one number waits for the device
+            output.logits[0, -1, 0].item()  # reading a number waits for the device
             return time.perf_counter() - started, output
 
 
 class Timed:
-    """A model, or a session of it, that counts the `seconds` of calls which run the model."""
+    """A model, or its session, that counts the `seconds` of the calls that run the model."""
 
     def __init__(self, inner: Any, whole: Timed | None = None) -> None:
         self._inner, self._whole, self.seconds = inner, whole or self, 0.0
-        self.stop_tokens = frozenset[int]()  # a text that ends early would leave nothing to measure
+        self.stop_tokens = frozenset[int]()  # a text that ends early could not be measured
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._inner, name)
@@ -139,18 +139,18 @@ class Timed:
 
 
 class Engine:
-    """A setting of the engine, to be written with two mechanisms."""
+    """A setting of the engine, measured with two mechanisms."""
 
     def __init__(self, model: TransformersModel, texts: Sequence[str], **setting: Any) -> None:
         self.model, self.texts, self._setting = model, texts, setting
 
     def plan(self, mechanism: str = "gaussian") -> Plan:
-        """A plan whose noise is the default one: how much there is does not change how long it takes to draw."""
+        """A plan with the default noise, whose amount does not change the time to draw it."""
         spec = RunSpec(
             sizes=_SIZES,
             epsilon=4.0,
             kind="news article",
-            exemplars=0,  # rows of a public length: what a prompt holds is another matter
+            exemplars=0,  # rows of a public length, whatever fits in a prompt
             recipe=Recipe.TOKENS,
             mechanism=mechanism,
             tokens=TOKENS,
@@ -206,7 +206,7 @@ class Engine:
 
 @dataclass(frozen=True)
 class Measured:
-    """A measurement, and the least or the most that is its goal."""
+    """A measurement, with its lower or upper target."""
 
     what: str
     value: float
@@ -226,7 +226,7 @@ class Measured:
 def per_demonstration(
     model: TransformersModel, plain: PlainLoop, texts: Sequence[str], steps: int
 ) -> Iterator[Measured]:
-    """One sample a demonstration: the engine keeps a cache, the plain loop feeds whole prompts for each token."""
+    """One sample per demonstration: the engine has a cache, the plain loop feeds whole prompts for each token."""
     engine = Engine(model, texts, scheme=Scheme.PER_DEMONSTRATION, subsets=ROWS)
     yield Measured("to the first token, the first time", engine.written(2)[0], "s")  # shapes are tried then
     first, later, share = engine.written(steps)
@@ -251,7 +251,7 @@ def per_demonstration(
 def per_token(
     model: TransformersModel, plain: PlainLoop, texts: Sequence[str], steps: int, published: bool = True
 ) -> Iterator[Measured]:
-    """A sample a token: neither has a cache. `published` also times a pass for each row."""
+    """One sample per token: neither has a cache. `published` also measures one pass for each row."""
     engine = Engine(model, texts, scheme=Scheme.PER_TOKEN, subsets=10, per_subset=2)
     plan = engine.plan()
     prompt = engine.prompt(plan)

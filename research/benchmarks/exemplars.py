@@ -1,9 +1,9 @@
-"""What public exemplars in front of the sentence do to a model's drafts: a table of research/docs/texts.md.
+"""The effect of public exemplars on a model's drafts: a table of research/docs/texts.md.
 
     python -m research.benchmarks.exemplars run DATA TASK --out exemplars.jsonl [--runs 2]
     python -m research.benchmarks.exemplars table exemplars.jsonl
 
-Sixteen drafts a label from public words alone, with exemplars and without.
+Sixteen drafts per label from public words alone, with and without exemplars.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _INTRODUCES = re.compile(r"\bI['’]?m an? |\bI am an? |\bmy name is |\bDr\.? [A
 
 
 def line(bench: Bench, **settings: Any) -> dict[str, Any]:
-    """Drafts of every label, and what is measured of them."""
+    """Drafts of every label, with their measures."""
     spec, randomness = RunSpec(**bench.task.asked, **settings), SecureRandomness()
     gate = Gate(bench.model, write_samples(bench.model, spec.wording, bench.labels[0], 24, randomness), spec.wording)
     nearness = Nearness(bench.embedder, spec.wording, bench.labels)

@@ -1,9 +1,10 @@
-"""How many openings clear the noise, and how many rows begin with them: a table of research/docs/texts.md.
+"""The number of openings that exceed the noise, and the share of rows that begin with them: a table of
+research/docs/texts.md.
 
     python -m research.benchmarks.openings DATA [--draws 20]
 
-The histogram is that of the stage "openings": of 240 rows, its role in a file of 2,400, and of 2,000; with noise at
-several epsilons and without, pooled over labels and by label.
+The histogram is that of the stage "openings", with 240 rows (its role in a file of 2,400) and with 2,000, at several
+epsilons and without noise, pooled over labels and by label.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ class Rows:
 
 
 def table(data: Path, draws: int) -> Iterator[list[object]]:
-    """A line a task and number of voters: openings used / share of rows, for each epsilon, pooled and by label."""
+    """One line for each task and number of voters: openings used / share of rows, for each epsilon, pooled and by
+    label."""
     model = api.load_model("embedded")
     for name in TASKS:
         rows = Rows(data, name, model)

@@ -1,11 +1,11 @@
-"""A threshold released for each question beside `answer`'s public one: the table of research/docs/newer.md.
+"""A released threshold for each question, compared with `answer`'s public one: the table of research/docs/newer.md.
 
     python -m research.benchmarks.thresholds run DATA agnews --out thresholds.jsonl [--rows 1500] [--runs 5]
     python -m research.benchmarks.thresholds table thresholds.jsonl
 
-After MuRAG-Ada (Wu et al. 2025): noisy counts of ever less similar units until enough are near. Shards vote with the
-labels of their neighbours, without a language model. Questions and how many answers a row pays for are chosen on public
-rows alone.
+After MuRAG-Ada (Wu et al. 2025): units are counted with noise, in order of decreasing similarity, until there are
+enough. Shards vote with the labels of their neighbours, without a language model. Questions, and the number of answers
+that a row pays for, are chosen on public rows alone.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from research.lines import cell, done, keep, lines, markdown, run_and_table
 from research.remembering import Remembering
 
 WIDTH = 0.02
-"""Of a bin of similarities."""
+"""The width of a bin of similarities."""
 COUNTING_SHARE = 0.3
 """The part of an answer's rho that pays for the counts."""
 
 
 class Counting(NamedTuple):
-    """Units of one bin after another are counted with noise, from the most similar ones on, until `enough` are counted.
+    """Noisy counts of one bin of units after another, most similar first, until their sum reaches `enough`.
 
-    A unit stands in one bin, so that its L2 sensitivity is 1. One in a bin that is not opened changes no release, and
-    whether a bin is opened follows from the counts of those before it: only units at or above the threshold pay.
+    A unit is in one bin, so the L2 sensitivity is 1. A unit in an unopened bin changes no release, and earlier counts
+    determine whether a bin is opened: so only units at or above the threshold pay.
 
     Attributes:
-        noise: the standard deviation of the noise on each bin's count; 0 promises nothing.
-        enough: the number of units that are wanted.
+        noise: the standard deviation of the noise on each bin's count; 0 gives no guarantee.
+        enough: the desired number of units.
     """
 
     noise: float
@@ -52,16 +52,16 @@ class Counting(NamedTuple):
 
     @classmethod
     def costing(cls, rho: float, enough: int) -> Counting:
-        """With the least noise at which a question costs a unit `rho`."""
+        """The mechanism with the least noise with which a question costs a unit `rho`."""
         return cls(1 / math.sqrt(2 * rho), enough)
 
     @property
     def rho(self) -> float:
-        """Of one question, for a unit at or above the released threshold."""
+        """The cost of one question to a unit at or above the released threshold."""
         return 1 / (2 * self.noise**2) if self.noise else math.inf
 
     def release(self, similar: Floats, randomness: Randomness) -> float:
-        """The threshold: the lower edge of the last bin that was opened, 0 at the least.
+        """The threshold: the lower edge of the last opened bin, at least 0.
 
         Args:
             similar: the similarity of every unit that can still pay, shape (units,).
@@ -77,7 +77,7 @@ class Counting(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """Public questions, and private rows' similarities to them, shape (questions, rows), with both of their labels."""
+    """Public questions and private rows' similarities to them, shape (questions, rows), with the labels of both."""
 
     similar: Floats
     answers: Integers
@@ -90,7 +90,7 @@ def answered(asked: Asked, threshold: Callable[[Floats], float], votes: KnnVotes
     """Accuracy, and the mean number of units that pay for a question.
 
     Args:
-        threshold: from the similarities of units that can still pay.
+        threshold: computes the threshold from the similarities of units that can still pay.
         queries: the number of answers that a unit pays for.
     """
     rows = len(asked.row_labels)

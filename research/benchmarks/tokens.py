@@ -1,10 +1,10 @@
-"""How a noisy vector is read, with one tau beside another: a table of research/docs/texts.md.
+"""The effect of tau on the reading of a noisy vector: a table of research/docs/texts.md.
 
     python -m research.benchmarks.tokens run DATA agnews --out prior.jsonl
     python -m research.benchmarks.tokens table prior.jsonl
 
-A line is one set that is written token by token, one demonstration a label, with all of epsilon. A tau of 1000 reads
-the noise as it was released.
+A line is one set written token by token, one demonstration per label, with all of epsilon. A tau of 1000 ignores the
+public expectation.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def table(options: argparse.Namespace) -> None:
-    """Share of texts that the gate refuses, share that a classifier gives their own label, and a text of each."""
+    """The shares of texts that the gate refuses and that a classifier assigns to their own label, and an example."""
     found: dict[tuple[str, float, str], list[Line]] = {}
     for line in lines(options.file):
         found.setdefault((line["task"], line["epsilon"], line["rule"]), []).append(line)

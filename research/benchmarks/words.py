@@ -1,13 +1,13 @@
-"""What the stage "words" finds, and what its words do to drafts: tables of research/docs/words.md.
+"""The results of the stage "words", and the effect of its words on drafts: tables of research/docs/words.md.
 
     python -m research.benchmarks.words find DATA clinic --out words.jsonl
     python -m research.benchmarks.words drafts DATA clinic --unnamed --out drafts.jsonl
     python -m research.benchmarks.words table drafts.jsonl
 
-`find` releases directions of so many units a label at an epsilon, and tells how many of the held-out rows lie furthest
-along their label's own, at which weight of the places the probabilities have the least log loss, how many labels have
-words, and which. `drafts` asks for 24 drafts a label: by name alone as
-before, and with words, with openings and without.
+`find` releases directions from a number of units per label at an epsilon, and reports the share of held-out rows that
+lie furthest along their own label's direction, the weight of projections with the least log loss, the number of labels
+with words, and the words. `drafts` writes 24 drafts per label: with the name alone, and with words, with and without
+openings.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def state_of(bench: Bench, plan: Plan, dataset: Dataset) -> RunState:
 
 
 def released(bench: Bench, epsilon: float, units: int, stage: str = WORDS) -> tuple[Any, RunState]:
-    """What a stage releases, and the state of a run that has taken it in."""
+    """A stage's release, and the state of a run after it."""
     plan, dataset = planned(bench, epsilon, units, stage)
     state = state_of(bench, plan, dataset)
     at_work = plan.stages[stage]

@@ -1,14 +1,13 @@
-"""What exported texts are worth: whole runs on public sets, for the tables of research/docs/texts.md and worth.md.
+"""The value of exported texts: whole runs on public sets, for the tables of research/docs/texts.md and worth.md.
 
     python -m research.benchmarks.worth run DATA agnews --epsilons 1 --runs 5 --out worth.jsonl
     python -m research.benchmarks.worth run DATA agnews --runs 10 --texts-only --out texts.jsonl
     python -m research.benchmarks.worth table worth.jsonl
     python -m research.benchmarks.worth texts worth.jsonl
 
-A line of the file is one run as the app makes it, under a fresh key: fresh roles, drafts, votes, noise. It has the
-texts as they came, how many a classifier that was trained on real rows gives their own label, how near the rows are to
-them, and accuracies on public test rows beside zero-shot and public-only. Lines are kept, and runs that were cut off go
-on.
+A line of the file is one run as in the app, under a new key: new roles, drafts, votes and noise. It has the unedited
+texts, the share that a classifier trained on real rows assigns to their own label, their similarity to the rows, and
+accuracies on public test rows with those of zero-shot and public-only. An interrupted run continues after its lines.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from research.runs import written
 
 DELTA = 1e-5
 _HELD_OUT, _TRAINED_ON = 800, 4000
-"""Rows that nobody reads but the tests, and rows of which the classifier learns."""
+"""The number of rows only for tests, and the number on which the classifier is trained."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +52,9 @@ class Task:
     """A public set as its owner would describe it.
 
     Attributes:
-        asked: fields of `RunSpec` that say how the model is asked.
-        labels: those that are used; None: all.
-        example: the bundled file that it is.
+        asked: the fields of `RunSpec` for the prompt.
+        labels: the used labels; None: all.
+        example: the bundled file of the task.
     """
 
     asked: Mapping[str, Any] = field(default_factory=dict)
@@ -113,14 +112,14 @@ def rows_of(data: Path, name: str) -> tuple[tuple[str, ...], list[Record]]:
 
 
 def hidden(task: Task, labels: Sequence[str], rows: Sequence[Record]) -> tuple[Task, tuple[str, ...], list[Record]]:
-    """The same rows under names that say nothing, as queues, codes and tiers are called: Q1, Q2, ..."""
+    """The same rows under uninformative label names, like those of queues, codes and tiers: Q1, Q2, ..."""
     names = {label: f"Q{number}" for number, label in enumerate(labels, start=1)}
     asked = {name: value for name, value in task.asked.items() if name not in ("label_words", "relation")}
     return replace(task, asked=asked), tuple(names.values()), [Record(each.text, names[each.label]) for each in rows]
 
 
 class Bench:
-    """One task and one model; labels are called by names that say nothing where they are `unnamed`."""
+    """One task and one model; with `unnamed` the labels have uninformative names."""
 
     def __init__(self, data: Path, name: str, model: LanguageModel, tests: int, unnamed: bool = False) -> None:
         self.task, self.model, self.embedder = TASKS[name], model, Remembering(load_embedder())
@@ -146,7 +145,7 @@ class Bench:
         return written(dataset, self.model, epsilon=epsilon, delta=DELTA, embedder=self.embedder, **settings)
 
     def coverage(self, made: Sequence[Demonstration]) -> float:
-        """Mean cosine of a row to the nearest text of its label."""
+        """The mean cosine of a row to the nearest text of its label."""
         found = []
         for label in self.labels:
             texts = self.embedder.embed([each.text for each in made if each.label == label])
@@ -157,17 +156,17 @@ class Bench:
         return float((scores.argmax(axis=1) == self.truth).mean())
 
     def contextual(self, shown: Sequence[Demonstration]) -> float:
-        """Accuracy on the test rows by contextual calibration."""
+        """The accuracy on the test rows with contextual calibration."""
         reader = Classifier(self.model, self.template, self.labels, shown, max_query_tokens=64)
         return self.accuracy(reader.log_probabilities([each.text for each in self.test]) + reader.contextual)
 
     def as_exported(self, made: DemoSet) -> float:
-        """Accuracy with the set's own correction."""
+        """The accuracy with the set's own correction."""
         found = api.predictions(made, [each.text for each in self.test], self.model)
         return self.accuracy(np.array([each.answer for each in found]))
 
     def prototypes(self, epsilon: float) -> float:
-        """Accuracy of noisy class means of embeddings, without any language model."""
+        """The accuracy of noisy class means of embeddings, without a language model."""
         places = np.array([self.labels.index(label) for label in self.vector_labels])
         tally = Prototypes.costing(PrivacyTarget(epsilon, DELTA), len(self.labels))
         vectors = self.vectors.astype(np.float64)
@@ -176,14 +175,14 @@ class Bench:
         return float((found == self.truth).mean())
 
     def making(self, epsilon: float) -> dict[str, float]:
-        """The usual shares of the stages on which texts depend."""
+        """The default shares of the stages on which texts depend."""
         planned = api.plan(
             Dataset(self.name, self.labels, self.rows), sizes="counted", epsilon=epsilon, delta=DELTA, **self.task.asked
         )
         return {name: share for name, share in (planned.spec.shares or {}).items() if name not in (CALIBRATE, SCORE)}
 
     def line(self, epsilon: float, shots: int, texts_only: bool) -> dict[str, Any]:
-        """One run of everything, or of what texts depend on."""
+        """One run of all stages, or only of those on which texts depend."""
         shares = {"split": Split.ROLES, "shares": self.making(epsilon)} if texts_only else {}
         started = time.perf_counter()
         made = self.made(epsilon, shots=shots, **shares)
@@ -202,7 +201,7 @@ class Bench:
         return line if texts_only else line | self.accuracies(made, epsilon)
 
     def accuracies(self, made: DemoSet, epsilon: float) -> dict[str, float]:
-        """Of the set and of what it is compared with, on the test rows."""
+        """The accuracies of the set and its baselines on the test rows."""
         compared = made.baselines
         public = compared.public_only.demonstrations if compared and compared.public_only else None
         return {
@@ -243,7 +242,7 @@ def _rows(groups: Iterable[tuple[str, Sequence[Line]]]) -> Iterator[Sequence[obj
 
 
 def texts(options: argparse.Namespace) -> None:
-    """Every exported text, as it came."""
+    """Every exported text, unedited."""
     for name, group in grouped(lines(options.file)):
         print(f"\n## {name}\n")
         for number, line in enumerate(group, start=1):
@@ -252,7 +251,7 @@ def texts(options: argparse.Namespace) -> None:
 
 
 def grouped(found: Iterable[Line]) -> list[tuple[str, list[Line]]]:
-    """The lines of each task, model, epsilon and number of demonstrations a label."""
+    """The lines of each task, model, epsilon and number of demonstrations per label."""
     keys: dict[str, list[Line]] = {}
     for line in found:
         keys.setdefault(f"{line['task']}, {line['model']}, {line['target']:g}, {line['shots']}", []).append(line)
@@ -261,7 +260,7 @@ def grouped(found: Iterable[Line]) -> list[tuple[str, list[Line]]]:
 
 
 def _held(line: Mapping[str, Any]) -> bool:
-    """Whether the private interval of the set holds its accuracy on the public rows."""
+    """Whether the private interval of the set contains its accuracy on the public rows."""
     if not line["score"]:
         return False
     low, high = line["score"]["arms"]["demonstrations"]["interval"]

@@ -1,10 +1,11 @@
-"""Demonstrations from the rows of one concept: how far they move towards it, and what they teach a reader.
+"""Demonstrations from the rows of one concept: the probability of this concept given them, and a reader's accuracy with
+them.
 
     python -m research.ginc.experiment DATA --runs 5 --epsilons 1 2 4 8 --out ginc.jsonl
     python -m research.ginc.table ginc.jsonl --figure ginc.svg
 
-A line of the file is one set of demonstrations: a concept, a run, a plan, a method, an epsilon. Lines are kept, and a
-run that was cut off goes on. Words are kept of sets that may be released, never those of rows.
+A line of the file is one set of demonstrations: a concept, a run, a plan, a method, an epsilon. An interrupted run
+continues after its lines. Lines contain the words of sets that may be released, never those of rows.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ PLANS: dict[str, Asked] = {
         "delta": 1e-5,
     },
 }
-"""M, N, T, delta and the sampling of Yamasaki et al. 2025, table 4; and one sample a demonstration with a row for each
-unit, of texts that are as long as the rows."""
+"""M, N, T, delta and the sampling of Yamasaki et al. 2025, table 4; and one sample per demonstration with a row for
+each unit, for texts as long as the rows."""
 METHODS: dict[str, dict[str, Asked]] = {
     "printed": {
         "plain": {},
@@ -74,13 +75,14 @@ METHODS: dict[str, dict[str, Asked]] = {
     },
     "ours": {"plain": {}, "pta": _pta(), "pta, no base": _pta(base=False)},
 }
-"""Of each plan: B1, BA2, P1, PA2 and PA3 with column MA1 of table 7; and alpha by this program's default."""
+"""The methods of each plan: B1, BA2, P1, PA2 and PA3 with column MA1 of table 7; and with this program's default alpha.
+"""
 PUBLIC, REAL = "public", "real rows"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What a line is of; `plan` and `method` are keys of the above, or a baseline without a plan.
+    """The key of a line; `plan` and `method` are keys of the tables above, or a baseline without a plan.
 
     Lines of a plan "published" were measured before the plan was that of the paper (research/docs/ginc.md).
     """
@@ -93,12 +95,12 @@ class Cell:
 
     @property
     def releasable(self) -> bool:
-        """Whether its words may be kept."""
+        """Whether its words may be stored."""
         return math.isfinite(self.epsilon)
 
 
 def cells(runs: int, epsilons: Sequence[float]) -> Iterator[Cell]:
-    """All lines, run by run, so that a run that is cut off leaves whole ones."""
+    """All cells, run by run, so that an interruption leaves complete runs."""
     for run in range(1, runs + 1):
         for concept in range(len(ginc().start)):
             yield Cell(concept, run, "", PUBLIC, 0.0)
@@ -109,7 +111,7 @@ def cells(runs: int, epsilons: Sequence[float]) -> Iterator[Cell]:
 
 
 def rows_of(path: Path, concept: int) -> list[Record]:
-    """A concept's rows of the length at hand; the text is what is given, the label the token that follows."""
+    """A concept's rows of the available length; the label is the token that follows the text."""
     with path.open(encoding="utf-8", newline="") as file:
         found = [row for row in csv.DictReader(file) if row["k"] == str(LENGTH) and row["hmm"] == str(concept)]
     return [Record(row["text"], row["label"]) for row in found]
@@ -138,7 +140,7 @@ class Bench:
         made = texts_written(
             self.dataset,
             self.model,
-            epsilon=cell.epsilon if 0 < cell.epsilon < math.inf else 1.0,  # a baseline promises nothing
+            epsilon=cell.epsilon if 0 < cell.epsilon < math.inf else 1.0,  # a baseline has no guarantee
             mechanism=PUBLIC if cell.method == PUBLIC else "gaussian" if cell.releasable else "non-private",
             **METHODS[plan].get(cell.method, {}),
             sentence=SENTENCE,
@@ -174,7 +176,7 @@ class Bench:
         return bool(np.isfinite(likelihoods[self.concept]) and likelihoods.argmax() == self.concept)
 
     def accuracy(self, texts: Sequence[str]) -> float:
-        """How often the token that follows a test row is told, with these demonstrations in the prompt."""
+        """The share of test rows whose next token is predicted rightly with these demonstrations in the prompt."""
         shown = [Demonstration(" ".join(words[:-1]), words[-1]) for words in map(str.split, texts)]
         classifier = Classifier(self.model, TEMPLATE, self.concepts.tokens, shown, max_query_tokens=LENGTH - 1)
         scores = classifier.log_probabilities([each.text for each in self.test])
@@ -186,7 +188,7 @@ def run(options: argparse.Namespace) -> None:
     model = load_model(str(folder()))
     for cell in cells(options.runs, options.epsilons):
         if cell not in known:
-            os.environ["DPICL_HOME"] = tempfile.mkdtemp()  # a key of its own
+            os.environ["DPICL_HOME"] = tempfile.mkdtemp()  # a separate key
             line = Bench(Path(options.data), cell.concept, model).line(cell)
             keep(options.out, line)
             print({key: each for key, each in line.items() if key != "texts"}, flush=True)

@@ -1,7 +1,7 @@
-"""The hidden Markov models that GINC's texts come from, and what a text's exact likelihood is under each of them.
+"""The hidden Markov models of GINC, and a text's exact likelihood under each of them.
 
-A hidden state is an entity and a property, which walk independently: the entity by a matrix that all concepts share,
-the property by the concept's own. The state says which token is written (Xie et al. 2022, section 4.1, appendix F.1).
+A hidden state is an entity and a property, which change independently: the entity by a matrix shared by all concepts,
+the property by the concept's own. The state determines the token (Xie et al. 2022, section 4.1, appendix F.1).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from mechanisms.noise import Floats, Integers
 DELIMITER = "/"
 ENTITIES, PROPERTIES, SYMBOLS, CONCEPTS = 10, 10, 50, 5
 _PERMUTATIONS = 10
-"""Of which a transition matrix is a mixture."""
+"""The number of permutation matrices in the mixture of a transition matrix."""
 _MIXING_TEMPERATURE, _START_TEMPERATURE, _STAYING = 0.1, 10.0, 0.9
 _SEED, _ENTITY_SEED = 1111, 1114
-"""Public constants of the published data: they make these concepts and no others."""
+"""Public constants of the published data, which determine its concepts."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Concepts:
 
     Attributes:
         tokens: the vocabulary; the first is the delimiter.
-        written: the token that a state writes, shape (entities, properties).
-        start: probability of a document's first state, shape (concepts, entities, properties).
+        written: the token of each state, shape (entities, properties).
+        start: the probability of a document's first state, shape (concepts, entities, properties).
         entity: transition probabilities of entities, shape (entities, entities).
         property_: those of properties, shape (concepts, properties, properties).
     """
@@ -57,11 +57,11 @@ class Concepts:
     def log_likelihoods(self, text: str, start: Floats | None = None) -> Floats:
         """Exact log-probability of a text under each concept, by the forward algorithm, shape (concepts,).
 
-        Minus infinity where a concept cannot write the text.
+        It is minus infinity if a concept cannot write the text.
 
         Args:
-            text: tokens with spaces between them; one that is in no vocabulary is impossible.
-            start: probability of the first state, shape (entities, properties); uniform unless given.
+            text: tokens with spaces between them; a token outside the vocabulary is impossible.
+            start: the probability of the first state, shape (entities, properties); uniform by default.
         """
         state = np.broadcast_to(self.anywhere if start is None else start, self.start.shape)
         total = np.zeros(len(self.start))
@@ -77,12 +77,12 @@ class Concepts:
     def documents(
         self, concepts: Integers, length: int, fresh: NDArray[np.bool_], rng: np.random.Generator
     ) -> Integers:
-        """Draw a text of each of the given concepts: codes of shape (len(concepts), length).
+        """One random text for each given concept: codes of shape (len(concepts), length).
 
         Args:
-            concepts: of each text.
-            length: tokens of a text.
-            fresh: whether a text is a document's beginning; else one starts anywhere, as these chains do in time.
+            concepts: the concept of each text.
+            length: the tokens of a text.
+            fresh: whether a text is a document's beginning; otherwise it starts in a uniform state, the stationary one.
             rng: a generator of numpy; the texts are public.
         """
         start = np.where(fresh[:, None], self.start.reshape(len(self.start), -1)[concepts], self.anywhere.ravel())
@@ -95,16 +95,16 @@ class Concepts:
 
 
 def posterior(log_likelihoods: Floats) -> Floats:
-    """Probability of each concept after texts, a uniform one before them; shape (concepts,).
+    """The posterior probability of each concept given texts, with a uniform prior; shape (concepts,).
 
-    A text that no concept can write says nothing of the concept, and is left out.
+    A text that no concept can write is uninformative, and is omitted.
 
     Args:
-        log_likelihoods: of independent texts, shape (texts, concepts).
+        log_likelihoods: those of independent texts, shape (texts, concepts).
     """
     possible = np.isfinite(log_likelihoods).any(axis=1)
     total = log_likelihoods[possible].sum(axis=0)
-    if not np.isfinite(total).any():  # each is possible somewhere, together they are nowhere
+    if not np.isfinite(total).any():  # each text is possible under some concept, but all together under none
         return np.full(log_likelihoods.shape[1], 1 / log_likelihoods.shape[1])
     return np.asarray(softmax(total))
 
@@ -112,12 +112,12 @@ def posterior(log_likelihoods: Floats) -> Floats:
 def ginc() -> Concepts:
     """The five concepts of the published data with 50 symbols, from its public seed.
 
-    The recipe draws in a fixed order, so that the same numbers come out: the emission table, then for each concept the
-    first states and the matrix of properties; entities have a seed of their own.
+    The order of draws is that of the recipe, so the numbers are the same: the emission table, then for each concept the
+    first states and the matrix of properties; entities have their own seed.
     """
-    rng = np.random.RandomState(_SEED)  # numpy's old generator, which the data was drawn with
+    rng = np.random.RandomState(_SEED)  # numpy's old generator, as for the published data
     written = rng.randint(1, SYMBOLS, size=(ENTITIES, PROPERTIES))
-    written[:, 0] = 0  # every entity has a property that is the delimiter
+    written[:, 0] = 0  # one property of every entity is the delimiter
     starts, properties = [], []
     for _ in range(CONCEPTS):
         start = softmax((rng.rand(ENTITIES * PROPERTIES) - 0.5) / _START_TEMPERATURE)
@@ -130,7 +130,7 @@ def ginc() -> Concepts:
 
 
 def _mixture(size: int, rng: np.random.RandomState) -> Floats:
-    """A mixture of random permutation matrices: rows and columns sum to one."""
+    """A mixture of random permutation matrices, whose rows and columns sum to one."""
     weights = softmax((rng.rand(_PERMUTATIONS) - 0.5) / _MIXING_TEMPERATURE)
     return np.asarray(sum(weight * np.eye(size)[rng.permutation(size)] for weight in weights))
 
@@ -142,6 +142,6 @@ def _tokens() -> tuple[str, ...]:
 
 
 def _draw(probabilities: Floats, rng: np.random.Generator) -> Integers:
-    """One place of each row, shape (rows,)."""
+    """One random position for each row, shape (rows,)."""
     bounds = probabilities.cumsum(axis=1)
     return np.asarray((rng.random((len(bounds), 1)) * bounds[:, -1:] > bounds).sum(axis=1), dtype=np.int64)

@@ -1,8 +1,8 @@
-"""A small GPT-2 that is trained on documents of all concepts, and a tokenizer that makes GINC's prompts of the app's.
+"""A small GPT-2, trained on documents of all concepts, and a tokenizer that turns the app's prompts into GINC's.
 
     python -m research.ginc.model --steps 3500
 
-What stands in the user's cache afterwards is a folder of the kind that `load_model` takes.
+The result is a folder in the user's cache that `load_model` accepts.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from research.ginc.hmm import DELIMITER, Concepts, ginc
 
 TEMPLATE, SENTENCE = PromptTemplate(""), "{label}"
 LABEL = "concept"
-"""The private rows' only label: that they are of one concept is public, which one it is is not said."""
+"""The private rows' only label: it is public that they have one concept, but not which one."""
 _START, _UNKNOWN = "[endoftext]", "[unknown]"
 _SEED, _SAVED_EVERY = 1, 500
-"""The model is public: whoever trains it has the same one, up to the rounding of the machine."""
+"""The seed of the model, which is public: training reproduces it up to the machine's rounding."""
 LAYERS, WIDTH, HEADS, CONTEXT, BATCH, RATE = 4, 64, 4, 64, 16, 3e-3
 PLANNED = 4000
-"""Steps over which the learning rate falls to nothing; at 3,500 it is at 4% of its height."""
+"""The number of steps over which the learning rate falls to zero; at 3,500 it is at 4% of its maximum."""
 
 
 def folder() -> Path:
-    """Where the trained model stands."""
+    """The folder of the trained model."""
     return cache_folder() / "ginc" / "gpt2"
 
 
 def tokenizer(concepts: Concepts) -> PreTrainedTokenizerFast:
-    """A word is a token. The frame of a prompt is none, so that what is left is GINC's own: `/ x x y / x x y / x x`.
+    """A tokenizer of words that drops the frame of a prompt, which leaves GINC's own form: `/ x x y / x x y / x x`.
 
-    "Text:" and "Example:" are the delimiter, a lone line break (what the base distribution starts from) a document's
-    beginning, and all else that prompts say around texts is nothing.
+    "Text:" and "Example:" become the delimiter, a lone line break (the start of the base distribution) becomes a
+    document's beginning, and all other words of prompts are dropped.
     """
     words = [*concepts.tokens, _START, _UNKNOWN]
     built = Tokenizer(WordLevel({word: code for code, word in enumerate(words)}, unk_token=_UNKNOWN))
@@ -62,7 +62,7 @@ def tokenizer(concepts: Concepts) -> PreTrainedTokenizerFast:
 
 
 def untrained(concepts: Concepts, layers: int = LAYERS, width: int = WIDTH) -> GPT2LMHeadModel:
-    """A GPT-2 with random weights, whose vocabulary is the tokenizer's."""
+    """A GPT-2 with random weights and the tokenizer's vocabulary."""
     end = len(concepts.tokens)
     return GPT2LMHeadModel(
         GPT2Config(
@@ -74,7 +74,7 @@ def untrained(concepts: Concepts, layers: int = LAYERS, width: int = WIDTH) -> G
 
 
 def batch(concepts: Concepts, rows: int, rng: np.random.Generator) -> torch.Tensor:
-    """Windows of documents of concepts drawn evenly, every other one a document's beginning; shape (rows, CONTEXT)."""
+    """Windows of documents of uniformly drawn concepts, every other one a beginning; shape (rows, CONTEXT)."""
     fresh = np.arange(rows) % 2 == 0
     texts = concepts.documents(rng.integers(len(concepts.start), size=rows), CONTEXT, fresh, rng)
     texts[fresh, 1:] = texts[fresh, :-1]
@@ -85,7 +85,7 @@ def batch(concepts: Concepts, rows: int, rng: np.random.Generator) -> torch.Tens
 def train(
     model: GPT2LMHeadModel, concepts: Concepts, steps: int, rows: int = BATCH, planned: int = PLANNED
 ) -> Iterator[float]:
-    """Train in place on documents that are drawn as they are needed; yields each step's loss, in nats a token."""
+    """Train in place on documents drawn during training; yields each step's loss, in nats per token."""
     rng = np.random.default_rng(_SEED)
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=planned + 1, pct_start=0.05)
@@ -103,7 +103,7 @@ def train(
 
 
 def save(model: GPT2LMHeadModel, concepts: Concepts, told: dict[str, float]) -> None:
-    """Put model, tokenizer and what the training came to into the folder."""
+    """Save model, tokenizer and the training's result in the folder."""
     model.save_pretrained(folder())
     tokenizer(concepts).save_pretrained(folder())
     (folder() / "training.json").write_text(json.dumps(told), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The tables of research/docs/ginc.md, and its figure: means over runs, and half of their 95% interval.
+"""The tables and the figure of research/docs/ginc.md: means over runs, and half of their 95% interval.
 
 python -m research.ginc.table docs/results/ginc.jsonl --figure docs/results/ginc.svg
 """
@@ -29,7 +29,7 @@ Key = tuple[str, str, float]
 
 
 def grouped(found: Sequence[Mapping[str, Any]], name: str) -> dict[Key, list[float]]:
-    """A figure of each run, which is the mean over its concepts; runs that lack a concept are left out."""
+    """A figure of each run, the mean over its concepts; runs that lack a concept are omitted."""
     cells: dict[Key, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for line in found:
         cells[line["plan"], line["method"], line["epsilon"]][line["run"]].append(line[name])
@@ -58,7 +58,7 @@ def _cell(mean: float, half: float) -> str:
 
 
 def differences(found: Sequence[Mapping[str, Any]], name: str) -> str:
-    """What each method adds to plain in the same plan, epsilon and run, in Markdown."""
+    """The difference of each method from plain in the same plan, epsilon and run, in Markdown."""
     figures = grouped(found, name)
     rows = [f"| plan | method | epsilon | {COLUMNS[name]}, minus plain's |", "|---|---|---|---|"]
     for plan, method, epsilon in sorted(figures, key=lambda each: (each[2], each[0])):
@@ -71,7 +71,7 @@ def differences(found: Sequence[Mapping[str, Any]], name: str) -> str:
 
 
 def figure(found: Sequence[Mapping[str, Any]]) -> str:
-    """The posterior of the own concept after one demonstration, a mark for each row of the table, as SVG."""
+    """The posterior of the own concept after one demonstration, one mark for each row of the table, as SVG."""
     figures = grouped(found, "one")
     keys = sorted(figures, key=lambda each: (each[2], each[0]))
     left, width, step = 260, 420, 22

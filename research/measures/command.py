@@ -1,4 +1,4 @@
-"""`measure`: what demonstrations are worth to a reader that learns from all of them."""
+"""`measure`: the value of demonstrations as training data."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _texts(sets: Sequence[ScoredSet]) -> list[Labelled]:
 
 
 def _as_many(texts: Sequence[Labelled], like: Sequence[Labelled]) -> list[Labelled]:
-    """As many of each label, or all where there are fewer."""
+    """As many texts of each label as `like` has, or all if there are fewer."""
     return [texts[place] for place in matching([each.label for each in texts], [each.label for each in like])]
 
 
@@ -130,7 +130,7 @@ def _rows(options: argparse.Namespace, path: str, labels: tuple[str, ...]) -> Da
 def _copied(
     options: argparse.Namespace, labels: tuple[str, ...], arms: dict[str, Sequence[Labelled]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """For each arm of written texts; marks the private rows first."""
+    """The copies in each arm of written texts; marks the private rows first."""
     private = _rows(options, options.private, labels)
     PrivacyLedger().rows.mark(fingerprint(private), CLEAN_VALUES)
     progress(_PRIVATE)
@@ -149,7 +149,7 @@ def _reader(options: argparse.Namespace, sets: Sequence[ScoredSet]) -> LanguageM
 
 
 def _terms(options: argparse.Namespace, owners: Sequence[str], sets: Sequence[ScoredSet]) -> dict[str, Any]:
-    """What the document says of itself."""
+    """The document's statements about itself."""
     if options.train or options.private:
         return {"private": False, "reason": _REASON, "curator_only": True}
     return not_private(owners, *(each.reason for each in sets))

@@ -1,4 +1,4 @@
-"""The longest run of words that stands in a demonstration and in a row as well."""
+"""The longest run of words that occurs both in a demonstration and in a row."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from research.measures.words import Gram, grams, words_of
 
 @dataclass(frozen=True, repr=False)
 class Copied:
-    """What was found; of private rows for the curator alone, since it has no noise.
+    """The longest copied run; for private rows it is for the curator only, since it has no noise.
 
     Attributes:
-        words: length of the run; 0 where no word is shared.
-        text: position of the first text that holds it; None where there is none.
+        words: the length of the run; 0 if no word is shared.
+        text: the position of the first text that contains it; None if there is none.
     """
 
     words: int
@@ -22,7 +22,7 @@ class Copied:
 
 
 def longest_copied(texts: Sequence[str], rows: Iterable[str]) -> Copied:
-    """Find the longest n-gram of the texts in any of the rows: each row is read once, and again where it beats all."""
+    """Find the longest n-gram of the texts in any row; a row is read again only if it has a longer one."""
     own = [words_of(text) for text in texts]
     found = Copied(0, None)
     wanted = _first_places(own, 1)
@@ -35,7 +35,7 @@ def longest_copied(texts: Sequence[str], rows: Iterable[str]) -> Copied:
 
 
 def _first_places(texts: Sequence[Sequence[str]], n: int) -> dict[Gram, int]:
-    """Each n-gram, and the first text that it stands in."""
+    """Each n-gram, with the first text that contains it."""
     places: dict[Gram, int] = {}
     for place, words in enumerate(texts):
         for gram in grams(words, n):

@@ -1,4 +1,4 @@
-"""Distinct-n: how much of what is written is not said twice (Li et al. 2016)."""
+"""Distinct-n: the share of distinct n-grams (Li et al. 2016)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from research.measures.words import grams, words_of
 
 
 def distinct(texts: Sequence[str], n: int) -> float:
-    """Different n-grams over all n-grams of the texts together, in [0, 1]; 0 where there are none.
+    """Distinct n-grams over all n-grams of all texts, in [0, 1]; 0 if there are none.
 
-    It falls with the number of words, so that only texts of equal number and length compare.
+    It falls with the number of words, so only texts of equal number and length are comparable.
     """
     found = [gram for text in texts for gram in grams(words_of(text), n)]
     return len(set(found)) / len(found) if found else 0.0

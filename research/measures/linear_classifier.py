@@ -14,14 +14,14 @@ from mechanisms.evaluation.evaluate import Accuracy
 
 FOLDS = 5
 _INVERSE_PENALTY = 10.0
-"""Embeddings have length one: at scikit-learn's usual 1.0 some hundred of them hardly move the weights."""
+"""The parameter C: at scikit-learn's default of 1.0 a few hundred embeddings of length one hardly move the weights."""
 _MOST_STEPS = 1000
 
 Vectors = NDArray[np.float32]
 
 
 class LinearClassifier:
-    """Trained on labelled embeddings, the same way whoever wrote the texts.
+    """A classifier trained on labelled embeddings, in the same way for all sources of texts.
 
     Args:
         vectors: embeddings, shape (texts, dimensions).
@@ -37,12 +37,12 @@ class LinearClassifier:
         self._model = _untrained().fit(vectors, list(labels))
 
     def accuracy(self, vectors: Vectors, labels: Sequence[str]) -> Accuracy:
-        """How many of at least one text get the label that they have."""
+        """The accuracy on texts, at least one."""
         return _accuracy(self._model.predict(vectors), labels)
 
 
 def held_out_accuracy(vectors: Vectors, labels: Sequence[str]) -> Accuracy:
-    """How well such a classifier knows rows of the same kind that it was not trained on: cross-validation in 5 parts.
+    """The accuracy of such a classifier on rows that it was not trained on, by five-fold cross-validation.
 
     Raises:
         UsageError: a label has fewer than 5 rows.

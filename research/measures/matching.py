@@ -1,4 +1,4 @@
-"""As many of each label: what is compared has the same number of texts of the same labels."""
+"""Equal numbers of texts of each label, for comparisons."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 
 def matching(labels: Sequence[str], like: Sequence[str]) -> list[int]:
-    """Positions of as many texts of each label as `like` has, spread evenly over the file; all where there are fewer.
+    """Positions of as many texts of each label as `like` has, spread evenly over the file; all if there are fewer.
 
     Args:
-        labels: of the texts to choose from.
-        like: labels of the others.
+        labels: the labels of the texts to choose from.
+        like: the labels of the other texts.
     """
     chosen: list[int] = []
     for label, wanted in Counter(like).items():

@@ -18,14 +18,14 @@ Labelled = Demonstration | Record
 
 @dataclass(frozen=True)
 class Figures:
-    """What is known of a collection of texts.
+    """The measures of a collection of texts.
 
     Attributes:
-        texts: how many there are.
-        label_fidelity: how many have the label that a classifier trained on real rows gives them.
-        trained_on: accuracy on real rows of a classifier trained on the texts.
+        texts: their number.
+        label_fidelity: the share that a classifier trained on real rows assigns to their own label.
+        trained_on: the accuracy on real rows of a classifier trained on the texts.
         distinct: distinct-1, distinct-2 and distinct-3.
-        perplexity: under a second model; None without one.
+        perplexity: the perplexity under a second model; None without one.
     """
 
     texts: int
@@ -36,12 +36,12 @@ class Figures:
 
 
 class Measures:
-    """Real rows that texts are measured against; what they say of themselves is `held_out`.
+    """Real rows against which texts are measured; `held_out` is their own cross-validated accuracy.
 
     Args:
-        labels: of the task.
-        test: real rows; those with other labels are left out.
-        embedder: gives every classifier its features.
+        labels: the labels of the task.
+        test: real rows; those with other labels are omitted.
+        embedder: makes the features of all classifiers.
         reader: a model that wrote none of the texts.
 
     Raises:
@@ -62,14 +62,14 @@ class Measures:
 
     @property
     def rows(self) -> int:
-        """Real rows."""
+        """The number of real rows."""
         return len(self._labels)
 
     def of(self, texts: Sequence[Labelled]) -> Figures:
-        """Measure texts.
+        """The measures of texts.
 
         Raises:
-            UsageError: fewer than two labels among them.
+            UsageError: the texts have fewer than two labels.
             ModelUnavailable: the second model's logits are not finite.
         """
         written, labels = [each.text for each in texts], [each.label for each in texts]

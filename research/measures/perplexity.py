@@ -11,7 +11,7 @@ from mechanisms.inference.prompts import first_tokens
 from research.texts import log_likelihoods
 
 MAX_TOKENS = 128
-"""Of a text; the rest is not read."""
+"""The most tokens of a text; the rest is ignored."""
 
 
 def perplexity(model: LanguageModel, texts: Sequence[str]) -> float:

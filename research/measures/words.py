@@ -1,4 +1,4 @@
-"""Words and n-grams, in any language: what distinct-n counts, and what is looked for in private rows."""
+"""Words and n-grams in any language, for distinct-n and for the search in private rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Gram = tuple[str, ...]
 
 
 def words_of(text: str) -> list[str]:
-    """Runs of letters and digits without regard to case; where a script has no spaces, each of its characters."""
+    """Runs of letters and digits, ignoring case; in scripts without spaces, single characters."""
     return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
 
 

@@ -1,4 +1,4 @@
-"""A table of a paper as a value, and its cells: a data set, a method, an epsilon, a number of shots and a run each."""
+"""A paper's table as a value, and its cells: each has a data set, a method, an epsilon, a number of shots and a run."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from research.reproduction.tasks import TASKS
 ZERO_SHOT, PUBLIC, REAL, WITHOUT_NOISE, VOTE = "zero-shot", "public", "real rows", "non-private", "vote"
 EPSILONS = (0.0, 1.0, 2.0, 4.0, 8.0, math.inf)
 LEAST_NOISE = 100.0
-"""Epsilon of a mechanism that draws its tokens, where a paper has it at infinity: it cannot do without noise."""
+"""The epsilon of mechanisms that draw their tokens, and so cannot be without noise, for cells at infinity in a paper.
+"""
 
 Values = Mapping[str, float | int | bool]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One set of demonstrations: made, and read on the test rows.
+    """One set of demonstrations, made and evaluated on the test rows.
 
     Attributes:
         method: one of the preset's, or a baseline.
-        epsilon: 0 where no private row is read, infinite where nothing is private.
-        run: from 1 on.
-        shots: demonstrations in the prompt.
+        epsilon: 0 without private rows, infinite without privacy.
+        run: the number of the run, from 1.
+        shots: the number of demonstrations in the prompt.
     """
 
     task: str
@@ -44,17 +45,17 @@ class Cell:
 
 @dataclass(frozen=True)
 class Setting:
-    """How demonstrations of a data set are written; public.
+    """The public settings for writing demonstrations of a data set.
 
     Attributes:
-        tokens: T of a demonstration; None: as many as Tang et al. have.
-        subsets: M, expected rows of a step with unit rows, else the exact number of subsets.
-        per_subset: N, expected records of a subset; None: each sampled record is a row of its own.
+        tokens: T, the tokens of a demonstration; None: those of Tang et al.
+        subsets: M, the expected rows of a step with unit rows, else the exact number of subsets.
+        per_subset: N, the expected records of a subset; None: each sampled record is a row.
         candidates: K; None: the whole vocabulary ("RVP off").
         scheme: a new sample for every token, or for every demonstration.
-        delta: of every private cell.
-        units: rows of the label by which the paper accounts, or all rows where labels are phrases of their texts.
-        tests: test rows that are read there; None: all.
+        delta: the delta of every private cell.
+        units: the rows of the label with which the paper accounts, or all rows if labels are phrases of their texts.
+        tests: the number of test rows; None: all.
     """
 
     tokens: int | None = None
@@ -67,19 +68,19 @@ class Setting:
     tests: int | None = None
 
     def sampling(self, task: str, shots: int) -> SamplingPlan:
-        """Who joins, for so many demonstrations that one record pays for."""
+        """The sampling plan for `shots` demonstrations for which one record pays."""
         tokens = self.tokens or TASKS[task].tokens
         return SamplingPlan(self.scheme, self.subsets, self.per_subset or 1, self.per_subset is None, tokens, shots)
 
 
 @dataclass(frozen=True)
 class Method:
-    """How a method writes.
+    """The settings of a method.
 
     Attributes:
-        parameters: the paper's, of mechanism and transform, by data set and epsilon; at infinity of the transform
-            alone. The paper's noise may be among them; a run solves for its own.
-        nucleus: for each data set, the share of the public distribution that candidates hold together; else all of it.
+        parameters: the paper's, of mechanism and transform, by data set and epsilon; at infinity only those of the
+            transform. They may include the paper's noise; a run solves for its own.
+        nucleus: for each data set, the candidates' total share of the public distribution; all of it by default.
     """
 
     mechanism: str
@@ -89,7 +90,7 @@ class Method:
 
     @classmethod
     def of(cls, name: str) -> Method:
-        """A private mechanism, with "+TRANSFORM" behind it or not, or the recipe "vote".
+        """The method of a name: a private mechanism, optionally with "+TRANSFORM", or the recipe "vote".
 
         Raises:
             UsageError: it is none of these.
@@ -104,7 +105,7 @@ class Method:
         return cls(mechanism, transform or "none")
 
     def asked(self, task: str, epsilon: float, noise: bool = True) -> dict[str, Any]:
-        """Fields of `RunSpec`; without `noise` those of the mean of the rows as it is."""
+        """Fields of `RunSpec`; without `noise` those for the noiseless mean of the rows."""
         return {
             "mechanism": self.mechanism if noise else WITHOUT_NOISE,
             "transform": self.transform,
@@ -129,7 +130,7 @@ METHODS = {
 
 
 class Writing(NamedTuple):
-    """So many texts of `tokens` tokens, from rows that show at most `record_tokens` in a prompt."""
+    """A number of texts of `tokens` tokens, from rows with at most `record_tokens` in a prompt."""
 
     texts: int
     tokens: int
@@ -139,14 +140,14 @@ class Writing(NamedTuple):
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """Another command that runs a table, and what a whole call of it asks of the model.
+    """Another command for a table, and the model's work in one call of it.
 
     Attributes:
         command: arguments of `python -m`, with {data}, {out} and {model}.
-        terms: what it sets beside the preset's settings, or in their place; by name.
-        writes: texts.
-        reads: further prompts, of `length` tokens.
-        measured: what it took here, where the model is too small for the estimate.
+        terms: its settings in addition to the preset's, or instead of them; by name.
+        writes: the written texts.
+        reads: the number of further prompts, of `length` tokens.
+        measured: the measured cost, if the model is too small for the estimate.
     """
 
     command: str
@@ -162,18 +163,18 @@ class Preset:
     """A table of a paper, or another grid.
 
     Attributes:
-        name: as it is asked for.
+        name: its name on the command line.
         source: the paper and its tables.
-        model: what wrote and read there.
-        settings: of each data set.
-        methods: by the names that tables give them.
-        least_noise: those among them that have a cell at infinity with as little noise as they can.
+        model: the paper's model.
+        settings: the setting of each data set.
+        methods: the methods, by their names in tables.
+        least_noise: the methods that have a cell at infinity with the least possible noise.
         shots: demonstrations in a prompt.
-        runs: of each cell.
-        rows: test rows of each data set, drawn by the public seed; None: as many as its setting has.
-        seed: of what is public: the test rows, which labels the prompt shows, and which real rows.
-        remarks: what the paper does not say, and what of it does not hold.
-        elsewhere: another command that runs it; None where `reproduce` does.
+        runs: the number of runs of each cell.
+        rows: the number of test rows of each data set, drawn by the public seed; None: that of the setting.
+        seed: the seed of public choices: the test rows, the labels in the prompt, and the real rows.
+        remarks: what the paper does not state, and which of its claims do not hold.
+        elsewhere: another command that runs it; None if `reproduce` does.
     """
 
     name: str
@@ -203,7 +204,7 @@ class Preset:
             raise UsageError("--seed must not be negative.")
 
     def cells(self) -> Iterator[Cell]:
-        """Run by run, so that what is cut off has all of its first run; a cell stands in it once."""
+        """The distinct cells, run by run, so that an interruption leaves complete runs."""
         seen = (
             Cell(task, method, epsilon, run, shots)
             for run in range(1, self.runs + 1)
@@ -211,14 +212,14 @@ class Preset:
             for shots in self.shots
             for epsilon in self.epsilons
             for method in self._methods(epsilon, run)
-            if not (method == VOTE and TASKS[task].slots)  # its correction is of a set of labels
+            if not (method == VOTE and TASKS[task].slots)  # its correction needs a fixed set of labels
         )
         without = (Cell(each.task, ZERO_SHOT, 0, 1, 0) if each.method == ZERO_SHOT else each for each in seen)
         yield from dict.fromkeys(without)
 
     def _methods(self, epsilon: float, run: int) -> Iterator[str]:
         if epsilon == 0:
-            if run == 1:  # one prompt, whatever is drawn
+            if run == 1:  # one prompt for all draws
                 yield ZERO_SHOT
             yield PUBLIC
         elif math.isinf(epsilon):
@@ -229,11 +230,12 @@ class Preset:
             yield from self.methods
 
     def tests(self, task: str) -> int | None:
-        """Test rows of a data set that are read; None: all."""
+        """The number of test rows of a data set; None: all."""
         return self.rows or self.settings[task].tests
 
     def without_noise(self, name: str) -> str | None:
-        """What a method is called that writes from the rows' mean as it is; None for one that draws its tokens."""
+        """The name of a method's baseline that writes from the noiseless mean of the rows; None for methods that draw
+        tokens."""
         method = self.methods[name]
         if name == VOTE or not mechanism_class(method.mechanism).takes_transform:
             return None

@@ -1,4 +1,4 @@
-"""`reproduce`: a paper's table with any model, beside the figures that the paper reports."""
+"""`reproduce`: a paper's table with any model, and the paper's figures for comparison."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ _OF_A_GRID = ("tasks", "methods", "epsilons", "shots", "runs", "rows", "seed", "
 
 
 def chosen(options: argparse.Namespace) -> Preset:
-    """The preset with what the options say in its place.
+    """The preset with the values of the options.
 
     Raises:
-        UsageError: a number is out of range, a method unknown, or the preset has not this data set, or is another
+        UsageError: a number is out of range, a method is unknown, or the preset lacks the data set or is another
             command.
     """
     preset = PRESETS[options.preset]
@@ -92,7 +92,7 @@ def _reproduce(options: argparse.Namespace) -> None:
 
 
 def _smallest(name: str, data: str | None) -> int:
-    """Rows of the smallest label, or all rows where labels are phrases; of the whole set where no files are given."""
+    """The rows of the smallest label (all rows if labels are phrases); without files those of the whole set."""
     task = TASKS[name]
     if data is None:
         return task.smallest
@@ -107,7 +107,7 @@ def _run(preset: Preset, options: argparse.Namespace, data: str, model: str, out
     command = preset.elsewhere.command
     module, *arguments = (each.format(data=data, model=model, out=out) for each in command.split())
     progress(f"python -m {module} {' '.join(arguments)}")
-    # It would be imported in a circle: the whole command line is made of this command among others.
+    # A top-level import would be circular: the whole command line includes this command.
     import_module({"research": "research.__main__"}.get(module, module)).main(arguments)
 
 

@@ -1,8 +1,8 @@
-"""What a preset sets and costs, before it is run: its settings, our epsilon of the paper's noise, hours and memory.
+"""A preset's settings and costs before a run: our epsilon of the paper's noise, hours and memory.
 
-Where a label has fewer rows than the one by which the paper accounts, the noise costs more: that stands beside it.
+If a label has fewer rows than the one with which the paper accounts, the noise costs more, as is also stated.
 
-Hours and memory are estimates for a model of 7B on one H200, from what was measured there (research/docs/gpu.md).
+Hours and memory are estimates for a 7B model on one H200, from measurements (research/docs/gpu.md).
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from research.reproduction.cells import PUBLIC, REAL, VOTE, ZERO_SHOT, Cell, Els
 from research.reproduction.tasks import TASKS
 
 TEST_ROWS = {"agnews": 7_600, "dbpedia": 70_000, "trec": 500, "mit_g": 780, "mit_d": 415}
-"""Of the whole files (Gao et al. 2025, appendix C.2)."""
+"""The rows of the whole files (Gao et al. 2025, appendix C.2)."""
 PREFILL = 41_000
-"""Tokens a second of the bare model."""
+"""Tokens per second of the bare model."""
 OVER_PREFILL = 0.081 / 0.036
-"""A token by a new sample, over a dense prefill of as many positions."""
+"""The time of a token with a new sample over that of a dense prefill of as many positions."""
 STEP = 0.0312 / 100
-"""Seconds of a later token, for each of 100 rows that keep their cache."""
+"""Seconds of a later token per 100 rows with a cache."""
 WEIGHTS, PEAK = 12.6, 33.0
-"""GiB of the model, and with 100 rows of 228 positions."""
+"""GiB of the model alone, and with 100 rows of 228 positions."""
 SENTENCE = 48
-"""Tokens that ask for a text, or that surround one that is read."""
+"""Tokens of the prompt for a text, or around a text that is classified."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Of a cell, estimated: tokens that are written, prompts that the model reads, seconds, GiB."""
+    """The estimated cost of a cell: written tokens, prompts, seconds, GiB."""
 
     tokens: int
     prompts: int
@@ -45,19 +45,19 @@ class Cost:
 
 
 def demonstrations(cell: Cell) -> tuple[int, int]:
-    """How many are written for a cell, and for how many of them one record pays."""
+    """The number of demonstrations written for a cell, and the number for which one record pays."""
     task = TASKS[cell.task]
     a_label = math.ceil(cell.shots / len(task.labels))
     return min(cell.shots, len(task.labels)) * a_label, cell.shots if task.slots else a_label
 
 
 def tests_read(preset: Preset, task: str) -> int:
-    """Test rows that are read: no more than the file has."""
+    """The number of test rows, at most that of the file."""
     return min(preset.tests(task) or TEST_ROWS[task], TEST_ROWS[task])
 
 
 def cost(cell: Cell, preset: Preset) -> Cost:
-    """Without the passes by which `vote` picks its drafts: no paper has it."""
+    """The cost of a cell, without the passes by which `vote` picks its drafts, which no paper has."""
     task, setting = TASKS[cell.task], preset.settings[cell.task]
     tests = tests_read(preset, cell.task)
     reading = tests * (task.max_record_tokens + SENTENCE) / PREFILL
@@ -70,7 +70,7 @@ def cost(cell: Cell, preset: Preset) -> Cost:
 
 
 def _writing(asked: Writing) -> Cost:
-    """From public text where rows show nothing in a prompt."""
+    """The cost of writing; from public text if rows have no tokens in a prompt."""
     count, tokens, setting, record = asked
     rows = setting.subsets if record else 1
     length = SENTENCE + (setting.per_subset or 1) * record + tokens
@@ -85,19 +85,19 @@ def _writing(asked: Writing) -> Cost:
 
 
 def cost_elsewhere(command: Elsewhere) -> Cost:
-    """Of a whole call."""
+    """The cost of a whole call."""
     found = [Cost(0, command.reads, command.reads * command.length / PREFILL, WEIGHTS), *map(_writing, command.writes)]
     tokens, prompts, seconds, memory = zip(*map(astuple, found), strict=True)
     return Cost(sum(tokens), sum(prompts), sum(seconds), max(memory))
 
 
 class Noise(NamedTuple):
-    """What a paper's noise costs by our accountants, of Poisson samples and all texts that one record pays for.
+    """The cost of a paper's noise by our accountants, with Poisson sampling and all texts for which one record pays.
 
     Attributes:
-        claimed: epsilon, by the paper.
-        here: by us, at the paper's number of rows.
-        smallest: by us, of the smallest label; None where the paper's number is not larger.
+        claimed: the paper's epsilon.
+        here: our epsilon, at the paper's number of rows.
+        smallest: our epsilon for the smallest label; None if the paper's number of rows is not larger.
     """
 
     task: str
@@ -109,10 +109,10 @@ class Noise(NamedTuple):
 
 
 def noise_of(preset: Preset, counts: Mapping[str, int]) -> Iterator[Noise]:
-    """Of each data set and method whose noise the paper gives.
+    """The cost for each data set and method with noise in the paper.
 
     Args:
-        counts: rows of each data set's smallest label.
+        counts: the rows of each data set's smallest label.
     """
     for task, setting in preset.settings.items():
         for name, method in preset.methods.items():
@@ -135,7 +135,7 @@ def _epsilon(cell: Cell, method: Method, setting: Setting, units: int) -> float:
 
 
 def told(preset: Preset, counts: Mapping[str, int]) -> str:
-    """All of it, in Markdown; `counts` as in `noise_of`."""
+    """The whole description in Markdown; `counts` as in `noise_of`."""
     lines = [f"# {preset.name}: {preset.source}", ""]
     if preset.model:
         lines += [f"Model there: {preset.model}.", ""]

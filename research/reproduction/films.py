@@ -1,6 +1,6 @@
 """`films`: records written as text, and how many of them parse and validate (Bhusal et al. 2026, table 4: Wiki-Movies).
 
-A record is its JSON on one line; nothing forces a token to keep its form.
+A record is one line of JSON; nothing forces tokens to keep this form.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def rows_of(path: Path) -> Dataset:
 
 
 def report(texts: Sequence[str]) -> dict[str, Any]:
-    """How many texts are JSON, and how many of these are a film."""
+    """The number of texts that are JSON, and the number of these that are films."""
     parsed = [_parsed(text) for text in texts]
     counts = {"parses": sum(each is not None for each in parsed), "validates": sum(map(is_film, parsed))}
     return {"records": len(texts), **{name: in_json(Accuracy(count, len(texts))) for name, count in counts.items()}}
@@ -94,7 +94,7 @@ def _parsed(text: str) -> Any:
 
 
 def is_film(document: Any) -> bool:
-    """Whether a document has a title, a year and genres, each of its type."""
+    """Whether a document has a title, a year and genres of the right types."""
     if not isinstance(document, dict) or not {"title", "year", "genres"} <= set(document):
         return False
     named = isinstance(document["title"], str) and isinstance(document["genres"], list)

@@ -1,6 +1,6 @@
-"""How the demonstrations of a cell are made: public, private, without noise, or rows as they are.
+"""Makes the demonstrations of a cell: public, private, without noise, or real rows.
 
-The data set is public research data that plays the private file; `run.py` refuses rows that are somebody's.
+The data set is public research data that stands in for the private file; `run.py` refuses rows of a private data set.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from research.runs import texts_planned, texts_written, written
 
 @dataclass(frozen=True, repr=False)
 class Made:
-    """Demonstrations, and how they are read.
+    """Demonstrations, with the settings for their evaluation.
 
     Attributes:
-        template: words of the prompt that classifies.
-        prior: the correction that was measured for them; None where none was.
-        epsilon: what the run claims; None where it promises nothing or reads nothing.
-        noise: the parameter that it was solved for; None where none was.
+        template: the words of the classification prompt.
+        prior: their measured correction; None if there is none.
+        epsilon: the run's claim; None without a guarantee or without private rows.
+        noise: the calibrated parameter; None if there is none.
     """
 
     demonstrations: tuple[Demonstration, ...]
@@ -41,7 +41,7 @@ class Maker:
     """Makes the cells of a preset with one model.
 
     Args:
-        embedder: loaded when a recipe asks for it.
+        embedder: is loaded if a recipe needs it.
     """
 
     def __init__(self, model: LanguageModel, embedder: Callable[[], Embedder], preset: Preset) -> None:
@@ -51,10 +51,10 @@ class Maker:
         """The demonstrations of a cell.
 
         Args:
-            train: plays the private file.
+            train: the rows that stand in for the private file.
 
         Raises:
-            StudioError: the run is refused, or the model cannot do it.
+            StudioError: the run is refused, or the model does not support it.
         """
         task = TASKS[cell.task]
         shown = self._shown(cell, task)
@@ -69,9 +69,9 @@ class Maker:
                 return self._written(cell, task, shown, train)
 
     def _shown(self, cell: Cell, task: Task) -> tuple[str, ...]:
-        """The labels that a run's prompt shows, the same for every method: it needs to write no others.
+        """The labels in a run's prompt, the same for every method; only these have to be written.
 
-        None stands there twice before each does once (Tang et al. 2024, section 5.1: without replacement).
+        A label is repeated only after all have been used (Tang et al. 2024, section 5.1: without replacement).
         """
         draws, found = np.random.default_rng([self._preset.seed, cell.run]), list[str]()
         while len(found) < cell.shots:
@@ -87,8 +87,8 @@ class Maker:
     def _written(self, cell: Cell, task: Task, shown: tuple[str, ...], train: Sequence[Record]) -> Made:
         """Token by token: by a mechanism, without noise, or from public text.
 
-        Where labels are phrases of their texts every demonstration is written from all rows (Tang et al. 2024, section
-        3: D^y = D), which pay for all of them.
+        If labels are phrases of their texts, every demonstration is written from all rows (Tang et al. 2024, section 3:
+        D^y = D), which pay for all of them.
         """
         labels, setting = tuple(dict.fromkeys(shown)), self._preset.settings[cell.task]
         counts = {label: shown.count(label) for label in labels}
@@ -123,12 +123,12 @@ class Maker:
         return Made(tuple(next(texts[label]) for label in shown), task.reading, None, _claimed(epsilon), runs[0].noise)
 
     def _rows(self, cell: Cell, units: int) -> int:
-        """M, where there are so many records."""
+        """M, or the number of records if that is smaller."""
         setting = self._preset.settings[cell.task]
         return max(1, min(setting.subsets, units // (setting.per_subset or 1)))
 
     def _voted(self, cell: Cell, task: Task, train: Sequence[Record]) -> Made:
-        """The recipe, one demonstration of every label: its correction is for all of them."""
+        """The recipe "vote", with one demonstration of every label, because its correction is for all labels."""
         made = written(
             Dataset(cell.words, task.labels, train),
             self._model,
@@ -149,14 +149,14 @@ class Maker:
 
 
 def _all_as(label: str, train: Sequence[Record], cell: Cell) -> Dataset:
-    """All rows as rows of one label, which is given, and which none of them chooses."""
+    """All rows as rows of one given label, on which no row has an influence."""
     return Dataset(cell.words, (label,), [Record(each.text, label) for each in train])
 
 
 def _asked(cell: Cell) -> float:
     if math.isinf(cell.epsilon) and not cell.method.startswith(cells.WITHOUT_NOISE):
         return LEAST_NOISE
-    return cell.epsilon if 0 < cell.epsilon < math.inf else 1.0  # a baseline promises nothing, whatever is asked
+    return cell.epsilon if 0 < cell.epsilon < math.inf else 1.0  # a baseline has no guarantee, whatever the settings
 
 
 def _claimed(epsilon: float) -> float | None:

@@ -67,11 +67,12 @@ _TANG_EXPONENTIAL = {e: {"step-epsilon": each} for e, each in zip(PRIVATE, (2.73
 """On DBpedia, by the script: epsilon of a token, of 80 rows that are replaced or not."""
 
 _SAMPLING = (
-    "Of Gaussian noise the paper draws without replacement and accounts for Poisson sampling; here sampling is Poisson."
+    "For Gaussian noise the paper draws without replacement and accounts for Poisson sampling; here sampling is "
+    "Poisson."
 )
 _SMALLEST = (
-    "The paper accounts for TREC by 835 rows, those of Location, its second smallest label: Abbreviation has "
-    "86. Where it is drawn a run here has the noise that 86 rows ask for."
+    "The paper accounts for TREC with the 835 rows of Location, its second smallest label: Abbreviation has 86. "
+    "If a run here draws Abbreviation, its noise is that for 86 rows."
 )
 _TANG_1 = Preset(
     "tang-1",
@@ -82,9 +83,9 @@ _TANG_1 = Preset(
     remarks=(
         _SAMPLING,
         _SMALLEST,
-        "Where labels are phrases all rows pay for all demonstrations, which are of the test file's ten commonest "
-        "phrases; the paper does not say which it takes. MIT is read there without calibration, as it is here.",
-        "Caps on a row's tokens are this program's: the paper names none.",
+        "If labels are phrases, all rows pay for all demonstrations, which are written for the test file's ten most "
+        "common phrases; the paper does not state its choice. MIT has no calibration in the paper, nor here.",
+        "Caps on a row's tokens are this program's: the paper states none.",
     ),
 )
 _ON_DBPEDIA = replace(_TANG_1, settings=_of(TANG, "dbpedia"), epsilons=(0.0, 4.0, INF), remarks=(_SAMPLING,))
@@ -125,12 +126,12 @@ def _adadpsyn(noise: Mapping[str, Mapping[float, tuple[float, ...]]]) -> Method:
 
 
 _THEOREM_7 = (
-    "The paper draws without replacement and accounts for that, where a record is replaced (theorem 7). Here sampling "
-    "is Poisson and a record is added or removed: AdaDPSyn's noise costs less by this account, and at the same epsilon "
-    "a run has less of it."
+    "The paper draws without replacement, and accounts for that under replacement of a record (theorem 7). Here "
+    "sampling is Poisson and a record is added or removed: AdaDPSyn's noise costs less by this account, and a run has "
+    "less noise at the same epsilon."
 )
-_RESEEDED = "Its scripts seed sample and noise anew inside the token loop: all tokens of a text have one sample."
-_READER = "The paper reads TREC with GPT-4o mini; here the model that writes reads."
+_RESEEDED = "Its scripts reset the seed inside the token loop, so all tokens of a text have one sample and one noise."
+_READER = "In the paper GPT-4o mini classifies TREC; here the model that writes does."
 _GAO_2 = Preset(
     "gao-2",
     "Gao et al. 2025, table 2; settings of tables 12 to 17 and appendix C.2",
@@ -146,7 +147,7 @@ _GAO_2 = Preset(
         _RESEEDED,
         _SMALLEST,
         _READER,
-        "It gives no sigma of its Gaussian baseline.",
+        "It states no sigma of its Gaussian baseline.",
     ),
 )
 _OF_GAO = (_THEOREM_7, _RESEEDED)
@@ -171,11 +172,11 @@ _BHUSAL_1 = Preset(
     epsilons=(0.0, 1.0, INF),
     runs=3,
     remarks=(
-        "Batch size, clip, T, temperature, K and delta stand in an appendix that is not in the text at hand: here 100 "
-        "expected rows, clip 10, the tokens of Tang et al., 100 candidates, delta 1e-5.",
-        "Its conversion drops a term and is about twice too large. Its least noise is not said: epsilon 100 here.",
+        "Batch size, clip, T, temperature, K and delta are in an appendix that we do not have: here 100 expected rows, "
+        "clip 10, the tokens of Tang et al., 100 candidates, delta 1e-5.",
+        "Its conversion omits a term and is about twice too large. Its least noise is not stated: epsilon 100 here.",
         "Its batches are disjoint; here one Poisson sample of unit rows is drawn for each demonstration.",
-        "svt-public is after Amin et al.: they draw a private token from a softmax of clipped logits, here it is the "
+        "svt-public is after Amin et al., who draw a private token from a softmax of clipped logits; here it is the "
         "noisy maximum of the rows' probabilities.",
     ),
 )
@@ -252,7 +253,7 @@ _YAMASAKI_2 = Preset(
 # What other commands run.
 
 _KOSKELA = (
-    "Shards by rank, and charging only the retrieved, have not the guarantee that the paper claims (docs/pitfalls.md): "
+    "Shards by rank, and charging only the retrieved, lack the guarantee that the paper claims (docs/pitfalls.md): "
     "here every unit has a fixed shard, and all above a public threshold pay."
 )
 _DRAWN = (
@@ -351,8 +352,8 @@ PRESETS = {
             epsilons=PRIVATE,
             remarks=(
                 _SAMPLING,
-                "Of the exponential mechanism it accounts for what it draws: without replacement, where a record is "
-                "replaced (theorem A.5, remark A.6).",
+                "For the exponential mechanism it accounts for its actual sampling: without replacement, under "
+                "replacement of a record (theorem A.5, remark A.6).",
             ),
         ),
         _membership("tang-15", "Tang et al. 2024, table 15", _TANG_1, (*PRIVATE, INF), _SAMPLING),
@@ -364,7 +365,7 @@ PRESETS = {
             epsilons=(8.0,),
             remarks=(
                 _RESEEDED,
-                "The paper does not say with what noise tokens are chosen; here at epsilon 8.",
+                "The paper does not state the noise that chooses tokens; here it is that of epsilon 8.",
                 "GoodRadius finds a ball within a constant factor; so does this, at most twice the smallest radius.",
             ),
             elsewhere=Elsewhere(
@@ -454,7 +455,7 @@ PRESETS = {
             "Gemma 1.1 2B IT (by the text: the table names none)",
             epsilons=(1.0,),
             runs=1,
-            remarks=("Ten records are written, as there (#raw); T and the batch are not said.",),
+            remarks=("Ten records are written, as in the paper (#raw); it does not state T and the batch.",),
             elsewhere=Elsewhere(
                 "research films {data} --model {model} --mechanism blended-logits --epsilon 1",
                 {"sample": "per-demonstration", "unit rows": "100", "K": "100", "T": "64", "delta": "1e-05"},
@@ -469,7 +470,7 @@ PRESETS = {
             settings=_of(_BHUSAL_1.settings, "dbpedia"),
             epsilons=(1.0,),
             shots=(4,),
-            remarks=(*_BHUSAL_1.remarks, "The table does not say how many demonstrations a prompt has: here 4."),
+            remarks=(*_BHUSAL_1.remarks, "The table does not state the number of demonstrations in a prompt: here 4."),
         ),
         _membership(
             "bhusal-mia",
@@ -486,8 +487,8 @@ PRESETS = {
             methods={"blended-logits": METHODS["blended-logits"]},
             epsilons=(1.0, 4.0, 8.0),
             remarks=(
-                "It needs e-mails of Enron (enron_aeslc/train.csv). T is 15, as there; the sample, the clip and delta "
-                "stand in an appendix that is not at hand: here one Poisson sample a text, clip 10, delta 1e-5.",
+                "It needs e-mails of Enron (enron_aeslc/train.csv). T is 15, as there; sample, clip and delta are "
+                "in an appendix that we do not have: here one Poisson sample per text, clip 10, delta 1e-5.",
             ),
             elsewhere=Elsewhere(
                 "research attack extraction {data} --out {out} --model {model} --preset bhusal-pii",
@@ -504,7 +505,7 @@ PRESETS = {
             remarks=(
                 _KOSKELA,
                 "Each row pays for one answer, as there. 200 questions are asked once, and their release is drawn 50 "
-                "times; in five runs there. Of the figure's epsilons the text names .5 alone.",
+                "times; in five runs there. Of the figure's epsilons the text states only .5.",
             ),
             elsewhere=_answers(
                 "trec agnews",
@@ -525,7 +526,7 @@ PRESETS = {
                 _KOSKELA,
                 "SQuAD alone, in the words of appendix G, with 100 questions and greedy answers; temperature .7 there. "
                 "--shards 10 gives the other line of the figure. Keywords are found by propose-test-release, as there; "
-                "the exponential mechanism, which the paper found worse, is not built.",
+                "the exponential mechanism, which the paper found worse, is not implemented.",
             ),
             elsewhere=_answers("squad-koskela", "", 100, 5 * 300, 20, keywords="15 to 30"),
         ),
@@ -552,7 +553,13 @@ PRESETS = {
             settings=_of(YAMASAKI, "trec"),
             methods={"gaussian": _gaussian(_YAMASAKI_SIGMA), "gaussian+pta": _pta(_by_task(2.0, 2.0, 2.0))},
             epsilons=(1.0, 8.0),
-            remarks=(_ONE_NOISE, _CUT_FIRST, _SAMPLING, _SMALLEST, "Alpha is not given: here 2. DP-OPT is not built."),
+            remarks=(
+                _ONE_NOISE,
+                _CUT_FIRST,
+                _SAMPLING,
+                _SMALLEST,
+                "Alpha is not stated: here 2. DP-OPT is not implemented.",
+            ),
         ),
         Preset(
             "yamasaki-ginc",
@@ -560,7 +567,7 @@ PRESETS = {
             "GPT-2 with 4, 12 and 16 layers",
             epsilons=(*PRIVATE, INF),
             remarks=(
-                "Train its model of 4 layers first: python -m research.ginc.model. The larger two are not built.",
+                "Train its model of 4 layers first: python -m research.ginc.model. The larger two are not implemented.",
                 "A concept has 900 rows of 5 tokens and the next one in the data at hand, 1,600 there.",
                 _ONE_NOISE,
                 _CUT_FIRST,

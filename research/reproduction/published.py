@@ -1,4 +1,4 @@
-"""What the papers report: transcribed figures, each with the table that it stands in."""
+"""The papers' figures, transcribed, each with its table."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Published:
     """One figure of a paper.
 
     Attributes:
-        source, table: where it stands.
-        model: what wrote and read there.
+        source, table: the paper, and the table.
+        model: the paper's model.
         task, method, epsilon, shots: the cell; epsilon is 0 without private rows, infinite without privacy.
-        accuracy, deviation: in [0, 1]; the deviation over runs, None where the paper gives none.
-        runs: over how many, None where the table does not say.
+        accuracy, deviation: in [0, 1]; the deviation is over runs, None if the paper states none.
+        runs: the number of runs; None if the table does not state it.
     """
 
     source: str

@@ -1,10 +1,10 @@
-"""The radius of the ball that holds 80% of the rows' distributions at a token (Gao et al. 2025, table 1).
+"""The radius of the ball that contains 80% of the rows' distributions at a token (Gao et al. 2025, table 1).
 
     python -m research.reproduction.radius DATA --out radius.jsonl
 
-It tells how far rows agree about the next token, which AdaDPSyn lives on. Demonstrations are written by the Gaussian
-mechanism in the settings of their table 12. A line of the file is a run of a data set: public data only, since it
-follows from the rows without noise. Lines are kept, and what was cut off goes on.
+It measures how much rows agree on the next token, which AdaDPSyn relies on. Demonstrations are written by the Gaussian
+mechanism with the settings of the paper's table 12. A line of the file is a run on a data set. Public data only, since
+the radius has no noise. An interrupted run continues after its lines.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from research.reproduction.tasks import TASKS, training_rows
 SHARE = 0.8
 """rho of Gao et al., section 4.1."""
 EPSILON = 8.0
-"""Of the noise that chooses the tokens; the paper does not say it."""
+"""The epsilon of the noise that chooses the tokens, which the paper does not state."""
 _APPROACHES = 1000
 
 
 def radius(points: Floats, share: float = SHARE) -> float:
-    """Of a small ball that holds a share of the points; at most twice the smallest one's.
+    """The radius of a small ball that contains a share of the points; at most twice the smallest radius.
 
-    Nissim et al. 2016 find one within a constant factor, too. The ball around the best point (that factor of two) is
-    improved by the smallest ball around what it holds (Badoiu, Clarkson 2003).
+    Nissim et al. 2016 also find it within a constant factor. The ball around the best point (hence the factor of two)
+    is improved by the smallest ball around its points (Badoiu, Clarkson 2003).
 
     Args:
         points: shape (M, K), at least one.
@@ -60,7 +60,7 @@ def radius(points: Floats, share: float = SHARE) -> float:
 
 @contextmanager
 def measured() -> Iterator[list[float]]:
-    """The radius at every token that the Gaussian mechanism releases in the block."""
+    """The radius at every token that the Gaussian mechanism releases in the `with` block."""
     found, release = list[float](), GaussianMechanism.step
 
     def step(self: GaussianMechanism, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
@@ -72,7 +72,7 @@ def measured() -> Iterator[list[float]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure what the file lacks, and print the table."""
+    """Measure the missing lines of the file, and print the table."""
     preset = PRESETS["gao-2"]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)

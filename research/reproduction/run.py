@@ -1,6 +1,6 @@
-"""A preset, cell by cell, each kept as a line of `cells.jsonl`: what stands there is not computed again.
+"""Runs a preset cell by cell; each cell is a line of `cells.jsonl` and is computed only once.
 
-Its runs are charged to nobody, so rows that are somebody's must not take part.
+Its runs are charged to no ledger, so rows of private data sets must not take part.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from research.reproduction.tasks import TASKS, rows_of, take_as_public, training
 from research.texts import answers
 
 SLOT_TOKENS = 12
-"""Of the phrase that fills a slot."""
+"""The most tokens of a phrase that fills a slot."""
 EXACT = "exact"
 """The one reading of slots: the answer is just the phrase."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a cell gave.
+    """The result of a cell.
 
     Attributes:
         found: the accuracy in each reading.
-        claimed: epsilon of the run; None where it promises nothing, or reads no private row.
-        noise: the parameter that it was solved for; None where none was.
-        seconds: to make and to read it.
-        demonstrations: none where they hold rows of the file.
+        claimed: the run's epsilon; None without a guarantee or without private rows.
+        noise: the calibrated parameter; None if there is none.
+        seconds: the time to make and to evaluate it.
+        demonstrations: none if they contain rows of the file.
     """
 
     cell: Cell
@@ -74,21 +74,21 @@ class Result:
 
 @dataclass(frozen=True)
 class CellRefused:
-    """A cell cannot be computed, and why; a later call tries again."""
+    """The reason why a cell cannot be computed; a later call tries again."""
 
     cell: Cell
     reason: str
 
 
 class _Data:
-    """The files of a task, read when a cell needs them."""
+    """The files of a task, read on demand."""
 
     def __init__(self, folder: Path, name: str, preset: Preset) -> None:
         self._train, self._test = folder / name / "train.csv", folder / name / "test.csv"
         self._folder, self._name, self._preset = folder, name, preset
 
     def stamp(self, *models: LanguageModel) -> str:
-        """A digest of what the task's cells depend on beside their names.
+        """A digest of everything that the task's cells depend on besides their names.
 
         Raises:
             UsageError: a file cannot be read.
@@ -123,18 +123,18 @@ def reproduce(
     tell: Callable[[str], object] = lambda line: None,
     reader: LanguageModel | None = None,
 ) -> Iterator[Result | CellRefused]:
-    """The preset's cells, of which those are computed that `out` lacks.
+    """The preset's cells; those that `out` lacks are computed.
 
     Args:
-        data: a folder for each task, with `train.csv`, which plays the private file, and `test.csv`.
+        data: a folder for each task, with `train.csv`, which stands in for the private file, and `test.csv`.
         out: the folder of `cells.jsonl`.
-        model: writes.
+        model: the model that writes.
         embedder: loads the embedder of the recipe "vote".
-        tell: gets a line as a cell begins to be computed.
-        reader: reads; by default the model that writes.
+        tell: receives a line before a cell is computed.
+        reader: the model that classifies; by default the model that writes.
 
     Raises:
-        UsageError: a file is not the task's, is private, or `out` holds cells of another preset, model, data or
+        UsageError: a file is not the task's or is private, or `out` has cells of another preset, model, data or
             setting.
         DataError: a file cannot be read.
     """

@@ -1,4 +1,4 @@
-"""A grid as a tidy table, and as a page that puts the papers' figures beside it."""
+"""A grid as a tidy table, and as a page with the papers' figures for comparison."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLUMNS_OF_A_RUN = ("claimed_epsilon", "delta", "noise")
 
 
 def tidy(results: Sequence[Result], model: str, preset: Preset) -> str:
-    """CSV, one line a cell and reading, with the interval of its test rows (Wilson 1927)."""
+    """CSV with one line per cell and reading, with the interval over test rows (Wilson 1927)."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([*COLUMNS, *COLUMNS_OF_A_RUN])
@@ -39,8 +39,8 @@ def tidy(results: Sequence[Result], model: str, preset: Preset) -> str:
 
 
 def page(results: Sequence[Result], model: str, preset: Preset) -> str:
-    """Markdown: for each data set what was computed, and under it what the papers report of the same methods with as
-    many shots, and their models; the noise of both beside each other."""
+    """Markdown: for each data set the computed figures, below them the papers' figures for the same methods and number
+    of shots with their models, and the noise of both."""
     tasks = [name for name in TASKS if any(each.cell.task == name for each in results)]
     lines = [*_head(model, preset), *(line for name in tasks for line in _task(name, results, model, preset))]
     return "\n".join(lines) + "\n"
@@ -114,7 +114,7 @@ def _noise(
     mine: Sequence[Sequence[Result]],
     epsilons: Sequence[float],
 ) -> Iterator[str]:
-    """Of a method's runs, and of the paper that the preset is of, where it gives one."""
+    """The noise of a method's runs, and that of the preset's paper if it states one."""
     own = [_range([each.noise for each in results if each.noise is not None]) for results in mine]
     if any(own):
         yield _row(f"{name}: noise", f"**{_plain(model)}**", own)
@@ -139,7 +139,7 @@ def _head_of(epsilon: float) -> str:
 
 
 def as_read(result: Result) -> Accuracy:
-    """The accuracy with the set's own correction, or else as the papers read theirs: calibrated, of slots as it is."""
+    """The accuracy with the set's own correction, else as in the papers: calibrated, or raw for slots."""
     return next(result.found[each] for each in (PRIOR, CONTEXTUAL, *result.found) if each in result.found)
 
 

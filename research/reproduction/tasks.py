@@ -1,4 +1,4 @@
-"""The public data sets of the papers, which play the private file, and the words in which they are put to a model."""
+"""The public data sets of the papers, which stand in for the private file, and the words of their prompts."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ class Task:
     """A data set with its prompts.
 
     Attributes:
-        title: as the papers call it.
-        labels: in the papers' order. Of `slots` those that are written for: the ten commonest of the test file.
-        instruction, text, label: of the prompt that classifies (Zhao et al. 2021, table 5; Tang et al. 2024, table 7).
-        sentence: asks for a text of a label (Tang et al. 2024, table 5).
-        kind: what is written, as the prompt calls it that asks for it.
-        tokens: T of a demonstration (Tang et al. 2024, table 9).
-        max_record_tokens: public cap on a text that the model reads.
-        smallest: rows of the smallest label of the whole training file, or all rows of `slots`.
-        slots: a label is a phrase of its text, which the model has to find: test rows may have any.
+        title: its name in the papers.
+        labels: in the papers' order. For `slots` those with demonstrations: the ten most common of the test file.
+        instruction, text, label: the words of the classification prompt (Zhao et al. 2021, table 5; Tang et al. 2024,
+            table 7).
+        sentence: the prompt for a text of a label (Tang et al. 2024, table 5).
+        kind: the kind of text in that prompt.
+        tokens: T, the tokens of a demonstration (Tang et al. 2024, table 9).
+        max_record_tokens: the public cap on a text in a prompt.
+        smallest: the rows of the smallest label of the whole training file, or all rows for `slots`.
+        slots: whether a label is a phrase of its text, which the model has to find; test rows may have any label.
     """
 
     title: str
@@ -45,12 +46,12 @@ class Task:
 
     @property
     def reading(self) -> PromptTemplate:
-        """Words of the prompt that classifies."""
+        """The words of the classification prompt."""
         return PromptTemplate(self.instruction, self.text, self.label)
 
     @property
     def asked(self) -> dict[str, Any]:
-        """How the model is asked for a text: fields of `mechanisms.runs.spec.RunSpec`."""
+        """The prompt for a text, as fields of `mechanisms.runs.spec.RunSpec`."""
         return {"kind": self.kind, "sentence": self.sentence}
 
 
@@ -132,7 +133,7 @@ def rows_of(path: Path, task: Task, any_label: bool = False) -> Sequence[Record]
 
 
 def training_rows(data: Path, name: str) -> Sequence[Record]:
-    """The rows that play the private file of a task, marked as public data that were read without noise.
+    """The rows that stand in for the private file of a task, marked as public data used without noise.
 
     Raises:
         DataError: the file cannot be read, or a column is missing.
@@ -144,7 +145,7 @@ def training_rows(data: Path, name: str) -> Sequence[Record]:
 
 
 def take_as_public(name: str, rows: Sequence[Record], mark: str) -> None:
-    """Refuse rows of a private data set, and mark the others, for whoever makes a private data set of them later.
+    """Refuse rows of a private data set, and mark the others in case they become part of a private data set later.
 
     Raises:
         UsageError: the ledger knows some of the rows.

@@ -1,6 +1,6 @@
-"""A preset end to end without a GPU, data or a model: random weights, made-up rows, and little of everything.
+"""A preset end to end without a GPU, data or a model: with random weights, made-up rows and small sizes.
 
-What it gives says nothing; that it gives something says that nothing on the way is broken.
+Its figures are meaningless; that it finishes shows that all parts work.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from research.reproduction.tasks import TASKS
 
 SHAPE = replace(SHAPES[-1], vocabulary=200)
 ROWS, TOKENS, SUBSETS, SHOTS, TESTS = 40, 1, 100, 1, 2
-"""Of a file, about; of a demonstration; of a step at most, so that all rows join; of a prompt; that are read."""
+"""Rows of a file, about; tokens of a demonstration; rows of a step at most, so that all rows join; shots of a prompt;
+test rows."""
 _FEWER = {
     "research attack": "--runs 1 --rows 2 --epsilons 8",
     "research films": "--records 1 --tokens 2 --subsets 4",
@@ -33,7 +34,7 @@ _FEWER = {
 
 
 class Place(NamedTuple):
-    """Folders of made-up data and of a model, and one to write into."""
+    """Folders of made-up data, of a model, and for the output."""
 
     data: Path
     model: Path
@@ -42,7 +43,7 @@ class Place(NamedTuple):
 
 @contextmanager
 def place() -> Iterator[Place]:
-    """All three, until the end of the block."""
+    """All three folders, until the end of the `with` block."""
     with tempfile.TemporaryDirectory() as folder:
         found = Place(*(Path(folder) / each for each in Place._fields))
         SHAPE.saved(found.model)
@@ -56,7 +57,7 @@ def tiny(preset: Preset) -> Preset:
     the first with labels and the first with phrases. `vote` is left out: random weights write no drafts.
 
     Raises:
-        UsageError: it has no such form.
+        UsageError: the preset has no such form.
     """
     if preset.elsewhere:
         known = [options for command, options in _FEWER.items() if preset.elsewhere.command.startswith(command)]
@@ -77,7 +78,7 @@ def tiny(preset: Preset) -> Preset:
 
 
 def made_up(folder: Path) -> None:
-    """Files of all data sets, of words that the model knows."""
+    """Write the files of all data sets, of words that the model knows."""
     for name, task in TASKS.items():
         for file, first in (("train", 3), ("test", 100)):
             each = ROWS // len(task.labels)
@@ -95,7 +96,7 @@ def made_up(folder: Path) -> None:
 
 
 def _words(number: int) -> str:
-    """A text, another one for each number."""
+    """A different text for each number."""
     return " ".join(f"w{3 + (number * step + step) % (SHAPE.vocabulary - 3)}" for step in (1, 7, 11, 17))
 
 

@@ -174,7 +174,7 @@ def test_an_older_ledger_is_refused_and_never_taken_for_an_empty_one(version, da
     with sqlite3.connect(path) as database:
         database.execute(f"PRAGMA user_version = {version}")
     for _ in range(2):
-        with pytest.raises(UsageError, match="older version of this program, which this one does not read") as refused:
+        with pytest.raises(UsageError, match="older version of this program, and this one cannot read it") as refused:
             PrivacyLedger()
         assert str(refused.value).isprintable()
         assert all(each.name in str(refused.value) for each in (path, count))
@@ -193,7 +193,7 @@ def test_a_file_of_another_program_is_no_empty_ledger(data_folder):
     data_folder.mkdir()
     with sqlite3.connect(data_folder / "ledger.sqlite") as database:
         database.execute("CREATE TABLE anything (value TEXT)")
-    with pytest.raises(UsageError, match="does not read"):
+    with pytest.raises(UsageError, match="cannot read it"):
         PrivacyLedger()
 
 

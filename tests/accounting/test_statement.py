@@ -72,7 +72,7 @@ def test_a_statement_ends_where_the_ledger_stands():
     assert [each.run.mechanism for each in (first, nothing, cut_off)] == ["gaussian", "nothing", "cut off"]
     assert first.after == nothing.after
     assert state(nothing.run).startswith("nothing was released")
-    assert state(cut_off.run).startswith("running or cut off")
+    assert state(cut_off.run).startswith("active or interrupted")
     assert cut_off.after.epsilon == account.snapshot.epsilon == ledger.snapshot("clinic", "record").epsilon
     assert first.after.epsilon < cut_off.after.epsilon
 

@@ -54,7 +54,7 @@ def test_a_question_is_answered_and_the_reservation_goes_on(capsys, small):
 
     code, _, err = run(capsys, f"{line} --epsilon 3")
     assert code == 2
-    assert "reserve anew" in err
+    assert "make a new reservation" in err
     code, _, _ = run(capsys, f"{line} --epsilon 3 --new-reservation")
     assert code == 0
 

@@ -373,7 +373,7 @@ def test_a_refused_key_is_one_line_without_it(files, capsys):
     with serving(lambda asked: Reply(status=401, body=f"wrong key {KEY}".encode())) as server:
         code, out, err = run(capsys, f"evaluate {files}/set.json --test {files}/test.csv {asked_of(server)}")
     assert (code, out) == (4, "")
-    assert err.splitlines()[-1].endswith(f"refuses the key (401): set {KEY_VARIABLE} to one that it takes.")
+    assert err.splitlines()[-1].endswith(f"refuses the key (401): set {KEY_VARIABLE} to a valid key.")
     assert seen_nowhere(files, err)
 
 

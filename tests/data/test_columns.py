@@ -142,7 +142,7 @@ def test_nested_cells_are_named_as_such():
     lines = (json.dumps({"id": i, "data": {"text": "x"}, "labels": ["spam"]}) for i in range(20))
     found = read("\n".join(lines), "jsonl")
     assert found.columns == ["id", "data.text", "labels.0"]
-    with pytest.raises(DataError, match=r"'text' is nested, or a field of one: name 'data\.text' in place of it\."):
+    with pytest.raises(DataError, match=r"'text' is nested, or a field of one: name 'data\.text' instead\."):
         inspect(found, ColumnMapping("text", "labels.0"))
     told = inspect(found, ColumnMapping("data", "labels")).problems
     assert any("'data' holds nested values" in line and "name 'data.text'" in line for line in told)

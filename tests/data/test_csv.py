@@ -343,7 +343,7 @@ def test_a_lone_carriage_return_ends_lines_only_where_it_ends_the_header():
 
 def test_a_lone_carriage_return_in_a_cell_is_told_with_its_line():
     raw = b'text,label\r\nx,a\r\nlone\rreturn,a\n"two\r\nlines",a\r\nmore\rreturn,b\n'
-    remark = "Rows with a carriage return (CR) inside, which ends no line here: 2, first in line 3."
+    remark = "Rows with a carriage return (CR) inside, which does not end a line: 2, first in line 3."
     assert read(raw).remarks == (remark,)
     assert read(b"text,label\r\nx,a\r\ny,b\n").remarks == ()
 

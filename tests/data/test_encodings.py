@@ -142,5 +142,5 @@ def test_utf_16_without_its_mark_is_asked_about(encoding, texts):
 
 def test_a_zero_byte_is_refused_with_its_line_however_far_down_it_stands():
     rows = "".join(f"text number {i},a\n" for i in range(200_000))
-    with pytest.raises(DataError, match="^Line 200002 has a NUL byte, so that this is not a text file"):
+    with pytest.raises(DataError, match="^Line 200002 has a NUL byte, so this is not a text file"):
         read(f"text,label\n{rows}on\0e,b\n")

@@ -181,7 +181,7 @@ def test_parquet_s_own_types_are_read_and_what_is_nested_is_left_out_with_a_rema
         ["a", "café", "1.50", "", "1970-01-01", ""],
         ["", "\ufffd", "", "", "", "inf"],
     ]
-    assert table.remarks == ("Columns left out, since they hold lists or other values that are no cells: 1 ('list').",)
+    assert table.remarks == ("Columns left out, since they have lists or other values that are not cells: 1 ('list').",)
 
 
 @pytest.mark.parametrize("name", ["tags", "content", "content.tags"])
@@ -189,10 +189,10 @@ def test_a_parquet_column_of_lists_that_is_named_is_called_so_after_the_remarks(
     rows = {"text": ["x", "y"], "label": ["a", "b"], "tags": [[SECRET], []], "content": [{"tags": [SECRET]}] * 2}
     path, told = tmp_path / "notes.parquet", list[str]()
     path.write_bytes(as_parquet(rows))
-    with pytest.raises(DataError, match=f"'{re.escape(name)}' holds lists.*another column, such as 'text', 'label'"):
+    with pytest.raises(DataError, match=f"'{re.escape(name)}' has lists.*another column, such as 'text', 'label'"):
         api.load(path, ["a", "b"], text=name, label="label", tell=told.append)
-    assert [line for line in told if "hold lists" in line] == [*read_table(path).remarks]
-    with pytest.raises(DataError, match="save one value a cell"):
+    assert [line for line in told if "have lists" in line] == [*read_table(path).remarks]
+    with pytest.raises(DataError, match="save one value per cell"):
         read(as_parquet({"tags": rows["tags"]}), "parquet")
 
 
@@ -222,7 +222,7 @@ def test_a_column_with_a_dot_is_read_before_a_nested_field_of_its_name_and_that_
     assert any("1 ('tags')" in remark for remark in table.remarks)
     missing = read(as_parquet({"text": [{"en": "a"}, None, {"en": "b"}], "label": ["a", "b", "a"]}), "parquet")
     assert list(missing.frame["text.en"]) == ["a", "", "b"]
-    with pytest.raises(DataError, match=r"'text' is nested.*name its field in place of it"):
+    with pytest.raises(DataError, match=r"'text' is nested.*name its field instead"):
         inspect(missing, ColumnMapping("text", "label"))
 
 
@@ -336,8 +336,8 @@ def test_a_text_file_is_read_out_of_gzip_whatever_its_name_says(suffix):
         (gzip.compress(WRITERS["csv"](PRIVATE))[:-20], "gzip file is damaged"),
         (b"\x1f\x8b" + SECRET.encode(), "gzip file is damaged"),
         (gzip.compress(WRITERS["csv"](PRIVATE)) + b"more", "gzip file is damaged"),
-        (gzip.compress(one_sheet(PRIVATE)), "not read out of gzip"),
-        (gzip.compress(WRITERS["parquet"](PRIVATE)), "not read out of gzip"),
+        (gzip.compress(one_sheet(PRIVATE)), "cannot be read inside gzip"),
+        (gzip.compress(WRITERS["parquet"](PRIVATE)), "cannot be read inside gzip"),
     ],
 )
 def test_what_does_not_come_out_of_gzip_gets_one_line(raw, message):
@@ -380,7 +380,7 @@ def test_row_groups_say_their_size_before_they_are_unpacked(monkeypatch):
         (as_parquet({"name": ["x"]}).replace(b"name", b"na\xffe"), "damaged"),
         (as_parquet({"when": pa.array([0], pa.timestamp("s", "Nowhere/Land"))}), "damaged"),
         (as_parquet({"text": pa.array([], pa.string())}), "no rows"),
-        (as_parquet({"list": [[1]]}), "hold lists"),
+        (as_parquet({"list": [[1]]}), "have lists"),
         (as_parquet({"a b": ["x"], "a  b": ["y"]}), "name the columns"),
         (as_parquet({f"c{i}": ["x"] for i in range(1001)}), "1,000 columns"),
     ],

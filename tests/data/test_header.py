@@ -142,7 +142,7 @@ def test_columns_without_a_header_are_numbered_in_every_format_that_has_none():
 
 @pytest.mark.parametrize(("suffix", "raw"), [("parquet", b"PAR1"), ("jsonl", b'{"text": "x"}\n')])
 def test_a_format_with_names_of_its_own_has_no_header_to_say(suffix, raw):
-    with pytest.raises(UsageError, match="has no header to say: leave out --header"):
+    with pytest.raises(UsageError, match="has no header to set: leave out --header"):
         read(raw, suffix, header=False)
 
 

@@ -104,7 +104,7 @@ def test_lines_are_decoded_one_by_one_as_records_of_a_csv_are(encoding, first):
 def test_what_is_not_read_is_counted_in_a_remark_that_quotes_nothing():
     table = lines(*ROWS, {"secret ": 1}, {"": 1, "secret  name": 2}, {"a b": 1, "a\nb": 2})
     [remark] = table.remarks
-    assert remark.endswith("differ from another of the row in white space alone: 2.")
+    assert remark.endswith("differ from another of the row only in white space: 2.")
     assert "secret" not in remark
 
 
@@ -139,11 +139,11 @@ def test_an_element_changes_no_cell_of_another_and_is_counted(element, at):
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        ('[{"text": "Zanzibar"}, {"text": "x"', "breaks off at element 2"),
-        ('[{"text": "Zanzibar"} {"text": "x"}]', "breaks off at element 1"),
-        ('[{"text": "Zanzibar"}', "breaks off at element 1"),
-        ("[" + "[" * 10_000, "breaks off at element 1"),
-        ('[{"text": "Zanzibar"}]\n{"text": "x"}', "goes on behind its JSON array"),
+        ('[{"text": "Zanzibar"}, {"text": "x"', "is incomplete at element 2"),
+        ('[{"text": "Zanzibar"} {"text": "x"}]', "is incomplete at element 1"),
+        ('[{"text": "Zanzibar"}', "is incomplete at element 1"),
+        ("[" + "[" * 10_000, "is incomplete at element 1"),
+        ('[{"text": "Zanzibar"}]\n{"text": "x"}', "has content after its JSON array"),
         ('[["text", "label"]]', "Nothing in the file is a JSON object"),
     ],
 )
@@ -270,7 +270,7 @@ def test_a_second_label_in_a_list_is_told():
 def test_a_name_of_one_row_is_quoted_in_no_error():
     rows = [{"text": {"body": f"text {i}"}, "label": "a"} for i in range(6)]
     table = lines(*rows, {"text": {"Zanzibar": "x", "message": "y"}, "label": "b"})
-    with pytest.raises(DataError, match=r"name 'text\.body' in place of it") as refused:
+    with pytest.raises(DataError, match=r"name 'text\.body' instead") as refused:
         inspect(table, ColumnMapping("body", "label"))
     assert "Zanzibar" not in str(refused.value)
     assert "message" not in str(refused.value)
@@ -292,6 +292,6 @@ def test_a_name_that_is_a_person_s_is_quoted_in_no_error(person):
     for count in (1, 3):
         table = read(json.dumps([{"text": {person: "x"}, "label": "a"}] * count), "json")
         [line, *_] = inspect(table, ColumnMapping("text", "label")).problems
-        assert line.endswith("name its field in place of it.")
+        assert line.endswith("name its field instead.")
         told.append(line)
     assert not any(person in line for line in told)

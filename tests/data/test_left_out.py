@@ -178,7 +178,7 @@ def test_rows_that_are_dropped_since_they_repeat_another_are_told():
     mapping = ColumnMapping("text", "label", drop_duplicates=True)
     dataset = checked_dataset(table(rows), mapping, "d", LABELS, lines.append, allow_left_out=True)
     assert len(dataset.records) == 2
-    assert lines[-1] == "Rows that repeat an earlier one, which are dropped as was asked: 2."
+    assert lines[-1] == "Rows that repeat an earlier one, dropped as requested: 2."
 
 
 def test_texts_under_several_labels_and_repeated_rows_are_counted_and_told():

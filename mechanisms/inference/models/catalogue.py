@@ -155,8 +155,8 @@ def refuse_by_config(config: Any) -> None:
         other = ["recurrent"]
     if other:
         raise ModelUnavailable(
-            f"Layers of '{text.model_type}' models are refused ({', '.join(other)}): the engine knows attention alone. "
-            "Use another model."
+            f"Layers of '{text.model_type}' models are refused ({', '.join(other)}): the engine supports only "
+            "attention. Use another model."
         )
     if any((getattr(text, field, None) or 0) > 1 for field in _EXPERT_FIELDS):
         raise ModelUnavailable(
@@ -259,7 +259,7 @@ def weights_said() -> str:
     """
     said = os.environ.get(WEIGHTS, "").strip().lower()
     if said and said not in _BITS:
-        raise UsageError(f"{WEIGHTS} is 8bit or 4bit, or is left out.")
+        raise UsageError(f"{WEIGHTS} must be 8bit or 4bit, or unset.")
     if said and (chosen_device().torch_device.type != CUDA or find_spec("bitsandbytes") is None):
         raise UsageError(f"{WEIGHTS}={said} needs an NVIDIA GPU and bitsandbytes: pip install bitsandbytes")
     return said

@@ -63,7 +63,7 @@ def fetch(
         _fetch(name, file, tell_begun, check)
     except GatedRepoError as error:
         raise ModelUnavailable(
-            f"The licence of '{name}' has to be accepted on the hub first, and HF_TOKEN has to hold a key of yours."
+            f"Accept the licence of '{name}' on the hub first, and set HF_TOKEN to your access token."
         ) from error
     except LocalEntryNotFoundError as error:  # the hub could not be reached
         raise _not_reached(name) from error
@@ -134,7 +134,7 @@ def _fetch(name: str, file: str, tell: Callable[[float], object], check: Callabl
         if stated is not None and file_digest(path) != stated.sha256:
             path.resolve().unlink()
             path.unlink(missing_ok=True)
-            raise ModelUnavailable(f"What was fetched of '{name}' has not the digest that the hub states: try again.")
+            raise ModelUnavailable(f"The file of '{name}' does not have the digest that the hub states: try again.")
         there = before + (found[each].size or 0)
         tell(there / total)
 

@@ -246,7 +246,7 @@ def test_what_is_left_open_stands_in_grey(step: PrivacyStep, session):
         ({"shares": "choose=.5"}, "no stage 'choose'"),
         ({"tokens": "many"}, "Tokens (T)"),
         ({"epsilon": None}, "Epsilon needs a number"),
-        ({"mechanism": "blended-logits", "per_subset": "2"}, "closed with subsets"),
+        ({"mechanism": "blended-logits", "per_subset": "2"}, "not available with subsets"),
     ],
 )
 def test_a_refused_plan_is_not_told_and_leaves_none(step: PrivacyStep, session, changes, words):
