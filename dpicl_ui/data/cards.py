@@ -26,6 +26,7 @@ from dpicl_ui.frame.tree import (
     MANY_LABELS,
     Tree,
     count_row,
+    drawn,
     el,
     notice,
     panel,
@@ -62,6 +63,8 @@ _SOURCE = [
     ),
 ]
 
+_RELOADED = "The page was reloaded, which dropped its file from this server's memory: choose the file again."
+
 
 def proposed_name(file: str) -> str:
     """A file's name without its ending; empty if the name is a common word.
@@ -88,6 +91,7 @@ class SourceCard:
                     panel(el("p.small-head", "Demonstrations made before?"))
                     self.load_instead = gr.Button("Load an exported set and test it", size="sm", elem_id="load-instead")
                     self.load_run = gr.UploadButton("Look at a saved run again", size="sm", elem_id="look-again")
+            self.reloaded = drawn("reloaded.js", _RELOADED, elem_id="reloaded", elem_classes="tree")
             self.notice = panel(elem_id="data-notice")
 
 

@@ -71,7 +71,7 @@ class DataStep:
             *choice.outputs, self.facts, self.drop, self._app.bar.html, *public.outputs, *self.words.outputs,
         ]  # fmt: skip
         self._loaded = [
-            source.upload, source.notice, self.body, self.preview, public.name, self.drafts.drafts,
+            source.upload, source.notice, source.reloaded, self.body, self.preview, public.name, self.drafts.drafts,
             *self.columns.inputs, *shown, *self.reading.outputs,
         ]  # fmt: skip
         reading = self.reading
@@ -159,6 +159,7 @@ class DataStep:
         session.of(DataState).open(table, wording, label_field, (mapping.text, mapping.label))
         return {
             self.source.notice: [],
+            self.source.reloaded: "",
             **self.reading.closed(session),
             self.body: gr.Column(visible=True),
             self.preview: preview_table(table),

@@ -194,6 +194,7 @@ def reload_in_the_middle(browser: Browser, port: int, visited: Visit, sessions: 
         page.reload()
         page.wait_for_selector("#left-runs .notice", timeout=SLOW)
         visited.said["left"] = page.inner_text("#left-runs")
+        visited.said["file after a reload"] = page.inner_text("#reloaded")
         [journal] = (visited.folder / "home" / "journals").iterdir()
         visited.said["journal"] = journal.read_text(encoding="utf-8")
         ledger = PrivacyLedger(visited.folder / "home")
@@ -207,6 +208,7 @@ def reload_in_the_middle(browser: Browser, port: int, visited: Visit, sessions: 
         model.free.set()
         visited.journey.console[:] = console  # a page that is left says that its connections end
         choose(page, visited, "third")
+        visited.said["file chosen again"] = page.inner_text("#reloaded").strip()
         page.wait_for_selector("#left-runs .notice", state="detached", timeout=SLOW)
         page.wait_for_selector("#cut-off-words p", timeout=SLOW)
         visited.said["cut off"] = page.inner_text("#cut-off-words")
@@ -259,6 +261,7 @@ def reload_and_replace(page: Page, seen: Visit, another: Any) -> None:
     with another() as other:  # with a key of its own
         answered(other, seen, 3)
         seen.said["elsewhere"] = other.inner_text("#steps")
+        seen.said["file elsewhere"] = other.inner_text("#reloaded").strip()
     step(page, 5)
     page.wait_for_selector("#certificate .guarantee, #certificate dl, #certificate p")
     seen.said["certificate"] = page.inner_text("#certificate")
@@ -375,6 +378,13 @@ def test_a_run_that_a_reload_cut_off_goes_on_and_costs_what_one_run_costs(visit:
     once, again = (ledger.account(name, "record") for name in ("first", "third"))
     assert len(again.runs) == 1
     assert [run.counted for run in again.runs] == [run.counted for run in once.runs if run.counted]
+
+
+def test_a_reload_says_that_it_dropped_the_file_until_one_is_chosen_again(visit: Visit):
+    assert "reloaded" in visit.said["file after a reload"]
+    assert "choose the file again" in visit.said["file after a reload"]
+    assert visit.said["file chosen again"] == visit.said["file elsewhere"] == ""
+    assert not any(each in visit.said["storage"] for each in (CANARY, ".csv"))
 
 
 def test_no_file_of_the_server_holds_a_row(visit: Visit):
