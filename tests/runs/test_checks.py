@@ -43,7 +43,7 @@ def test_a_list_goes_on_after_a_refusal_and_has_each_line_once_the_worst_first()
 
 def test_a_defect_is_no_finding():
     with pytest.raises(ZeroDivisionError):
-        Findings().of("file", lambda: 1 / 0)
+        Findings().attempt("file", lambda: 1 / 0)
 
 
 @pytest.mark.parametrize(
