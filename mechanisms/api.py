@@ -1,6 +1,6 @@
 """The functions for Python programs: from a private file to demonstrations, and from demonstrations to labels.
 
-The command line calls the same functions, so both share one ledger, the same checks and the same defaults. A function
+The command line runs on the same plan, driver and ledger, so both have the same checks and the same defaults. A function
 that takes a `Dataset` reads private rows. The sets of `write` and `resume` and the answers of a session may be
 released; other results are for the curator unless their docstring says otherwise.
 
@@ -176,7 +176,7 @@ def measure(dataset: Dataset, epsilon: float, delta: float) -> MeasuredSizes:
 def plan(dataset: Dataset, *, measured: MeasuredSizes | None = None, **settings: Unpack[RunSettings]) -> Plan:
     """The calibrated plan of a run: the least noise with which the run costs at most its epsilon and delta.
 
-    Nothing is charged. Omitted settings have the app's defaults.
+    Nothing is charged. Omitted settings have the command line's defaults.
 
     Args:
         measured: label sizes from `measure`, instead of declared ones.

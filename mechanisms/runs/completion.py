@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 
 from mechanisms.errors import UsageError
-from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, SOURCES, VOTE, WORDS, WRITE, Recipe, RunSpec, Split
+from mechanisms.runs.spec import CALIBRATE, SCORE, SOURCES, VOTE, WORDS, WRITE, Recipe, RunSpec, Split
 from mechanisms.runs.stages import stages_in_order
 from mechanisms.steps import mechanism_class
 from mechanisms.steps.mechanism import Norm
@@ -105,8 +105,7 @@ def _stages(spec: RunSpec, recipe: Recipe, sizes: Mapping[str, int]) -> list[str
     if spec.shares is not None:
         return [name for name in known if name in spec.shares]
     sources = SOURCES[recipe]
-    # Beside the words of a label its openings change little: they are for whoever asks (research/docs/words.md).
-    left_out = {WRITE, VOTE, OPENINGS} - sources
+    left_out = {WRITE, VOTE} - sources | {name for name, stage in known.items() if not stage.usual}
     if labels < 2 or min(sizes.values()) * spec.epsilon < FEWEST_FOR_WORDS:
         left_out.add(WORDS)
     if not spec.score:

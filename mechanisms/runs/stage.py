@@ -118,6 +118,7 @@ class PlannedStage(ABC):
         parts: its weight where stages share epsilon: its share is `parts` over the sum of all stages' parts.
         releases: types of the events that the stage marks as released, each once, all of them public.
         charges_itself: whether the stage charges its parts one by one, each before its first release.
+        usual: whether a run has the stage by default; otherwise only if the stage gets a share.
     """
 
     plan: RunTerms
@@ -131,6 +132,7 @@ class PlannedStage(ABC):
     parts: ClassVar[int]
     releases: ClassVar[tuple[type[Release], ...]]
     charges_itself: ClassVar[bool] = False
+    usual: ClassVar[bool] = True
 
     @property
     @abstractmethod

@@ -23,6 +23,7 @@ from mechanisms.data.columns import ColumnMapping, inspect, to_dataset
 from mechanisms.data.sources import file_formats, read_table
 from mechanisms.data.table import ReadingQuestion
 from mechanisms.errors import DataError, UsageError
+from tests.conftest import ROOT
 from tests.data.files import as_parquet, as_workbook, read, refusal
 
 NAMES = ("text", "label", "more")
@@ -59,6 +60,13 @@ WRITERS = {
     "jsonl": lambda rows: "".join(json.dumps(each) + "\n" for each in objects(rows)).encode(),
     "json": lambda rows: json.dumps(objects(rows)).encode(),
 }
+
+
+@pytest.mark.parametrize("known", file_formats(), ids=lambda known: known.name)
+def test_every_format_is_written_here_and_named_on_the_page(known):
+    assert {suffix.removeprefix(".") for suffix in known.suffixes} & {*WRITERS}
+    page = (ROOT / "docs/data.md").read_text(encoding="utf-8")
+    assert all(title in page for title in known.title.split(", "))
 
 
 @pytest.mark.slow

@@ -23,6 +23,7 @@ from mechanisms.files import safe
 from mechanisms.inference.prompts import one_line
 from mechanisms.records import Demonstration, Record
 from mechanisms.rounding import rounded_up
+from tests.conftest import ROOT
 from tests.exports.sets import HOSTILE, KINDS, SEEN, about, labelled, marked, not_private, pairs_of, released, worded
 
 REFUSED = {("openai", "none"), ("csv", "none"), ("hugging-face", "none")}
@@ -36,6 +37,11 @@ ROWS = (Record("A goal.", "Sport"), Record("{{ 7 * 7 }}", "News"), Record("packa
 def text(name: str, kind: str) -> str:
     [written] = format_named(name).write(KINDS[kind]).values()
     return written
+
+
+@pytest.mark.parametrize("name", format_names())
+def test_the_page_of_exports_names_every_format(name):
+    assert f"`{name}`" in (ROOT / "docs/exports.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("kind", KINDS)

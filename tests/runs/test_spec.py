@@ -87,7 +87,7 @@ def test_every_setting_has_its_words_and_a_flag_of_its_own():
         ({"parameters": {"noise-multiplier": -1.0}}, "must lie between"),
         ({"subsets": 1000, "per_subset": 1000}, "100000 rows"),
         ({"sizes": {"a": 1}, "count_epsilon": 0.1}, "not both"),
-        ({"kind": " "}, "what one text is"),
+        ({"kind": " "}, "kind of text"),
         ({"text_field": " "}, "must not be empty"),
         ({"shares": {"choose": 0.5}}, "no stage 'choose'"),
         ({"shares": {WRITE: 0.9, VOTE: 0.9}}, "more than 1"),
@@ -229,6 +229,15 @@ def test_measured_sizes_are_paid_before_the_stages_and_decide_how_many_rows_join
         plan_for(SPEC, DATA, MeasuredSizes(measured.sizes, 1.0, 1e-9, measured.content))
     with pytest.raises(UsageError, match="measured on another file"):
         plan_for(SPEC, DATA, MeasuredSizes(measured.sizes, 0.25, 1e-9, "another file"))
+
+
+@pytest.mark.parametrize("stage", [name for name, stage in stages_in_order().items() if name not in SOURCES["both"]])
+@pytest.mark.parametrize("each", [200, 20_000])
+def test_a_stage_that_is_not_usual_runs_only_with_a_share(stage, each, monkeypatch):
+    monkeypatch.setattr(stages_in_order()[stage], "usual", False)
+    assert stage not in completed(SPEC, sizes(2, each)).shares
+    asked = completed(SPEC.with_(recipe="both", shares={"write": 0.4, "vote": 0.3, stage: 0.3}), sizes(2, each))
+    assert stage in asked.shares
 
 
 @pytest.mark.parametrize("name", ["public", "non-private"])

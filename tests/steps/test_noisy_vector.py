@@ -57,7 +57,7 @@ def deciding(name: str, **changes) -> NoisyVector:
 
 def least_noise(name: str, **changes) -> NoisyVector:
     """Every noise parameter at its lower bound."""
-    noise = {"gaussian": ("noise_multiplier",), "adadpsyn": ("sigma1", "sigma0", "sigma2")}[name]
+    noise = {"adadpsyn": ("sigma1", "sigma0", "sigma2")}.get(name, (mechanism_class(name).calibrated,))
     low = {each.name: each.low for each in parameters(mechanism_class(name)) if each.name in noise}
     return deciding(name, **low | changes)
 

@@ -79,6 +79,7 @@ class OpeningsStage(PlannedStage):
     role_units = 240
     parts = 3
     releases = (OpeningsReleased,)
+    usual = False  # beside the words of a label its openings change little (research/docs/words.md)
 
     @property
     def tally(self) -> Openings:
