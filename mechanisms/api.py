@@ -1,6 +1,6 @@
 """The functions for Python programs: from a private file to demonstrations, and from demonstrations to labels.
 
-The command line runs on the same plan, driver and ledger, so both have the same checks and the same defaults. A function
+The command line runs on the same plan, driver and ledger, so both have the same checks and defaults. A function
 that takes a `Dataset` reads private rows. The sets of `write` and `resume` and the answers of a session may be
 released; other results are for the curator unless their docstring says otherwise.
 
