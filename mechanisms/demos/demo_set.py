@@ -23,6 +23,7 @@ from mechanisms.noise import Floats
 from mechanisms.privacy_events import Composed, PrivacyEvent, event_from_json, from_json
 from mechanisms.records import Demonstration, PromptTemplate, saying_words
 from mechanisms.rounding import percent_down
+from mechanisms.sampling import ADJACENCY
 from mechanisms.tallies import Estimate, ScoreTally, Weighing, masses
 
 FORMAT = "dpicl-demos/2"
@@ -283,7 +284,7 @@ class Certificate:
             "epsilon": finite(self.claim.epsilon),
             "delta": self.claim.delta,
             "unit": self.unit,
-            "adjacency": "add-or-remove",
+            "adjacency": ADJACENCY,
             "mechanism": self.mechanism,
             "transform": self.transform,
             "scheme": self.scheme,
