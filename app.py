@@ -1,4 +1,4 @@
-"""DP-ICL Studio: settings, build, launch."""
+"""Entry point of the app: reads the options, builds the page, and serves it."""
 
 import argparse
 import os
@@ -7,7 +7,7 @@ from importlib import import_module
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "100")  # a table of all that are kept is made with each one
+os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "100")  # each event builds a table of all kept events
 
 from dpicl_ui.frame.internals import replace_in_gradio
 from dpicl_ui.frame.model_loader import ModelLoader
@@ -20,15 +20,15 @@ from mechanisms.inference.engine import DEVICE
 from mechanisms.inference.models import default_name
 
 _TABS = 500
-"""Tabs whose state Gradio keeps at once: it takes a megabyte each."""
+"""The most tabs whose state Gradio keeps at once; each takes a megabyte."""
 
 
 def main() -> int:
-    """Serve the app; the model loads meanwhile. Gives the exit code."""
+    """Serve the app while the model loads in the background; returns the exit code."""
     options = _options()
     if options.device:
         os.environ[DEVICE] = options.device
-    os.umask(0o077)  # an upload is on the disk for a moment: for this account alone
+    os.umask(0o077)  # uploads are briefly on the disk: only this account may read them
     try:
         served = serving(options.host, options.port)
     except StudioError as error:
@@ -37,7 +37,7 @@ def main() -> int:
     replace_in_gradio()
     temporary = TemporaryFolder()
     temporary.use()
-    # In this thread: SciPy fails where it meets a torch that another thread has half imported.
+    # Import torch in this thread: SciPy fails while another thread is in the middle of importing torch.
     import_module("torch")
     loader = ModelLoader(default_name(), served.locked)
     loader.start()
@@ -58,7 +58,7 @@ def main() -> int:
         sys.stdout.write(f"DP-ICL Studio: {url}\n")
         sys.stdout.flush()
         page.block_thread()
-    except OSError:  # Gradio's words for all of them name no reason
+    except OSError:  # Gradio's message is the same for all of them and names no reason
         sys.stderr.write("app: the server did not start: choose another address with --host and --port.\n")
         return 1
     finally:

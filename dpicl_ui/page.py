@@ -1,4 +1,4 @@
-"""The page: header, the five steps with the budget beside them, and what passes between them."""
+"""The page: the header, the five steps, the budget panel beside them, and the events that connect them."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ BAR = (
     BarItem("Export", export_step.status),
     BarItem("Budget", sign="ε", opened="select"),
 )
-"""The steps in order, and the panel beside them."""
+"""The steps in order, and the budget panel beside them."""
 _OFTEN, _SELDOM = 1.0, 5.0
-"""Seconds between two polls of the model."""
+"""Seconds between two polls of the model: while it is loading, and afterwards."""
 _CACHE_AGE = 600
-"""Seconds after which Gradio's temporary folder is emptied of whatever a handler could not remove."""
+"""Seconds after which Gradio deletes temporary files that a handler could not remove."""
 
 
 def build(ledgers: Ledgers, loader: ModelLoader) -> gr.Blocks:
-    """The whole app; `loader` may still be at work."""
+    """The whole page; `loader` may still be loading the model."""
     page = gr.Blocks(title=TITLE, analytics_enabled=False, delete_cache=(_CACHE_AGE, _CACHE_AGE))
 
     def forget(request: gr.Request) -> None:
@@ -112,7 +112,7 @@ def _foot(ledgers: Ledgers) -> None:
 
 
 def _tick(loader: ModelLoader, status: gr.HTML, privacy: PrivacyStep) -> None:
-    """Poll the model: every second while one is loading, seldom afterwards if it may be replaced."""
+    """Poll the model: every second while one is loading; afterwards every five seconds, unless the model is locked."""
     clock, last = gr.Timer(_OFTEN), gr.State(None)
 
     def tick(request: gr.Request, seen: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Handlers of the page: their listeners, errors as single lines, and long jobs."""
+"""Handlers of the page: their listeners, their errors in one line, and long jobs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mechanisms.errors import SeveralErrors, StudioError, UsageError, place_of
 After = Callable[[], Updates]
 
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
-"""Arguments of every handler: no part of the app's API, and no progress overlay."""
+"""Arguments of every listener: its handler is not part of the app's API and shows no progress overlay."""
 
 MODEL: dict[str, Any] = {"concurrency_limit": 1, "concurrency_id": "model"}
 """Arguments of handlers that use the model, one at a time."""
@@ -40,12 +40,12 @@ _log = logging.getLogger(__name__)
 
 
 def guarded(where: gr.HTML, after: After | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorate a handler (function or generator) that gives `{component: value}`.
+    """Decorate a handler (function or generator) that returns or yields `{component: value}`.
 
     Args:
         where: the component that shows an error.
-        after: gives the last values of a generator's components, whether it succeeds or fails, e.g. a button that
-            works again. They are not yielded when the generator is closed from outside.
+        after: returns the final values of a generator's components, whether it succeeds or fails, e.g. a button that
+            is enabled again. They are not yielded if the generator is closed from outside.
     """
 
     def decorate(handler: Callable[..., Any]) -> Callable[..., Any]:
@@ -57,7 +57,7 @@ def guarded(where: gr.HTML, after: After | None = None) -> Callable[[Callable[..
                 try:
                     yield from handler(*arguments)
                 except Exception as error:
-                    # One update: a click between two would be dropped, because the handler has not ended.
+                    # In one update: a click between two updates would be dropped, because the handler has not ended.
                     yield {where: in_lines(error), **idle()}
                 else:
                     # Gradio empties the components of a generator that ends without having yielded.
@@ -92,7 +92,7 @@ def on(
 
 
 def in_lines(error: Exception) -> list[Tree]:
-    """An error as elements, with a line for each problem."""
+    """An error as elements, with one line for each problem."""
     return missing(error.lines) if isinstance(error, SeveralErrors) else notice(in_one_line(error))
 
 
@@ -189,7 +189,10 @@ class UpdateLimit:
 
 
 class JobControls(Generic[W]):
-    """The buttons and the progress bar of a job; unless it is `startable`, its card enables the start button."""
+    """The start and stop buttons and the progress bar of a job.
+
+    If the job is not `startable`, its card enables the start button.
+    """
 
     def __init__(
         self, app: Services, kind: type[Jobs[W]], title: str, ids: tuple[str, str, str], startable: bool = True
@@ -214,7 +217,7 @@ class JobControls(Generic[W]):
         return {self.bar: [], self.stop: gr.Button("Stop", interactive=False)} | free
 
     def run(self, request: gr.Request, steps: Callable[[Job[W]], Iterator[Updates]]) -> Iterator[Updates]:
-        """The updates of the ordered job. However it ends, another one can be ordered then."""
+        """The updates of the ordered job. When it has ended in any way, another job can be ordered."""
         with self._app.session(request).of(self._kind).taken() as job:
             if job is not None:
                 yield from steps(job)

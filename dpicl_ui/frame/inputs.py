@@ -26,7 +26,7 @@ from mechanisms.runs.spec import SETTINGS, RunSpec
 
 
 def number(name: str, value: Any) -> float:
-    """A component's value as a number; a `UsageError` if it is not a finite one."""
+    """A component's value as a number; raises a `UsageError` if it is not a finite number."""
     try:
         given = float(value)
     except (TypeError, ValueError, OverflowError):
@@ -37,7 +37,7 @@ def number(name: str, value: Any) -> float:
 
 
 def whole_number(name: str, value: Any) -> int:
-    """A component's value as a whole number; a `UsageError` if it is not one."""
+    """A component's value as a whole number; raises a `UsageError` if it is not one."""
     given = number(name, value)
     if given != int(given):
         raise UsageError(f"{name} must be a whole number.")
@@ -46,8 +46,8 @@ def whole_number(name: str, value: Any) -> int:
 
 # Choices among names that come out of a private file.
 #
-# Gradio answers a value that is no longer among the choices with an exception that quotes it and all choices, and logs
-# it: labels and column names that nobody has declared public yet. Values that a page sends late are dropped instead.
+# A page may send a value that is no longer among the choices. Gradio raises and logs an exception that quotes the value
+# and all choices: labels and column names that nobody has declared public yet. These components drop such a value.
 #
 # (Gradio writes a stub beside every module that defines a component: `*.pyi` is in .gitignore.)
 
@@ -92,7 +92,7 @@ def epsilon_slider() -> gr.HTML:
     )
 
 
-# Uploaded files: read once, then removed from the disk with the folder of their own that Gradio made for them.
+# Uploaded files: each is read once and then deleted, together with the folder that Gradio made for it.
 
 
 def drop(elem_id: str, height: int = 140) -> gr.File:
@@ -104,8 +104,8 @@ def taken(upload: str) -> Iterator[Path]:
     """The uploaded file, which is deleted when the block ends.
 
     Raises:
-        DataError: it is not an upload. A request may name any path: only a plain file in a folder directly inside the
-            upload folder is read and deleted.
+        DataError: it is not an upload. A request may name any path, so only a plain file in a folder directly inside
+            the upload folder is read and deleted.
     """
     path = Path(upload)
     if not is_upload(path):
@@ -138,7 +138,7 @@ def text_of(upload: str, largest: int, what: str) -> str:
             raise UsageError(f"This is not {what}: the file is not text.") from error
 
 
-# Files that the browser saves, made in memory: nothing is left on the server.
+# Files that the browser saves. They are made in memory, so nothing is left on the server.
 
 
 @dataclass(frozen=True)
@@ -168,14 +168,14 @@ def download(file: Download) -> dict[str, Any]:
 # Controls for the settings of a run. Their titles, help, bounds and defaults come from the spec.
 
 _LEFT_OPEN = "As proposed"
-"""The choice that leaves a setting open: it then follows from the labels and the sizes."""
+"""The choice that leaves a setting empty; its value is then derived from the labels and their sizes."""
 
 
 def control(name: str, choices: Sequence[Any] = (), **more: Any) -> Any:
     """The component for a field of `RunSpec`; `fields_from` reads its value.
 
-    A number with two bounds is a slider. Other numbers are typed, so that an empty field leaves open what follows from
-    the public sizes; the placeholder shows that value, or the default.
+    A number with two bounds is a slider. Other numbers are typed, so that a field can be left empty: the setting then
+    has the value that is derived from the public sizes, or the default. The placeholder shows that value.
 
     Args:
         choices: for a text, suggestions beside free input; for an enumeration, all its values with their titles.
@@ -199,7 +199,7 @@ def control(name: str, choices: Sequence[Any] = (), **more: Any) -> Any:
 
 
 def described(name: str) -> dict[str, Any]:
-    """Title, help and id of the component for a field of `RunSpec`, as its arguments."""
+    """The arguments of the component for a field of `RunSpec`: its title, help text and id."""
     setting = SETTINGS[name]
     title, unit = str(setting.field.title), setting.unit
     named = unit.lower() in title.lower()
@@ -221,7 +221,7 @@ def fields_from(values: Mapping[str, Any]) -> dict[str, Any]:
     """The controls' values as fields for `RunSpec.of`, without those that are empty or at their default.
 
     Raises:
-        UsageError: pairs cannot be read.
+        UsageError: a field of "name = words" lines cannot be read.
     """
     found = {}
     for name, value in values.items():
@@ -234,7 +234,7 @@ def fields_from(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def pairs_in_lines(text: str) -> dict[str, str]:
-    """Pairs from lines of "name = words", without those that have no words.
+    """Pairs from lines of "name = words"; lines without words are left out.
 
     Raises:
         UsageError: a line has no equals sign, or a name appears twice.

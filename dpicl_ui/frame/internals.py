@@ -1,6 +1,6 @@
 """Every use of Gradio's internals, which a minor release may change: no other module of the app uses them.
 
-`RELEASE` is the release that they were checked against. After an upgrade, check them again and change it.
+`RELEASE` is the Gradio release that they were checked against. After an upgrade, check them again and update it.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ TOO_LARGE = "Refused: larger than the maximum allowed size."
 """Gradio answers with status 413 if the error has exactly these words."""
 
 
-# What the page remembers, and where it shows progress.
+# The values that Gradio keeps for a tab, and the component that shows progress.
 
 
 def forget_shown(page: gr.Blocks, tab: str) -> None:
-    """Drop the copy of what a tab has shown, which includes preview rows and typed queries.
+    """Drop Gradio's copy of the values that a tab has shown, which include preview rows and typed queries.
 
-    Gradio keeps it after the tab has closed, for the next 10,000 tabs, so that a link could open a page again.
+    Gradio keeps the copy of a closed tab until 10,000 other tabs were opened, so that a link can open the page again.
     """
     held = page.state_holder
     with held.lock:
@@ -61,10 +61,10 @@ def forget_shown(page: gr.Blocks, tab: str) -> None:
 
 
 def progress_on(page: gr.Blocks, component: gr.HTML) -> None:
-    """Make all handlers show their progress on one component, which should be the first of the page and displays none.
+    """Make all handlers send their progress to one component, which should be the page's first and not display it.
 
-    Otherwise Gradio writes the progress, with each update of any handler, into every component that a handler ever
-    changed, and searches the tree of the whole page for each of them.
+    Otherwise every update of a handler makes Gradio write the progress into each component that any handler has
+    changed, and search the tree of the whole page for each of these components.
     """
     for handler in page.fns.values():
         handler.show_progress_on = [component]
@@ -88,7 +88,7 @@ def difference(old: Any, new: Any) -> list[Any]:
     return edits if right else [["replace", [], new]]
 
 
-# Uploads: a file has a folder of its own right inside the folder for uploads.
+# Uploads: each file has its own folder directly inside the folder for uploads.
 
 
 def is_upload(path: Path) -> bool:
@@ -133,8 +133,8 @@ def _file(part: UploadFile | str) -> UploadFile:
     return part
 
 
-# Errors in one line. Gradio and uvicorn log tracebacks with exception messages, which may quote a cell, and answer the
-# sender with nothing.
+# Errors in one line. Gradio and uvicorn log tracebacks with exception messages, which may quote a cell, and give the
+# sender of the request no message.
 
 _log = logging.getLogger(__name__)
 _payload = gradio.utils.error_payload
@@ -161,7 +161,7 @@ class _WithoutTraceback(logging.Filter):
 
 
 def error_answer(error: BaseException | None, show_error: bool) -> dict[str, Any]:
-    """Gradio's answer to the sender, with a sentence if it has none."""
+    """Gradio's answer to the sender of a request; if it has no error message, one is added."""
     content = dict(_payload(error, show_error))
     if isinstance(error, Exception) and content["error"] is None:
         content["error"] = _MISFIT

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 # torch and transformers take seconds to import, so functions import them when they are first needed.
 
 AT_START = "at start"
-"""How a list names the model that the server started with, because its own name may be a path."""
+"""The name in a list for the model that the server started with; the model's own name may be a path."""
 _GLANCE = 0.4
 """Seconds between two polls of the progress."""
 _USUAL_RUN = 130_000, 22_500
-"""Positions read and tokens written by a run of the bundled examples as step 2 proposes it."""
+"""Positions read and tokens written by a run on a bundled example with the settings that step 2 proposes."""
 _PATIENCE = 330.0
-"""Seconds that still count as about five minutes."""
+"""The most seconds that count as about five minutes."""
 _STOPPED = f"Fetching was stopped. {KEPT} Ask for the model again to fetch the rest."
 _CHAT = "It is prompted through its chat template."
 _PLAIN = "It is prompted in plain text, as a base model."
@@ -50,7 +50,14 @@ class LoadedModel:
 
 @dataclass(frozen=True)
 class WriterOffer:
-    """The present model's parameters, and a better writer with its bytes of memory and the seconds of a usual run."""
+    """The present model's size, and a better model for writing drafts.
+
+    Attributes:
+        present: the present model's number of parameters.
+        better: the better model; None if there is none.
+        memory: bytes that the better model needs.
+        seconds: the expected time of a usual run with it.
+    """
 
     present: int
     better: ModelListing | None
@@ -61,7 +68,7 @@ class WriterOffer:
 class ModelLoader:
     """Loads one model at a time for the whole app, in the background, so that the page is served at once.
 
-    Handlers take turns at the model through Gradio's queue.
+    Gradio's queue lets one handler at a time use the model.
 
     Attributes:
         name: the requested name of the model that is loaded or being loaded.
@@ -70,7 +77,7 @@ class ModelLoader:
         problem: why no model is loaded; None while one is loaded or being loaded.
         fetching: whether another model's files are being fetched.
         refusal: why the model that was chosen last could not be loaded.
-        embedding: seconds in which the embedding model reads a text; 0 until it is measured.
+        embedding: seconds that the embedding model takes to read a text; 0 until measured.
     """
 
     def __init__(self, name: str, locked: bool = False) -> None:
@@ -165,7 +172,7 @@ class ModelLoader:
             self._loaded = LoadedModel(model, measure(model), known.memory or 0, known.parameters or 0)
         except StudioError as error:
             return str(error)
-        except Exception as error:  # whatever a broken installation raises, the page must say it
+        except Exception as error:  # a broken installation may raise anything, and the page must show it
             _log.exception("the model could not be loaded")
             return f"The model could not be loaded ({type(error).__name__}): see the log."
         return None
@@ -210,15 +217,15 @@ class ModelLoader:
         return [el("p", el("strong", self.title), *told), *notice(back)]
 
     def offer(self) -> WriterOffer | None:
-        """The largest listed model that fits here and takes about five minutes for a usual run; None if the present
-        model's size is unknown, or it is locked."""
+        """An offer of the largest listed model that fits here and takes about five minutes for a usual run; None if the
+        present model is locked or its size is unknown."""
         loaded = self._loaded
         if loaded is None or not loaded.parameters or self.locked:
             return None
         from mechanisms.inference.models.catalogue import better_writer, needs
         from mechanisms.runs.stage import Work
 
-        # The estimate goes by size alone: the embedding model stays the same.
+        # The estimate depends on the model's size alone, because the embedding model stays the same.
         of_size = loaded.speed.seconds(Work(*_USUAL_RUN)) / loaded.parameters
         better = better_writer(loaded.parameters, _PATIENCE / of_size, loaded.memory)
         if better is None:
@@ -264,7 +271,7 @@ class ModelLoader:
                     yield spinner(f"{Path(name).name}: {stage} …")
             finally:
                 self.fetching = False
-                self._stopped.set()  # closing the page ends it as well
+                self._stopped.set()  # closing the page stops fetching too
         coming.result()
 
     def stop_fetching(self) -> None:

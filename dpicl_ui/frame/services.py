@@ -110,10 +110,10 @@ class Sessions(Tabs[Session]):
 
 
 class CuratorLedger:
-    """The installation's own ledger, which the command line uses too: everybody who reaches the server is its owner.
+    """The installation's ledger, which the command line uses too. Everybody who can reach the server is its owner.
 
     Attributes:
-        footing: a note on whose ledger it is.
+        footing: a note on who uses this ledger.
         warning: a warning at the top of the page.
         signed_in: whether the user signed in, and may sign out.
         lasting: whether the ledger, and the runs kept beside it, outlive the tab.
@@ -168,7 +168,7 @@ Ledgers = CuratorLedger | TabLedgers
 
 @dataclass(frozen=True)
 class StepStatus:
-    """Why a step is closed (empty if it is open), and whether it is done."""
+    """The status of a step: why it is closed (empty if it is open), and whether it is done."""
 
     why: str = ""
     done: bool = False
@@ -179,7 +179,7 @@ class BarItem:
     """A step of the bar, or a panel beside the steps.
 
     Attributes:
-        sign: shown where a step has its number; empty for a step.
+        sign: shown in place of a step's number; empty for a step.
         opened, left: the events that the bar fires when the user opens or leaves the item; empty for none.
     """
 
@@ -239,7 +239,7 @@ class StepBar:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Services:
-    """Made once, by the page, and handed to every step."""
+    """The services that every step gets; the page makes them once."""
 
     sessions: Sessions
     ledgers: Ledgers
@@ -258,7 +258,7 @@ class Services:
         return {self.bar.html: self.bar.value(session, go)}
 
     def bar_after(self, go: int | None = None) -> Any:
-        """A handler that gives the bar's value: for a button that moves, or after an event that may open a step."""
+        """A handler that returns the bar's value: for a button that moves to a step, or an event that may open one."""
 
         def moved(request: gr.Request) -> dict[str, Any]:
             return self.bar.value(self.session(request), go)

@@ -27,16 +27,18 @@ document.documentElement.translate = false;
 }}
 </script>
 """
-"""The page asks the browser not to translate it, which would send private rows to the maker of the browser.
+"""The head of the page. It asks the browser not to translate the page: a translation would send private rows to the
+maker of the browser.
 
-Gradio sets the page's language to the browser's, so that a screen reader would read English in another language.
+Gradio sets the page's language to the browser's. The script sets it back to English, because a screen reader would
+otherwise read the English text in the pronunciation of another language.
 """
 
 SIGN_IN = f"""
 <style>{asset("colours.css")}</style>
 DP-ICL Studio. Any name will do; the password is the one that this server was started with.
 """
-"""Shown above Gradio's form for signing in, which has the theme but none of the page's styles."""
+"""The text above Gradio's sign-in form, which has the theme but none of the page's styles."""
 
 
 _COLOURS = {
@@ -58,7 +60,7 @@ _COLOURS = {
     "--bad": "button_cancel_text_color button_cancel_border_color",
     "--bad-soft": "button_cancel_background_fill_hover",
 }
-"""The theme's variables, by the custom property of `colours.css` that they take."""
+"""Gradio's theme variables, by the custom property of `colours.css` that is their value."""
 _OTHERS = {
     "transparent": "block_background_fill block_label_background_fill checkbox_label_background_fill "
     "panel_background_fill",

@@ -21,13 +21,13 @@ Updates = dict[Any, Any]
 
 
 def el(kind: str, *children: Tree | None, numbers: dict[str, float] | None = None, **attributes: str) -> Tree:
-    """One element.
+    """One element as data.
 
     Args:
-        kind: tag and classes, "p.note.warn".
+        kind: tag and classes, e.g. "p.note.warn".
         children: elements or text; None is left out.
         numbers: CSS custom properties with numeric values, e.g. {"share": 0.4}.
-        attributes: plain attributes, underscores for dashes ("aria_label").
+        attributes: plain attributes, with underscores for dashes ("aria_label").
     """
     tag, *classes = kind.split(".")
     node: dict[str, Any] = {"tag": tag, "children": [child for child in children if child is not None]}
@@ -57,7 +57,7 @@ def panel(*value: Tree, elem_id: str | None = None) -> gr.HTML:
 
 
 def visibility(yes: bool) -> bool | Literal["hidden"]:
-    """The `visible` of a component that is often shown and hidden: it stays in the page, hidden by CSS.
+    """The value of `visible` for a component that is often shown and hidden: it stays in the page, hidden by CSS.
 
     Gradio removes an invisible component from the page and builds it anew later. If one call hides and shows it within
     moments, the browser sometimes loses the second change, so the final value is sent once more in a separate call.
@@ -71,7 +71,7 @@ def missing(lines: Sequence[str]) -> list[Tree]:
 
 
 def notice(message: str, kind: str = "bad") -> list[Tree]:
-    """One clear line: "bad" (an error), "warn", "good" or "info"; nothing for an empty message."""
+    """A message in one line, of kind "bad" (an error), "warn", "good" or "info"; no element for an empty message."""
     role = "alert" if kind == "bad" else "status"
     return [el(f"p.notice.{kind}", message, role=role)] if message else []
 
@@ -86,7 +86,7 @@ _KNOWN = "More is known about this data set than is counted here: {marks}. Every
 
 
 MANY_LABELS = 12
-"""More labels than this are counted or searched, not listed."""
+"""If there are more labels than this, the page counts them or offers a search, and does not list them."""
 
 
 def in_words(labels: Sequence[str]) -> str:
