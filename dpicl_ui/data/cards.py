@@ -77,7 +77,7 @@ def proposed_name(file: str) -> str:
 
 
 class SourceCard:
-    """The card of the file: upload, examples, and an exported set instead."""
+    """The card that opens a file (by upload or from an example), or instead an exported set or a saved run."""
 
     def __init__(self) -> None:
         with gr.Column(elem_classes="card"):
@@ -103,7 +103,7 @@ _FEW = 30
 _FEW_ROWS = "few {units}: much noise for each"
 _MANY_FEW = f"{{few}} of the {{of}} labels have fewer than {_FEW} {{units}}: much noise for each. Leave some out below."
 _LONG_TEXT = 600
-"""Characters; step 2 proposes to read far fewer of each row."""
+"""Characters of a text that counts as long; step 2 proposes to read far fewer of each row."""
 _CUT = (
     "Most of these texts are long. The model reads about the first 35 words of each. To read more, raise the tokens "
     "of a row under 'For experts' in step 2; the run then takes longer."
@@ -176,7 +176,7 @@ UNCONFIRMED = "Tick the box: what it names becomes public."
 
 
 def declared(by_user: bool) -> str:
-    """The text of the box that declares what becomes public."""
+    """The text of the checkbox that declares what becomes public."""
     return _PUBLIC.format(units="users" if by_user else "rows")
 
 
@@ -184,8 +184,8 @@ class PublicCard:
     """The card of what becomes public.
 
     Attributes:
-        inputs: the box, and how the sizes become known.
-        outputs: what changes with the columns.
+        inputs: the checkbox of the declaration, and the choice of how the label sizes become public.
+        outputs: the components that change with the columns.
     """
 
     def __init__(self) -> None:
@@ -241,13 +241,13 @@ _ESCAPES = [("As usual, doubled", _UNSAID), ("behind a backslash", BACKSLASH), (
 _EACH, _FIRST = "each", "first"
 _MERGED = [("Each of the rows that it spans", _EACH), ("The first of them alone", _FIRST)]
 _LOOK_BYTES = 2**18
-"""The beginning of a text file, which is all that is read to show its first rows."""
+"""Bytes at the beginning of a text file that are read to show its first rows."""
 _HOW = "Choose, look at the first rows, and read the file. The choice covers the whole file, and is public."
 STAYS = "The file that was open before stays open."
 
 
 class WaitingFiles(State):
-    """Files whose owner has to say how they are read, with proposed names, by their cards; private."""
+    """Files that wait for their owner to choose how they are read, with proposed names, by card; private."""
 
     def __init__(self, session: Session) -> None:
         self.files: dict[str, tuple[RawFile, str]] = {}
@@ -263,7 +263,7 @@ class ReadingCard:
 
     Attributes:
         inputs: the owner's answers.
-        outputs: what changes with a question.
+        outputs: the components that change with a question.
     """
 
     def __init__(self, app: Services, prefix: str) -> None:
@@ -298,7 +298,8 @@ class ReadingCard:
     def uploaded(
         self, session: Session, upload: str, name: str, before: bool
     ) -> tuple[Table | None, dict[Any, Any], list[Tree]]:
-        """A new file's table (None if it is refused, or its owner has to be asked); the components; and a notice."""
+        """A new file's table (None if it is refused, or its owner must answer a question), the components' values, and
+        a notice."""
         stays = STAYS if before else ""
         try:
             with taken(upload) as path:
@@ -313,10 +314,10 @@ class ReadingCard:
             return None, {}, notice(f"{error} {stays}".rstrip())
 
     def read_again(self, session: Session, *answers: Any) -> tuple[Table | None, str, dict[Any, Any]]:
-        """Read the waiting file as its owner says.
+        """Read the waiting file according to its owner's answers.
 
         Returns:
-            The table (None if more has to be asked), its name, and the components.
+            The table (None if there is another question), its name, and the components' values.
 
         Raises:
             UsageError: no file waits, or an answer is unusable.
@@ -329,7 +330,7 @@ class ReadingCard:
             return None, name, self._ask(question, raw, reading)
 
     def closed(self, session: Session) -> dict[Any, Any]:
-        """The components without a question; the waiting file is forgotten."""
+        """The components' values without a question; the waiting file is dropped."""
         session.of(WaitingFiles).files.pop(self._prefix, None)
         return {self.card: gr.Column(visible=False), self.look: []}
 
@@ -400,7 +401,7 @@ def _reading(
 
 
 def _look_at(raw: RawFile, reading: Reading) -> list[Tree]:
-    """The first rows as elements; while the first line is in question, it is shown as a header."""
+    """The first rows as elements; the first line is shown as a header until the owner chooses what it is."""
     found = format_in(raw)
     if "header" in found.takes and reading.header is None:
         reading = replace(reading, header=True)
@@ -468,19 +469,22 @@ class LabelChoice:
         self.outputs: list[Any] = [self.labels, self.problem, self.names, self._naming, self.alike, self.merge]
 
     def offered(self, labels: Iterable[str]) -> tuple[list[str], dict[Any, Any]]:
-        """The labels to choose from, at most as many as a task may have, all chosen."""
+        """The labels to choose from, at most as many as a task may have, and the components' values: all are chosen."""
         choices = sorted(labels)[:MOST_LABELS]
         return choices, {self.labels: gr.CheckboxGroup(choices=choices, value=choices), self.problem: []}
 
     def look_alike(self, inspected: InspectedFile) -> dict[Any, Any]:
-        """The labels that are probably spellings of one, with an offer to merge them."""
+        """The components' values: labels that are probably spellings of the same label, with an offer to merge them."""
         groups = alike(inspected.inspection.rows.labels)
         lines = [el("li", " = ".join(f"'{label}'" for label in group)) for group in groups]
         shown = [el("div.notice.warn", el("p", _SAME), el("ul.missing", *lines), role="status")] if groups else []
         return {self.alike: shown, self.merge: gr.Button(visible=bool(groups))}
 
     def named(self, inspected: InspectedFile, before: str | None) -> dict[Any, Any]:
-        """The names of a column's labels; the box opens if they are proposed. Names typed for `before` stay."""
+        """The components' values for the names of a column's labels; their box opens if names are proposed.
+
+        If the column is still `before`, the names that were typed for it stay.
+        """
         names = inspected.file.label_names
         if inspected.file.labelled_by == before:
             return {}
@@ -496,7 +500,7 @@ _SHOWN = "Exemplars that it sees first: public texts of this kind, written for t
 _WORDS = "One line a label: label = words. A label without a line is called by its name."
 _RELATIONS = ("about", "that is", "that expresses", "in", "from", "for")
 _OF_LABELS = {"Sentiment": "that is", "Emotion": "that expresses", "Language": "in"}
-"""What joins a text and its label for kinds of labels where it is not "about"."""
+"""The words that join a text and its label, for kinds of labels that "about" does not fit."""
 _ALIKE = ("kind", "writer", "reader", "relation", "sentence")
 """Fields with the same name in `Wording` and in the form."""
 
@@ -536,7 +540,7 @@ class WordingForm:
         return Wording(**said, words=other, exemplars=int(values[self.exemplars]))
 
     def filled(self, wording: Wording) -> dict[Any, Any]:
-        """The fields' values for another file; `labelled` gives the words of its labels."""
+        """The fields' values for another file; `labelled` returns the value for the words of its labels."""
         return {getattr(self, each): getattr(wording, each) for each in (*_ALIKE, "exemplars")}
 
     def labelled(self, wording: Wording, labels: Iterable[str]) -> dict[Any, Any]:
@@ -554,7 +558,7 @@ class WordingForm:
 
 
 def first_words(mapping: ColumnMapping, before: Wording | None = None) -> tuple[Wording, str]:
-    """The proposed wording for columns, and what prompts call a label; never a column's own name."""
+    """The proposed wording for columns, and the word for a label in prompts. Neither is a column's own name."""
     texts, labels = suggested_names(mapping.text, mapping.label)
     before = before or Wording()
     relation = _OF_LABELS.get(labels[0], RunSpec.model_fields["relation"].default)

@@ -1,4 +1,7 @@
-"""Step 1's free preview: drafts from public words alone, rewritten whenever these change, and a better writer."""
+"""Step 1's free preview: drafts that the model writes from public words alone, and the offer of a better model.
+
+The drafts are written again whenever the words change.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ _QUIET = 0.6
 
 @dataclass(frozen=True)
 class PreviewRequest:
-    """What a preview's drafts follow from; all of it is public."""
+    """The inputs that determine a preview's drafts; all of them are public."""
 
     wording: Wording
     labels: tuple[str, ...]
@@ -100,7 +103,7 @@ class DraftPreview:
         bar.blur(self._leave, None, None, queue=False, **PRIVATE)
 
     def cleared(self, session: Session) -> dict[Any, Any]:
-        """The components for another file; a running preview ends."""
+        """The components' values for another file; a running preview ends."""
         state = session.of(Preview)
         state.wanted = state.shown = None
         return {self.drafts: []}
@@ -125,7 +128,7 @@ class DraftPreview:
         return {self.offer: [el("p.muted", told + _OWN)], **self._shown(state.offered is not None)}
 
     def _fetch(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
-        """Fetch the model that was offered, even if another is the best by now; drafts and runs continue meanwhile."""
+        """Fetch the model that was offered, even if another would be offered now; drafts and runs go on meanwhile."""
         loader, state = self._app.loader, self._app.session(request).of(Preview)
         if state.offered is None:
             raise UsageError("No better writer is offered here any more: choose a model in step 2.")
@@ -140,7 +143,7 @@ class DraftPreview:
             yield self._coming(spinner(UNTIL_FREE))
 
     def _change(self, request: gr.Request) -> Iterator[dict[Any, Any]]:
-        """Load the fetched model; the drafts are written anew afterwards."""
+        """Load the fetched model; the drafts are written again afterwards."""
         loader, state = self._app.loader, self._app.session(request).of(Preview)
         if state.coming is None:
             return
@@ -159,7 +162,7 @@ class DraftPreview:
         return {self.better: gr.Button(visible=visibility(better)), self.stop: gr.Button(visible=visibility(stop))}
 
     def _said_again(self, request: gr.Request) -> dict[Any, Any]:
-        """The final value of what the call before hid and showed (`visibility`)."""
+        """The final values of the components that the previous call hid and showed, sent again (see `visibility`)."""
         state = self._app.session(request).of(Preview)
         return self._shown(state.offered is not None and state.coming is None)
 
@@ -171,7 +174,7 @@ class DraftPreview:
         return shown | {self.offer: [*notice(why), *shown[self.offer]]}
 
     def _settle(self, labels: list[str], request: gr.Request) -> Any:
-        """Wait until the words stop changing. A preview of other words ends, and so does a wait with older labels."""
+        """Wait until the words stop changing. This ends a preview of other words, and a wait with older labels."""
         session = self._app.session(request)
         state = session.of(Preview)
         mine = state.newest = object()

@@ -19,7 +19,10 @@ from mechanisms.records import Dataset
 from mechanisms.runs.plan import suggested_delta
 
 _COUNT_DELTA = 1e-6
-"""Counting comes before the run's delta is chosen. A measured size is low with a thousandth of this probability."""
+"""The delta of counting, which comes before the run's delta is chosen.
+
+The probability that a measured size is too low is at most a thousandth of it.
+"""
 GO_ON = "Go on without the rows that are left out"
 NO_DATA = "Choose a data set in step 1 first, then its privacy in step 2."
 LOST = "The file is no longer in memory: upload it again."
@@ -31,11 +34,11 @@ class OpenFile:
 
     Attributes:
         wording: the wording that asks a model for such a text; public.
-        label_field: what classification prompts call a label; public.
-        worded_for: the columns of text and label for which both were proposed.
-        label_names: new names of its labels.
-        labelled_by: the column that these labels come from.
-        merge_labels: whether labels that are spellings of one another are read as one.
+        label_field: the word for a label in classification prompts; public.
+        worded_for: the text column and the label column for which `wording` and `label_field` were proposed.
+        label_names: new names of the file's labels.
+        labelled_by: the column whose labels `label_names` renames.
+        merge_labels: whether labels that are spellings of the same label are merged.
     """
 
     table: Table
@@ -47,7 +50,7 @@ class OpenFile:
     merge_labels: bool = False
 
     def called_by(self, label_column: str) -> OpenFile:
-        """The same file with names for that column's labels: for a new column, the file's own or proposed ones."""
+        """The same file with names for that column's labels: for a new column, the file's own or proposed names."""
         if self.labelled_by == label_column:
             return self
         names = tuple((str(number), name) for number, name in enumerate(self.table.class_names.get(label_column, ())))
@@ -59,9 +62,9 @@ class OpenFile:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InspectedFile:
-    """A file with the meaning of its columns, and what was found in them; private.
+    """A file with the meaning of its columns, and the result of inspecting them; private.
 
-    Each choice that changes what may be done with the file makes a new object: work that began with an older one is
+    Each choice that changes what may be done with the file makes a new object. Work that began with an older object is
     out of date.
 
     Attributes:
@@ -104,7 +107,7 @@ class InspectedFile:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ConfirmedData:
-    """What later steps work on, in one object, so that no step can miss that the sizes were measured.
+    """The confirmed data set for later steps, in one object, so that no step can miss that the sizes were measured.
 
     Attributes:
         dataset: private, except for its labels.
@@ -119,7 +122,7 @@ class ConfirmedData:
 
     @property
     def key(self) -> tuple[Hashable, ...]:
-        """What distinguishes confirmed data sets of the same columns."""
+        """The values that tell confirmed data sets of the same columns apart."""
         sizes = tuple(sorted(self.measured.sizes.items())) if self.measured else None
         return self.dataset.name, self.dataset.labels, sizes
 
@@ -135,7 +138,7 @@ class ConfirmedData:
 
     @property
     def wording(self) -> Wording:
-        """The wording that asks a model for a text, with the words of the labels that take part."""
+        """The wording that asks a model for a text, with words only for the labels that take part."""
         wording = self.inspected.file.wording
         return replace(
             wording, words={each: words for each, words in wording.words.items() if each in self.dataset.labels}
@@ -157,10 +160,10 @@ class ConfirmedData:
 
 
 class DataState(State):
-    """A file, its columns, or the confirmed data set: one value, replaced in one assignment.
+    """The state of step 1: an open file, an inspected file, or a confirmed data set.
 
-    Each change withdraws a confirmation, and makes work with the earlier columns out of date. Methods that need a file
-    raise a UsageError without one.
+    It is one value, which a single assignment replaces. Each change withdraws a confirmation, and makes work with the
+    earlier columns out of date. Methods that need a file raise a UsageError if there is none.
     """
 
     def __init__(self, session: Session) -> None:
@@ -190,7 +193,7 @@ class DataState(State):
 
     @property
     def needed(self) -> ConfirmedData:
-        """The confirmed data set; a `UsageError` if there is none."""
+        """The confirmed data set; raises a `UsageError` if there is none."""
         if (confirmed := self.confirmed) is None:
             raise UsageError(NO_DATA)
         return confirmed
@@ -205,10 +208,10 @@ class DataState(State):
             self._at = OpenFile(table, wording, label_field, worded_for)
 
     def inspect(self, mapping: ColumnMapping) -> InspectedFile:
-        """Inspect the open file with a mapping of its columns; an equal mapping keeps what is there.
+        """Inspect the open file with a mapping of its columns; an equal mapping changes nothing.
 
         Raises:
-            DataError: the columns cannot be read; the file stays.
+            DataError: the columns cannot be read; the file stays open.
         """
         with self._lock:
             at, file = self.inspected, self._opened().called_by(mapping.label)
@@ -229,7 +232,7 @@ class DataState(State):
         """Give labels of the file other names.
 
         Raises:
-            UsageError: a line is not a name (`names_in_lines`), or a name is another label of the file.
+            UsageError: a line is not a name (`names_in_lines`), or a name is already another label of the file.
         """
         names = names_in_lines(lines)
         with self._lock:
@@ -244,7 +247,7 @@ class DataState(State):
             self._at = replace(self._opened(), merge_labels=True, labelled_by=None)
 
     def rechoose(self) -> InspectedFile:
-        """Make a new inspected file because other labels take part."""
+        """Make a new inspected file after the owner has chosen other labels."""
         with self._lock:
             if (inspected := self.inspected) is None:
                 raise UsageError(LOST)
@@ -285,15 +288,15 @@ class DataState(State):
         return file
 
     def names_for(self, labels: Collection[str]) -> LabelNames:
-        """The label names for a test file, if the set has labels of the open file under their new names."""
+        """The open file's label names, for use on a test file; empty if no new name is among a set's `labels`."""
         names = self.file.label_names if self.file else ()
         return names if any(name in labels for _, name in names) else ()
 
     def confirm(self, confirmed: ConfirmedData) -> None:
-        """Accept a data set; if it is already confirmed, it stays, with everything planned on it.
+        """Accept a data set. If an equal one is already confirmed, that one stays, with the plans that use it.
 
         Raises:
-            UsageError: the file or its labels were changed since it was made.
+            UsageError: the file or its labels were changed after the data set was made.
         """
         with self._lock:
             if confirmed.inspected is not self.inspected:
@@ -303,7 +306,8 @@ class DataState(State):
                 self._at = confirmed
 
     def measured_once(self, dataset: Dataset, epsilon: float, ledger: PrivacyLedger) -> MeasuredSizes:
-        """The measured label sizes of a data set: charged at the first call in a tab, the same afterwards.
+        """The measured label sizes of a data set. The first call in a tab charges the ledger; later calls return the
+        same sizes.
 
         Raises:
             UsageError: epsilon is not a positive number.

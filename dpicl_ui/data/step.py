@@ -39,7 +39,7 @@ from mechanisms.errors import DataError, SeveralErrors, StudioError, UsageError
 class DataStep:
     """Components and handlers of step 1.
 
-    `confirmed` fires after the data set was accepted or refused, each of `opening` after a file was opened.
+    `confirmed` fires after the data set was accepted or refused; each event in `opening` fires after a file was opened.
     """
 
     def __init__(self, app: Services) -> None:
@@ -229,7 +229,7 @@ class DataStep:
         return self.words.sentence_shown(wording, sorted(labels))
 
     def _set_wording(self, values: Mapping[Any, Any], request: gr.Request) -> Updates:
-        """Set the wording; a confirmation stays if it is the same."""
+        """Set the wording; a confirmation stays if the wording is the same."""
         session = self._app.session(request)
         state = session.of(DataState)
         try:
@@ -245,7 +245,7 @@ class DataStep:
         }
 
     def _typed(self, values: Mapping[Any, Any], request: gr.Request) -> Updates:
-        """Set the wording while somebody types; errors are shown when the field is left."""
+        """Set the wording while the user types; errors are shown when the user leaves the field."""
         try:
             return self._set_wording(values, request)
         except UsageError:

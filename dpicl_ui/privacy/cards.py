@@ -1,4 +1,4 @@
-"""The cards of step 2: what epsilon means, the stages, the guarantee, the noise, the time, and what to look at."""
+"""The cards of step 2: what epsilon means, the stages, the guarantee, the noise, the time, and the checks."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _who(plan: Plan, name: str) -> str:
 
 
 def odds(target: PrivacyTarget, by_user: bool, declared: bool) -> list[Tree]:
-    """How often an attacker can guess correctly whether a unit is in the data; rounded up, so it stays a bound.
+    """How often an attacker can guess correctly whether a unit is in the data; rounded up, so that it stays a bound.
 
     Counts that were `declared` public are excluded: with them, an attacker who knows all other rows can infer the unit.
     """
@@ -100,7 +100,7 @@ def odds(target: PrivacyTarget, by_user: bool, declared: bool) -> list[Tree]:
     ]
 
 
-# What a run promises, with the noise and the time in numbers.
+# A run's guarantee, with its noise and its time in numbers.
 
 CALIBRATING: list[Tree] = [
     el(
@@ -203,7 +203,10 @@ def to_consider(found: Iterable[Finding]) -> list[Tree]:
 _BARS, _LOOKED_AT = 6, 64
 _EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 _POWER = 2 / 3
-"""A token's noise goes about as (1 / epsilon) to this power: 0.54 to 0.83 in default runs on the clinic messages."""
+"""A token's noise is about proportional to (1 / epsilon) to this power.
+
+In default runs on the clinic messages, the power was 0.54 to 0.83.
+"""
 Shares = tuple[tuple[str, float], ...]
 """Words with their probabilities under the model."""
 
@@ -232,7 +235,10 @@ class ExpectationState(State):
 
 
 def expected(model: LanguageModel, wording: Wording, label: str) -> ExpectedWords:
-    """The first words of a label's texts, and the words after the likeliest of them: two passes without any row."""
+    """The expected first words of a label's texts, and the expected words after the likeliest first word.
+
+    This takes two forward passes, and reads no row.
+    """
     prompt = WritingPrompt(model, wording, label)
     first = _likeliest(model, prompt, [])
     behind = _likeliest(model, prompt, [first[0][0]]) if first else []
@@ -252,8 +258,8 @@ def picture(plan: Plan, expected: ExpectedWords) -> dict[str, Any]:
     """The value for `assets/noise.js`: the words, bars and noise of each stage that releases such counts.
 
     Args:
-        plan: calibrated.
-        of: the model's expectation of one label.
+        plan: a calibrated plan.
+        expected: the model's expectation of one label's texts.
 
     Returns:
         epsilon, and groups: each with title, rows (how many take part, in words), shape (of the noise), bars (name and

@@ -16,7 +16,7 @@ from mechanisms.runs.stage import Speed
 
 @dataclass(frozen=True, repr=False)
 class PlanRequest:
-    """A spec for a data set that is still to be planned."""
+    """A spec for a data set, for which there is no plan yet."""
 
     confirmed: ConfirmedData
     spec: RunSpec
@@ -34,7 +34,7 @@ class PlannedRun:
 
     @property
     def charge(self) -> float:
-        """The epsilon that the run adds to the ledger, where a measurement of sizes is already charged."""
+        """The epsilon that the run adds to the ledger; a measurement of sizes was charged before."""
         measured = self.confirmed.measured
         return self.claim.epsilon - (measured.epsilon if measured else 0.0)
 
@@ -86,7 +86,7 @@ class PrivacyState(State):
 
         Raises:
             UsageError: no data set is confirmed.
-            StudioError: the settings cannot be used; then there is no `planned`.
+            StudioError: the settings cannot be used; `planned` is then None.
         """
         request = self.outdate(spec)
         with self._calibrating:
@@ -94,7 +94,7 @@ class PrivacyState(State):
 
     def look(self, spec: RunSpec, speed: Speed | None) -> PlannedRun | None:
         """Calibrate for the screen: as `calibrate`, but None if the settings or the data have changed meanwhile."""
-        with self._lock:  # no other settings can come in between
+        with self._lock:  # so that the settings cannot change in between
             at = self._at
             if isinstance(at, PlanRequest) and at.confirmed is self._data.confirmed and at.spec != spec:
                 return None

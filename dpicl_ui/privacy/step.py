@@ -57,7 +57,7 @@ _ELSEWHERE = {
     "epsilon", "sizes", "count_epsilon", "kind", "writer", "reader", "relation", "label_words", "sentence", "exemplars",
     "shots", "mechanism", "transform", "parameters",
 }  # fmt: skip
-"""Settings that step 1 or another part of step 2 has."""
+"""Settings whose components are in step 1 or in another part of step 2."""
 _NAMES = ("text_field", "label_field")
 _TITLES = {
     Group.PRIVACY: "Delta",
@@ -81,7 +81,7 @@ CHOICES: dict[str, list[tuple[str, str]]] = {
         ("A new sample for every token (slow; amplifies privacy token by token)", Scheme.PER_TOKEN.value),
     ],
 }
-"""The words for the values of a setting."""
+"""The titles of each setting's values."""
 
 
 def private_mechanisms() -> list[type[TokenMechanism]]:
@@ -208,7 +208,7 @@ _OWN = "Safetensors or GGUF; pickles and code that comes with a model are never 
 
 
 class ModelChoice:
-    """The card that chooses a model. `loaded` fires when a model has been loaded, or the old one again."""
+    """The card that chooses a model. `loaded` fires when it has been loaded, or the old one has been loaded again."""
 
     loaded: gr.events.Dependency
 
@@ -243,7 +243,7 @@ class ModelChoice:
         self.loaded = on(fetching.then, self._load, self.fetched, shown, self.notice, lambda: free, **MODEL)
 
     def _fetch(self, listed: str, own: str) -> Iterator[Updates]:
-        """Fetch a model's files if they are missing; `fetched` gets its name if that succeeds."""
+        """Fetch a model's files if they are missing; on success, `fetched` gets the model's name."""
         name = (own or "").strip() or listed or ""
         yield {self.load: gr.Button(interactive=False), self.fetched: None}
         for told in self._loader.fetched(name):
@@ -318,8 +318,8 @@ class PrivacyStep:
             self.set_cap = gr.Button("Set the cap", size="sm", elem_id="set-cap")
 
     def _wire(self) -> None:
-        # Step 3 closes at once, and the last settings are calibrated once after that. As listeners of one event the two
-        # would run one after the other, and a late closing would drop what has been calibrated.
+        # Step 3 closes at once; only then are the last settings calibrated, once. If both handlers listened to the same
+        # event, they would run one after the other, and a late closing would drop the calibrated plan.
         settled = [self.epsilon.release, self.shots.release, *self.expert.settled]
         last: dict[str, Any] = {"trigger_mode": "always_last"}
         shown = [self._app.bar.html, self.odds, self.outcome]
@@ -384,7 +384,7 @@ class PrivacyStep:
         return RunSpec.of(**confirmed.spec_fields | usual | fields)
 
     def _odds(self, session: Session, values: Mapping[Any, Any]) -> Updates:
-        """The sentence on what epsilon means. It does not wait for the calibration, which reports errors."""
+        """The sentence on what epsilon means. It does not wait for the calibration, which is what reports errors."""
         confirmed = session.of(DataState).confirmed
         try:
             spec = self.spec(session, values)
@@ -485,7 +485,7 @@ class PrivacyStep:
         return self._app.steps(session, 3)
 
     def timed(self, request: gr.Request) -> Any:
-        """The result card with a new duration, if the run was calibrated with another model or none."""
+        """The result card with a new duration, if the run was calibrated with another model or with none."""
         planned = self._app.session(request).of(PrivacyState).time(self._app.loader.speed)
         return outcome(planned) if planned else gr.skip()
 
