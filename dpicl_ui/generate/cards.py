@@ -93,7 +93,7 @@ def _cut_off(view: RunView) -> list[str]:
 
 
 def _moved(view: RunView) -> list[str]:
-    """In how many tokens another candidate won than the model expected; from released and public values alone."""
+    """A line with the number of tokens that are not the model's likeliest; from released and public values alone."""
     token = view.last.token if view.last else None
     if not view.moved and (token is None or token.values is None):  # only a token was released, or none was
         return []
@@ -144,7 +144,7 @@ _DUST = 1e-9
 
 
 def score_of_run(view: RunView) -> list[Tree]:
-    """The score that a run has released; a replayed set gets its score only at the end."""
+    """The card of the score that a run has released; a replayed set gets its score only at the end."""
     released = view.releases.get(SCORE)
     if not isinstance(released, ScoreReleased) or view.demo_set is None:
         return []
@@ -158,7 +158,10 @@ def verdict_of(made: DemoSet) -> str:
 
 
 def score_card(made: DemoSet | None, loaded: bool = False) -> list[Tree]:
-    """The set beside its baselines and the largest label, on one axis; the data of a `loaded` set are elsewhere."""
+    """The set's score beside its baselines and the largest label, on one axis.
+
+    A `loaded` set comes from a file, so its data are not in this tab.
+    """
     if made is None or (score := made.score) is None:
         return []
     majority, found = made.majority[1] if made.majority else None, score.arms.get(DEMONSTRATIONS)
@@ -193,7 +196,7 @@ def _remarks(made: DemoSet, score: Score, loaded: bool) -> Iterator[str]:
 
 
 def _better_alone(made: DemoSet, score: Score) -> str:
-    """A sentence if the reader is shown to find more labels without the set; otherwise empty."""
+    """A sentence if the score shows that the reader finds more labels without the set; otherwise empty."""
     gain = score.gains.get(ZERO_SHOT)
     if gain is None or gain.interval[1] >= 0:
         return ""
@@ -253,12 +256,15 @@ def other_releases(view: RunView) -> list[Tree]:
 
 
 _BELIEVED = 0.5
-"""The weight of the forecast: this share of it is added to the elapsed time and to the forecast of the finished work,
-so that their ratio corrects the remaining time little while there is little progress."""
+"""The weight of the forecast, as a share of it.
+
+The ratio of the elapsed time to the forecast of the finished work corrects the remaining time. This share of the
+forecast is added to both, so that the correction is small while there is little progress.
+"""
 _ENOUGH = 0.1
-"""Without a forecast, the progress from which on the remaining time is shown."""
+"""The progress, 0 to 1, from which the remaining time is shown if there is no forecast."""
 _MOMENTS = 3.0
-"""Seconds below which no number is shown."""
+"""Remaining seconds below which no number is shown."""
 
 
 @dataclass(frozen=True)
@@ -281,7 +287,7 @@ class RunPace:
         return sum(self.forecast.values())
 
     def share_done(self, view: RunView) -> float:
-        """The share of the run that is done, 0 to 1: of its forecast time, if there is one."""
+        """The share of the run that is done, 0 to 1; measured in forecast time if there is a forecast."""
         if not self.foreseen or view.stage not in self.forecast:
             return view.progress
         stages = list(self.forecast)
@@ -305,7 +311,7 @@ def forecast(plan: Plan, speed: Speed | None) -> dict[str, float]:
 
 
 def time_card(pace: RunPace, view: RunView, now: float) -> list[Tree]:
-    """Which demonstration is being written and the remaining time; afterwards the time that it took."""
+    """Which demonstration is being written and the remaining time; after the run, the time that it took."""
     if view.phase in ("running", "waiting"):
         words = "; ".join(filter(None, (_which(view), _time_left(pace, view, now))))
     else:

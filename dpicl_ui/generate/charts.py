@@ -1,4 +1,4 @@
-"""The pictures of a run, one a stage, as plain JSON values: pure functions of the view."""
+"""The pictures of a run, one for each stage, as plain JSON values: pure functions of the view."""
 
 from __future__ import annotations
 
@@ -147,9 +147,9 @@ def chart(view: RunView, writing: DemoInProgress, token: TokenReleased) -> dict[
 
     They are ordered by the deciding value; values are in rows, with one decimal. Each bar has the noisy value, the
     public expectation, and the deciding value, which is the noisy value weighed with the public one (None if the noisy
-    value itself decided). If the mechanism releases only the token, the bars are the public expectation, which alone
-    gave a `free` token. `noise` is the standard deviation if the certificate's parameters give it; `clip` is the bound
-    on a row's logits, if the mechanism has one.
+    value itself decided). If the mechanism releases only the token, the bars are the public expectation. A `free` token
+    was chosen by the public expectation alone. `noise` is the standard deviation if the certificate's parameters give
+    it; `clip` is the bound on a row's logits, if the mechanism has one.
     """
     values = token.scores if token.scores is not None else token.public
     decided = token.values if token.values is not None else values
@@ -209,7 +209,7 @@ class Bar(NamedTuple):
 
     Attributes:
         name: what is counted or positioned; hostile text.
-        best: whether it is taken.
+        best: whether the run takes it.
     """
 
     name: str
@@ -261,11 +261,11 @@ def writes(view: RunView) -> bool:
 
 MOST_OPENINGS = 12
 _FEW_OPENINGS = 6
-"""Bars of each histogram if every label has its own."""
+"""The most bars of each histogram if every label has its own."""
 
 
 def openings_card(view: RunView) -> list[Tree]:
-    """The histogram of openings; words, tokens or votes replace it."""
+    """The histogram of openings; empty once words, tokens or votes are shown instead."""
     released = view.releases.get(OPENINGS)
     if not isinstance(released, OpeningsReleased) or not {WORDS, VOTE}.isdisjoint(view.releases) or view.tokens:
         return []
@@ -301,7 +301,7 @@ def _histogram(released: OpeningsReleased, label: str, pooled: bool) -> Iterator
 # The words of each label.
 
 _DEVIATION = 1.0
-"""The noise on a word's position, in the unit of the bars."""
+"""The standard deviation of the noise on a word's position, in the unit of the bars."""
 _OF_WORDS = (
     "The length of a bar: by how many standard deviations of the noise its word stands out. The line at its end: one "
     "to either side. Noise may have put a word here."
@@ -310,7 +310,7 @@ _NO_WORD = "No word exceeds the noise: only the label's name is used."
 
 
 def words_card(view: RunView) -> list[Tree]:
-    """Every label's words; tokens or votes replace them."""
+    """Every label's words; empty once tokens or votes are shown instead."""
     released = view.releases.get(WORDS)
     if not isinstance(released, WordsReleased) or VOTE in view.releases or view.tokens:
         return []
@@ -334,7 +334,7 @@ def _words(label: str, words: Sequence[Word], furthest: float) -> Tree:
 # The vote.
 
 _MOST_TEXTS, _FEWEST_TEXTS = 24, 3
-"""Texts that are shown on all ballots together, and on each at least."""
+"""The number of texts that are shown on all ballots together, and the least number on each ballot."""
 
 
 def vote_card(view: RunView) -> list[Tree]:

@@ -53,13 +53,16 @@ def replayed(events: Iterable[RunEvent]) -> RunView:
 
 
 def looked_back(events: Iterable[RunEvent]) -> Iterator[tuple[RunEvent, RunView]]:
-    """Each position of a replay with its view: every token, every release, the end."""
+    """Each position of a replay (every token, every release, and the end) with its view."""
     moments = TokenReleased | Release | RunCompleted | RunStopped
     yield from ((event, view) for event, view in _one_after_the_other(events) if isinstance(event, moments))
 
 
 def _one_after_the_other(events: Iterable[RunEvent]) -> Iterator[tuple[RunEvent, RunView]]:
-    """Every event and the view after it, one demonstration at a time: a file may begin any number and end none."""
+    """Every event and the view after it, with one demonstration at a time in the view.
+
+    A file may begin any number of demonstrations and end none of them.
+    """
     view = RunView()
     for event in one_by_one(events):
         if isinstance(event, DemoStarted):  # the previous one may have been cut off
@@ -71,7 +74,7 @@ def _one_after_the_other(events: Iterable[RunEvent]) -> Iterator[tuple[RunEvent,
 # A recorded run as plain JSON values, which `assets/replay.js` draws on the screens of step 3, step by step.
 
 MOST_PLACES, MOST_CHARACTERS = 2000, 16 * 2**20
-"""The most that a browser gets at once; a longer recording is cut there, and complete in its file."""
+"""The most positions and characters that a browser gets; a longer recording is cut there, but complete in its file."""
 _SILENT = "■"
 """The clickable mark of a token that adds no text, such as the end token."""
 
@@ -138,9 +141,10 @@ def _name(event: RunEvent, view: RunView) -> str:
 
 
 def _pieces(opening: str, released: Sequence[tuple[int, TokenReleased]]) -> list[dict[str, Any]]:
-    """A demonstration's last text, divided where its tokens ended; its opening belongs to no token.
+    """A demonstration's last text, divided at the ends of its tokens; its opening belongs to no token.
 
-    A token that is part of a character changes earlier text: only the part that is common with the last text counts.
+    A token that is only part of a character changes earlier text, so a token ends where the text after it stops
+    agreeing with the last text.
     """
     last = released[-1][1].text
     end = _common(opening, last)
@@ -296,7 +300,7 @@ def is_fictional(dataset: Dataset) -> bool:
 
 
 def original_rows(made: DemoSet, dataset: Dataset) -> list[Tree]:
-    """Some rows of each label beside its demonstrations; for fictional rows only, because it marks no certificate."""
+    """Some rows of each label beside its demonstrations; for fictional rows only, because no certificate is marked."""
     shown: list[Tree] = [el("h3", "Original beside synthetic"), el("p.muted", _FICTIONAL)]
     for label in made.labels:
         originals = [each for each in dataset.records if each.label == label]

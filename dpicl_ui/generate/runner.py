@@ -139,12 +139,12 @@ class Runner:
         Closing the iterator closes the run and settles the ledger.
 
         Args:
-            session: of the tab.
-            ledger: is charged.
+            session: the tab's session.
+            ledger: the ledger that is charged.
             pressed: the press that starts the run.
             source: the spec of step 2, or the journal of an interrupted run.
             curator: also yield clean averages, for the owner's screen.
-            unfinished: keeps the journal of a private run, which stays if the run does not end on an open page.
+            unfinished: keeps the journal of a private run; the journal stays if the run does not end on an open page.
 
         Raises:
             StudioError: the run cannot begin or be resumed; the message says what to do.
@@ -165,7 +165,7 @@ class Runner:
         events = drive(plan, dataset, *models, ledger, stopped=stopped, curator=curator, journal=journal)
         try:
             for event in events:
-                if isinstance(event, RunStarted):  # a refused run leaves the earlier one
+                if isinstance(event, RunStarted):  # a refused run does not replace the earlier one
                     state.written = pressed
                     if journal and unfinished:
                         begun = True
@@ -176,13 +176,13 @@ class Runner:
                 yield event
             ended = not pressed.tab_closed.is_set()
         finally:
-            # The ledger of a public Space ends with the tab, and nobody can be told.
+            # On a public Space, the ledger is dropped with the tab, and no page is left that could show an error.
             with suppress(StudioError) if pressed.tab_closed.is_set() else nullcontext():
                 events.close()
             # torch takes seconds to import, so the page is served first.
             from mechanisms.inference.engine.memory import release_freed_memory
 
-            release_freed_memory()  # it held rows
+            release_freed_memory()  # the freed memory held rows
             if journal is not None:
                 if begun:  # a refused run may be running elsewhere
                     self.at_work.discard(journal.key)
@@ -227,7 +227,7 @@ _CUT_OFF = "A run on '{}' was cut off."
 
 
 class CutOffCard:
-    """The card of an interrupted run, with all its handlers except the one that resumes it, which is the step's."""
+    """The card of an interrupted run, with all its handlers except the one that resumes the run (`GenerateStep`)."""
 
     def __init__(self, app: Services, runner: Runner) -> None:
         self._app, self._runner = app, runner
@@ -251,7 +251,7 @@ class CutOffCard:
             each.then(self.shown, None, self.outputs, **PRIVATE)
 
     def announce(self, where: gr.HTML, loaded: Any, *events: gr.events.Dependency) -> None:
-        """Show a loaded page which runs were interrupted, until their data are confirmed."""
+        """When a page is loaded, show which runs were interrupted, until their data are confirmed."""
         for each in (loaded, *(each.then for each in events)):
             each(self.notices_elsewhere, None, where, **PRIVATE)
 
@@ -338,15 +338,15 @@ _RESUMING = "Its cost stays spent; the resumed run costs no more than was planne
 
 
 class ReplaceQuestion:
-    """The question before a run. Every press comes here; a new value of `begun` then begins the run.
+    """The question before a run. It handles every press; a new value of `begun` then begins the run.
 
-    Whether to ask is decided at once, while the run waits for the model's queue. So a press and its run have separate
-    listeners, and a number that is new in this tab starts the second one.
+    Whether to ask is decided at once, while the run waits for the model's queue. A press and its run therefore have
+    separate listeners, and a number that is new in this tab triggers the second one.
     """
 
     def __init__(self, app: Services) -> None:
         self._app = app
-        # A column that is "hidden" from the start is in the page anyway.
+        # Not "hidden": a column that is "hidden" from the start is in the page anyway.
         with gr.Column(visible=False, elem_id="replacing", elem_classes="replacing") as self.body:
             self.words = panel(elem_id="replacing-words")
             with gr.Row(elem_classes="actions"):
@@ -370,11 +370,11 @@ class ReplaceQuestion:
         self.no.click(self.hidden, None, self.body, queue=False, **PRIVATE)
 
     def hidden(self) -> Updates:
-        """The components without a question."""
+        """The components' values without a question."""
         return {self.body: gr.Column(visible=False)}
 
     def pressed(self, session: Session, resume: bool) -> Updates:
-        """Begin a run, or ask, with what would be lost and what the run costs.
+        """Begin a run, or ask first, with a warning of what would be lost and what the run costs.
 
         Raises:
             UsageError: no data set is confirmed.
@@ -425,7 +425,7 @@ class KeptRuns:
         self.key = drawn("tab_key.js", None, elem_id="tab-key", elem_classes="sink")
 
     def wire(self, where: gr.HTML, outputs: list[Any], finished: Any) -> None:
-        """Look for a run when the page has sent its key; `finished(session, ledger, move)` gives the updates for it."""
+        """Look for a run when the page has sent its key; `finished(session, ledger, move)` returns its updates."""
 
         def find(key: Any, request: gr.Request) -> Updates:
             session, ledger = self._app.session(request), self._app.ledger(request)

@@ -19,7 +19,7 @@ class Run:
     """One press of Generate or Resume: its stop event, its end, and its releasable events.
 
     Attributes:
-        before: the number of its first events that were released before it was interrupted.
+        before: the number of events that a resumed run had released before it was interrupted; they come first.
         tab_closed: set when the tab is closed.
     """
 

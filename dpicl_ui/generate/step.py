@@ -48,7 +48,7 @@ from mechanisms.runs.events import (
 from mechanisms.runs.view import RunView, fold
 
 _INTERVAL, _OF_STAGES = 0.08, 0.5
-"""Least seconds between two updates of the screen, for tokens and for a stage's bar. Drawing slows the model."""
+"""The least seconds between two updates of the screen, for tokens and for a stage's bar: drawing slows the model."""
 
 _CURATOR = "Show clean averages: for your eyes only, and the export will be marked"
 _CURATOR_INFO = (
@@ -167,20 +167,20 @@ class GenerateStep:
         return {each: gr.Button(visible=visibility(made)) for each in (self.test, self.export)}
 
     def _again(self, session: Session, ledger: PrivacyLedger, move: bool) -> Updates:
-        """The tab's last finished run at its end."""
+        """The screen at the end of the tab's last finished run."""
         recording = own_recording(session)
         view = replayed(recording)
         shown = self._ended(session, ledger, view) | self.replay.ended(recording, savable(view)) | {self.time: []}
         return shown | (self._app.steps(session, 3) if move else {})
 
     def _said_again(self, request: gr.Request) -> Updates:
-        """The final value of what the call before hid and showed (`visibility`)."""
+        """The final values of the components that the previous call hid and showed, sent again (see `visibility`)."""
         session = self._app.session(request)
         again = {self.replay.save: gr.Button(visible=visibility(savable(replayed(own_recording(session)))))}
         return self._next_step(session.of(GenerateState).made is not None) | again
 
     def _next_step(self, made: bool) -> Updates:
-        """The main buttons: once there is a set, the primary ones are Test and Export."""
+        """The main buttons' values: as soon as there is a set, Test and Export are the primary buttons."""
         start = (
             gr.Button("Write another set", variant="secondary") if made else gr.Button("Generate", variant="primary")
         )
@@ -263,7 +263,7 @@ class GenerateStep:
         update = self._screens(view)
         if whole:
             update[self.finished] = finished(view)
-            if view.budget is not None:  # until the charge, the budget from step 2 is right
+            if view.budget is not None:  # before the charge, the budget of step 2 is right
                 update[self.budget] = budget(view.budget)
         return update
 
@@ -294,7 +294,10 @@ def _with_budget(session: Session, ledger: PrivacyLedger, view: RunView) -> RunV
 
 
 def _passed_over(run: Run, event: CuratorEvent, curator: bool) -> bool:
-    """Whether an event is not drawn by itself: earlier events but the last, and those that another follows at once."""
+    """Whether an event is not drawn by itself.
+
+    These are a resumed run's earlier events except the last one, and events that another event follows at once.
+    """
     if run.again:
         return len(run.recording) < run.before
     return isinstance(event, SetKept) or (curator and isinstance(event, TokenReleased))
