@@ -1,4 +1,4 @@
-"""The budget, a panel at the side of every step: what a data set has spent, run by run."""
+"""The budget panel at the side of every step: what a data set has spent, run by run."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, unit_in_words
 from mechanisms.rounding import rounded_down, rounded_up
 
-# What the panel says.
+# The contents of the panel.
 
 SHOWN = 50
-"""Runs in the panel, the newest; the download has them all."""
+"""The number of newest runs in the panel; the download has all runs."""
 _EMPTY: list[Tree] = [el("p.muted", "Nothing has been spent yet: runs appear here before their first release.")]
 _NO_DATA: list[Tree] = [
     el("h3", "Privacy budget"),
@@ -40,7 +40,7 @@ _NO_RUN = "There is no run yet: nothing to download."
 
 
 def runs(account: Account) -> list[Tree]:
-    """Every run with its time, its event, its own cost, and what all runs had cost after it; the newest first."""
+    """Every run with its time, its event, its own cost, and the total cost after it; the newest run first."""
     every = lines(account)
     if not every:
         return _EMPTY
@@ -147,7 +147,7 @@ def _of(dataset: Dataset) -> _Name:
 
 
 def _known(session: Session, ledger: PrivacyLedger) -> list[_Name]:
-    """The data sets of a ledger with their units, the one of step 1 first, whether it has spent or not."""
+    """The data sets of a ledger with their units; that of step 1 comes first, even if it has spent nothing."""
     confirmed = session.of(DataState).confirmed
     here = [_of(confirmed.dataset)] if confirmed else []
     return list(dict.fromkeys([*here, *ledger.names()]))
@@ -158,7 +158,7 @@ def _key(known: _Name) -> str:
 
 
 def _chosen(known: list[_Name], name: str | None) -> _Name:
-    """The wanted data set if this ledger knows it, otherwise the first."""
+    """The data set of this name if the ledger knows it, otherwise the first."""
     return {_key(each): each for each in known}.get(name or "", known[0])
 
 

@@ -78,7 +78,7 @@ def saved(shape: str, made: DemoSet) -> Download:
     return Download(chosen.file_name, chosen.media_type, packed(chosen.write(ReleasedFile.read(text))))
 
 
-# Use it: the set as messages and as a prompt, and as six lines of Python for each of three libraries.
+# How to use the set: as messages, as a prompt, and as six lines of Python for each of three libraries.
 
 _MESSAGES, _PROMPT = format_named("messages"), format_named("prompt")
 _CLIENT = """import {imports}
@@ -104,7 +104,7 @@ places = SentenceTransformer({embedder!r}).encode([{text!r}], normalize_embeddin
 print([*vectors][best])
 """
 _SPARE_TOKENS = 8
-"""Tokens of an answer beside one for each byte of the longest label."""
+"""Tokens of an answer in addition to one for each byte of the longest label."""
 
 
 def used(made: DemoSet) -> tuple[str, ...]:

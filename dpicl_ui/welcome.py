@@ -1,4 +1,4 @@
-"""What a visitor sees first: what the studio does, a recorded run, and an example to try."""
+"""The welcome card, which a visitor sees first: what the studio does, a recorded run, and an example to try."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _PLAYED = (
 
 
 class Welcome:
-    """Components; they disappear when a file is open."""
+    """The components of the welcome card, which disappears when a file is open."""
 
     def __init__(self, app: Services) -> None:
         self._app = app
@@ -80,7 +80,7 @@ class Welcome:
                 panel(el("p.muted", _PLAYED.format(rows=rows, epsilon=epsilon)))
 
     def wire(self, data: DataStep) -> gr.events.Dependency:
-        """Make the button open and confirm the first example; gives that event. Opening any file hides the welcome."""
+        """Make the button open and confirm the first example; returns that event. Opening any file hides the card."""
         taken = data.take_example(self.example)
         for opened in (taken, *data.opening):
             opened.then(self._make_room, None, self.body, **PRIVATE)

@@ -65,7 +65,7 @@ _KINDS = {PRIOR: "prior", CONTEXTUAL: "calibrated", RAW: "raw"}
 _BALANCED, _ALWAYS, _AS_IT_IS = "balanced", "always", "as it is"
 _BY_LABEL = "By balanced accuracy, because the largest label has more than twice an even share of the rows: "
 _LIKELIEST = 8
-"""Bars of an answer if there are many labels."""
+"""The number of bars of an answer if there are many labels."""
 
 
 # The set, and one sentence about it.
@@ -312,13 +312,13 @@ def _by_label(card: Scorecard, labels: Sequence[str]) -> list[Tree]:
 
 _SCALE = [[0.0, "rgba(26,143,133,0.05)"], [1.0, "rgba(26,143,133,0.6)"]]
 _FONT = {"family": "system-ui, sans-serif", "color": "#7c8592", "size": 13}
-"""`studio.css` gives the text the colours of the light or the dark page."""
+"""The font of the plot; `studio.css` replaces its colour by that of the light or the dark page."""
 _AXIS: dict[str, Any] = {"type": "category", "showgrid": False, "fixedrange": True, "zeroline": False, "ticks": ""}
 _LONGEST = 18
 _NUMBERED = 12
-"""Up to this number of labels every cell shows its count."""
+"""The most labels with which every cell shows its count."""
 _ROW, _LEAST_ROW, _AROUND = 44, 16, 140
-"""Pixels for a label, for one of many, and around the plot: Plotly drops names that would touch."""
+"""Pixels for a label, for a label if there are many, and around the plot: Plotly drops names that would touch."""
 
 
 def confusion_figure(card: Scorecard, labels: Sequence[str]) -> go.Figure:

@@ -33,7 +33,7 @@ NOTHING = "There is nothing to test: write demonstrations in step 3, or load an 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SetFigures:
-    """Figures of a set on `rows` of `test`, which is the file without rows that private data sets had at that time."""
+    """A set's figures on `rows` of `test`: the test file without the rows that private data sets had at that time."""
 
     demo_set: DemoSet
     test: Dataset
@@ -43,7 +43,7 @@ class SetFigures:
 
     @property
     def complete(self) -> bool:
-        """Whether the set's own figure, which comes last, is there."""
+        """Whether the set's own figure, which is measured last, is there."""
         return any(card.name == PRIVATE for card in self.cards)
 
 
@@ -115,7 +115,8 @@ class EvaluationState(State):
         Args:
             demo_set: the set under test.
             model: the model that is loaded here.
-            elsewhere: another model reads; public demonstrations are then there only if the set's writer is loaded.
+            elsewhere: whether another model reads. Public demonstrations are then an arm only if the model that wrote
+                the set is loaded here.
 
         Raises:
             UsageError: the set has no demonstrations.
@@ -156,7 +157,7 @@ _THERE = "The class prototypes of this data set are already released: nothing wa
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrototypesOrder:
-    """An order of class prototypes on the data set of that moment; private except for the request."""
+    """An order of class prototypes, and the data set confirmed at that moment; private except for the request."""
 
     confirmed: ConfirmedData
     request: PrototypesRequest
@@ -178,7 +179,7 @@ class PrototypesState(Jobs[PrototypesOrder]):
         return self._released.get(_key(confirmed.dataset)) if confirmed else None
 
     def refuse(self, order: PrototypesOrder) -> None:
-        """Refuse to pay twice."""
+        """Raise a `UsageError` if the data set's prototypes are released, because they would be charged twice."""
         if _key(order.confirmed.dataset) in self._released:
             raise UsageError(_THERE)
 
@@ -195,7 +196,7 @@ def _key(dataset: Dataset) -> Hashable:
 # A set from an exported file: the results of checking its claim and its signature.
 
 LARGEST_DEMO_SET = 16 * 2**20
-"""Bytes of a file."""
+"""The most bytes of an exported file."""
 _SIGNATURES = {
     Signature.VALID: ("Written by this installation and unchanged.", "good"),
     Signature.CHANGED: ("Changed since this installation wrote it.", "bad"),

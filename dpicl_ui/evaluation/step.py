@@ -84,7 +84,7 @@ class AnotherReader:
     """The card that chooses a reader; `inputs` are the components that `chosen` reads.
 
     An address is offered only on an owner's server: on a public one, strangers could make the server send requests.
-    `loaded` fires when a model has been loaded, or the old one again.
+    `loaded` fires when a model has been loaded, or the old one has been loaded again.
     """
 
     loaded: gr.events.Dependency

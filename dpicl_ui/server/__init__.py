@@ -1,1 +1,1 @@
-"""How the server serves: to whom, behind which password, and which requests it refuses."""
+"""The server: who may reach it, with which password, and which requests it refuses."""

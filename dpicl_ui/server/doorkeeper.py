@@ -1,4 +1,4 @@
-"""Middleware that refuses requests no page of this app sends, before Gradio sees them, and adds security headers."""
+"""Middleware that refuses, before Gradio, requests that no page of this app sends, and that adds security headers."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from dpicl_ui.frame.internals import ASKED, CHANGING, TOO_LARGE, UNUSED, UPLOAD
 from mechanisms.data.table import MAX_BYTES
 
 MOST_UPLOADED, MOST_ASKED = MAX_BYTES + 2**20, 2**18
-"""The most bytes of an upload (its file and a megabyte), and of any other request: their values are read one by one,
-while everybody waits."""
+"""The most bytes of an upload (its file and a megabyte), and of any other request, whose values are checked one by one
+while all other requests wait."""
 _HARMLESS = ("GET", "HEAD", "OPTIONS")
 
 
 class Doorkeeper:
     """ASGI middleware: refuses unused routes, requests that are too large, and requests made by pages of other sites.
 
-    Gradio alone accepts requests of any site with the cookies of a signed-in user. Here, another site may link to the
-    app and do nothing else.
+    Gradio by itself accepts requests that pages of any site send with a signed-in user's cookies. Behind this
+    middleware, another site may link to the app and do nothing else.
 
     Every answer has headers that forbid other sites to frame the page (a click meant for their page would spend epsilon
-    here), to keep a handle on its window, and to guess content types. `frame-ancestors` works in headers only, so the
-    page's own policy (`frame/theme.py`) cannot hold it.
+    here) and to keep a handle on its window, and that forbid browsers to guess content types. `frame-ancestors` works
+    only in a header, so the page's own policy (`frame/theme.py`) cannot contain it.
 
     Args:
         app: the application behind it.
@@ -91,7 +91,7 @@ def _read_whole(receive: Receive, most: int) -> Receive:
 
 
 def _follows_a_link(scope: Scope, headers: Headers) -> bool:
-    """Whether a browser opens a page, which changes nothing. Older browsers send no origin then."""
+    """Whether a browser opens a page, which changes nothing. For such requests, older browsers send no origin."""
     leads = headers.get("sec-fetch-mode", "") == "navigate"
     return leads and scope["method"] in _HARMLESS and not scope["path"].startswith(CHANGING)
 
@@ -106,11 +106,11 @@ def _foreign(headers: Headers) -> bool:
 
 # The bodies of requests that call a handler: JSON with values that every handler can take.
 #
-# Gradio does not check values. A number of four hundred digits, or half a surrogate pair, raised in Gradio's own code:
-# a traceback in the log and, in some cases, a closed connection.
+# Gradio does not check values. A number of four hundred digits, or half a surrogate pair, raises an exception in
+# Gradio's own code, which puts a traceback into the log and in some cases closes the connection.
 
 _LARGEST = 1e15
-"""The largest number that is accepted. Nothing here is larger, and float64 skips whole numbers beyond 2**53."""
+"""The largest number that is accepted. No value of the app is larger, and float64 skips whole numbers beyond 2**53."""
 _SESSION = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DEEPEST = 40
 _HALF = re.compile("[\ud800-\udfff]")
@@ -129,7 +129,7 @@ class BodyChecks:
         while more:
             try:
                 message = await receive()
-            except MultiPartException:  # of the doorkeeper: too large, or broken off
+            except MultiPartException:  # raised by the doorkeeper: too large, or broken off
                 return await _refusal("too large")(scope, receive, send)
             body, more = body + message.get("body", b""), message.get("more_body", False)
         if problem := _problem_of(body):

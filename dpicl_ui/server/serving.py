@@ -28,7 +28,7 @@ from mechanisms.inference.remote import is_loopback
 PASSWORD = "DPICL_PASSWORD"
 _SHORTEST = 8
 WAIT = 1.0
-"""Seconds that a wrong password takes; attempts take turns."""
+"""Seconds until a wrong password is refused; attempts are checked one at a time."""
 _PORTS, _HERE = 65536, "127.0.0.1"
 _SPACES = "https://huggingface.co"
 """The host that shows every Space in a frame."""
@@ -66,7 +66,7 @@ def serving(host: str | None = None, port: int | None = None) -> Serving:
             raise UsageError(
                 f"HOST={host} lets others reach this server and use your ledger: set {PASSWORD}, or leave HOST out."
             )
-        # DNS rebinding: a foreign name that resolves to this machine.
+        # Against DNS rebinding, in which a foreign name resolves to this machine.
         hosts = ["localhost", _HERE, "[::1]", host]
         middleware.append(Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False))
     public = space and not password
@@ -83,7 +83,10 @@ def serving(host: str | None = None, port: int | None = None) -> Serving:
 
 
 def admits(password: str) -> Callable[[str, str], Awaitable[bool]]:
-    """A function for Gradio's `auth`, which checks the password. Attempts take turns, and a wrong one takes `WAIT`."""
+    """A function for Gradio's `auth` that checks the password.
+
+    Attempts are checked one at a time, and a wrong password is refused after `WAIT` seconds.
+    """
     turn = asyncio.Lock()
 
     async def admit(name: str, given: str) -> bool:
