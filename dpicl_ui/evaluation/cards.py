@@ -312,7 +312,7 @@ def _by_label(card: Scorecard, labels: Sequence[str]) -> list[Tree]:
 
 _SCALE = [[0.0, "rgba(26,143,133,0.05)"], [1.0, "rgba(26,143,133,0.6)"]]
 _FONT = {"family": "system-ui, sans-serif", "color": "#7c8592", "size": 13}
-"""The font of the plot; `studio.css` replaces its colour by that of the light or the dark page."""
+"""The font of the plot's text; `studio.css` gives the text the colours of the light or the dark page."""
 _AXIS: dict[str, Any] = {"type": "category", "showgrid": False, "fixedrange": True, "zeroline": False, "ticks": ""}
 _LONGEST = 18
 _NUMBERED = 12

@@ -361,7 +361,7 @@ _WORDS_ALONE = (
 
 
 def usual(demo_set: DemoSet | None) -> str:
-    """The default reader of a typed text: what the set's private score recommends."""
+    """The default reader of a typed text: the one that the set's private score recommends."""
     return By.DIRECTIONS if demo_set is not None and demo_set.directions_read_better else By.MODEL
 
 

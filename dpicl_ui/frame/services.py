@@ -33,7 +33,7 @@ class State:
         """Take the states of earlier steps from `session`."""
 
     def close(self) -> None:
-        """Stop what runs, because the tab is closed."""
+        """Stop running work, because the tab is closed."""
 
 
 S = TypeVar("S", bound=State)

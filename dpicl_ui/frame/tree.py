@@ -59,7 +59,7 @@ def panel(*value: Tree, elem_id: str | None = None) -> gr.HTML:
 def visibility(yes: bool) -> bool | Literal["hidden"]:
     """The value of `visible` for a component that is often shown and hidden: it stays in the page, hidden by CSS.
 
-    Gradio removes an invisible component from the page and builds it anew later. If one call hides and shows it within
+    Gradio removes an invisible component from the page and builds it again later. If one call hides and shows it within
     moments, the browser sometimes loses the second change, so the final value is sent once more in a separate call.
     """
     return True if yes else "hidden"
