@@ -43,7 +43,7 @@ class SetFigures:
 
     @property
     def complete(self) -> bool:
-        """Whether the set's own figure, which is measured last, is there."""
+        """Whether the set's own figure, which comes last, has been measured."""
         return any(card.name == PRIVATE for card in self.cards)
 
 

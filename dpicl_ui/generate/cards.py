@@ -93,7 +93,7 @@ def _cut_off(view: RunView) -> list[str]:
 
 
 def _moved(view: RunView) -> list[str]:
-    """A line with the number of tokens where rows or noise changed the model's choice; from released and public values."""
+    """A line on how many tokens rows or noise changed from the model's choice, by released and public values alone."""
     token = view.last.token if view.last else None
     if not view.moved and (token is None or token.values is None):  # only a token was released, or none was
         return []

@@ -208,7 +208,7 @@ _OWN = "Safetensors or GGUF; pickles and code that comes with a model are never 
 
 
 class ModelChoice:
-    """The card that chooses a model. `loaded` fires when it has been loaded, or the old one has been loaded again."""
+    """The card that chooses a model. `loaded` fires when that model is loaded, or the old one is loaded again."""
 
     loaded: gr.events.Dependency
 
