@@ -95,8 +95,8 @@ def completed(spec: RunSpec, sizes: Mapping[str, int]) -> RunSpec:
 
 
 def _recipe(spec: RunSpec, labels: int) -> Recipe:
-    """The default recipe: "both", or "vote" for many labels unless a setting of the writing is given. It is "tokens" for
-    a single label, or if the mechanism cannot write in a recipe."""
+    """The default recipe: "both", or "vote" for many labels unless a setting of the writing is given. It is "tokens"
+    for a single label, or if the mechanism cannot write in a recipe."""
     mechanism = mechanism_class(spec.mechanism)
     if labels < 2 or not mechanism.uses_private_rows or mechanism.not_private:
         return Recipe.TOKENS

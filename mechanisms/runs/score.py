@@ -129,7 +129,7 @@ def read_set(text: str) -> ScoredSet:
     if isinstance(document, dict) and "format" in document:
         return of_demo_set(loads(text), check_signature(text) is Signature.VALID)
     known = schema()["properties"]
-    task = known["task"] | {"required": ["labels", "instruction", "template"]}  # a hand-written set has no prompt
+    task = known["task"] | {"required": ["labels", "instruction", "template"]}  # no model was asked for its texts
     parts = {"demonstrations": known["demonstrations"], "task": task}
     wanted = {"type": "object", "required": list(parts), "properties": parts}
     check_against(wanted, document, "This is no set of demonstrations")
