@@ -86,7 +86,8 @@ def _planned(options: argparse.Namespace) -> tuple[RunSpec, SamplingPlan]:
 def _composition(options: argparse.Namespace, plan: SamplingPlan, delta: float) -> Compose:
     """The composition of a run of one label, from --rate, or --size with --expected-sample.
 
-    With --size alone the batch's capacity is known, and its overflow is part of the event.
+    With --size alone the batch's capacity follows from the plan, and the probability of its overflow is part of the
+    event.
 
     Raises:
         UsageError: no rate is given, or two that disagree.

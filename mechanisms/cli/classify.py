@@ -285,7 +285,7 @@ def _of_score(found: ScoreFound, share: float, scored: ScoredSet, dataset: Datas
     }
 
 
-# `export`: a demo set in another tool's format, from its file alone.
+# `export`: a demo set in another tool's format, made from the set's file only.
 
 
 def _add_export(parser: argparse.ArgumentParser) -> None:

@@ -289,7 +289,7 @@ def label_names(options: argparse.Namespace) -> LabelNames:
     """The label names in the options.
 
     Raises:
-        UsageError: the option is not readable, or two labels have the same name.
+        UsageError: the option is not readable, or the names are not one to one.
     """
     return read_names(options.label_names) if options.label_names else ()
 

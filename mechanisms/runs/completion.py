@@ -38,7 +38,7 @@ MIN_TOKENS = 8
 """The fewest tokens before a demonstration may end: small models like to write a title."""
 INDEX_NUCLEUS = 0.9
 """The probability of the nucleus of candidates if only a token's index is released. Public values cannot reduce its
-noise, so that tokens which no text would go on with must not be candidates."""
+noise, so that tokens that could not continue the text must not be candidates."""
 
 FEWEST_DRAFTS, MOST_DRAFTS = 8, 24
 DRAFTS_A_WINNER = 2

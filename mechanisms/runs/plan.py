@@ -231,7 +231,7 @@ class Plan(RunTerms):
 
 
 def plan_for(spec: RunSpec, dataset: Dataset, measured: MeasuredSizes | None = None) -> Plan:
-    """The plan of a spec for a data set, not calibrated. If the run reads no row, the labels alone suffice.
+    """The plan of a spec for a data set, not yet calibrated. If the run reads no row, only the labels are used.
 
     The plan uses the data set's labels, its privacy unit, its counts if they are declared public, and its keyed digest,
     so that the run refuses any other data set.

@@ -306,7 +306,7 @@ def _only(scored: ScoredSet, data: Fingerprint, ledger: PrivacyLedger) -> bool:
     made = scored.event
     if made is None or made.per != "role" or SCORE in dict(made) or ledger.rows.disclosures(data):
         return False
-    uncounted = without_counts(made)  # the ledger knows the measurement of sizes as a run of its own
+    uncounted = without_counts(made)  # in the ledger, the measurement of sizes is a separate run
     earlier = earlier_runs(data, ledger)
     # In an edited file, or with another key, rows have other roles than they had in that run.
     return len(earlier) == 1 and earlier[0].same_content and earlier[0].event in (made, uncounted)

@@ -280,8 +280,8 @@ class RunState:
             yield from self._draft(self.drafts, self._request(label), self.margins or self._by_name)
 
     def _public_drafts(self) -> Iterator[Drafting]:
-        """Write drafts of all labels from public words alone. A label's first drafts are reused if no release led
-        them."""
+        """Write drafts of all labels from public words alone. A label's first drafts are reused if they depend on no
+        release."""
         for label in self.plan.labels:
             if label in self.drafts and self._request(label).public and self.margins is None:
                 self.public.setdefault(label, self.drafts[label])

@@ -38,7 +38,7 @@ Recorded = TypeVar("Recorded")
 
 @dataclass(frozen=True)
 class DemoInProgress:
-    """A demonstration in progress; `private` has the exact values behind its last token, for the curator only."""
+    """A demonstration in progress; `private` has the values without noise for its last token, for the curator only."""
 
     label: str
     number: int

@@ -118,7 +118,9 @@ class OpeningsStage(PlannedStage):
     def clear_of_noise(self, openings: int) -> float:
         """The least count with which an opening is used.
 
-        If no text begins with any of that many `openings`, on average half of one exceeds it by noise alone.
+        Args:
+            openings: the number of alternatives. If no text begins with any of them, the expected number of counts
+                above the result is 1/2.
         """
         scale = self.tally.deviation / math.sqrt(2)
         return max(_CLEARS * self.tally.deviation, scale * math.log(openings))

@@ -31,7 +31,7 @@ from mechanisms.tallies import Prototypes
 
 CLEARS = 4.0
 """A word's projection on its label's direction must exceed this many standard deviations of its noise. By noise alone,
-about half a word for each label does."""
+the expected number of such words for a label is about 1/2."""
 MOST_WORDS, FEWEST_WORDS = 8, 3
 """The most words of a label, and the fewest that are used: with fewer, the prompt has only the label's name."""
 _LEAST, _RARE, _ALIKE = 0.4, 0.2, 0.7
