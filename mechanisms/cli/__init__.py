@@ -1,1 +1,1 @@
-"""The studio without a screen: `python -m mechanisms COMMAND`."""
+"""The command line of the studio: `python -m mechanisms COMMAND`."""

@@ -1,4 +1,5 @@
-"""`calibrate`, `account`, `audit` and `plan`: the noise for a target, its cost, a test of it, and plans by signal.
+"""`calibrate`, `account`, `audit` and `plan`: the noise for a target, its cost, a test of it, and plans compared by
+their signal-to-noise ratio.
 
 `account --from FILE` checks a demo set's certificate and prints the file's digest. It exits with 0 if the certificate
 is consistent, and with 3 if it is not, after the list of problems, or if the digest differs from the given one.
@@ -85,7 +86,8 @@ def _planned(options: argparse.Namespace) -> tuple[RunSpec, SamplingPlan]:
 def _composition(options: argparse.Namespace, plan: SamplingPlan, delta: float) -> Compose:
     """The composition of a run of one label, from --rate, or --size with --expected-sample.
 
-    With --size alone the batch's capacity is known, and its overflow is part of the event.
+    With --size alone the batch's capacity follows from the plan, and the probability of its overflow is part of the
+    event.
 
     Raises:
         UsageError: no rate is given, or two that disagree.
@@ -183,7 +185,7 @@ def _audit(options: argparse.Namespace) -> None:
     show(options, document)
 
 
-# `plan`: the scheme and the M that give the most signal for a privacy target and a budget of compute.
+# `plan`: the sampling scheme and M of the highest signal-to-noise ratio for a privacy target and a budget of compute.
 
 _PLANNED = ("epsilon", "delta", "mechanism", "per_subset", "tokens", "shots")
 _USUAL_PLAN = {"per_subset": 1, "tokens": SamplingPlan.tokens, "shots": SamplingPlan.shots}
@@ -200,10 +202,10 @@ def _add_plan_command(parser: argparse.ArgumentParser) -> None:
 
 
 def cost(plan: SamplingPlan, size: int, prompt_tokens: int, delta: float) -> float:
-    """The prompt tokens of one demonstration that the model reads, with the spare rows of the batch.
+    """The number of prompt tokens that the model reads for one demonstration, including the batch's spare rows.
 
-    Per token every prompt is run again with the t tokens so far, `rows T (P + (T - 1) / 2)`; otherwise the cache is
-    kept, `rows (P + T)`.
+    If each token has a new sample, every prompt is read again with the t tokens so far: `rows T (P + (T - 1) / 2)`.
+    Otherwise the cache is kept: `rows (P + T)`.
     """
     rows, _ = plan.capacity(size, delta)
     if plan.scheme is Scheme.PER_TOKEN:
@@ -214,14 +216,14 @@ def cost(plan: SamplingPlan, size: int, prompt_tokens: int, delta: float) -> flo
 def plans_within(
     plain: SamplingPlan, size: int, prompt_tokens: int, target: PrivacyTarget, budget: float, mechanism: TokenMechanism
 ) -> Iterator[dict[str, Any]]:
-    """Calibrated plans within a budget: for each scheme the largest M that fits, and up to four halves of it. Each
-    takes about two seconds.
+    """Calibrated plans within a budget: for each scheme the largest M that fits, and that M halved up to four times.
+    Each plan takes about two seconds.
 
     Args:
-        plain: has tokens, shots, and records a prompt with subsets.
-        size: units of the smallest label.
-        prompt_tokens: of one private prompt; a unit row, which holds one record, is counted as long.
-        budget: prompt tokens through the model for one demonstration.
+        plain: gives the tokens, the shots, and the records in a prompt with subsets.
+        size: the number of units of the smallest label.
+        prompt_tokens: the tokens of one private prompt; a unit row, which has one record, is assumed to have as many.
+        budget: the most prompt tokens that the model may read for one demonstration.
     """
     for scheme in Scheme:
         for unit_rows in (True, False):
@@ -272,7 +274,7 @@ def _plan(options: argparse.Namespace) -> None:
     if not found:
         raise UsageError("No plan fits: raise --max-prompt-tokens, or epsilon.")
     found.sort(key=lambda each: (-each["signal_to_noise"], each["prompt_tokens"]))
-    for i, each in enumerate(found):  # efficient: none that is as good is as cheap
+    for i, each in enumerate(found):  # efficient: no plan with as much signal is as cheap
         each["efficient"] = all(each["prompt_tokens"] < better["prompt_tokens"] for better in found[:i])
     if options.json:
         show(options, {"options": found})

@@ -1,4 +1,4 @@
-"""`answer`: private answers to questions about the rows of a file, charged before the first."""
+"""`answer`: private answers to questions about the rows of a file, charged before the first answer."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _answer(options: argparse.Namespace) -> None:
 
 
 def _scored(session: AnswerSession, file: Dataset, test: list[Record]) -> dict[str, Any]:
-    """The figures with the session's terms, which stand apart if the test file has private rows."""
+    """The figures with the session's terms, which are in a field of their own if the test file has private rows."""
     owners = api.mark_test_file(file)
     warn_of_owners(owners)
     document: dict[str, Any] = {"rows": len(test), "level": confidence.LEVEL}

@@ -1,4 +1,4 @@
-"""`query`, `evaluate`, `score` and `export`: the uses of a demo set, and its private accuracy."""
+"""`query`, `evaluate`, `score` and `export`: the uses of a demo set, and its accuracy on private rows."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_evaluate)
 
 
-# The reader of a set: its directions, a model on this machine, or one on a server.
+# The classifier with a set: its directions, a model on this machine, or one on a server.
 
 
 def _add_by(parser: argparse.ArgumentParser) -> None:
@@ -96,7 +96,8 @@ def _add_reader_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _remote_reader(options: argparse.Namespace) -> RemoteReader | None:
-    """The remote reader, if the options name one; nothing is sent yet."""
+    """The remote reader, or None if the options name none; nothing is sent yet. Raises a UsageError if the options
+    contradict each other."""
     if options.reader_url is None and options.reader_model is None:
         return None
     if options.reader_url is None or options.reader_model is None:
@@ -108,7 +109,7 @@ def _remote_reader(options: argparse.Namespace) -> RemoteReader | None:
 
 
 def _model(options: argparse.Namespace, written: DemoSet) -> LanguageModel:
-    """Load the local model, with a note if another one wrote the set."""
+    """Load the local model, and print a note if another one wrote the set."""
     model = load_model(options.model)
     if not same_reader(written, model):
         progress(readers_in_words(written, model))
@@ -260,7 +261,7 @@ def _score(options: argparse.Namespace) -> None:
 
 
 def _of_score(found: ScoreFound, share: float, scored: ScoredSet, dataset: Dataset) -> dict[str, Any]:
-    """A document like a demo set's `score`, with the cost and with the sizes that weigh labels."""
+    """A document like a demo set's `score`, with the cost, and with the sizes by which labels are weighed."""
     own = found.score.exported(without=DEMONSTRATIONS not in found.score.arms)
     return {
         **found.score.to_json(),
@@ -284,7 +285,7 @@ def _of_score(found: ScoreFound, share: float, scored: ScoredSet, dataset: Datas
     }
 
 
-# `export`: a demo set in another tool's format, from its file alone.
+# `export`: a demo set in another tool's format, made from the set's file only.
 
 
 def _add_export(parser: argparse.ArgumentParser) -> None:

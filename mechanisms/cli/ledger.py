@@ -49,7 +49,7 @@ def _show(options: argparse.Namespace) -> None:
 
 
 def _cap(options: argparse.Namespace) -> None:
-    name = options.name.strip()  # as for runs, so that the cap applies to them
+    name = options.name.strip()  # runs strip the name, too: the cap must apply to the same data set
     if not name or (options.unit_column is not None and not options.unit_column.strip()):
         raise UsageError("Give the data set's name, and the column of users where it has one: neither may be empty.")
     ledger, unit = PrivacyLedger(), privacy_unit(options.unit_column)

@@ -31,7 +31,7 @@ COMMANDS = {
     "ledger": ("ledger", "what data sets have spent, and their caps"),
     "models": ("ledger", "list the models that can be used here, or prepare one"),
 }
-"""Each command's module, which is imported on first use, and its line in the list of commands."""
+"""Each command's module, which is imported when the command is used, and its line in the list of commands."""
 
 
 def parser(prog: str = "dpicl") -> argparse.ArgumentParser:
@@ -59,11 +59,11 @@ def run_command(options: argparse.Namespace) -> int:
     """Run a command with its parsed options.
 
     Returns:
-        0 done, 1 a defect, 2 bad usage or bad input, 3 refused by ledger or accountants, 4 model not available,
-        130 interrupted.
+        The exit code: 0 for success, 1 for a defect, 2 for bad usage or bad input, 3 for a refusal by the ledger or the
+        accountants, 4 for an unavailable model, 130 for an interrupt.
     """
     if device := getattr(options, "device", None):
-        from mechanisms.inference.engine import DEVICE  # not above: the list of commands needs no packages
+        from mechanisms.inference.engine import DEVICE  # not at the top: the list of commands needs no packages
 
         os.environ[DEVICE] = device  # processes of --engine ray inherit it
     try:
@@ -83,14 +83,14 @@ def run_command(options: argparse.Namespace) -> int:
     return 0
 
 
-# Options from a YAML file, under their flags' names; options on the command line override them.
+# Options from a YAML file, whose keys are the flags' names; options on the command line override them.
 
 _FLAG = "--config"
 _NOT_IN_A_FILE = {_FLAG, "--help"}
 
 
 class ConfigurableParser(argparse.ArgumentParser):
-    """A command's parser, which reads options from a file too if the command uses `add_config`.
+    """A command's parser, which also reads options from a file if the command uses `add_config`.
 
     Args:
         add: adds the options on first use.
@@ -101,7 +101,7 @@ class ConfigurableParser(argparse.ArgumentParser):
         self._add = add
 
     def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
-        """The file's options come first, so that later ones override them."""
+        """Parse the options. Those of the file come first, so that those of the command line override them."""
         add, self._add = self._add, None
         if add is not None:
             add(self)
@@ -117,7 +117,7 @@ class ConfigurableParser(argparse.ArgumentParser):
 
 
 def _refuse_repeated(args: Sequence[str], flags: Mapping[str, argparse.Action]) -> None:
-    """Refuse a repeated option of pairs, of which argparse would silently keep the last one."""
+    """Refuse an option of pairs that is given twice, because argparse would silently keep only the last one."""
     pairs = {flag for flag, action in flags.items() if "=" in str(action.metavar)}
     said = [each.partition("=")[0] for each in args]
     for flag in sorted(each for each in pairs if said.count(each) > 1):
@@ -149,7 +149,7 @@ def _read(path: str) -> dict[Any, Any]:
         # Aliases let a short file expand exponentially, or contain itself.
         if any(isinstance(each, yaml.AliasEvent) for each in yaml.parse(text, Loader=yaml.BaseLoader)):
             raise UsageError(f"'{path}' has YAML aliases (*): write out their values.")
-        document = yaml.load(text, Loader=yaml.BaseLoader)  # which makes texts, lists and mappings alone
+        document = yaml.load(text, Loader=yaml.BaseLoader)  # it makes only texts, lists and mappings
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UsageError(f"'{path}' is not YAML: write one 'option: value' per line.") from error
     if not isinstance(document, dict):
@@ -176,7 +176,7 @@ def _as_argument(flag: str, value: Any, flags: Mapping[str, argparse.Action]) ->
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise UsageError("The file has a list or mapping inside another one: write texts and numbers there.")
-    try:  # JSON escapes an emoji as two halves, which YAML leaves as they are
+    try:  # JSON may escape an emoji as two surrogates, which YAML does not join
         return value.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError as error:
         raise UsageError("The file has half a character, written as \\ud800 or so: write the whole one.") from error

@@ -39,8 +39,8 @@ def add_settings(
     """Add an option for each of some settings of a run; without a value the setting stays open.
 
     Args:
-        names: of fields of `RunSpec`.
-        usual: what some of them are where nothing is said, if that is not the field's default.
+        names: the fields of `RunSpec` to add.
+        usual: default values that differ from those of the fields, for the help texts.
     """
     groups = add_flags(parser, [each for each in FLAGGED if each.name in names], usual)
     if _UNIT_ROWS in names:
@@ -54,7 +54,14 @@ def add_settings(
 def add_flags(
     parser: argparse.ArgumentParser, settings: Iterable[Setting], usual: Mapping[str, Any] | None = None
 ) -> dict[StrEnum, argparse._ArgumentGroup]:
-    """Add an option for each setting, under the headings of their groups, which are returned."""
+    """Add an option for each setting, under the heading of its group.
+
+    Args:
+        usual: default values that differ from those of the settings, for the help texts.
+
+    Returns:
+        The argument groups, by heading.
+    """
     groups: dict[StrEnum, argparse._ArgumentGroup] = {}
     for each in settings:
         group = groups.get(each.group) or groups.setdefault(each.group, parser.add_argument_group(each.group.value))
@@ -70,7 +77,7 @@ def add_flags(
 
 
 def spec_of(options: argparse.Namespace, **usual: Any) -> RunSpec:
-    """The spec of a run from its options, see `read_spec`."""
+    """The spec of a run from its options; see `read_spec`."""
     return read_spec(RunSpec, options, _of_steps(), **usual)
 
 
@@ -78,12 +85,12 @@ def read_spec(kind: type[_Kind], options: argparse.Namespace, flags: Iterable[st
     """The spec from the options.
 
     Args:
-        options: of a parser with `add_flags` and `add_parameter_options`.
-        flags: of the parameters of mechanisms.
-        usual: settings where nothing is said of them.
+        options: the options of a parser with `add_flags` and `add_parameter_options`.
+        flags: the flags of the mechanisms' parameters.
+        usual: values of settings that the options leave open.
 
     Raises:
-        UsageError: a value is out of range, or does not go with the others.
+        UsageError: a value is out of range, or contradicts another one.
     """
     values = ((each, getattr(options, each.name, None)) for each in kind.flagged())
     said = {each.name: each.parse(value) for each, value in values if value is not None}
@@ -97,7 +104,7 @@ def _of_steps() -> dict[str, dict[str, Parameter]]:
 
 
 def check_noise(spec: RunSpec, required: bool = False) -> None:
-    """Refuse a noise option if calibration solves for it, or its absence if nothing is calibrated."""
+    """Refuse a noise option if calibration solves for it or, if `required`, its absence. Raises a UsageError."""
     solved = solved_flag(spec.mechanism)
     if solved is not None and required != (solved in spec.parameters):
         wanted = "is not calibrated here: give" if required else "is calibrated: leave out"
@@ -107,10 +114,10 @@ def check_noise(spec: RunSpec, required: bool = False) -> None:
 def described(
     users: Iterable[Any], own: Callable[[Any], Iterable[Parameter]] = parameters
 ) -> dict[str, dict[str, Parameter]]:
-    """For each flag, the names of those `users` that have it, with the parameter's description.
+    """For each flag, the mechanisms and transforms (`users`) that have it, by name, with the parameter's description.
 
     Args:
-        own: the parameters of a user that may be given.
+        own: returns the parameters of a user that may be given as options.
     """
     flags: dict[str, dict[str, Parameter]] = {}
     for user in users:
@@ -120,7 +127,7 @@ def described(
 
 
 def add_parameter_options(parser: argparse.ArgumentParser, flags: dict[str, dict[str, Parameter]]) -> None:
-    """Add an option for each flag, grouped by user; without a value the mechanism has its own default."""
+    """Add an option for each flag, grouped by user; see `described`. Without a value the user's own default applies."""
     groups: dict[str, Any] = {}
     for flag, users in flags.items():
         title = f"parameters of {next(iter(users))}" if len(users) == 1 else _SHARED
@@ -147,7 +154,7 @@ def _destination(flag: str) -> str:
     return "parameter_" + flag.replace("-", "_")
 
 
-# The model, and what computes it.
+# The model, and the device that computes it.
 
 
 def add_model(
@@ -164,7 +171,7 @@ def add_device(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--device", metavar="NAME", help=words)
 
 
-# How a file of rows is read: its columns, its labels, and what prompts call them; all public.
+# The reading of a file of rows: its columns, its labels, and their names in prompts; all public.
 
 FROM_THE_COLUMN = "a usual word that the column's name suggests, never the name itself"
 _LABEL_NAMES = "public names for labels of the file: prompts, results and the set know the labels by these alone"
@@ -243,10 +250,10 @@ def loaded(options: argparse.Namespace, path: str | Path, labels: Sequence[str],
     """A file's rows, read as the options say. Remarks on the file are printed as progress.
 
     Args:
-        more: arguments of `mechanisms.api.load` in place of those that the options give.
+        more: arguments of `mechanisms.api.load`, which replace those from the options.
 
     Raises:
-        DataError, ReadingQuestion, UsageError: as `mechanisms.api.load` says.
+        DataError, ReadingQuestion, UsageError: as documented for `mechanisms.api.load`.
     """
     said = {
         "text": options.text_column,
@@ -272,7 +279,7 @@ def labels_of(options: argparse.Namespace) -> tuple[str, ...]:
     """The label set, with label names applied; empty if none was given.
 
     Raises:
-        UsageError: not readable, or two labels would have the same name.
+        UsageError: the option is not readable, or two labels would have the same name.
     """
     given = read_labels(options.labels) if options.labels else ()
     return named(given, label_names(options))
@@ -282,7 +289,7 @@ def label_names(options: argparse.Namespace) -> LabelNames:
     """The label names in the options.
 
     Raises:
-        UsageError: not readable, or not one to one.
+        UsageError: the option is not readable, or the names are not one to one.
     """
     return read_names(options.label_names) if options.label_names else ()
 
@@ -290,18 +297,14 @@ def label_names(options: argparse.Namespace) -> LabelNames:
 def field_names(options: argparse.Namespace) -> tuple[str, str]:
     """The names of text and label in prompts: the given ones, or usual words that the columns' names suggest.
 
-    Without a header a column's name may be a private cell: it is never taken itself.
+    A column's own name is never used, because in a file without a header it may be a private cell.
     """
     texts, labels = suggested_names(options.text_column, options.label_column)
     return options.text_field or texts[0], options.label_field or labels[0]
 
 
 def check_says_something(text: str) -> None:
-    """Refuse a text that has only white space.
-
-    Raises:
-        UsageError: it is one.
-    """
+    """Refuse a text that is empty or has only white space. Raises a UsageError."""
     if not text.strip():
         raise UsageError("The text is empty: give one that says something.")
 
@@ -317,7 +320,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def show(options: argparse.Namespace, document: Mapping[str, Any]) -> None:
-    """Print a result; control characters in its texts are escaped in JSON, and `?` in a table."""
+    """Print a result. Control characters in its texts are escaped in JSON, and replaced by `?` in a table."""
     if options.json:
         show_json(document)
         return
@@ -329,7 +332,7 @@ def show(options: argparse.Namespace, document: Mapping[str, Any]) -> None:
 
 
 def show_json(document: Mapping[str, Any] | Sequence[Any]) -> None:
-    """Print a result as one line of JSON, see `show`."""
+    """Print a result as one line of JSON; see `show`."""
     print(_escaped(json.dumps(document, ensure_ascii=False, allow_nan=False)))
 
 
@@ -344,7 +347,8 @@ def progress(message: str) -> None:
 
 
 def model_progress(name: str, stages: bool = True) -> Callable[[str], None]:
-    """Print the progress of loading a model: each tenth of a fetch or a conversion, once, and stages if wanted."""
+    """A function that prints the progress of loading a model: each tenth of a fetch or a conversion, once, and the
+    other stages if `stages`."""
     told = ""
 
     def tell(stage: str) -> None:
@@ -358,7 +362,7 @@ def model_progress(name: str, stages: bool = True) -> Callable[[str], None]:
 
 
 def load_model(name: str | None) -> LanguageModel:
-    """Load a model, the default one unless it is named, and print how far a fetch or a conversion is."""
+    """Load the named model, or the default one for None, and print the progress of a fetch or a conversion."""
     name = name or default_name()
     return api.load_model(name, model_progress(name, stages=False))
 
@@ -398,7 +402,8 @@ def not_private(owners: Sequence[str], *sets: str | None) -> dict[str, Any]:
 
     Args:
         owners: the data sets whose private rows the figures use.
-        sets: for each set, why it is not private, if it is not: figures computed from it then depend on its rows.
+        sets: for each set, the reason why it is not private, so that figures computed from it depend on its rows; None
+            if it is private.
     """
     reason = _ON_PRIVATE_ROWS if owners else next(filter(None, sets), None)
     return {"private": False, "reason": reason, "curator_only": True} if reason else {}

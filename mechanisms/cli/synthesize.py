@@ -75,7 +75,7 @@ from mechanisms.runs.text import FOREIGN, Gate
 
 _SLACK = 1e-6
 _SHOWN = 60
-"""Characters of a text on a progress line."""
+"""The most characters of a text on a progress line."""
 _PUBLIC = "public"
 """The name of the data set of a run that reads no file."""
 _NO_SIZES = (
@@ -123,7 +123,7 @@ def _synthesize(options: argparse.Namespace) -> None:
         progress(warning)
     seeded = options.test_seed is not None
     randomness: Randomness = SeededRandomness(options.test_seed) if seeded else SecureRandomness()
-    requested = plan_for(spec, dataset)  # refused here, before anything is measured
+    requested = plan_for(spec, dataset)  # a bad plan is refused here, before sizes are measured
     with _model(options) as model:
         embedder = load_embedder() if requested.embeds else None
         if spec.count_epsilon is not None and not spec.public:
@@ -147,7 +147,7 @@ def _keep(options: argparse.Namespace, model: LanguageModel, demo_set: DemoSet, 
     try:
         if options.out:
             atomic_write(Path(options.out), to_text(document))
-    except UsageError:  # the run's file stays as it is too: gone on with, it gives the set again
+    except UsageError:  # the journal stays, too: resuming it gives the set again
         progress("The set is on standard output: what it cost stays charged, so keep it from there.")
         show_json(document)
         raise
@@ -163,9 +163,9 @@ def _spec(options: argparse.Namespace) -> RunSpec:
 
 
 def _demands(options: argparse.Namespace, spec: RunSpec | None) -> Iterator[tuple[str, Callable[[], None]]]:
-    """The checks of the options before the file is read: the name of each, and the function that refuses them.
+    """The checks of the options before the file is read, each as a name and a function that refuses the options.
 
-    Without a spec, which was refused, those are left out that are about it.
+    If the spec was refused before (None), the checks of the spec are left out.
     """
     if spec is None or not spec.public:
         yield "file", partial(_check_file, options)
@@ -212,7 +212,10 @@ def _measured(
     randomness: Randomness,
     journal: RunJournal | None,
 ) -> MeasuredSizes:
-    """The measured sizes, the last step before the run. An interrupted run keeps the sizes that it paid for."""
+    """Measure the sizes of the labels, as the last step before the run; an interrupted run keeps its measured sizes.
+
+    Raises a UsageError if the interrupted run measured none.
+    """
     if journal is None or journal.begun is None:
         return measure_sizes(dataset, epsilon, spec.delta, ledger, randomness)
     measured = journal.plan(fingerprint(dataset).content).measured
@@ -239,11 +242,11 @@ def _ready(requested: Plan, journal: RunJournal | None) -> Plan:
     return plan
 
 
-# `--check`: every reason against a run, in the order in which the run would meet them.
+# `--check`: all reasons why a run would fail or say little, in the order in which it would encounter them.
 
 
 def _findings(options: argparse.Namespace) -> Findings:
-    """The findings on a run. Nothing is charged, and no size is measured."""
+    """The findings on the run that the options describe. Nothing is charged, and no size is measured."""
     found = Findings()
     if options.resume:
         found.attempt("settings", _refuse_resumed)
@@ -284,7 +287,8 @@ def _refuse_resumed() -> None:
 
 
 def _dataset_found(options: argparse.Namespace, spec: RunSpec | None, found: Findings) -> Dataset | None:
-    """The rows of the file, even if many are left out, which becomes a finding."""
+    """The rows of the file, or None if they cannot be read. If too many rows are left out, the others are still
+    returned, with a finding."""
     if found.attempt("labels", partial(labels_of, options)) is None:
         return None
     if spec is not None and spec.public:
@@ -298,7 +302,7 @@ def _dataset_found(options: argparse.Namespace, spec: RunSpec | None, found: Fin
         return loaded_private(options, labels_of(options), tell=told.append, allow_left_out=allow)
 
     dataset = found.attempt("file", partial(read, options.allow_left_out))
-    with suppress(StudioError):  # found
+    with suppress(StudioError):  # the first attempt has added it as a finding
         dataset = dataset or read(True)
     refused = {each.message for each in found}
     found.add(warned("file", each) for each in told if f"{each} {HOW_TO_LEAVE_OUT}" not in refused)
@@ -310,7 +314,7 @@ def _model(options: argparse.Namespace) -> AbstractContextManager[LanguageModel]
 
 
 def _requested(spec: RunSpec, dataset: Dataset) -> Plan:
-    """The plan, with the file's own sizes if they would be measured or were not given."""
+    """The plan of the run. If sizes would be measured, or were not given, it has the file's true sizes."""
     if spec.public or spec.sizes is not None:
         return plan_for(spec, dataset)
     if spec.count_epsilon is None:
@@ -322,7 +326,7 @@ def _requested(spec: RunSpec, dataset: Dataset) -> Plan:
 def _planned_found(
     requested: Plan, dataset: Dataset, ledger: PrivacyLedger, model: LanguageModel | None, found: Findings
 ) -> None:
-    """The findings on a plan, with its noise and, if there is a model, the findings that need it."""
+    """Calibrate a plan and add its findings, including those that need the model if there is one."""
     plan = found.attempt("plan", requested.calibrated)
     if plan is not None:
         found.add(check_plan(plan, dataset, ledger, to_measure=plan.measured is not None))
@@ -349,11 +353,11 @@ def _tell(options: argparse.Namespace, found: Findings) -> None:
         raise UsageError(f"The run would fail: correct the {reasons} of the list.")
 
 
-# What is said of a run as it goes: public values and releases only.
+# The progress lines of a run: public values and releases only.
 
 
 def lines_of(event: CuratorEvent, name: str) -> Iterator[str]:
-    """The lines for an event of a run on the data set `name`; tokens have none."""
+    """The progress lines for an event of a run on the data set `name`; tokens have none."""
     match event:
         case Drafting(label, number, of, public):
             yield f"{label}: writing {'public drafts' if public else 'drafts with released words'}, {number} of {of}"
@@ -377,20 +381,20 @@ def lines_of(event: CuratorEvent, name: str) -> Iterator[str]:
             yield from map(printable, event.lines())
 
 
-# `--journal` and `--resume`: a run that can go on after a crash.
+# `--journal` and `--resume`: a run that can be resumed after a crash.
 
 
 def _journal_of(options: argparse.Namespace, ledger: PrivacyLedger) -> RunJournal | None:
-    """The journal for the options."""
+    """The journal that the options name: an interrupted run's, a new one, or None."""
     if options.resume:
         return RunJournal.read(Path(options.resume), ledger)
     return RunJournal.new(Path(options.journal)) if options.journal else None
 
 
 def _resumed(journal: RunJournal, requested: Plan) -> Plan:
-    """The plan of the interrupted run, if the options are for the same run."""
+    """The plan of the interrupted run. Raises a UsageError if the options describe another run."""
     plan = journal.plan(requested.content)
-    # Noise was calibrated when the run began: it is the run's, whatever is asked.
+    # The noise was calibrated when the run began, so it is the journal's, not that of the options.
     solved = solved_flag(plan.spec.mechanism)
     noise = {flag: value for flag, value in plan.spec.parameters.items() if flag == solved}
     if requested.spec.mechanism == plan.spec.mechanism:
@@ -403,7 +407,7 @@ def _resumed(journal: RunJournal, requested: Plan) -> Plan:
 
 
 def _fixed(plan: Plan) -> tuple[object, ...]:
-    """The parts of a plan's certificate that do not depend on its price."""
+    """The parts of a plan's certificate that do not depend on its cost."""
     spec = plan.spec
     named = (plan.name, plan.transform_name, plan.scheme, plan.labels, plan.template, spec.wording, spec.delta)
     return (*named, plan.parameters())

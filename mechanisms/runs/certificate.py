@@ -1,4 +1,4 @@
-"""Reading a certificate back into the plan of its run."""
+"""The plan of a run, read back from the certificate of its set."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Measured(BaseModel):
 def plan_of(demo_set: DemoSet) -> Plan:
     """The plan of the run that a set's certificate describes.
 
-    A UsageError's message begins with the field of what is missing, of the wrong kind or out of range.
+    Raises a UsageError if a field is missing, of the wrong type or out of range; its message begins with the field.
     """
     certificate, template = demo_set.certificate, demo_set.template
     spec = _spec(demo_set)

@@ -1,7 +1,7 @@
-"""Reasons why a run would fail or say little, found before anything is spent, each with its remedy.
+"""Checks of a run before anything is spent: reasons why it would fail or say little, each with its remedy.
 
-A check charges nothing, and releases nothing to a set. What is counted in private rows is for their owner's own screen:
-no file holds a finding. What refuses a run here is what refuses it when it begins.
+A check charges nothing, and releases nothing to a set. Findings may have counts of private rows, so they are only for
+the owner's own screen, and no file has them. A run is refused here by the same functions as when it begins.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Level(StrEnum):
     ERROR = "error"
     """The run would fail."""
     WARNING = "warning"
-    """It would say little, or less than it seems to."""
+    """The run's results would say little, or less than they seem to."""
     NOTE = "note"
 
 
@@ -92,7 +92,7 @@ def check_plan(plan: Plan, dataset: Dataset, ledger: PrivacyLedger, to_measure: 
     """The findings on a calibrated plan for a data set that need no model; private.
 
     Args:
-        to_measure: the run still has to pay for the sizes that the plan is made of.
+        to_measure: whether the run still has to pay for measuring the plan's sizes.
     """
     found = Findings()
     found.attempt("rows", lambda: check_fit(dataset, plan))
@@ -104,7 +104,8 @@ def check_plan(plan: Plan, dataset: Dataset, ledger: PrivacyLedger, to_measure: 
 
 
 def check_with_model(plan: Plan, dataset: Dataset, model: LanguageModel, embedder: Embedder | None) -> Findings:
-    """The findings on a plan that need the model which would write; private. No row is read by it."""
+    """The findings on a plan that need the run's models; private. No model computes on a row: only the tokenizer reads
+    texts."""
     found = Findings()
     state = RunState(plan, divide(dataset, plan), model, embedder, SecureRandomness(), False, False)
     for stage in plan.stages.values():
@@ -114,11 +115,11 @@ def check_with_model(plan: Plan, dataset: Dataset, model: LanguageModel, embedde
     return found
 
 
-# What the public plan tells.
+# Findings from the public plan.
 
 
 def plan_findings(plan: Plan) -> Iterator[Finding]:
-    """Warnings about the noise of the plan, or about too few units."""
+    """The warnings of the plan, such as those about its noise or about too few units."""
     return (warned(check, message) for check, message in plan.warnings())
 
 
@@ -137,7 +138,7 @@ def time_findings(plan: Plan, speed: Speed) -> Iterator[Finding]:
 
 
 _LONG = 3600.0
-"""Seconds."""
+"""The time of a run, in seconds, from which on it is a warning."""
 
 
 def _setting(name: str) -> str:
@@ -146,11 +147,11 @@ def _setting(name: str) -> str:
     return f"'{each.field.title}' ({each.flag})"
 
 
-# What the ledger and the disk allow.
+# Findings from the ledger and the disk.
 
 
 def check_budget(plan: Plan, dataset: Dataset, ledger: PrivacyLedger, to_measure: bool = False) -> None:
-    """Refuse a run that exceeds the data set's cap, with the BudgetRefused of `run`."""
+    """Refuse a run that exceeds the data set's cap. Raises the same BudgetRefused as `run`."""
     if not plan.reads_rows or plan.not_private:
         return
     data = fingerprint(dataset)
@@ -170,31 +171,31 @@ def budget_findings(plan: Plan, dataset: Dataset, ledger: PrivacyLedger) -> Iter
 
 
 _LEAST_DISK = 2**25
-"""Bytes: a ledger with the digests of a million rows, a journal and a set are smaller."""
+"""The least free space, in bytes: a ledger with the digests of a million rows, a journal and a set need less."""
 
 
 def check_disk(folder: Path) -> None:
-    """Refuse a folder, or the path of a new file, on a disk that is nearly full."""
+    """Refuse a folder, or the path of a new file, on a disk that is nearly full. Raises a UsageError."""
     there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
     free = shutil.disk_usage(there).free
     if free < _LEAST_DISK:
         raise UsageError(f"Only {free / 1e6:.0f} MB are free where '{folder}' lies: make room there.")
 
 
-# What the private rows tell: for their owner alone.
+# Findings from the private rows, for their owner only.
 
 _LOOKED_AT, _READ = 2000, 200
-"""Texts of which the length, and the language, is looked at."""
+"""The numbers of texts, or users, from which the lengths and the language of the texts are estimated."""
 
 
 def as_measured(dataset: Dataset, epsilon: float, delta: float) -> MeasuredSizes:
-    """The plan with the true sizes instead of measured ones, for a check only: private, and never stored."""
+    """The true sizes of the labels in the form of measured ones, for a check only: private, and never stored."""
     sizes = {label: max(1, size) for label, size in dataset.counted_sizes().items()}
     return MeasuredSizes(sizes, epsilon, FAILURE_SHARE * delta, fingerprint(dataset).content)
 
 
 def row_findings(plan: Plan, dataset: Dataset) -> Iterator[Finding]:
-    """Labels of which the file has no row, or far fewer than declared."""
+    """The labels for which the file has no rows, or far fewer units than declared; private."""
     if not plan.reads_rows or dataset.labels != plan.labels:
         return
     who = f"{person(dataset.unit)}s"
@@ -216,7 +217,7 @@ def row_findings(plan: Plan, dataset: Dataset) -> Iterator[Finding]:
 
 
 def long_text_findings(plan: Plan, dataset: Dataset, model: LanguageModel) -> Iterator[Finding]:
-    """The number of texts that the public cap cuts, among those that the language model reads."""
+    """The approximate share of texts that are longer than the public cap, if the language model reads rows; private."""
     if not plan.reads_rows or {WRITE, CALIBRATE, SCORE}.isdisjoint(plan.stages):
         return
     cap, texts = plan.spec.max_record_tokens, _some(dataset, _LOOKED_AT)
@@ -231,7 +232,8 @@ def long_text_findings(plan: Plan, dataset: Dataset, model: LanguageModel) -> It
 
 
 def language_findings(plan: Plan, dataset: Dataset, model: LanguageModel) -> Iterator[Finding]:
-    """Whether rows seem to be in a language that the model, the program's sentence or the public words do not cover."""
+    """Warnings if the rows seem to be in a language that the model, the program's sentence or the public words do not
+    cover; private."""
     texts = _some(dataset, _READ) if plan.reads_rows else []
     if not texts or not Gate(model, texts).foreign:
         return
@@ -248,20 +250,21 @@ def language_findings(plan: Plan, dataset: Dataset, model: LanguageModel) -> Ite
 
 
 def _some(dataset: Dataset, most: int) -> Sequence[str]:
-    """Texts of all labels from the whole file."""
+    """The texts of at most `most` units, spread evenly over the whole file."""
     rows = dataset.members
     return [row.text for unit in rows[:: max(1, -(-len(rows) // most))] for row in unit]
 
 
-# What the model writes from public text alone.
+# Findings from what the model writes from public text alone.
 
 
 def draft_findings(plan: Plan, model: LanguageModel, embedder: Embedder | None) -> Iterator[Finding]:
-    """Whether the model can write the drafts that a run in stages needs, by a few samples of the first label's.
+    """Check by a few samples of the first label whether the model can write the drafts that a run in stages needs, and
+    warn if it may hardly know their language.
 
     Raises:
-        UsageError: none is of use.
-        ModelUnavailable: the model's numbers are not finite.
+        UsageError: no draft is usable.
+        ModelUnavailable: the model's logits are not finite.
     """
     if plan.stages.keys() <= {WRITE}:
         return

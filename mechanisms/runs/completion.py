@@ -1,6 +1,6 @@
-"""The completion of a spec: how settings that the owner left open follow from labels and public sizes.
+"""The completion of a spec: the values of settings that the owner left open, from labels and public sizes.
 
-Many rows are limited by compute, few by noise.
+With many rows, computing time is the limit; with few rows, noise is.
 """
 
 from __future__ import annotations
@@ -16,38 +16,42 @@ from mechanisms.steps.mechanism import Norm
 from mechanisms.tallies import Weighing, usual_weighing
 
 MOST_WRITTEN_LABELS = 12
-"""Labels up to which a run writes token by token: each label takes its own sample, and its own time."""
+"""The most labels with which a run writes token by token: each label needs its own sample, and its own time."""
 MOST_CORRECTED_LABELS = 24
-"""Labels up to which a correction is measured. Every label's sum gets the same noise, so that more labels need more
-rows, and a row takes longer to read with every label."""
+"""The most labels with which a correction is measured. Every label's sum gets the same noise, so that more labels need
+more rows, and each further label makes the reading of a row slower."""
 MOST_PROMPTED = 16
-"""The most demonstrations of each label that are read in one prompt: no row scores larger sets."""
+"""The most demonstrations of each label in one prompt; larger sets are neither calibrated nor scored."""
 
 _AT_MOST = {VOTE: 0.5, SCORE: 0.15}
-"""Shares that these stages have at most, where they want more units than a small file has."""
+"""The largest shares of these stages, for files with fewer units than the stages need."""
 _VOTERS_A_LABEL, _CALIBRATORS_A_LABEL = 40, 24
-"""Units for each of many labels: only a label's own rows vote on its drafts, and noise is added to each label's sum."""
+"""The fewest units for each label, which matter with many labels: only a label's own rows vote on its drafts, and each
+label's sum gets noise."""
 
 FEWEST_SUBSETS, SUBSETS, SUBSETS_OF_MANY = 4, 100, 56
-"""M, the rows per token. The last holds from `fewest_for_roles` units on, for a shorter time to the first token. With
-2,000 rows, four labels and epsilon 1 the signal-to-noise ratio is 10; it grows with the file, as a row joins less
-often."""
+"""M, the rows per token: the fewest, the usual number, and that from `fewest_for_roles` units on, which shortens the
+time to the first token. With 2,000 rows, four labels and epsilon 1 the signal-to-noise ratio is 10. It grows with the
+file, because a row then joins less often."""
 TOKENS = 24
 MIN_TOKENS = 8
-"""Tokens before a demonstration may end: small models like to write a title."""
+"""The fewest tokens before a demonstration may end: small models like to write a title."""
 INDEX_NUCLEUS = 0.9
-"""Where only a token's index is released its noise cannot be read: what no text goes on with is no candidate."""
+"""The probability of the nucleus of candidates if only a token's index is released. Public values cannot reduce its
+noise, so that tokens that could not continue the text must not be candidates."""
 
 FEWEST_DRAFTS, MOST_DRAFTS = 8, 24
 DRAFTS_A_WINNER = 2
-"""Drafts for each demonstration that is asked for, at least: with fewer, the vote would leave nothing out."""
+"""The fewest drafts for each requested demonstration: with as many drafts as demonstrations, the vote would exclude
+none."""
 CLEARANCE, EXCESS = 4.0, 2.0
-"""A winner should exceed the average draft by so many deviations of the noise, if it has so many times its votes."""
+"""A winner should exceed the average draft by `CLEARANCE` standard deviations of the noise, if its excess over the
+average is `EXCESS` times the average's votes."""
 
 
 FEWEST_FOR_WORDS, ENOUGH_FOR_WORDS = 100, 900
-"""Units of a label, times epsilon: with fewer than the first number hardly a word clears the noise, whatever
-their share; more than the second in the stage say little more (research/docs/words.md)."""
+"""The units of a label, times epsilon: with fewer than the first number, hardly any word exceeds the noise, whatever
+the stage's share. More units in the stage than the second number find few further words (research/docs/words.md)."""
 
 
 def fewest_for_roles(labels: int) -> int:
@@ -56,8 +60,10 @@ def fewest_for_roles(labels: int) -> int:
 
 
 def completed(spec: RunSpec, sizes: Mapping[str, int]) -> RunSpec:
-    """The spec with every setting, for the given number of units of each label. Raises a UsageError if a size is not
-    positive or settings contradict each other."""
+    """The spec with a value for every setting, for the given number of units of each label.
+
+    Raises a UsageError if a size is not positive or settings contradict each other.
+    """
     if not sizes or min(sizes.values()) < 1:
         empty = min(sizes, key=lambda label: sizes[label]) if sizes else ""
         raise UsageError(f"The label '{empty}' has a declared size of 0: leave it out, or declare its size.")
@@ -89,7 +95,8 @@ def completed(spec: RunSpec, sizes: Mapping[str, int]) -> RunSpec:
 
 
 def _recipe(spec: RunSpec, labels: int) -> Recipe:
-    """The recipe "both" if the mechanism can write in a recipe; "vote" for many labels with many demonstrations."""
+    """The default recipe: "both", or "vote" for many labels unless a setting of the writing is given. It is "tokens"
+    for a single label, or if the mechanism cannot write in a recipe."""
     mechanism = mechanism_class(spec.mechanism)
     if labels < 2 or not mechanism.uses_private_rows or mechanism.not_private:
         return Recipe.TOKENS
@@ -136,8 +143,9 @@ def _shares(
 def _roles(stages: list[str], units: int, labels: int, epsilon: float, weighing: Weighing) -> dict[str, float]:
     """Shares that give each stage the units that it needs; below `fewest_for_roles`, the shares of that many units.
 
-    What stages want is what two cores read in a good minute. All other units say what their labels are about, as many
-    as say something new, or write: a sample out of more units costs the same time and needs less noise.
+    A stage needs the units that two cores read in a little more than a minute. Of the other units, the stage "words"
+    gets as many as improve its words; the rest write, or vote if the run has no stage that writes. A sample from more
+    units takes the same time and needs less noise.
     """
     known = stages_in_order()
     wanted = {name: known[name].role_units for name in stages if known[name].role_units is not None}
@@ -146,7 +154,7 @@ def _roles(stages: list[str], units: int, labels: int, epsilon: float, weighing:
     if CALIBRATE in wanted:
         wanted[CALIBRATE] = max(wanted[CALIBRATE], _CALIBRATORS_A_LABEL * labels)
     if SCORE in wanted and weighing is Weighing.LABELS:
-        wanted[SCORE] *= 2  # the few scorers of a small label count as much as the many of a large one
+        wanted[SCORE] *= 2  # the few units of a small label weigh as much as the many of a large one
     among = max(units, fewest_for_roles(labels))
     shares = {name: count / among for name, count in wanted.items()}
     shares |= {name: min(shares[name], most) for name, most in _AT_MOST.items() if name in shares}
@@ -162,15 +170,15 @@ def _roles(stages: list[str], units: int, labels: int, epsilon: float, weighing:
 def _two_digits(share: float) -> float:
     """A share cut to two digits, so that certificates stay short and sums stay at most 1."""
     unit = 10.0 ** (math.floor(math.log10(share)) - 1)
-    # The quotient of two decimals may fall a hair short of the whole number that it is.
+    # Rounding may make the quotient of two decimals slightly smaller than the exact whole number.
     return float(f"{math.floor(share / unit + 1e-6) * unit:.2g}")
 
 
 def _drafts(spec: RunSpec, share: float, split: Split, sizes: Mapping[str, int]) -> int:
     """The number of drafts J: as many as the voters of the smallest label can judge, and twice what the set needs.
 
-    A draft of the field has v / J votes, a winner `EXCESS` times as many more, and that excess should be `CLEARANCE`
-    deviations of the noise: J = EXCESS v / (CLEARANCE * 1.41 / epsilon).
+    With v voters, an average draft has v / J votes. A winner's excess over it is `EXCESS` times as many, and should be
+    `CLEARANCE` standard deviations of the noise: J = EXCESS v / (CLEARANCE * 1.41 / epsilon).
     """
     smallest = min(sizes.values())
     voters, spent = (share * smallest, spec.epsilon) if split is Split.ROLES else (smallest, share * spec.epsilon)

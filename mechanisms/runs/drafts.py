@@ -1,4 +1,4 @@
-"""Drafts: texts of a label that the model writes from public text, released words and released openings alone."""
+"""Drafts: texts of a label that the model writes only from public text, released words and released openings."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from mechanisms.runs.text import Gate, cleaned, normalised_text, quotes
 TOP_P = 0.92
 TEMPERATURE = 0.65
 _MOST_CANDIDATES = 256
-"""The likeliest tokens among which one is drawn; the rest of the vocabulary is not sorted."""
+"""The number of likeliest tokens from which one is drawn; the rest of the vocabulary is not sorted."""
 _LEAST_TOKENS = 8
-"""Tokens before a draft may end: small models like to write a title, or nothing."""
+"""The fewest tokens before a draft may end: small models like to write a title, or nothing."""
 WRITTEN = 2
-"""Drafts written for one that is asked for, together: many rows are hardly slower than few. Most of them are of use, of
-which the better half is kept."""
+"""The number of drafts written in one batch for each requested draft: many rows are hardly slower than few. Most drafts
+are usable, and the better half is kept."""
 _TRIES = 16
-"""The same, at most, where few drafts are usable."""
+"""The most drafts written for each requested draft if few are usable."""
 _PREVIEWED = 6
-"""Drafts written for a preview of two, and to see how the model writes."""
+"""The number of drafts written for a preview of two, and of the samples that show how the model writes."""
 _LEFT, _BY = 0.75, 8
-"""Rows that ended are dropped once at most this share of the computed rows goes on, since dropping costs time too; the
-new number of rows is a multiple of the second."""
+"""Finished rows are dropped when at most this share of the computed rows remains, because dropping takes time, too. The
+new number of rows is a multiple of `_BY`."""
 _SAID = 2
-"""Released words in a sentence."""
+"""The number of released words in a prompt's sentence."""
 FEWEST = 2
 """The fewest drafts of a label for a vote."""
 DRAFT_TOKENS: int = RunSpec.model_fields["draft_tokens"].default
@@ -47,15 +47,18 @@ NO_LOGITS = "The model gives no usable logits for the public prompt: choose anot
 
 @dataclass(frozen=True)
 class DraftRequest:
-    """Which drafts of a label to write; public.
+    """A request for drafts of a label; public.
 
     Attributes:
-        labels: the label set; a draft that says little but labels is refused.
-        count: drafts at most.
-        tokens: of a draft, at most.
-        openings: how drafts begin, each with its weight; empty where nothing was released.
-        words: released words of the label, of which each draft is asked with two; fewer where fewer were released.
-        named: whether what the label is called is said beside them.
+        wording: the owner's words for the texts.
+        label: the label of the drafts.
+        labels: the label set; a draft with few words besides labels is refused.
+        count: the most drafts.
+        tokens: the most tokens of a draft.
+        openings: the openings of drafts, each with its weight; empty if none were released.
+        words: the label's released words, best first; the prompt of each draft has two of them, or all if there are
+            fewer.
+        named: whether the prompt has the label's name in addition to the words.
     """
 
     wording: Wording
@@ -69,11 +72,11 @@ class DraftRequest:
 
     @property
     def public(self) -> bool:
-        """Whether they are asked for with public words alone."""
+        """Whether the prompts have public words only, and no release."""
         return not self.openings and not self.words
 
     def hints(self, count: int, randomness: Randomness) -> list[Hint]:
-        """What so many sentences say of the label: each two of the words, drawn anew."""
+        """The hints for `count` prompts: two of the label's words each, drawn independently."""
         if not self.words:
             return [NO_HINT] * count
         order = np.argsort(randomness.uniform(count * len(self.words)).reshape(count, -1), axis=1)[:, :_SAID]
@@ -81,10 +84,10 @@ class DraftRequest:
 
 
 class Ranking(Protocol):
-    """An order of texts by how much they are of a label."""
+    """An order of texts by how well they fit a label."""
 
     def best(self, label: str, texts: Sequence[str]) -> list[str]:
-        """The texts, best first; those of another label may be left out."""
+        """The texts, best first. Texts that fit another label better may be left out."""
         ...
 
 
@@ -98,13 +101,19 @@ def write_drafts(
 ) -> tuple[str, ...]:
     """Write cleaned, distinct drafts of one label, and keep the best.
 
-    Args:
-        taken: public texts that stand for other labels: what says the same would stand for two.
-        ranking: without it the drafts stand in the order of their likelihood.
+    If a request with released words or openings gives fewer than two usable drafts, drafts are written from public
+    words only.
 
-    Where fewer than two are of use that were asked for with what was released, public words alone ask. A UsageError
-    where fewer than two drafts of the label are of use or the prompt is too long for the model, a ModelUnavailable
-    where its logits are not finite.
+    Args:
+        taken: public texts of other labels; a draft that equals one of them is refused, so that no text has two labels.
+        ranking: the order of the drafts; None orders them by their likelihood.
+
+    Returns:
+        At most `request.count` drafts, best first.
+
+    Raises:
+        UsageError: fewer than two drafts of the label are usable, or the prompt is too long for the model.
+        ModelUnavailable: the model's logits are not finite.
     """
     prompt = WritingPrompt(model, request.wording, request.label)
     enough, most = WRITTEN * request.count, _TRIES * request.count
@@ -128,7 +137,7 @@ def write_drafts(
             if text is not None and not quotes(text, said) and normalised_text(text) not in others:
                 drafts.setdefault(text, likelihood)
     if len(drafts) < min(request.count, FEWEST) and not request.public:
-        # What was released was paid for, and must not end the run: public words alone serve, too.
+        # The run has paid for its releases, and must not end because of them: write from public words only.
         return write_drafts(
             model, replace(request, openings={}, words=(), named=True), gate, randomness, taken, ranking
         )
@@ -144,11 +153,13 @@ def write_drafts(
 def preview_drafts(
     model: LanguageModel, request: DraftRequest, randomness: Randomness, going: Callable[[], bool] = lambda: True
 ) -> tuple[str, ...]:
-    """At most two drafts of a label, the likeliest of a few, to show what its words make a model write.
+    """At most two drafts of a label, the likeliest of a few, as a preview of the texts that its words lead to.
 
-    They follow from public words alone, cost nothing, and stand in no ballot. Where fewer than two were of use, a few
-    more are written; none where none was.
-    `going` is asked before each token; once it is False the drafts end as they are.
+    They follow from public words alone, cost nothing, and are in no ballot. If fewer than two are usable, a few more
+    are written once; the result is empty if none is usable.
+
+    Args:
+        going: called before each token; when it returns False, the drafts end with the tokens that they have.
     """
     prompt = WritingPrompt(model, request.wording, request.label)
     written: list[tuple[str, float]] = []
@@ -165,13 +176,16 @@ def preview_drafts(
 
 
 def write_samples(model: LanguageModel, wording: Wording, label: str, tokens: int, randomness: Randomness) -> list[str]:
+    """A few public texts of a label, as the model writes them, that show how it writes."""
     prompt = WritingPrompt(model, wording, label)
     return [text for text, _ in _write(model, [prompt] * _PREVIEWED, [""] * _PREVIEWED, tokens, randomness)]
 
 
 def allotted(openings: Mapping[str, float], rows: int, randomness: Randomness) -> list[str]:
-    """Openings for so many texts, in proportion to their positive weights: each as often as its weight says, or once
-    more. Where there are none every text begins by itself."""
+    """Openings for `rows` texts, in proportion to their positive weights.
+
+    The count of each opening is its exact proportion, rounded down or up. Without openings, all texts get an empty one.
+    """
     if not openings:
         return [""] * rows
     names, weights = list(openings), np.cumsum([*openings.values()])
@@ -181,10 +195,10 @@ def allotted(openings: Mapping[str, float], rows: int, randomness: Randomness) -
 
 
 class Nearness:
-    """A ranking by how much nearer texts are to their label's name than to the others'.
+    """A ranking by how much nearer texts are to their label's name than to the nearest other label's name.
 
-    On six public sets the first ones cover more of the rows than those that the model finds likely, and a classifier
-    trained on rows knows more of them (research/docs/texts.md).
+    On six public sets, the first texts of this ranking cover more of the rows than the texts that the model finds
+    likeliest, and a classifier trained on rows assigns more of them to their label (research/docs/texts.md).
     """
 
     def __init__(self, embedder: Embedder, wording: Wording, labels: Sequence[str]) -> None:
@@ -198,9 +212,10 @@ class Nearness:
 
 
 class Margins:
-    """A ranking by how much further texts lie along their label's direction than along another's, and how much they are
-    like all rows: by margin alone extremes would win. Texts of a negative margin are another label's, and left out
-    where two others are there.
+    """A ranking by the released directions: by the margin of a text's projection on its label's direction over that on
+    any other, plus its similarity to all rows. By the margin alone, extreme texts would win.
+
+    A text with a margin of zero or less fits another label better, and is left out if at least two others remain.
 
     Args:
         middle: the unit vector of the mean over labels, shape (dimensions,).
@@ -219,7 +234,7 @@ class Margins:
         return [texts[i] for i in (kept if len(kept) >= FEWEST else ranked)]
 
     def of_another_label(self, label: str, text: str) -> bool:
-        """Whether a text lies further along another label's direction."""
+        """Whether a text lies further along another label's direction than along its own label's."""
         return bool(self._directions.nearest([text], self._embedder)[0] != self._labels.index(label))
 
 
@@ -231,7 +246,11 @@ def _write(
     randomness: Randomness,
     going: Callable[[], bool] = lambda: True,
 ) -> list[tuple[str, float]]:
-    """Write one text for each prompt, behind its opening, and the mean log-probability of its tokens."""
+    """Write one text for each prompt, after its opening.
+
+    Returns:
+        Each text with the mean log-probability of its tokens; minus infinity for a text without tokens.
+    """
     begun = [prompt.opening(each) for prompt, each in zip(prompts, openings, strict=True)]
     rows = [[*prompt.sentence, *prompt.cue, *each] for prompt, each in zip(prompts, begun, strict=True)]
     session = model.open(prompts[0].shown, rows, max(map(len, rows)), tokens)
@@ -241,7 +260,7 @@ def _write(
     for step in range(tokens):
         if not going():
             break
-        logits = session.logits().copy()  # the session's own, which need not be writable
+        logits = session.logits().copy()  # the session owns its array, which may be read-only
         if step < min(_LEAST_TOKENS, tokens - 1):
             logits[:, list(model.stop_tokens)] = -np.inf
         drawn, likelihoods = sample(logits, randomness)
@@ -266,12 +285,18 @@ def _write(
 
 
 def sample(logits: Floats, randomness: Randomness) -> tuple[Integers, Floats]:
-    """One token of each row, from the fewest likeliest tokens that hold `TOP_P` of it (Holtzman et al. 2020), and its
-    log-probability, each of shape (rows,).
+    """Draw one token for each row from its nucleus: the fewest likeliest tokens whose probabilities add up to `TOP_P`
+    (Holtzman et al. 2020).
 
-    Tokens whose logit, of shape (rows, vocabulary), is not finite are not drawn; a ModelUnavailable where none is.
+    Args:
+        logits: shape (rows, vocabulary); a token whose logit is not finite is not drawn.
+
+    Returns:
+        The tokens and their log-probabilities, each of shape (rows,).
+
+    Raises a ModelUnavailable if a row has no finite logit.
     """
-    # A vocabulary is large: the fewer passes over it, and the shorter its numbers, the better.
+    # A vocabulary is large: single precision and few passes over it save time.
     weights = logits.astype(np.float32)
     np.copyto(weights, -np.inf, where=~np.isfinite(weights))
     largest = weights.max(axis=1, keepdims=True)
@@ -294,8 +319,8 @@ def sample(logits: Floats, randomness: Randomness) -> tuple[Integers, Floats]:
 
 
 def public_demonstrations(demo_set: DemoSet, model: LanguageModel) -> tuple[Demonstration, ...]:
-    """The epsilon = 0 arm of a comparison: as many demonstrations as `demo_set`'s, for the same task, from public text
-    alone; those that it was compared with, if it was."""
+    """The epsilon = 0 arm of a comparison: as many demonstrations as `demo_set` has, for the same task, from public
+    text alone. If the set was compared with public demonstrations in its run, these are returned."""
     if demo_set.baselines and demo_set.baselines.public_only:
         return demo_set.baselines.public_only.demonstrations
     tokens = draft_tokens_of(demo_set)
@@ -303,17 +328,18 @@ def public_demonstrations(demo_set: DemoSet, model: LanguageModel) -> tuple[Demo
 
 
 def draft_tokens_of(demo_set: DemoSet) -> int:
-    """The most tokens of a draft of the run that wrote a set."""
+    """The most tokens of a draft in the run that made a set."""
     return int(demo_set.certificate.parameters["draft_tokens"])
 
 
 def written_publicly(
     like: Sequence[Demonstration], labels: tuple[str, ...], wording: Wording, model: LanguageModel, tokens: int
 ) -> tuple[Demonstration, ...]:
-    """The likeliest of a few drafts, as many of each label as in `like`, as a run without any row keeps them."""
+    """Public demonstrations, as many of each label as in `like`: the likeliest of a few drafts, chosen as in a run that
+    reads no row. `tokens` is the most tokens of a draft."""
     randomness = SecureRandomness()
     wanted = Counter(each.label for each in like)
-    # How many pieces the words of this task need, a few texts of the model show.
+    # A few samples show the gate how many tokenizer pieces the words of this task need.
     gate = Gate(model, write_samples(model, wording, labels[0], 24, randomness), wording)
     written: dict[str, tuple[str, ...]] = {}
     for label in labels:
@@ -326,12 +352,13 @@ def written_publicly(
 
 
 def drafts_for(shots: int) -> int:
-    """The number of drafts of a label from which the best are taken into a public set."""
+    """The number of drafts of a label from which the best ones are taken for a public set."""
     return max(FEWEST_DRAFTS, DRAFTS_A_WINNER * shots)
 
 
 def interleaved(texts: Mapping[str, Sequence[str]], labels: Sequence[str]) -> tuple[Demonstration, ...]:
-    """Demonstrations with the labels taking turns: a small model answers with whatever stands last in a block."""
+    """Demonstrations in an order in which labels alternate: after a block of one label, a small model answers with that
+    label."""
     most = max(len(texts[label]) for label in labels)
     return tuple(
         Demonstration(texts[label][number], label)

@@ -1,4 +1,4 @@
-"""The driver of a run. Command line, `api`, app and research all use it."""
+"""The driver of a run, which the command line, `api`, the app and the research scripts share."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def drive(
 
     Args:
         plan: calibrated, or the plan of the journal's run.
-        keep: called once at the end with the set and whether the run is complete, if anything was released. Of a
-            complete run the run file then replaces the journal. The set states whether some of its rows had become
+        keep: called once at the end with the set and whether the run is complete, if anything was released. If the run
+            is complete, the run file then replaces the journal. The set states whether some of its rows had become
             known without noise by then.
-        tell: takes remarks, one line each.
-        stopped: whether the curator has stopped the run, which then ends with `RunStopped`; a UsageError before it has
-            told anything new.
+        tell: called with remarks, one line each.
+        stopped: returns whether the curator has stopped the run, which then ends with `RunStopped`. If the run has not
+            yielded anything new yet, a UsageError is raised instead.
     """
     last: RunStarted | SetKept | RunCompleted | None = None
-    # The numbers of events, from `RunStarted` on, that a resumed run yields again, and that were yielded.
+    # Two numbers of events, counted from `RunStarted` on: those that a resumed run repeats, and those yielded so far.
     known, seen = (1 + len(journal.replayed or ()) if journal and journal.begun else 0), 0
     with closing(journal) if journal else nullcontext():
         try:
@@ -57,7 +57,7 @@ def drive(
                         last = event
                     seen += last is not None
                     yield event
-                    # Behind `SetKept` comes the release that its set has already.
+                    # `SetKept` is not a place to stop: the release that its set already has comes next.
                     if isinstance(event, SetKept | RunCompleted) or not stopped():
                         continue
                     if last is None or seen <= known:
@@ -66,7 +66,7 @@ def drive(
                     return
         finally:
             if keep and isinstance(last, SetKept | RunCompleted):
-                # What was shown while it ran counts too.
+                # Disclosures made while the run was in progress count, too.
                 made = last.demo_set.with_disclosures(disclosures_at_the_end(fingerprint(dataset), ledger))
                 keep(made, isinstance(last, RunCompleted))
                 if journal and isinstance(last, RunCompleted):

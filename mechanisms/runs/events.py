@@ -1,7 +1,7 @@
-"""The events of a run, in order. A recorded list of them replays a whole screen without a model.
+"""The events of a run. A recorded list of them replays the whole screen without a model.
 
-Everything here is releasable, except `PrivateDiagnostics` and `StageProgress`: types of their own that reach no file.
-Those with a name for `event` are the lines of a run file: their fields, with their bounds, are all that one may hold.
+All events are releasable except `PrivateDiagnostics` and `StageProgress`, which are never written to a file. An event
+with a field `event` is a line of a run file, and its fields, with their bounds, are all that the line may contain.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from mechanisms.records import Demonstration
 from mechanisms.runs.terms import RunTerms
 
 LONGEST, MOST = 50_000, 50_000
-"""Characters of a text, and items of a list."""
+"""The most characters of a text, and the most items of a list."""
 LONGEST_NAME = 500
-"""Characters of a label: a screen shows it at every place."""
+"""The most characters of a label, which the screen shows in many places."""
 
 Text = Annotated[str, Field(max_length=LONGEST)]
 Name = Annotated[str, Field(max_length=LONGEST_NAME)]
@@ -35,7 +35,7 @@ Numbers = Annotated[tuple[Number, ...], Field(min_length=1, max_length=MOST)]
 Key = tuple[str, int]
 """The label and the number of a demonstration that is written token by token."""
 LINE = ConfigDict(extra="forbid", allow_inf_nan=False)
-"""Of every event that a file may hold."""
+"""The validation rules of every event that a file may contain."""
 
 
 class Release:
@@ -48,10 +48,10 @@ class Release:
 
 @plain(frozen=True)
 class RunStarted:
-    """A run begins. `demo_set` already has its whole claim, and no demonstrations.
+    """A run begins. `demo_set` has its complete claim, but no demonstrations yet.
 
-    The `plan` follows from its certificate, and is for no data set. The ledger's `budget` is None for a run that
-    charges nothing, and in a file.
+    The `plan` follows from the set's certificate, and belongs to no data set. `budget` is the ledger's state; it is
+    None for a run that charges nothing, and for an event read from a file.
     """
 
     demo_set: DemoSet
@@ -61,7 +61,7 @@ class RunStarted:
 
 @dataclass(frozen=True, config=LINE)
 class StageStarted:
-    """A stage begins. It has been charged, or charges its parts one by one."""
+    """A stage begins. It has been charged already, or charges its parts one by one."""
 
     stage: Name
     event: Literal["stage"] = "stage"
@@ -72,7 +72,9 @@ class Drafting:
     """The model is about to write drafts of a label; no row is read.
 
     Attributes:
-        public: from public words alone; else with what rows have released.
+        number: the label's position among the labels, from 1 to `of`.
+        of: the number of labels.
+        public: whether the drafts follow from public words only; otherwise also from the run's releases.
     """
 
     label: str
@@ -83,7 +85,7 @@ class Drafting:
 
 @plain(frozen=True)
 class StageProgress:
-    """For the curator's screen only: the approximate progress of a stage, 0 to 1, which may depend on the number of
+    """The approximate progress of a stage, 0 to 1, for the curator's screen only: it may depend on the number of
     units."""
 
     stage: str
@@ -92,8 +94,8 @@ class StageProgress:
 
 @dataclass(frozen=True, config=LINE)
 class DemoStarted:
-    """A demonstration has been charged in full and begins. Its opening, and the words of its label in its prompt, are
-    public."""
+    """A demonstration has been charged in full and begins. Its opening, and its label's words in the prompt, are public
+    or released."""
 
     label: Name
     number: Whole
@@ -107,16 +109,18 @@ class TokenReleased:
     """One token has been released.
 
     Attributes:
-        step: 1 .. tokens.
-        text: the demonstration so far, its opening and this token included.
-        candidates: K texts; `chosen` is the place of the released one.
-        scores: the released noisy values, in rows; None where only the token may be released.
-        values: what decided, in rows: the noisy values read through the public ones; None where there are none.
+        step: the number of the token, from 1.
+        text: the demonstration so far, with its opening and this token.
+        candidates: the texts of the K candidates.
+        chosen: the position of the released token among the candidates.
+        scores: the released noisy value of each candidate, in rows; None if only the token may be released.
+        values: the values that decided, in rows: the noisy values combined with the public ones; None if there are
+            none.
         public: the public distribution over the candidates, in expected rows.
-        stop: the token ends the demonstration.
-        free: public text alone decided, so that it costs nothing of what the demonstration paid.
-        trail: what the mechanism released on its way to the token; see `TokenRelease.trail`.
-        token: its number in the model's vocabulary, with which a run that was cut off is resumed.
+        stop: whether the token ends the demonstration.
+        free: whether public text alone decided, so that the token uses nothing of the demonstration's charge.
+        trail: the mechanism's releases before the token; see `TokenRelease.trail`.
+        token: the token's number in the model's vocabulary, which is needed to resume an interrupted run.
     """
 
     label: Name
@@ -136,7 +140,7 @@ class TokenReleased:
 
     @property
     def moved(self) -> bool:
-        """Whether rows, or noise, preferred another token than the model, by released and public values."""
+        """Whether the rows, or the noise, preferred another token than the model, by released and public values."""
         if self.values is None:
             return False
         decided, expected = (max(range(len(each)), key=each.__getitem__) for each in (self.values, self.public))
@@ -145,8 +149,8 @@ class TokenReleased:
 
 @plain(frozen=True)
 class PrivateDiagnostics:
-    """For the curator's screen only: the sum of the rows' distributions without noise (`clean`) at a demonstration's
-    last released token, in rows."""
+    """Values for the curator's screen only: `clean` is the sum of the rows' distributions without noise at a
+    demonstration's last released token, in rows, shape (K,)."""
 
     label: str
     number: int
@@ -175,8 +179,8 @@ class DemoRefused:
 
 @dataclass(frozen=True, config=LINE)
 class DemoCutOff:
-    """A demonstration gets no more private tokens, because its sample was lost when the run was interrupted. Public
-    text finishes it, or it is left out if it has no tokens (`finished`)."""
+    """A demonstration gets no more private tokens, because its sample was lost when the run was interrupted. If
+    `finished`, public text completes it; otherwise it has no tokens and is left out."""
 
     label: Name
     number: Whole
@@ -186,8 +190,12 @@ class DemoCutOff:
 
 @dataclass(frozen=True, config=LINE)
 class SetsCompared:
-    """The sets under which rows are read next, beside no demonstrations: one from public text alone, and the run's own,
-    which is final from here on."""
+    """The two sets with which the model reads rows from now on, in addition to a prompt without demonstrations.
+
+    Attributes:
+        public: the set from public text only.
+        own: the run's own set, which is final now.
+    """
 
     public: Annotated[tuple[Demonstration, ...], Field(max_length=MOST)]
     own: Annotated[tuple[Demonstration, ...], Field(max_length=MOST)]
@@ -196,7 +204,8 @@ class SetsCompared:
 
 @plain(frozen=True)
 class SetKept:
-    """The run's set if the run is stopped from here on. It is yielded right before each release in the set."""
+    """The run's set, as it is if the run is stopped from now on. It is yielded just before the release that it already
+    has."""
 
     demo_set: DemoSet
 

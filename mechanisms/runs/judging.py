@@ -1,12 +1,12 @@
-"""How private rows judge a set: the model's answers on them under the set, and the correction of these answers.
+"""The judging of a set on private rows: the model's answers with the set in its prompt, and their correction.
 
-A small model prefers labels. Contextual calibration (Zhao et al. 2021) guesses the preference from three queries
-without content; private rows measure it: the mean of their label probabilities, which add up to 1 for each of them. The
-correction that is fitted makes that mean the labels' public shares, step by step: each measurement reads with the
+A small model prefers some labels. Contextual calibration (Zhao et al. 2021) estimates this preference from three
+queries without content. Private rows measure it, as the mean of their label probabilities, which add up to 1 for each
+row. The fitted correction brings that mean to the labels' public shares, step by step: each measurement applies the
 correction so far.
 
-A row's numbers follow from the row, the set and the model alone. Where they are not finite it contributes nothing, and
-to a score "wrong": nothing that a row does can stop or alter more than its own contribution.
+A row's numbers depend only on the row, the set and the model. If they are not finite, the row contributes nothing to a
+measurement, and a wrong answer to a score. So a row can neither stop a stage nor change more than its own contribution.
 """
 
 from __future__ import annotations
@@ -31,18 +31,19 @@ from mechanisms.runs.terms import RunTerms
 from mechanisms.tallies import masses, mean_contribution, weights
 
 _LEAST_SHARE = 0.02
-"""Of an even share of the probability: noise may leave less than nothing of it, and a logarithm needs something."""
+"""The least share of a label, as a part of an even share: noise can make a sum negative, which has no logarithm."""
 
 
 def step(noisy: Floats, target: Floats, deviation: float = 0.0) -> Floats:
-    """The change of a correction after a measurement: `log(target) - log(share)`, of mean 0.
+    """The change of a correction after a measurement: `log(target) - log(share)`, with mean 0, shape (labels,).
 
-    Half a deviation of the noise is added to each sum, in proportion to the target: where rows are few the step is a
-    small one, where they are many it changes nothing (research/docs/worth.md).
+    Half a standard deviation of the noise is added to the sums on average, in proportion to the target: it makes the
+    step small if there are few rows, and changes little if there are many (research/docs/worth.md).
 
     Args:
-        noisy: sums of label probabilities, shape (labels,), each with noise of that deviation.
+        noisy: sums of label probabilities with noise, shape (labels,).
         target: mean probabilities to reach, shape (labels,).
+        deviation: the standard deviation of the noise on each sum.
     """
     positive = np.maximum(noisy, 0.0) + 0.5 * deviation * len(noisy) * target
     shares = np.maximum(positive / max(float(positive.sum()), 1.0), _LEAST_SHARE / len(noisy))
@@ -51,7 +52,7 @@ def step(noisy: Floats, target: Floats, deviation: float = 0.0) -> Floats:
 
 
 def of_units(of_rows: Floats, units: Sequence[Unit]) -> Floats:
-    """Contributions of units, shape (units, k), from those of their rows, shape (rows, k)."""
+    """The contributions of units, shape (units, k), from those of their rows, shape (rows, k), in the units' order."""
     parts, start = [np.empty((0, of_rows.shape[1]))], 0
     for unit in units:
         parts.append(mean_contribution(of_rows[start : start + len(unit)])[None])
@@ -60,25 +61,38 @@ def of_units(of_rows: Floats, units: Sequence[Unit]) -> Floats:
 
 
 def preferences(scores: Floats, correction: Floats) -> Floats:
-    """Each row's label probabilities under a prior, shape (rows, labels); zeros if they are not finite."""
+    """Each row's label probabilities with a correction, shape (rows, labels); zeros if they are not finite.
+
+    Args:
+        scores: the rows' log-probabilities of the labels, shape (rows, labels).
+        correction: what is added to each label's log-probability, shape (labels,).
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         found = np.asarray(softmax(scores + correction, axis=1), dtype=np.float64)
     return np.where(np.isfinite(found).all(axis=1, keepdims=True), found, 0.0)
 
 
 def right(scores: Floats, correction: Floats, truth: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether each row's own label is the likeliest, shape (rows,)."""
+    """Whether each row's own label is the likeliest, shape (rows,).
+
+    Args:
+        scores: the rows' log-probabilities of the labels, shape (rows, labels).
+        correction: what is added to each label's log-probability, shape (labels,).
+        truth: the index of each row's label, shape (rows,).
+    """
     finite = np.isfinite(scores).all(axis=1)
     return np.asarray(finite & ((scores + correction).argmax(axis=1) == truth))
 
 
 class JudgingState:
-    """State of the judging stages of one run: corrections, the score, and readings, so that no unit is read twice.
+    """The state of one run's judging stages: corrections, the score, and readings, so that no unit is read twice.
 
     Attributes:
-        sets: those that rows read under, by name: without demonstrations, with public ones, and the run's own, whose
-            prompt says the words of each label.
-        corrections: what is added to each label's log-probability under a set, shape (labels,), once it is measured.
+        sets: the demonstrations of each set, by name: none, public ones, and the run's own. The prompt with the run's
+            own set also has the words of each label.
+        corrections: for each measured set, what is added to each label's log-probability, shape (labels,).
+        score: the released score; None until it is released.
+        target: the public share of each label, weighted, shape (labels,).
     """
 
     def __init__(
@@ -97,7 +111,7 @@ class JudgingState:
         self._classifiers: dict[str, Classifier] = {}
         self._units: dict[int, Sequence[Unit]] = {}
         self._known: dict[tuple[int, str, int], Floats] = {}
-        """Private: log-probabilities of a unit's rows, by part, set and place."""
+        """The log-probabilities of each unit's rows, by part, set and the unit's position; private."""
         self.corrections: dict[str, Floats] = {}
         self.score: Score | None = None
         weighing = plan.spec.weighing
@@ -110,7 +124,17 @@ class JudgingState:
     def log_probabilities(
         self, stage: str, name: str, chosen: Integers, before: float, share: float
     ) -> Generator[StageProgress, None, Floats]:
-        """Log-probabilities of the chosen units' rows, unit by unit; progress rises from `before` by `share`."""
+        """Compute the log-probabilities of the labels for the rows of some units of a stage.
+
+        Args:
+            stage: the stage whose units are read.
+            name: the name of the set in the prompt.
+            chosen: the positions of the units, shape (units,).
+            before: the progress before the reading, 0 to 1; the reading advances it by `share`.
+
+        Returns:
+            The log-probabilities, unit by unit, shape (rows, labels).
+        """
         units, part = self._units_of(stage), id(self._parts[stage])
         missing = [i for i in chosen.tolist() if (part, name, i) not in self._known]
         wanted = [units[i] for i in missing]
@@ -131,7 +155,7 @@ class JudgingState:
     def _units_of(self, stage: str) -> Sequence[Unit]:
         part = self._parts[stage]
         if id(part) not in self._units:
-            # One row of a user says as much of how often labels are found as several would, and is read sooner.
+            # One row of each user estimates the accuracy as well as several rows would, and takes less time.
             self._units[id(part)] = units_of(part, 1)
         return self._units[id(part)]
 
@@ -147,12 +171,13 @@ class JudgingState:
         return self._classifiers[name]
 
     def of_units(self, of_rows: Floats, units: Sequence[Unit]) -> Floats:
-        """Contributions of units from those of their rows, each by the public weight of the row's label."""
+        """The contributions of units, shape (units, k), from those of their rows, shape (rows, k), each multiplied by
+        the public weight of the row's label."""
         truth = truth_of(self.plan.labels, chain.from_iterable(units))
         return of_units(of_rows * self._weights[truth][:, None], units)
 
     def correction(self, name: str) -> Floats:
-        """The measured correction of a set; contextual calibration where none was measured."""
+        """The measured correction of a set, or contextual calibration if none was measured; shape (labels,)."""
         known = self.corrections.get(name)
         return self._under(name).contextual if known is None else known
 

@@ -1,6 +1,7 @@
 """The plan of a run: the completed spec, the public facts of the data set, and what follows from both.
 
-plan(spec, data) -> Plan: noise, event, claim, reasons against it. Nothing is reserved, charged or drawn.
+`plan_for(spec, dataset)` returns a `Plan`, which gives the noise, the privacy event, the claim and the warnings.
+Planning reserves nothing, charges nothing and draws no random number.
 """
 
 from __future__ import annotations
@@ -62,10 +63,12 @@ class Plan(RunTerms):
         return sum((stage.work() for stage in self.stages.values()), Work())
 
     def calibrated(self) -> Self:
-        """The same plan with the least noise that meets its target. Only the writing's noise is solved for; the rest
-        follows from epsilon. Raises an AccountingError if no noise meets the target, or if the accountants disagree.
+        """The same plan with the least noise that meets its target.
 
-        Stages that share units cost less together than their shares of epsilon add up to: the writing has the rest.
+        Only the noise of the writing stage is solved for; the noise of other stages follows from epsilon. Stages that
+        share units cost less together than the sum of their shares of epsilon, and the writing stage uses the rest.
+
+        Raises an AccountingError if no noise meets the target, or if the accountants disagree.
         """
         if WRITE not in self.stages:
             return self
@@ -77,7 +80,7 @@ class Plan(RunTerms):
         return replace(self, spec=self.spec.with_(parameters=own))
 
     def _composed_with_others(self, event: EventOfSteps) -> Composed:
-        """The event of stages that share units, with the given event as the writing mechanism's."""
+        """The privacy event of all stages if they share units; `event` is that of the writing mechanism."""
         run = self.composed_writing(event)
         others: dict[str, Events] = dict.fromkeys(self.shared_lists, ())
         for stage in self.stages.values():
@@ -96,7 +99,7 @@ class Plan(RunTerms):
         return Composed(per, tuple(lists.items()))
 
     def certified_event(self) -> Composed:
-        """The event on the certificate: the run's, after the measurement of sizes if there was one."""
+        """The event on the certificate: the measurement of sizes, if there was one, and the run's event."""
         return with_counts(self.event, self.measured)
 
     def release_claim(self) -> Claim:
@@ -106,7 +109,10 @@ class Plan(RunTerms):
         return claim(self.event, self.spec.delta)
 
     def claim(self, certified: Composed | None = None) -> Claim:
-        """The claim of the run at its delta, with the measurement of sizes. `certified` is its event, in any order."""
+        """The claim of the run at its delta, with the measurement of sizes.
+
+        `certified` is the certified event with its lists in any order; None computes it.
+        """
         if self.not_private:
             return self.release_claim()
         return claim_with_counts(certified or self.certified_event(), self.spec.delta, self.measured)
@@ -114,7 +120,7 @@ class Plan(RunTerms):
     def stage_records(self) -> tuple[StageRecord, ...]:
         """The records of the stages in the demo set, each with its events for one unit; none if the run only writes.
 
-        Where labels are written with different rates it is a unit of the smallest label, which joins most often.
+        If labels have different sampling rates, the unit is one of the smallest label, which joins most often.
         """
         if self.alone:
             return ()
@@ -135,7 +141,7 @@ class Plan(RunTerms):
 
     @property
     def scheme(self) -> str:
-        """How units are sampled, or what the stages share."""
+        """How units are sampled if the run only writes; otherwise what the stages share, units or epsilon."""
         return str(self.spec.scheme if self.alone else self.spec.split)
 
     def parameters(self) -> dict[str, Any]:
@@ -165,7 +171,12 @@ class Plan(RunTerms):
     def empty_set(
         self, model: str, sha256: str, disclosures: tuple[str, ...] = (), reason: str | None = None
     ) -> DemoSet:
-        """The set before its first demonstration and its charge. With a reason it is marked as not private."""
+        """The demo set before its first demonstration and its charge. A `reason` marks it as not private.
+
+        Args:
+            model: the model's name.
+            sha256: the model's digest.
+        """
         why = self.not_private or reason
         said = {WHETHER_SHOWN: self.reads_rows, WHETHER_MET: SCORE in self.stages}
         certificate = Certificate(
@@ -220,10 +231,15 @@ class Plan(RunTerms):
 
 
 def plan_for(spec: RunSpec, dataset: Dataset, measured: MeasuredSizes | None = None) -> Plan:
-    """The plan of a spec for a data set, not calibrated. If the run reads no row, the labels alone suffice.
+    """The plan of a spec for a data set, not yet calibrated. If the run reads no row, only the labels are used.
 
-    Of the data set its labels and its unit are used, its counts where they are declared public, and its keyed digest,
-    so that the run is made on no other. `measured` are sizes that were measured, and charged, before.
+    The plan uses the data set's labels, its privacy unit, its counts if they are declared public, and its keyed digest,
+    so that the run refuses any other data set.
+
+    Args:
+        measured: sizes that were measured, and charged, before; None if sizes are declared or not measured yet.
+
+    Raises a UsageError if the spec does not say how large labels are, or the sizes are not those of the labels.
     """
     if spec.public:
         return public_plan(spec, dataset.labels)
@@ -233,7 +249,7 @@ def plan_for(spec: RunSpec, dataset: Dataset, measured: MeasuredSizes | None = N
         sizes, said = dataset.counted_sizes(), DECLARED_USERS if dataset.by_user else DECLARED_COUNTS
     elif spec.sizes is not None:
         sizes, said = dict(spec.sizes), DECLARED_SIZES
-    elif spec.count_epsilon is not None:  # until they are measured: the smallest that there can be
+    elif spec.count_epsilon is not None:  # the smallest possible sizes, until they are measured
         sizes, said = dict.fromkeys(dataset.labels, 1), MEASURED_SIZES
     else:
         raise UsageError(
@@ -263,6 +279,7 @@ def public_plan(spec: RunSpec, labels: tuple[str, ...]) -> Plan:
 
 
 def guarantee(claim: Claim, by_user: bool) -> str:
+    """The privacy guarantee of a claim in words, for the owner of the data."""
     if math.isinf(claim.epsilon):
         return "No guarantee: what is written shows the private file's own text. It is for your screen only."
     whose = "all rows of any one user" if by_user else "any one row"
@@ -295,9 +312,10 @@ _NO_MODEL = "# Its model has no name of its own here: say which with --model.\n"
 def settings(
     plan: Plan, mapping: ColumnMapping, name: str, model: str | None = "embedded", reading: Reading = USUAL
 ) -> str:
-    """The settings of a planned run as a file for `--config`, which gives the same run on the command line.
+    """The settings of a planned run as a YAML file for `--config`, which gives the same run on the command line.
 
-    The plan's measured sizes are never written out; `model` is None where it is a place on one machine.
+    The plan's measured sizes are never written. `model` is None if it is a path on this machine. Raises a UsageError if
+    a label begins or ends with a space, which the command line removes.
     """
     if broken := [label for label in plan.labels if label != label.strip()]:
         raise UsageError(f"The command line cannot name the label '{broken[0]}': it strips labels.")
@@ -320,7 +338,7 @@ def settings(
     options |= {flag: value for flag, value in spec.parameters.items() if flag != solved}
     head = _HEAD + (_MEASURED if plan.measured else "") + (_NO_MODEL if model is None else "")
     written = yaml.safe_dump(options, sort_keys=False, allow_unicode=True)
-    if "\x85" in written:  # which a reader of YAML takes for a line break, where it is not escaped
+    if "\x85" in written:  # unescaped, YAML reads it as a line break
         written = yaml.safe_dump(options, sort_keys=False)
     return head + written
 

@@ -1,11 +1,11 @@
-"""A run: the one place where private text, the model and the noise meet, and where the ledger is charged.
+"""A run: the only module that combines private text, the model and the noise, and that charges the ledger.
 
-What happens to a row, from top to bottom: `run` reserves the plan in the ledger, `divide` gives the row its role, and
-`_events` takes the stages in turn, each of which is charged before it reads a row.
+The module reads from top to bottom: `run` reserves the plan in the ledger, `divide` gives each row its role, and
+`_events` executes the stages in order. Each stage is charged before it reads a row.
 
-A run whose process has ended is resumed: released parts stay, and no part is drawn twice. The ledger alone decides
-whether a part may be drawn, and holds what the run was reserved for (`mechanisms/accounting/database.py`). Events from
-a journal are post-processed and shown again; they decide nothing.
+A run whose process has ended can be resumed: released parts are kept, and no part is drawn twice. The ledger alone
+decides whether a part may be drawn; it also stores the plan that the run was reserved for
+(`mechanisms/accounting/database.py`). Events from a journal are post-processed and shown again, but decide nothing.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from mechanisms.sampling import copy_numbers, role_place
 
 TEST_SEED = "made with a test seed: an observer can predict the noise"
 _OF_ITS_TIME = {"epsilon", "accountants", "shown", "curator_diagnostics_shown", "spent_before", "software", "created"}
-"""Fields of a set that may differ when its run is resumed: dates, the ledger's state, last digits of a claim."""
+"""Fields of a set that may differ when its run is resumed: dates, the ledger's state, and last digits of a claim."""
 
 
 def run(
@@ -63,23 +63,24 @@ def run(
 ) -> Generator[CuratorEvent, None, None]:
     """Make a demo set, and yield an event for every release.
 
-    Each stage is charged before it reads a row, and sees the rows of its own role alone; a demonstration is charged
-    whole before its first token. Closing the generator at any point stops the run, within one token; what was charged
-    stays charged, and what was released before is in the last `SetKept`.
+    Each stage is charged before it reads a row, and reads only the rows of its own role. A demonstration is charged in
+    full before its first token. Closing the generator at any point stops the run within one token: all charges remain,
+    and the last `SetKept` has everything that was released before.
 
     Args:
-        plan: public and calibrated; the dataset is private.
-        randomness: the operating system's, unless this is a test.
+        plan: the calibrated plan; public.
+        dataset: the rows; private.
+        randomness: the operating system's by default; tests pass their own.
         curator: also yield `PrivateDiagnostics` of tokens; the demo set is then marked.
-        journal: where the run writes down what it releases, so that it can be resumed; one that has been cut off is
-            resumed: what was told before is told again, first.
-        embedder: places private texts and drafts near each other; needed for a vote.
+        journal: the file to which the run writes its releases, so that it can be resumed. The journal of an
+            interrupted run resumes that run: its earlier events are yielded again first.
+        embedder: embeds private texts, drafts and public words; needed for the stages "words" and "vote".
 
     Raises:
         BudgetRefused: the data set's cap does not allow the run.
-        UsageError: the model or the device is too small for the run, it writes no usable drafts, or the run was planned
-            for another data set; the journal is of another run, or nothing of the run can be kept.
-        StudioError: the next part was released before, and its text is lost: the run ends.
+        UsageError: the model or the device is too small for the run, the model writes no usable drafts, the run was
+            planned for another data set, the journal belongs to another run, or nothing of the run can be kept.
+        StudioError: the next part was released before and its text is lost, so that the run ends.
         DataError: a label has more units than declared.
     """
     randomness = randomness or SecureRandomness()
@@ -91,18 +92,18 @@ def run(
         raise UsageError("Words and a vote need a model that embeds texts.")
     data = fingerprint(dataset)
     parts = divide(dataset, plan)
-    # An earlier run may have given the scorers other roles, and a curator may choose a run by an earlier score.
+    # An earlier run may have given the scoring rows other roles, and a curator may choose a run by an earlier score.
     held_out = plan.by_roles and SCORE in plan.stages and not ledger.rows.disclosures(data)
     held_out = held_out and not earlier_runs(data, ledger, journal.key if journal else "")
     state = RunState(plan, parts, model, embedder, randomness, curator, held_out)
     stages = {name: stage.begin(state) for name, stage in plan.stages.items()}
-    for name, event in _by_stage(journal):  # to where the run was cut off
+    for name, event in _by_stage(journal):  # up to the interruption
         stages[name].apply(event)
-    if WRITE not in plan.stages:  # public, and the likeliest to fail: before anybody has paid
+    if WRITE not in plan.stages:  # this is public and fails most often, so it comes before any charge
         yield from state.try_the_model()
     shown, seed = _disclosures(data, plan, ledger), None if randomness.private else TEST_SEED
     begun = replace(plan.empty_set(model.name, model.sha256, shown, seed), arithmetic=model.arithmetic)
-    # A run without a guarantee has no cost to add up: it is not in the ledger, and its set is marked.
+    # A run without a privacy guarantee has no finite cost: it is not entered in the ledger, and its set is marked.
     entry = _reserved(data, plan, ledger, randomness, journal, begun) if charged else None
     try:
         marks = {
@@ -130,7 +131,7 @@ def _events(
     entry: LedgerRun | None,
     journal: RunJournal | None,
 ) -> Iterator[CuratorEvent]:
-    """The events of a reserved run: each stage asks, what it releases is marked and written down, and then applied.
+    """Yield the events of a reserved run. Each release of a stage is marked in the ledger, written and then applied.
 
     The journal and the kept set have each release before it is yielded.
     """
@@ -150,7 +151,7 @@ def _events(
         if entry and not stage.charges_itself:
             for of, events in stage.charges():
                 entry.charge(of, events, name)
-        if name in entered[:-1]:  # it had asked all that it asks
+        if name in entered[:-1]:  # the stage had finished before the interruption
             continue
         begins = [] if name in entered else [[StageStarted(name)]]
         for together in chain(begins, running.ask(entry)):
@@ -166,13 +167,13 @@ def _events(
     if not made.demonstrations:
         raise UsageError("Nothing of this run is left to keep: begin a new one.")
     budget = None
-    with suppress(StudioError):  # where the ledger cannot be read, the finished set is not lost
+    with suppress(StudioError):  # if the ledger cannot be read, the finished set must not be lost
         budget = entry.snapshot() if entry else None
     yield RunCompleted(made, budget)
 
 
 def _filled(state: RunState) -> Iterator[CuratorEvent]:
-    """Public drafts for what the gate refused; a model that writes none leaves what there is."""
+    """Write public drafts in place of refused demonstrations. If the model writes none, the set stays as it is."""
     for label in state.plan.labels:
         if state.compared is None and len(state.chosen(label)) < state.plan.spec.shots:
             try:
@@ -188,7 +189,7 @@ def _set_so_far(state: RunState, begun: DemoSet) -> Iterator[SetKept]:
 
 
 def _by_stage(journal: RunJournal | None) -> Iterator[tuple[str, CuratorEvent]]:
-    """The events of a run that was cut off, each behind the name of its stage."""
+    """The events of an interrupted run, each as a pair of its stage's name and the event."""
     stage = ""
     for event in (journal.replayed if journal else None) or ():
         stage = event.stage if isinstance(event, StageStarted) else stage
@@ -196,9 +197,9 @@ def _by_stage(journal: RunJournal | None) -> Iterator[tuple[str, CuratorEvent]]:
 
 
 def _part(stage: str, event: CuratorEvent) -> str | None:
-    """The part of the run, by its name in the ledger, that an event of a stage lets out; None where it lets out none.
+    """The ledger's name for the part of the run that an event of a stage releases; None if it releases no part.
 
-    The name of a release holds no label: a label may have the name of a stage.
+    The name of a release contains no label, because a label may have the name of a stage.
     """
     match event:
         case Release():
@@ -209,7 +210,7 @@ def _part(stage: str, event: CuratorEvent) -> str | None:
 
 
 def _known_parts(journal: RunJournal | None, entry: LedgerRun | None) -> set[str]:
-    """The parts that a journal tells of; a UsageError where the ledger never marked them."""
+    """The parts that a journal contains. Raises a UsageError if the ledger has not marked one of them as released."""
     known = {part for stage, event in _by_stage(journal) if (part := _part(stage, event))}
     if entry is not None and not known <= entry.released:
         raise UsageError(
@@ -221,7 +222,7 @@ def _known_parts(journal: RunJournal | None, entry: LedgerRun | None) -> set[str
 def _write_down(
     entry: LedgerRun, journal: RunJournal, known: set[str], stage: str, together: Sequence[CuratorEvent]
 ) -> None:
-    """Mark what is released together in the ledger, and write it into the journal, before anybody sees it."""
+    """Mark events that are released together in the ledger, and write them to the journal, before they are yielded."""
     for event in together:
         part = _part(stage, event)
         if part and (isinstance(event, Release) or part not in known):  # tokens are marked with their demonstration
@@ -238,11 +239,11 @@ def _reserved(
     journal: RunJournal | None,
     planned: DemoSet,
 ) -> LedgerRun:
-    """The run in the ledger: a new one, or the journal's."""
+    """Reserve a new run in the ledger, or reopen the journal's interrupted run."""
     name = plan.name if randomness.private else f"{plan.name} with a test seed"
     if journal is None:
         return ledger.begin(data, name, plan.event, plan.release_claim())
-    # What fixes a run: its parameters, certified event, task, stages and model.
+    # These identify a run: its parameters, certified event, task, stages and model.
     document = planned.to_json()
     document["privacy"] = {name: value for name, value in document["privacy"].items() if name not in _OF_ITS_TIME}
     document["model"] = document["model"]["sha256"]
@@ -254,7 +255,7 @@ def _reserved(
 
 
 def _disclosures(data: Fingerprint, plan: Plan, ledger: PrivacyLedger) -> tuple[str, ...]:
-    """The disclosures on the certificate; where no row is read, none that follows from the rows."""
+    """The disclosures on the certificate. If the run reads no row, none of them depends on the rows."""
     if plan.reads_rows:
         return ledger.rows.disclosures(data)
     return ledger.snapshot(data.name, data.unit).disclosures
@@ -263,8 +264,8 @@ def _disclosures(data: Fingerprint, plan: Plan, ledger: PrivacyLedger) -> tuple[
 def divide(dataset: Dataset, plan: Plan) -> Mapping[str, Dataset]:
     """The rows that each stage may read. Among equal rows, a row's role depends on how many of them precede it.
 
-    With roles no unit is in two parts, and a unit's part does not depend on the other units. Units that the shares
-    leave over are in no part. Only the whole data set has a fingerprint and a ledger.
+    With roles, no unit is in two parts, and a unit's part does not depend on the other units. If the shares sum to less
+    than 1, the remaining units are in no part. Only the whole data set has a fingerprint and a ledger.
     """
     return divided(dataset, plan.shares) if plan.by_roles else dict.fromkeys(plan.stages, dataset)
 
@@ -281,9 +282,10 @@ def divided(dataset: Dataset, shares: Mapping[str, float]) -> dict[str, Dataset]
 
 
 def intervals(shares: Mapping[str, float]) -> dict[str, tuple[float, float]]:
-    """The places [low, high) in [0, 1) of each stage: in their order from 0, but for the scorers.
+    """The interval [low, high) in [0, 1) of each stage. Intervals start at 0, in the order of the stages.
 
-    These have the last ones, so that nobody who scored writes or votes later because another share has changed.
+    The scoring stage is the exception: its interval is the last one, up to 1. So a unit that scored in one run does not
+    write or vote in a later run because another share has changed.
     """
     end = 1.0 - shares.get(SCORE, 0.0)
     found: dict[str, tuple[float, float]] = {}
@@ -292,7 +294,7 @@ def intervals(shares: Mapping[str, float]) -> dict[str, tuple[float, float]]:
         if stage == SCORE:
             found[stage] = (end, 1.0)
         else:
-            # Shares that add up to a rounding error more than 1 must not give anybody two roles.
+            # Rounding may bring the sum of the shares slightly above 1; no unit may get two roles from that.
             high = min(end, low + share)
             found[stage] = (low, high)
             low = high
@@ -300,7 +302,7 @@ def intervals(shares: Mapping[str, float]) -> dict[str, tuple[float, float]]:
 
 
 def _places(rows: Columns, by_user: bool) -> Floats:
-    """Every row's place: its user's, or its own."""
+    """Each row's place in [0, 1), shape (rows,): its user's place if the unit is a user, else its own."""
     key = derived_key("roles")
     if by_user:
         of_user = {user: role_place(key, [user]) for user in dict.fromkeys(rows.units)}
@@ -311,8 +313,12 @@ def _places(rows: Columns, by_user: bool) -> Floats:
 
 
 def check_fit(dataset: Dataset, plan: Plan) -> None:
-    """Refuse a data set for which the run was not planned: a UsageError for other labels, another unit or another file,
-    a DataError where a label has more units than declared."""
+    """Refuse a data set for which the run was not planned.
+
+    Raises:
+        UsageError: the data set has other labels, another privacy unit or other content.
+        DataError: a label has more units than declared.
+    """
     if dataset.labels != plan.labels or (plan.reads_rows and dataset.unit != plan.unit):
         raise UsageError("The data set and the plan must agree on the labels and on the privacy unit.")
     if not plan.reads_rows:
@@ -320,7 +326,7 @@ def check_fit(dataset: Dataset, plan: Plan) -> None:
     if fingerprint(dataset).content != plan.content:
         raise UsageError("The run was planned for another file: calibrate it for this one first.")
     if plan.measured is not None:
-        return  # a measured size that is too small is part of delta, and must not show
+        return  # delta covers a measured size that is too small, and an error would disclose it
     who = f"{person(dataset.unit)}s"
     larger = [
         f"The file has more {who} labelled '{label}' than declared: correct its size."
@@ -332,5 +338,8 @@ def check_fit(dataset: Dataset, plan: Plan) -> None:
 
 
 def earlier_runs(data: Fingerprint, ledger: PrivacyLedger, but: str = "") -> list[EarlierRun]:
-    """Earlier runs in the ledger, without counts of labels: these say nothing of single rows' roles."""
+    """Earlier runs in the ledger, except measurements of label counts, in which rows have no roles.
+
+    `but` is the ledger's key of a run to leave out.
+    """
     return [run for run in ledger.earlier_runs(data, but) if not run.mechanism.startswith("label counts")]

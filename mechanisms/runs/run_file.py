@@ -1,12 +1,14 @@
 """A run as a file, format `dpicl-run/2`: JSON Lines of its releases, which replay without data or model.
 
-The first line has the set that the run made, with its certificate; then comes an event a line, in the order in which
-they were told; the last line says how the run ended. docs/run_files.md describes it for other programs.
+The first line has the set that the run made, with its certificate. Each following line has one event, in the order in
+which events were yielded. The last line states how the run ended. docs/run_files.md describes the format for other
+programs.
 
-A run that can be resumed writes one while it goes on, its journal: the first line has the set before its first
-demonstration and the ledger's key, and every other line begins with a seal, a keyed digest of its run, its number and
-its text, so that an edited file is refused. The ledger keeps the first line too, and a resumed run is built from that
-copy. A line that a crash has torn is left out. When the run ends, the run file stands in the journal's place.
+A resumable run writes a journal while it runs. The journal's first line has the set before its first demonstration and
+the ledger's key. Every other line begins with a seal, which is a keyed digest of the run, the line's number and its
+text, so that an edited file is refused. The ledger also stores the first line, and a run is resumed only if the
+journal's first line equals that copy. A line that a crash left incomplete is dropped. When the run ends, the run file
+replaces the journal.
 """
 
 from __future__ import annotations
@@ -67,13 +69,14 @@ from mechanisms.steps.mechanism import Norm
 
 FORMAT = "dpicl-run/2"
 LARGEST = 32 * 2**20
-"""Characters of a file."""
+"""The most characters in a run file."""
 MOST_LINES = 200_000
 _LARGEST_JOURNAL = 2**30
-"""Characters of a run that has not ended: this installation wrote it, and what it was charged must not be lost."""
+"""The most characters in a journal. It is larger because this installation wrote the journal, and the charged parts of
+its run must not be lost."""
 _HEAD = {"format", "demo_set", "software"}
 _UNFINISHED = "unfinished"
-"""The field of the ledger's key, in the first line of a run that has not ended."""
+"""The field for the ledger's key in a journal's first line."""
 
 
 @checked(frozen=True, config=LINE)
@@ -95,14 +98,14 @@ def _lines() -> TypeAdapter[Any]:
 
 
 def line_of(event: Any) -> str | None:
-    """An event as a line of a run file, without its line break; None for an event that no file holds."""
+    """An event as a line of a run file, without its line break; None for an event that is never written to a file."""
     if not hasattr(event, "event"):
         return None
     return json.dumps(TypeAdapter(type(event)).dump_python(event, mode="json"), ensure_ascii=False, allow_nan=False)
 
 
 def _event_of(line: str) -> Any:
-    """The event of a line; `_End` for the last line."""
+    """The event of a line; `_End` for the last line. Raises a UsageError if the line is not valid."""
     _json(line)
     try:
         return _lines().validate_json(line, strict=True)
@@ -113,10 +116,14 @@ def _event_of(line: str) -> Any:
 
 
 def to_lines(recording: Sequence[CuratorEvent], disclosures: tuple[str, ...] = ()) -> str:
-    """A recorded run, from its first event to its last one, as the text of a file.
+    """The text of the run file for a recorded run, from its first event to its last one.
 
-    `disclosures`, why clean values of the data count as known by now, are added to the certificate's. A UsageError
-    where the run has not ended or is not private, a TooLong where the file could not be read again.
+    Args:
+        disclosures: reasons why values of the data without noise count as known; added to the certificate's.
+
+    Raises:
+        UsageError: the run has not ended or is not private.
+        TooLong: the file would exceed the limits for reading it again.
     """
     begun, ended = (recording[0], recording[-1]) if recording else (None, None)
     if not isinstance(begun, RunStarted) or not isinstance(ended, ENDS):
@@ -143,7 +150,7 @@ def _head_of(made: DemoSet, key: str | None = None) -> str:
 
 
 def key_in(head: str) -> str:
-    """The ledger's key in the first line of an unfinished run's file."""
+    """The ledger's key in a journal's first line. Raises a UsageError if the line is not that of a journal."""
     with _line(1):
         key = str(_document(head).get(_UNFINISHED, ""))
         _require(bool(re.fullmatch(r"[0-9a-f]{32}", key)), "its run has ended, and cannot be resumed")
@@ -151,7 +158,7 @@ def key_in(head: str) -> str:
 
 
 def _unfinished(head: str, lines: Sequence[str]) -> list[RunEvent]:
-    """The events of an unfinished run, which may be far more than a run file from elsewhere may have."""
+    """The events of an unfinished run. Their limit is higher than that of a run file from elsewhere."""
     if len(head) + sum(map(len, lines)) > _LARGEST_JOURNAL:
         raise _refused("it is too large")
     with _line(1):
@@ -164,7 +171,7 @@ def _unfinished(head: str, lines: Sequence[str]) -> list[RunEvent]:
 def from_lines(text: str) -> list[RunEvent]:
     """The events of a run file, from the first to the last; none has the state of the ledger.
 
-    A UsageError names the line, and the first thing that is wrong there.
+    Raises a UsageError that names the first invalid line and the first error in it.
     """
     lines = text.removesuffix("\n").split("\n")
     if len(text) > LARGEST or len(lines) > MOST_LINES:
@@ -230,8 +237,8 @@ def _check_made(made: DemoSet) -> None:
 
 
 class _History:
-    """Checks that events can be those of a run: its certificate covers them, their order is possible, and they agree
-    with the set. `add` and `end` refuse an event that cannot come next, and give the reason."""
+    """Checks whether events can be those of a run: its certificate covers them, their order is possible, and they agree
+    with the set. `add` and `end` raise a UsageError with the reason if an event cannot come next."""
 
     def __init__(self, document: Any) -> None:
         _require(_UNFINISHED not in document, "its run has not ended: it can be resumed, and not be shown yet")
@@ -247,7 +254,7 @@ class _History:
         self._steps: dict[Key, int] = {}
         self._whole: dict[Key, Demonstration] = {}
         self._finished: dict[Key, bool] = {}
-        """Of demonstrations that were cut off: whether public text finishes them."""
+        """For each interrupted demonstration, whether public text finishes it."""
         self._refused: set[Key] = set()
         self._ballots: set[Demonstration] = set()
         self._released: dict[str, Release] = {}
@@ -292,7 +299,7 @@ class _History:
                 raise UsageError("an event that stands in no file")
 
     def end(self, stopped: bool) -> None:
-        """End the run: it was stopped or nothing is missing, and its set is the one that its events give."""
+        """End the run. Unless it was stopped, nothing may be missing; its set must follow from its events."""
         spec, made = self.plan.spec, self.made.demonstrations
         planned = len(self.plan.labels) * (spec.written or 0) if WRITE in self._stages else 0
         done = len(self._whole) + list(self._finished.values()).count(False)
@@ -305,14 +312,14 @@ class _History:
             _require(made == self._compared.own, "the set is not the one that rows read under")
         elif VOTE not in self._stages:
             written = {each for key, each in self._whole.items() if key not in self._refused and each.text}
-            for label in self.plan.labels:  # public drafts stand in it only where rows have written too few
+            for label in self.plan.labels:  # public drafts may only fill up a label with too few written texts
                 foreign = [each for each in made if each.label == label and each not in written]
                 room = spec.shots - sum(each.label == label for each in written)
                 _require(len(foreign) <= max(0, room), "the set has a demonstration that was not written")
         words = self._words
         released_words = (words.words_by_label, words.label_directions) if words else (None, None)
         for held, shown in zip((self.made.words, self.made.directions), released_words, strict=True):
-            before = stopped and held is None  # there was no text yet to keep a set for
+            before = stopped and held is None  # it was stopped before the set had a text
             _require(before or held == shown, "the set's words are not those that were released")
         scored = self._released.get(SCORE)
         score = scored.score if isinstance(scored, ScoreReleased) else None
@@ -362,7 +369,7 @@ class _History:
                 self._refused.add(key)
 
     def _check_token(self, event: TokenReleased) -> None:
-        """Check that a token is covered, and contains nothing except its mechanism's release."""
+        """Check that the certificate covers a token, and that the token contains only its mechanism's release."""
         plan, count = self.plan, len(event.candidates)
         _require(event.chosen < count == len(event.public), "a token that is no candidate")
         _require(count <= plan.spec.candidates, "more candidates than the certificate's")
@@ -372,17 +379,17 @@ class _History:
         for values in (event.scores, event.values):
             if values is not None:
                 _require(len(values) == count, "values that are not those of the candidates")
-                # A selection pays for its winner alone.
+                # A selection mechanism is charged for its winner only, so it may release no values.
                 norm = plan.mechanism.sensitivity(plan.sampling.unit_rows).norm
                 _require(norm is not Norm.RANGE, "values beside a token that its mechanism releases alone")
 
 
 class RunJournal:
-    """The file to which a run writes its releases before anybody sees them. Raises a UsageError if it cannot be
-    written.
+    """The file to which a run writes its releases before it yields them. Raises a UsageError if it cannot be written.
 
     Attributes:
-        begun, replayed: the first event of a run that was cut off, and the others; None where it only begins.
+        begun: the first event of an interrupted run; None for a new run.
+        replayed: the other events of an interrupted run; None for a new run.
     """
 
     def __init__(self, path: Path, key: str) -> None:
@@ -396,20 +403,27 @@ class RunJournal:
 
     @classmethod
     def new(cls, path: Path, key: str = "") -> RunJournal:
-        """The journal of a new run, whose file is made with the first event. `key` is one of `new_key`, or any."""
+        """The journal of a new run. Its file is created with the first event.
+
+        `key` comes from `new_key`, which is also used if it is empty. Raises a UsageError if the file exists already.
+        """
         if path.exists():
             raise UsageError(f"'{path}' is there already: go on with its run, or choose another place.")
         return cls(path, key or new_key())
 
     @classmethod
     def read(cls, path: Path, ledger: PrivacyLedger) -> RunJournal:
-        """The journal of an interrupted run, completed by the ledger's last lines if it lacks them."""
+        """The journal of an interrupted run, completed by the ledger's last lines if it lacks them.
+
+        Raises a UsageError if the file cannot be read, was edited, or is not the journal of a run in this ledger.
+        """
         try:
             content = path.read_bytes()
         except OSError as error:
             raise UsageError(f"Cannot read '{path}': give the file that the run wrote.") from error
         try:
-            # What stands behind the last line break was torn; a text may hold what splitlines() takes for a line's end.
+            # Text after the last line break is an incomplete line. Not splitlines(): it would also split at characters
+            # that may occur inside a text.
             head, *sealed = content[: content.rfind(b"\n") + 1].decode().split("\n")[:-1] or [""]
         except UnicodeDecodeError as error:
             raise UsageError(f"Cannot read '{path}': it is not text.") from error
@@ -421,7 +435,7 @@ class RunJournal:
         missing = [line for line in ledger.newest(key).split("\n") if line and line not in lines]
         try:
             events = _unfinished(head, [*lines, *missing])
-        except UsageError:  # it does not follow what an older copy holds
+        except UsageError:  # the file is an older copy, which the ledger's last lines do not continue
             events, missing = _unfinished(head, lines), []
         begun = events[0]
         assert isinstance(begun, RunStarted)
@@ -431,10 +445,10 @@ class RunJournal:
         return journal
 
     def plan(self, content: str) -> Plan:
-        """The plan of an interrupted run, as the ledger reserved it, for the data set with that content."""
+        """The plan of an interrupted run, as the ledger reserved it, for the data set with the given content digest."""
         assert self.begun is not None
         plan = plan_of(self.begun.demo_set)
-        added = {WHETHER_SHOWN, WHETHER_MET}  # by the run
+        added = {WHETHER_SHOWN, WHETHER_MET}  # the run adds these itself
         inputs = tuple(each for each in plan.public_inputs if each not in added)
         return replace(plan, public_inputs=inputs).for_content(content)
 
@@ -459,7 +473,8 @@ class RunJournal:
     def write(self, *events: CuratorEvent) -> None:
         """Write events that are yielded together; returns when they are in the file.
 
-        Durable, but for single tokens: those that a loss of power takes are not drawn again.
+        The write is flushed to the disk unless all events are tokens. A token that a power failure loses is not drawn
+        again.
         """
         if lines := self.lines(*events):
             self._events += events
@@ -468,10 +483,10 @@ class RunJournal:
     def end(self, ended: ENDS, ledger: PrivacyLedger, disclosures: tuple[str, ...] = ()) -> None:
         """Replace the journal by the run file, and remove its lines from the ledger.
 
-        After a TooLong, or a StudioError of the ledger, the journal stays, and can be gone on with.
+        If this raises a TooLong, or a StudioError of the ledger, the journal remains and the run can be resumed.
         """
         self._append("", durable=True)
-        ledger.forget(self.key)  # all of it is in the file; and without a journal nobody would
+        ledger.forget(self.key)  # the file has all lines; once the journal is gone, nothing else would remove them
         text = to_lines([*self._events, ended], disclosures)
         self.close()
         atomic_write(self.path, text)
@@ -506,8 +521,10 @@ class RunJournal:
             raise _unwritable(self.path) from error
 
     def _sealed(self, number: int, line: str) -> str:
-        """A line with its seal in front, a digest under a key of this installation; `number` counts from 1, without the
-        first line."""
+        """A line with its seal in front: a digest under a key of this installation.
+
+        `number` is the line's position; it counts from 1 and leaves out the first line.
+        """
         return f"{keyed_digest([self.key, str(number), line], self._key)} {line}\n"
 
     def _opened(self, sealed: Sequence[str]) -> Iterator[str]:

@@ -66,19 +66,21 @@ class ScoredSet:
     """Demonstrations and their task; public.
 
     Attributes:
-        words: what the rows of each label are about; the prompt that reads with the demonstrations says them.
-        directions: of each label, among embedded texts; None where there are none.
-        wording, draft_tokens: how the model is asked to write public ones.
-        prior: what is added to each label's log-probability under the demonstrations; None where not measured.
+        words: the words of each label's topic; the prompt with the demonstrations has them.
+        directions: the direction of each label in the embedding space; None if the set has none.
+        wording: the owner's words, with which the model is asked to write public demonstrations.
+        draft_tokens: the most tokens of a public demonstration.
+        prior: what is added to each label's log-probability with the demonstrations; None if not measured.
         zero_shot: the same without demonstrations.
-        public_only: the public-only set that the run compared it with, with its correction; None where there was none.
-        writer: the model that wrote it; empty where nobody says.
-        model_sha256: of the model that the corrections were measured with.
-        spare: the share of the units, at the scorers' end, that no stage read which made the set.
-        event: what the run that made it did, and before it a measurement of sizes; None where nobody says.
-        sizes: label sizes by which a row of each label is weighed in a score; None: all rows count the same.
-        reason: why the set is not private, and with it whatever follows from it; None where it is, or nobody says.
-        signed_here: this installation's signature holds, so that no text was put into the set by hand.
+        public_only: the public set with which the run compared it, with its correction; None if there was none.
+        writer: the model that wrote it; empty if unknown.
+        model_sha256: the digest of the model with which the corrections were measured; None if unknown.
+        spare: the share of the units, at the scoring stage's end of the roles, that the run read for no other stage.
+        event: the privacy event of the run that made the set, with its measurement of sizes; None if unknown.
+        sizes: the label sizes that weigh the rows of each label in a score; None if all rows have the same weight.
+        reason: why the set, and everything derived from it, is not private; None if it is private or if this is
+            unknown.
+        signed_here: whether this installation's signature of the set is valid, so that its texts were not edited.
     """
 
     demonstrations: tuple[Demonstration, ...]
@@ -105,11 +107,11 @@ class ScoredSet:
 
     @property
     def weights(self) -> Mapping[str, float]:
-        """The weight of a row of each label in a score; public, at most 1."""
+        """The weight of a row of each label in a score; public, in (0, 1]."""
         return dict.fromkeys(self.labels, 1.0) if self.sizes is None else weights(self.sizes, Weighing.LABELS)
 
     def as_read_by(self, model: LanguageModel) -> ScoredSet:
-        """The set for a reading model: without corrections if they were measured with another model."""
+        """The set for the model that reads it: without corrections if they were measured with another model."""
         if self.model_sha256 == model.sha256:
             return self
         public = self.public_only and replace(self.public_only, prior=None)
@@ -122,12 +124,12 @@ class ScoredSet:
 
 
 def read_set(text: str) -> ScoredSet:
-    """Read a demo set, or JSON that has only `demonstrations` and `task`."""
+    """Read a demo set, or JSON that has only `demonstrations` and `task`. Raises a UsageError if it is neither."""
     document = read_json(text)
     if isinstance(document, dict) and "format" in document:
         return of_demo_set(loads(text), check_signature(text) is Signature.VALID)
     known = schema()["properties"]
-    task = known["task"] | {"required": ["labels", "instruction", "template"]}  # of a set by hand no model was asked
+    task = known["task"] | {"required": ["labels", "instruction", "template"]}  # no model was asked for its texts
     parts = {"demonstrations": known["demonstrations"], "task": task}
     wanted = {"type": "object", "required": list(parts), "properties": parts}
     check_against(wanted, document, "This is no set of demonstrations")
@@ -171,9 +173,12 @@ class ScoreFound:
     """A released score.
 
     Attributes:
-        claim, event: what the run cost, at most, and its privacy event.
-        before: what the data set had spent.
-        reason: why it is not private: an observer could predict the noise, or the set itself is not; None where it is.
+        claim: the upper bound on the cost of the scoring run.
+        event: its privacy event.
+        before: the data set's budget before it.
+        public_inputs: what the claim takes as public.
+        reason: why the score is not private: an observer could predict the noise, or the set itself is not private;
+            None if it is private.
     """
 
     score: Score
@@ -195,17 +200,19 @@ def score_set(
     embedder: Embedder | None = None,
     randomness: Randomness | None = None,
 ) -> ScoreFound:
-    """Score a set beside zero-shot and public-only on private rows, which are charged before any of them is read.
+    """Score a set, zero-shot and a public set on private rows. The cost is charged before any row is read.
 
     Args:
-        dataset: private; all else is public.
-        spec: `epsilon` is what the scorers pay, `delta` the whole run's; with the caps on what is read.
-        share: w, the part of the units that scores: those at the end of the roles' range, as in a run.
-        prototypes_epsilon: what the other units pay for class means of embeddings; None leaves them out.
-        randomness: the operating system's, unless this is a test.
+        dataset: the rows; private. All other arguments are public.
+        spec: gives `epsilon`, the cost for the scoring units, `delta` of the whole run, and the caps on what is read.
+        share: w, the share of the units that score, in (0, 1]: those at the end of the roles' range, as in a run.
+        prototypes_epsilon: the cost, for the other units, of class means of embeddings; None leaves these out.
+        randomness: the operating system's by default; tests pass their own.
 
-    A BudgetRefused where the data set's cap does not allow it, a UsageError where the model is too small for the
-    prompts, the set does not fit the data set, or the share is out of range.
+    Raises:
+        BudgetRefused: the data set's cap does not allow it.
+        UsageError: the model is too small for the prompts, the set does not fit the data set, the share is out of
+            range, or an embedding model is needed and missing.
     """
     if not 0 < share <= 1:
         raise UsageError("The share of the units that score must lie in (0, 1].")
@@ -220,13 +227,13 @@ def score_set(
         scored.directions.check(embedder)
     randomness = randomness or SecureRandomness()
     scored, data = scored.as_read_by(model), fingerprint(dataset)
-    arms = _arms(scored, model, spec.max_record_tokens)  # public, and the likeliest to fail: before anybody has paid
+    arms = _arms(scored, model, spec.max_record_tokens)  # public, and fails most often: before any charge
     names, prototypes = [*arms, *([DIRECTIONS] if scored.directions else [])], None
     if prototypes_epsilon is not None:  # from the units that do not score
         target = PrivacyTarget(prototypes_epsilon, spec.delta)
         prototypes = Prototypes.costing(target, len(dataset.labels))
     tally = ScoreTally(spec.epsilon, dataset.by_user, scored.weighing is Weighing.LABELS)
-    # Scorers and the others are disjoint, so that the larger list counts.
+    # Scoring units and the others are disjoint, so the more expensive of the two lists is the cost of a unit.
     lists: list[tuple[str, tuple[PrivacyEvent, ...]]] = [(SCORE, (tally.event,))]
     if prototypes is not None:
         lists.append((PROTOTYPES, (prototypes.event,)))
@@ -268,9 +275,10 @@ def score_set(
 
 
 def _arms(scored: ScoredSet, model: LanguageModel, cap: int) -> dict[str, tuple[Classifier, Floats]]:
-    """The model with each compared set, and each label's correction of the log-probability under it.
+    """The arms of the comparison, by name: the classifier with the arm's set, and the correction of each label's
+    log-probability, shape (labels,).
 
-    A set without demonstrations is zero-shot itself.
+    A set without demonstrations is the zero-shot arm itself. `cap` is the most tokens of a query.
     """
     own, public = scored.template, scored.public_only
     compared: list[tuple[str, Sequence[Demonstration], PromptTemplate, Mapping[str, float] | None]]
@@ -284,21 +292,21 @@ def _arms(scored: ScoredSet, model: LanguageModel, cap: int) -> dict[str, tuple[
     arms = {}
     for name, demonstrations, template, prior in compared:
         classifier = Classifier(model, template, scored.labels, demonstrations, max_query_tokens=cap)
-        contextual = classifier.contextual  # opens the prompt: one that is too long is refused here
+        contextual = classifier.contextual  # this opens the prompt, so that one that is too long is refused here
         arms[name] = classifier, contextual if prior is None else np.array([prior[each] for each in scored.labels])
     return arms
 
 
 def _only(scored: ScoredSet, data: Fingerprint, ledger: PrivacyLedger) -> bool:
-    """Whether every earlier run in the ledger can have read the scorers' rows only to count them.
+    """Whether no earlier run in the ledger can have read the scoring rows, except to count them.
 
-    That is so where there was one run, by roles, which did not score, and it did what the set says that made it. Of
-    another one nobody knows which rows it left out.
+    This holds if there was exactly one run, with roles and without a score, and its event is that of the run that made
+    the set. For any other run, the rows that it left out are unknown.
     """
     made = scored.event
     if made is None or made.per != "role" or SCORE in dict(made) or ledger.rows.disclosures(data):
         return False
-    uncounted = without_counts(made)  # the ledger knows the measurement of sizes as a run of its own
+    uncounted = without_counts(made)  # in the ledger, the measurement of sizes is a separate run
     earlier = earlier_runs(data, ledger)
-    # Of an edited file, or under another key, rows have other roles than they had in that run.
+    # In an edited file, or with another key, rows have other roles than they had in that run.
     return len(earlier) == 1 and earlier[0].same_content and earlier[0].event in (made, uncounted)

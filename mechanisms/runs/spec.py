@@ -1,7 +1,7 @@
 """The settings of a run: one model of public values.
 
-What is left open (None) follows from the labels and from public sizes (`mechanisms.runs.completion`). The same model
-with nothing left open is what a plan and a certificate state.
+The values of settings that are left open (None) follow from the labels and from public sizes
+(`mechanisms.runs.completion`). A plan and a certificate state the same model with a value for every setting.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CALIBRATE, SCORE = "calibrate", "score"
 
 
 class Recipe(StrEnum):
-    """Where demonstrations come from."""
+    """The source of demonstrations: written token by token, drafts that rows vote on, or both."""
 
     TOKENS = "tokens"
     VOTE = "vote"
@@ -41,20 +41,20 @@ class Recipe(StrEnum):
 
 
 class Split(StrEnum):
-    """What the stages share."""
+    """The resource that the stages share: units or epsilon."""
 
     ROLES = "roles"
-    """Units: each has one role, fixed by a keyed digest, so that stages compose in parallel."""
+    """Units: each unit has one role, fixed by a keyed digest, so that the stages compose in parallel."""
     EPSILON = "epsilon"
     """Epsilon: every unit takes part in every stage, and the stages compose in sequence."""
 
 
 SOURCES = {Recipe.TOKENS: {WRITE}, Recipe.VOTE: {VOTE}, Recipe.BOTH: {WRITE, VOTE}}
-"""The stages that demonstrations come from."""
+"""The stages that make the demonstrations of each recipe."""
 
 
 class Group(StrEnum):
-    """Where a setting stands, on a page and in a help text."""
+    """The group of a setting, which is its heading in a form and in a help text."""
 
     TASK = "what is written"
     PRIVACY = "privacy"
@@ -243,7 +243,8 @@ class RunSpec(Spec):
 
     @property
     def made_mechanism(self) -> TokenMechanism:
-        """The mechanism with its own parameters; a UsageError where one is out of range, or of another mechanism."""
+        """The mechanism with its parameters. Raises a UsageError if one is out of range or is not a parameter of the
+        mechanism or the transform."""
         own = [*parameters(mechanism_class(self.mechanism)), *parameters(transform_class(self.transform))]
         if foreign := sorted(set(self.parameters) - {each.flag for each in own}):
             raise UsageError(f"--{foreign[0]} is no parameter of '{self.mechanism}' with transform '{self.transform}'.")
@@ -260,7 +261,7 @@ class RunSpec(Spec):
 
     @property
     def public(self) -> bool:
-        """Whether all that is asked for is text by a mechanism that reads no row."""
+        """Whether the run only writes texts with a mechanism that reads no row."""
         writes = self.recipe in (None, Recipe.TOKENS) and set(self.shares or ()) <= {WRITE}
         return writes and not mechanism_class(self.mechanism).uses_private_rows
 
@@ -270,7 +271,10 @@ class RunSpec(Spec):
         return self.per_subset is None
 
     def sampling(self, share: float = 1.0) -> SamplingPlan:
-        """Who joins a token, once M and T are known; `share` of the units may join at all."""
+        """The sampling of units for each token; M, T and the written demonstrations must be set.
+
+        `share` is the share of the units from which the samples are drawn.
+        """
         assert self.subsets is not None
         assert self.tokens is not None
         assert self.written is not None
@@ -282,7 +286,8 @@ class RunSpec(Spec):
 class RunSettings(TypedDict, total=False):
     """The settings of a run as arguments of a Python function, for editors and type checkers.
 
-    Names and types are those of `RunSpec`, which has defaults, bounds and words; a choice may be said as text.
+    Names and types are those of `RunSpec`, which also has defaults, bounds and help texts. A choice may be given as
+    text.
     """
 
     epsilon: float
@@ -324,13 +329,13 @@ class RunSettings(TypedDict, total=False):
 
 SETTINGS = RunSpec.settings()
 FLAGGED = RunSpec.flagged()
-"""Settings that have a flag of their own, in their order."""
+"""The settings with their own flag, in the order of the fields."""
 _ELSEWHERE = {"delta", "sizes", "count_epsilon", "score", PARAMETERS}
-"""Settings that a certificate states beside its parameters, or in another form."""
+"""The settings that a certificate states outside its parameters, or in another form."""
 
 
 def stated(writes: bool, by_user: bool) -> list[str]:
-    """The settings that a certificate states among its parameters, as they are; the task stands in the set itself.
+    """The names of the settings that a certificate states unchanged among its parameters. The set itself has the task.
 
     Args:
         writes: whether the run writes token by token.

@@ -1,8 +1,8 @@
-"""The contract of a stage: its cost, its work, its texts for people, and what it does in a run.
+"""The interface of a stage: its cost, its work, its texts for people, and its behaviour in a run.
 
-A stage is one file in `mechanisms/runs/stages/`. It defines a `PlannedStage`, which follows from public values alone,
-the `RunningStage` that reads private rows, and the events that it releases. Later stages work on what one releases: it
-stands in the `RunState`.
+A stage is one file in `mechanisms/runs/stages/`. The file defines a `PlannedStage`, which depends only on public
+values, the `RunningStage` that reads private rows, and the events that the stage releases. The `RunState` stores the
+releases, so that later stages can use them.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Work:
     """The expected work of the models in a run; public numbers.
 
     Attributes:
-        read: rows of prompts that are computed, in positions.
-        written: tokens of rows that are decoded.
+        read: positions of prompts that the language model reads, over all rows.
+        written: tokens that the language model decodes, over all rows.
         embedded: texts that the embedding model reads.
     """
 
@@ -63,9 +63,10 @@ class Work:
 
 
 def drafting_work(labels: int, count: int, tokens: int) -> Work:
-    """The expected work of writing that many drafts of each label and of embedding the usable ones."""
+    """The expected work of writing `count` drafts, of at most `tokens` tokens, for each label, and of embedding the
+    usable ones."""
     written = WRITTEN * count * labels
-    # Sampling takes half as long as the model does.
+    # Sampling a token takes half as long as the model's computation for it.
     return Work(read=8 * written, written=1.2 * written * tokens, embedded=1.5 * written)
 
 
@@ -82,9 +83,10 @@ class Speed:
 
 
 def measure(model: LanguageModel, clock: Callable[[], float] = time.perf_counter) -> Speed:
-    """Measure a language model on public text, in a few seconds."""
+    """Measure the speed of a language model on public text, which takes a few seconds."""
     words = (model.encode("the model is measured on public text ") * _LENGTH)[:_LENGTH]
-    # The first pass of a shape takes memory, and an engine may look whether rows are computed alike in it.
+    # The first pass with a shape is slower: it allocates memory, and an engine may check in it that all rows of a batch
+    # are computed alike.
     model.open([], [words] * _ROWS, _LENGTH, _STEPS).advance([words[0]] * _ROWS)
     started = clock()
     session = model.open([], [words] * _ROWS, _LENGTH, _STEPS)
@@ -97,7 +99,7 @@ def measure(model: LanguageModel, clock: Callable[[], float] = time.perf_counter
 
 
 def measure_embedder(embedder: Embedder) -> float:
-    """The seconds in which the embedding model reads a text, measured on public texts."""
+    """The seconds that the embedding model needs for one text, measured on public texts."""
     embedder.embed(["public text"])
     begun = time.perf_counter()
     embedder.embed(["a public text of usual length, as people write them " * 2] * 4)
@@ -109,13 +111,13 @@ class PlannedStage(ABC):
     """One stage of a planned run.
 
     Attributes:
-        name: what shares, certificates and journals call the stage: the name of its file.
-        order: its turn in a run, among those of the other stages.
-        title: one word for a row of stages.
-        question: what is asked of the data, with "{unit}" for a row or a user.
+        name: the stage's name in shares, certificates and journals; also the name of its file.
+        order: its sort key: a run executes its stages in ascending order.
+        title: one word for the list of stages on the screen.
+        question: the question that the stage asks about the data, with "{unit}" for a row or a user.
         noun: the stage in a sentence, as in "it had got as far as the vote".
-        role_units: how many units its role should have; None: all that the roles of the other stages leave.
-        parts: its weight where stages share epsilon: its share is `parts` over the sum of all stages' parts.
+        role_units: the number of units that its role should have; None: all units that the other roles leave.
+        parts: its weight if stages share epsilon: its share is `parts` over the sum of all stages' parts.
         releases: types of the events that the stage marks as released, each once, all of them public.
         charges_itself: whether the stage charges its parts one by one, each before its first release.
         usual: whether a run has the stage by default; otherwise only if the stage gets a share.
@@ -140,6 +142,7 @@ class PlannedStage(ABC):
         """The privacy events of a unit that takes part; if units differ, those of the highest cost."""
 
     def charges(self) -> EventLists:
+        """The event lists to which the stage's events are charged: its own, or those that all stages share."""
         if self.plan.by_roles:
             return ((self.name, self.events),)
         return tuple((name, self.events) for name in self.plan.shared_lists)
@@ -149,24 +152,26 @@ class PlannedStage(ABC):
         """The expected work for the models, from public numbers."""
 
     def warnings(self) -> Iterator[str]:
-        """Warnings for the curator before anything is spent, one line each."""
+        """Warnings for the curator, shown before anything is spent; one line each."""
         return iter(())
 
     @abstractmethod
     def task(self) -> str:
-        """What the stage's units do, as the end of a sentence that begins with them."""
+        """A predicate that says what the stage's units do, for a sentence whose subject they are."""
 
     def check(self, event: Any) -> None:
-        """Refuse a release (of a type in `releases`) that was not paid for or does not fit the plan; files can come
-        from anywhere."""
+        """Refuse a release that was not paid for or does not fit the plan, because files can come from anywhere.
+
+        `event` has a type in `releases`. Raises a UsageError.
+        """
         assert isinstance(event, self.releases)
 
     def begin(self, state: RunState) -> RunningStage:
-        """The stage in a run; it has read nothing yet. Raises a UsageError if the model is too small for it."""
+        """The running stage, which has read nothing yet. Raises a UsageError if the model is too small for it."""
         return OneRelease(self, state)
 
     def ask(self, state: RunState) -> Iterator[CuratorEvent]:
-        """For a stage that reads its units once: public events and progress, and the release at the end."""
+        """The events of a stage that reads its units once: public events and progress, and the release at the end."""
         raise NotImplementedError
 
     def take(self, state: RunState, event: Any) -> None:
@@ -175,16 +180,18 @@ class PlannedStage(ABC):
 
 
 class RunningStage(Protocol):
-    """A stage in a run. Its state follows from the events that `apply` gets, new ones or a journal's."""
+    """A stage in a run. Its state depends only on the events passed to `apply`, new ones or a journal's."""
 
     def ask(self, run: LedgerRun | None) -> Iterator[Sequence[CuratorEvent]]:
-        """The stage's remaining events; the events of one list are released together. The stage is charged already.
+        """The stage's remaining events; the events of one list are released together.
 
-        `run` is the ledger's run, for a stage that charges itself; None if nothing is charged.
+        The caller has charged the stage, unless the stage charges itself: it then uses `run`, its run in the ledger.
+        `run` is None if nothing is charged.
         """
 
     def apply(self, event: CuratorEvent) -> None:
-        """Update the state by an event of this stage; ignore others. A UsageError if it cannot be of this run."""
+        """Update the state with an event of this stage; ignore other events. Raises a UsageError if the event cannot
+        belong to this run."""
 
 
 @dataclass
@@ -194,18 +201,18 @@ class RunState:
     Attributes:
         parts: the rows that each stage may read; private.
         curator: whether events have values without noise, too.
-        held_out: whether the scoring rows took part in nothing else, in this run or another.
+        held_out: whether the scoring rows took part in no other stage, in this run or an earlier one.
         openings: the released openings of each label, each with its weight; empty if none exceeded the noise.
         words: the released words of each label; empty if none exceeded the noise.
-        named: the labels whose names match their rows' direction; all until directions are released.
-        directions: the direction of each label among embedded texts; None until they are released.
+        named: the labels whose names match their rows' direction; empty until directions are released.
+        directions: the direction of each label in the embedding space; None until they are released.
         middle: the unit vector of the mean over labels; empty until it is released.
         drafts: the drafts of each label before any vote, best first; they begin with its openings.
         public: the drafts of each label from public words alone, best first: the baseline of the set.
-        written: the texts of each label that private rows have written, and that passed the gate.
+        written: the texts of each label that were written from private rows and passed the gate.
         refused: the texts that the gate refused.
         winners: the texts of each label with the most votes, best first.
-        compared: the two sets under which rows are read, once they are known.
+        compared: the two sets with which the model reads rows; None until they are known.
     """
 
     plan: RunTerms
@@ -242,14 +249,14 @@ class RunState:
 
     @property
     def margins(self) -> Margins | None:
-        """The order of texts along the released directions; None before their release."""
+        """The ranking of texts by the released directions; None before their release."""
         if self.embedder is None or self.directions is None:
             return None
         return Margins(self.embedder, self.directions, np.array(self.middle))
 
     def says(self, label: str) -> bool:
-        """Whether the prompt for a label's texts names the label: if its owner described it, if the rows are about its
-        name, or if nothing else is known."""
+        """Whether the prompt for a label's texts names the label. It does if the owner gave the label a name, if the
+        label's name matches its rows, or if no words are released for it."""
         return label in self.plan.spec.label_words or label in self.named or not self.words.get(label)
 
     @cached_property
@@ -266,13 +273,15 @@ class RunState:
             yield from self.first_drafts(labels[:1])
 
     def first_drafts(self, labels: Sequence[str] | None = None) -> Iterator[Drafting]:
-        """Write the first drafts of some labels, or of all, unless they exist. A UsageError if none is usable."""
+        """Write the first drafts of the given labels, by default of all, unless they exist. Raises a UsageError if a
+        label has no usable ones."""
         assert self.plan.spec.drafts is not None
         for label in self.plan.labels if labels is None else labels:
             yield from self._draft(self.drafts, self._request(label), self.margins or self._by_name)
 
     def _public_drafts(self) -> Iterator[Drafting]:
-        """Write drafts of all labels from public words alone. Without openings, a label's first drafts are the same."""
+        """Write drafts of all labels from public words alone. A label's first drafts are reused if they depend on no
+        release."""
         for label in self.plan.labels:
             if label in self.drafts and self._request(label).public and self.margins is None:
                 self.public.setdefault(label, self.drafts[label])
@@ -281,7 +290,7 @@ class RunState:
             yield from self._draft(self.public, request, self._by_name)
 
     def _request(self, label: str) -> DraftRequest:
-        """The drafts of a label for a ballot, led by all releases about it."""
+        """The request for a label's drafts in a ballot, led by all releases about the label."""
         spec, openings, words = self.plan.spec, self.openings.get(label, {}), self.words.get(label, ())
         assert spec.drafts is not None
         labels, tokens, named = self.plan.labels, spec.draft_tokens, self.says(label)
@@ -290,7 +299,7 @@ class RunState:
     def _draft(
         self, drafts: dict[str, tuple[str, ...]], request: DraftRequest, ranking: Ranking | None
     ) -> Iterator[Drafting]:
-        """Write drafts of a label that differ from those of the others, unless they exist."""
+        """Write drafts of a label that differ from those of the other labels, unless they exist."""
         labels, label = self.plan.labels, request.label
         if label not in drafts:
             yield Drafting(label, labels.index(label) + 1, len(labels), request.public)
@@ -298,15 +307,15 @@ class RunState:
             drafts[label] = write_drafts(self.model, request, self.gate, self.randomness, taken, ranking)
 
     def chosen(self, label: str) -> tuple[str, ...]:
-        """The current texts of a label: winners of the vote first, then written demonstrations, then drafts.
+        """The current texts of a label: the winners of the vote or, before a vote, written demonstrations, then drafts.
 
-        A set has what was asked for: where the gate refused what rows had written, the likeliest drafts stand in.
+        A set has the requested number of demonstrations: drafts replace written texts that the gate refused.
         """
         standing = self.winners.get(label) or (*self.written.get(label, ()), *self.drafts.get(label, ()))
         return tuple(dict.fromkeys(standing))[: self.plan.spec.shots]
 
     def compare(self) -> Iterator[CuratorEvent]:
-        """Yield the sets under which rows are read, unless this was done before."""
+        """Yield the sets with which the model reads rows, unless this was done before."""
         if self.compared is None:
             labels, shots = self.plan.labels, self.plan.spec.shots
             yield from self.first_drafts([label for label in labels if len(self.chosen(label)) < shots])
@@ -316,7 +325,7 @@ class RunState:
             yield self.compared
 
     def with_releases(self, demo_set: DemoSet) -> DemoSet:
-        """The demo set from everything that is released so far."""
+        """The demo set with all releases so far."""
         made = self.compared.own if self.compared else self._standing()
         kept = replace(demo_set, demonstrations=made, refused=tuple(self.refused))
         if self.directions is not None:
@@ -329,7 +338,7 @@ class RunState:
 
 
 def check_noise(stated: float, certified: float) -> None:
-    """Refuse a noise deviation that differs from the certificate's in more than its last digits."""
+    """Refuse a noise deviation that differs from the certificate's by more than a rounding error."""
     if not math.isclose(stated, certified, rel_tol=1e-9):
         raise UsageError("noise that is not the certificate's")
 

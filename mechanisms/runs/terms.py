@@ -1,6 +1,6 @@
-"""The terms of a run: all public values that define it, and what they give to each stage.
+"""The terms of a run: all public values that define it, and the share, cost and units of each stage.
 
-A stage knows the terms alone; what follows from its stages is the plan (`plan.py`).
+A stage uses only the terms; the plan (`plan.py`) adds what follows from all stages.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ DECLARED_SIZES = "upper bounds of label sizes declared public"
 LABEL_SET = "label set"
 FILE_FORMAT = "how the file divides into rows (encoding, line ends, separator, quotes, header)"
 NO_FILE = ""
-"""The content of a plan that no file is read for: public text, a measurement of speed, a check of a certificate."""
+"""The content of a plan that belongs to no file: for public text, a measurement of speed or a certificate's check."""
 ALL = "all"
-"""The one event list of users where stages share epsilon."""
+"""The name of the single event list of users if stages share epsilon."""
 
 Events = tuple[PrivacyEvent, ...]
 EventLists = tuple[tuple[str, Events], ...]
@@ -36,11 +36,13 @@ class RunTerms:
     """All public values that define a run.
 
     Attributes:
-        spec: with nothing left open; the mechanism's noise among its parameters, once the plan is calibrated.
-        sizes: declared upper bound of the units of each label.
-        content: keyed digest of the data set that the run is planned for; the run refuses every other one.
-        measured: the measurement that the sizes come from; None where they are declared public.
-        public_inputs: what the claim takes as public beyond the parameters.
+        spec: the completed spec; once the plan is calibrated, its parameters include the mechanism's noise.
+        labels: the label set.
+        sizes: the declared or measured number of units of each label; an upper bound if declared.
+        unit: the privacy unit: `RECORD`, or the user column's.
+        content: keyed digest of the data set for which the run is planned; the run refuses any other one.
+        measured: the measurement that gave the sizes; None if they are declared public.
+        public_inputs: what the claim takes as public in addition to the parameters.
     """
 
     spec: RunSpec
@@ -80,7 +82,7 @@ class RunTerms:
 
     @property
     def shares(self) -> Mapping[str, float]:
-        """The share of each stage, of the units or of epsilon."""
+        """Each stage's share of the units or of epsilon."""
         assert self.spec.shares is not None
         return self.spec.shares
 
@@ -104,7 +106,7 @@ class RunTerms:
         return self.shares[stage] if self.by_roles else 1.0
 
     def epsilon(self, stage: str) -> float:
-        """The cost of a stage for a unit that takes part in it, at most."""
+        """An upper bound on the epsilon that a stage costs a unit that takes part in it."""
         whole = left_after_counts(self.spec.epsilon, self.measured)
         return whole if self.by_roles else whole * self.shares[stage]
 
@@ -113,7 +115,8 @@ class RunTerms:
         return self.role(stage) * sum(self.sizes.values())
 
     def rows(self, stage: str) -> float:
-        """The rows of those units, for a forecast. The number of rows of a user is private, between one and the cap."""
+        """The estimated number of rows of these units, for a forecast. A user's number of rows is private, so the
+        estimate is the middle between one and the cap."""
         return self.units(stage) * ((1 + self.spec.max_unit_records) / 2 if self.by_user else 1)
 
     @cached_property
@@ -137,11 +140,11 @@ class RunTerms:
         return self.mechanism.signal_to_noise(self.sampling) if writes else None
 
     def capacity(self, label: str) -> int:
-        """The number of rows in the batch of a label."""
+        """The number of rows in a label's batch; public."""
         return self.sampling.capacity(self.sizes[label], self.spec.delta)[0]
 
     def composed_writing(self, event: EventOfSteps) -> Composed:
-        """The privacy event of the writing with the given event as its mechanism's."""
+        """The privacy event of the writing stage; `event` is that of its mechanism."""
         sizes = {label: self.sizes[label] for label in self.labels}
         run = self.sampling.compose(event, sizes, self.spec.delta, not self.by_user)
         if self.measured is None:
@@ -151,6 +154,7 @@ class RunTerms:
 
     @property
     def reads_rows(self) -> bool:
+        """Whether the run reads private rows at all."""
         return set(self.shares) != {WRITE} or self.mechanism.uses_private_rows
 
     @property
@@ -165,6 +169,6 @@ class RunTerms:
 
     @property
     def shared_lists(self) -> tuple[str, ...]:
-        """The event lists of stages that share epsilon: one for each label, or one for users, who may have several
-        labels."""
+        """The names of the event lists of stages that share epsilon: one for each label, or a single one for users, who
+        may have several labels."""
         return (ALL,) if self.by_user else self.labels

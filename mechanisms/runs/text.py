@@ -1,4 +1,4 @@
-"""Rules that tell texts from other strings. They use public values only, and hold in any language that has letters."""
+"""Rules that separate texts from other strings. They use public values only, and work in any language with letters."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from mechanisms.inference.prompts import one_line
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _MOST_PIECES = 2.4
-"""Pieces of a word, on average, in a language that the tokenizer was made for; see `Gate`."""
+"""The most tokenizer pieces of a word, on average over a text; the model's own texts may raise it. See `Gate`."""
 _FOREIGN_PIECES = 1.9
-"""More of them tell of a language that the model may hardly know: the embedded model's tokenizer writes an English word
-in 1.0 to 1.25, a Spanish, Dutch or German one mostly in 2.0 to 2.4. Of models that speak these some need 1.9."""
+"""Above this average the model may hardly know the language: the embedded model's tokenizer writes an English word in
+1.0 to 1.25 pieces, and a Spanish, Dutch or German one mostly in 2.0 to 2.4. Some models that speak these languages need
+1.9 pieces."""
 FOREIGN = (
     "The model writes the words of this language in many pieces. It may know it little, and its texts may mean "
     "nothing: read them, or choose a model that speaks it."
@@ -25,7 +26,7 @@ _MOST_SAMPLED = 64
 """The number of words that are examined; further ones change little."""
 
 _MARKUP = re.compile(r"\*\*|__|```|\[[A-Z][A-Za-z' /_-]*\]|[{}]|<\w+>|\ufffd")
-"""Markup, and blanks to fill in: the web, not a text of the label."""
+"""Markup, and blanks to fill in: signs of a web page, not of a label's text."""
 _ADDRESS = re.compile(r"\S+://\S+|\S*www\.\S+|\S+@\S+")
 _BREAKS_OFF = re.compile(r"[,:(\[{<\-–—/&@#*=+][\s'\"”’]*$")
 _GLUED = re.compile(r"[^\W\d_][!?]{1,3}[^\W\d_]{2,}|\d[.:]\d+[.:]\d+[.:](?!\d)")
@@ -43,7 +44,7 @@ _OFFERS = re.compile(
                 r"i (can(no|['’])t|could(n['’]t| not)) (assist|help you)\b",
                 r"please contact (us|our|the (customer|support|help))\b|i hope this message finds you",
                 r"feel free to (ask|reach)|don['’]t hesitate to (ask|contact|reach)",
-                # A customer is sorry, too, and hears that a branch closes.
+                # Narrow patterns, since a customer may also write "sorry to hear that the branch closes".
                 r"sorry to hear (that([.!]|, but )|about your (experience|issue|problem|loss))",
                 r"sorry to hear (that )?you(['’](re|ve)| are| have) (having|had|been|going|facing)\b",
                 rf"sorry for (your\b|any {_MISHAP}|the inconvenience[.,]|the {_MISHAP},? but\b)",
@@ -55,19 +56,22 @@ _OFFERS = re.compile(
     ),
     re.IGNORECASE,
 )
-"""What an assistant writes instead of the person whom the model was asked to be."""
+"""Phrases of an assistant, instead of the person in whose name the model was asked to write."""
 _CLOSES_NOTHING = re.compile(r"[.!?]['’]$")
 _OPENS = re.compile(r"(?<!\w)['‘’]")
 
 
 class Gate:
-    """Judges texts by the pieces in which a model's tokenizer writes their words, and by who seems to write them.
+    """Decides whether texts can be demonstrations: by the tokenizer pieces of their words, by their form, and by who
+    seems to write them.
 
-    A language that the tokenizer was not made for needs more pieces for each word. `usual` are public texts of the
-    task that the model wrote, from which the usual number follows.
+    A language that the tokenizer was not made for needs more pieces for each word.
+
+    Args:
+        usual: public texts of the task that the model wrote; they give the usual number of pieces.
 
     Attributes:
-        foreign: whether a third of these have so many pieces that the model may hardly know their language.
+        foreign: whether more than a third of `usual` have so many pieces that the model may hardly know their language.
     """
 
     def __init__(self, model: LanguageModel, usual: Sequence[str] = (), wording: Wording | None = None) -> None:
@@ -78,7 +82,7 @@ class Gate:
         found = [pieces for text in usual if (pieces := self._pieces(text)) is not None]
         middle = sorted(found)[len(found) // 2] if found else 0.0
         self._most = max(_MOST_PIECES, 1.5 * middle)
-        # A model that is asked in such a language writes some of them in its own.
+        # A third is enough: a model that is prompted in such a language writes some texts in its own language.
         self.foreign = 3 * sum(each > _FOREIGN_PIECES for each in found) > len(found)
 
     def reason(self, text: str) -> str | None:
@@ -97,17 +101,17 @@ class Gate:
             "it has signs inside words or numbers": bool(_GLUED.search(text)),
             "it repeats itself": _loops(lower),
             "somebody else seems to write it": self._wording.by_another_writer(text),
-            # The owner's own sentence may ask for texts of people who help.
+            # The owner's own sentence may ask for texts of people who offer help.
             "it offers help, as a model does": not self._wording.sentence and bool(_OFFERS.search(text)),
             "it repeats a public exemplar": not self._shown.isdisjoint(_sentences(text)),
         }
         return next((reason for reason, holds in rules.items() if holds), None)
 
     def _pieces(self, text: str) -> float | None:
-        """Pieces of a word, on average; None for a text without words that spaces divide."""
+        """The average number of pieces of a word; None for a text whose words are not separated by spaces."""
         words = _WORD.findall(text)[:_MOST_SAMPLED]
         letters = [each for each in text if is_letter(each)]
-        # A script without cases needs no spaces between its words.
+        # A script without letter case may have no spaces between words.
         if not words or 2 * sum(each.upper() == each.lower() for each in letters) > len(letters):
             return None
         return sum(map(self._pieces_of, words)) / len(words)
@@ -120,7 +124,7 @@ class Gate:
 
 
 def is_letter(character: str) -> bool:
-    """A letter, or a sign that belongs to one, as the vowels of Hindi and Thai."""
+    """Whether a character is a letter, or a mark that belongs to one, such as the vowels of Hindi and Thai."""
     return character.isalpha() or unicodedata.category(character).startswith("M")
 
 
@@ -138,22 +142,22 @@ def _unpaired(text: str) -> bool:
 
 
 def _loops(words: Sequence[str]) -> bool:
-    """One word three times in a row, or runs of three words that come again and again."""
+    """Whether a word occurs three times in a row, or the same runs of three words are repeated many times."""
     if any(len([*run]) >= 3 for _, run in groupby(words)):
         return True
     runs = [tuple(words[i : i + 3]) for i in range(len(words) - 2)]
     return len(runs) >= 6 and len(set(runs)) < 0.6 * len(runs)
 
 
-# Where sentences end, in any script: a text that stops in the middle of one can be cut back to the one before.
+# The ends of sentences, in any script: a text that stops inside a sentence can be cut back to the previous one.
 
 _WIDE = "。！？｡．"
-"""Ends of scripts that put no space behind them."""
+"""Sentence ends of scripts that put no space after them."""
 _NARROW = "!?…؟۔।॥።፧։။។"
 _CLOSING = "\"'”’»«“›)）」』】"
 
-# A period behind one letter is an initial or an abbreviation ("J. Smith", "e.g."), behind a title, a kind of company,
-# an article or an "and" more follows, and one that stands alone ends nothing.
+# A period ends no sentence after a single letter, which is an initial or an abbreviation ("J. Smith", "e.g."), after a
+# title, a form of company, an article or "and", and after a space.
 _NOT_BEHIND = (
     r"(?<!\s)(?<!\b[^\W\d_])(?<!\b(?:[DMSJ]r|Ms|St|Co|[Aa]n))"
     r"(?<!\b(?:Mrs|Inc|Ltd|[Tt]he|[Aa]nd))(?<!\b(?:Prof|Corp))"
@@ -164,21 +168,21 @@ _END = re.compile(
 
 
 def whole_sentences(text: str) -> str:
-    """The text up to its last end of a sentence, quotes and brackets behind it included; "" where there is none."""
+    """The text up to its last end of a sentence, including quotes and brackets after it; "" if it has none."""
     ends = [match.end() for match in _END.finditer(text)]
     return text[: ends[-1]].strip() if ends else ""
 
 
-# Which drafts are fit to stand in a ballot: rules on public text alone, in any language that has letters.
+# The drafts that may be in a ballot: rules on public text only, for any language with letters.
 
 _LEAST_WORDS, _LEAST_LETTERS = 4, 10
 _RUN = 3
-"""Characters of the runs by which repetition is measured: words would need spaces between them."""
+"""The length, in characters, of the runs that measure repetition; runs of words would need spaces between words."""
 _LEAST_QUOTE = 12
-"""Letters of a sentence that is no accident."""
+"""The fewest letters of a sentence whose repetition is not a coincidence."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s")
 _ENDLESS = re.compile("[\u0e00-\u0eff]")
-"""Thai and Lao mark no end of a sentence."""
+"""Letters of Thai and Lao, which do not mark the end of a sentence."""
 _FIELD = re.compile(r"\W*\w+:")
 _NUMBERED = re.compile(r"\W*(?:\d+(?:\.\d+)*[.):\]]|\d+\.\d|\d+\s[-–—]\s|\d{4,}-\d|[^\W\d_]\)|[-*•·‣▪–—+](?:\s|$))")
 _ITEMS = re.compile(r"\d+(?:\.\d+){3,}|\s\d+[.)]\s.*\s\d+[.)](?!\S)")
@@ -187,7 +191,8 @@ _QUOTES = {'"': '"', "“": "”", "„": "“”", "«": "»", "»": "«", "‘
 
 
 def cleaned(text: str, wording: Wording, label: str, labels: Sequence[str], gate: Gate) -> str | None:
-    """A draft as the model wrote it, cut back to its last whole sentence, if it can stand as a demonstration."""
+    """The draft that the model wrote as `text`, cut back to its last whole sentence; None if it cannot be a
+    demonstration."""
     line = one_line(text)
     kept = _unquoted(line if _ENDLESS.search(line) else whole_sentences(line))
     refused = (
@@ -196,7 +201,7 @@ def cleaned(text: str, wording: Wording, label: str, labels: Sequence[str], gate
         # Headings, items and versions ("3.1 ...", "a) ...", "1.1.2.175") come from documents about something else.
         or _NUMBERED.match(kept)
         or _ITEMS.search(kept)
-        or _MARKUP_OF_DRAFT.search(kept)  # addresses, markup and blanks to fill in: the web, not a text of the label
+        or _MARKUP_OF_DRAFT.search(kept)  # addresses, markup and blanks: a web page, not a label's text
         or _repeats_itself(kept)
         or _unbalanced(kept)
         or any(unicodedata.category(each) == "Cc" for each in kept)
@@ -214,36 +219,36 @@ def _unquoted(text: str) -> str:
 
 
 def normalised_text(text: str) -> str:
-    """What texts have in common that differ in case, spaces and punctuation alone."""
+    """A text in one case, without spaces, punctuation and control characters: a key to compare texts by."""
     return "".join(each for each in text.casefold() if unicodedata.category(each)[0] not in "PZC")
 
 
 def quotes(text: str, sentence: str) -> bool:
-    """Whether a whole sentence of a draft stands in the prompt that it was written for, which is `normalised_text`."""
+    """Whether a whole sentence of a draft is in `sentence`, the `normalised_text` of the prompt's sentence."""
     return any(each in sentence for each in _sentences(text))
 
 
 def _sentences(text: str) -> list[str]:
-    """The sentences of a text as `normalised_text`, but for those that are short by accident."""
+    """The sentences of a text, each as `normalised_text`, without those too short to be compared."""
     return [each for each in map(normalised_text, _SENTENCE_END.split(text)) if len(each) >= _LEAST_QUOTE]
 
 
 def _too_short(text: str, labels: Sequence[str]) -> bool:
     rest = text.casefold()
-    for each in sorted(labels, key=len, reverse=True):  # their names say nothing about how their texts are written
+    for each in sorted(labels, key=len, reverse=True):  # a label's name is not content
         rest = rest.replace(each.casefold(), " ")
     runs = "".join(each if is_letter(each) else " " for each in rest).split()
-    # Letters without case may belong to a script without spaces, where two make about a word.
+    # Letters without case may belong to a script without spaces, in which about two characters make a word.
     words = sum(1 if run.upper() != run.lower() else (len(run) + 1) // 2 for run in runs)
     return sum(map(len, runs)) < _LEAST_LETTERS or words < _LEAST_WORDS
 
 
 def _repeats_prompt(text: str, wording: Wording, labels: Sequence[str]) -> bool:
-    # A model that goes on with the prompt writes a field ("Question: ..."), or what it was asked for, not a text.
+    # A model that continues the prompt writes a field ("Question: ...") or repeats the request, instead of a text.
     fields = [f"{each.strip()}:" for each in (wording.kind, wording.writer, *labels, "Label", "Text")]
     spoken = text.casefold()
     told = [f"the {wording.kind} is", LENGTH]
-    told += [f"{which} {wording.kind}" for which in ("one", "this", "that", "short")]  # it speaks of what it writes
+    told += [f"{which} {wording.kind}" for which in ("one", "this", "that", "short")]  # the text describes itself
     told += [f"{article} {wording.kind} {wording.relation}" for article in ("a", "an", "the")]
     named = any(each.strip(": ") and each.casefold() in spoken for each in fields + told)
     return named or bool(_FIELD.match(text))
@@ -257,7 +262,7 @@ def _repeats_itself(text: str) -> bool:
 
 
 def _unbalanced(text: str) -> bool:
-    # What was cut off closed the quote or the bracket; an apostrophe within a word closes nothing.
+    # A quote or bracket is left open if its end was cut off. An apostrophe inside a word closes no quote.
     if text.count("(") != text.count(")") or text.count("（") != text.count("）") or text.count('"') % 2:
         return True
     closing = _QUOTES.get(text[:1], "")

@@ -30,7 +30,7 @@ from mechanisms.runs.spec import CALIBRATE, SCORE, WORDS
 from mechanisms.runs.terms import DECLARED_SIZES, LABEL_SET
 
 # Machines differ in the last digits of Fourier transforms (epsilon), of binomial tails (failure probabilities), and in
-# the last bits of logarithms and powers (noise). Relative tolerances for that, and no other slack.
+# the last bits of logarithms and powers (noise). These relative tolerances allow for that, and for nothing else.
 _SAME_EPSILON = _SAME_FAILURE = 1e-6
 _SAME_NOISE = 1e-12
 _SAME_GAIN = 1e-9
@@ -42,8 +42,8 @@ class Verification:
     """The result of checking a certificate.
 
     Attributes:
-        claim: what the stated event costs; None where it is not the event that the parameters cost.
-        problems: one line for each field that does not fit, its name first; empty where everything fits.
+        claim: the cost of the stated event; None if that is not the event that follows from the parameters.
+        problems: one line for each wrong field, which begins with the field's name; empty if all fields are right.
     """
 
     claim: Claim | None
@@ -54,8 +54,8 @@ def verify(demo_set: DemoSet) -> Verification:
     """Check a certificate: derived parameters, every event of every list, the claim, and the figures of both
     accountants.
 
-    What no cost depends on (the texts, the number of candidates) cannot contradict anything here: of edits to it
-    a signature tells.
+    Values on which no cost depends (the texts, the number of candidates) cannot contradict other fields; only a
+    signature shows edits to them.
     """
     certificate = demo_set.certificate
     try:
@@ -69,9 +69,9 @@ def verify(demo_set: DemoSet) -> Verification:
     problems += [*broken, *_of_public_inputs(certificate, plan), *_of_texts(demo_set, plan)]
     problems += [*_of_stages(demo_set.stages, plan), *_of_findings(demo_set, plan)]
     found = None
-    if not broken:  # the price of another run's event says nothing, and can be any amount of work
+    if not broken:  # the cost of another run's event proves nothing, and could take any time to compute
         try:
-            lists = dict(certificate.event)  # as the run orders them: of two that cost the same, the first is checked
+            lists = dict(certificate.event)  # in the run's order: of two with equal cost, the first is checked
             found = plan.claim(Composed(event.per, tuple((name, lists[name]) for name, _ in event)))
             problems += _of_claim(certificate, found, plan)
         except StudioError as error:
@@ -81,7 +81,7 @@ def verify(demo_set: DemoSet) -> Verification:
 
 
 def _shown(value: object) -> str:
-    """A value or a name of a hostile file, cut to one line and without control characters."""
+    """A value or a name from a hostile file, cut to 40 characters; control characters are replaced by `?`."""
     shown = "".join(character if character.isprintable() else "?" for character in str(value)[:41])
     return shown if len(shown) < 41 else f"{shown[:40]}…"
 

@@ -1,4 +1,4 @@
-"""The screen of a run as a value: `view = fold(view, event)`. A recording replays it without a model."""
+"""The state of a run's screen as a value: `view = fold(view, event)`. A recording replays it without a model."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Recorded = TypeVar("Recorded")
 
 @dataclass(frozen=True)
 class DemoInProgress:
-    """A demonstration in progress; `private` has the exact values behind its last token, for the curator only."""
+    """A demonstration in progress; `private` has the values without noise for its last token, for the curator only."""
 
     label: str
     number: int
@@ -66,16 +66,19 @@ class RunView:
     """The state of the live screen.
 
     Attributes:
-        demo_set: the run's set: empty at first, growing, final at the end.
-        plan: None before the run begins.
-        done: approximate progress of the stage at work, 0 to 1.
-        releases: the last one of each stage.
+        demo_set: the run's set: empty at first, then growing, and final at the end; None before the run begins.
+        plan: the run's terms; None before the run begins.
+        stage: the name of the running stage.
+        done: approximate progress of the running stage, 0 to 1.
+        drafting: the drafts that the model is writing; None if it writes none.
+        releases: the last release of each stage, by the stage's name.
         writing: demonstrations in progress, oldest first.
-        last: the one that was finished last.
+        last: the demonstration that was finished last.
         completed, refused, cut_off: events of whole demonstrations, in order.
-        tokens, moved: tokens released so far, and in how many rows or noise put another token first.
+        tokens: the number of tokens released so far.
+        moved: the number of these for which the rows, or the noise, preferred another token than the model.
         budget: the ledger's state; None for a run that charges nothing.
-        message: why a run failed.
+        message: the reason why the run failed.
     """
 
     phase: Literal["idle", "waiting", "running", "completed", "stopped", "failed"] = "idle"
@@ -115,7 +118,7 @@ class RunView:
 
     @property
     def standing(self) -> tuple[Demonstration, ...]:
-        """The demonstrations of the set at present; while tokens are written, the finished ones."""
+        """The current demonstrations of the set; if it has none yet, the finished ones that were not refused."""
         if self.demo_set is not None and self.demo_set.demonstrations:
             return self.demo_set.demonstrations
         refused = {(each.label, each.number) for each in self.refused}
@@ -124,7 +127,7 @@ class RunView:
 
     @property
     def progress(self) -> float:
-        """The progress of the run, 0 to 1: its stages and, while tokens are written, the tokens."""
+        """The progress of the run, 0 to 1: completed stages, and the progress within the running one."""
         if self.phase == "completed":
             return 1.0
         if self.stage not in self.stages:
@@ -133,7 +136,7 @@ class RunView:
 
     @property
     def within(self) -> float:
-        """The progress of the running stage, 0 to 1; while tokens are written, the part of them that is written."""
+        """The progress of the running stage, 0 to 1; for the writing stage, the share of the tokens written so far."""
         if self.stage != WRITE or self.plan is None:
             return self.done
         sampling = self.plan.sampling
@@ -141,15 +144,18 @@ class RunView:
         return min(1.0, (len(self.completed) + steps) / (sampling.shots * len(self.plan.labels)))
 
     def draft(self, label: str, number: int) -> DemoInProgress:
+        """The demonstration in progress with this label and number."""
         return next(each for each in self.writing if (each.label, each.number) == (label, number))
 
     def changed(self, label: str, number: int, **values: Any) -> RunView:
+        """The view with new values for fields of a demonstration in progress."""
         mine = self.draft(label, number)
         writing = (replace(each, **values) if each is mine else each for each in self.writing)
         return replace(self, writing=tuple(writing))
 
 
 def fold(view: RunView, event: CuratorEvent) -> RunView:
+    """The view after an event."""
     match event:
         case RunStarted(demo_set, plan, budget):
             return RunView("running", demo_set, plan, budget=budget)

@@ -1,6 +1,6 @@
-"""Demonstrations token by token: a text in the making, its sample of rows, and those that share a model's batches.
+"""Writing demonstrations token by token: the text so far, the sample of rows, and batches of several demonstrations.
 
-Which of them are still being written follows from released tokens, so the shapes of the batches stay public.
+Released tokens determine which demonstrations are still being written, so the shapes of the batches are public.
 """
 
 from __future__ import annotations
@@ -28,40 +28,41 @@ from mechanisms.steps import TokenDistributions
 from mechanisms.steps.distributions import descending
 
 _LENGTHS = 8
-"""The public length of a private row is a multiple of this."""
+"""The public length of a private row, in positions, is a multiple of this."""
 _WHOLE = 1.5
-"""A user's texts for which a row has room at their full length, at most: two of a usual length fit as well. Of the
-tokens of the clinic's example 3% find no room."""
+"""A row has room for at most this many of a user's texts at their full length; two texts of a usual length fit, too. In
+the clinic's example, 3% of the tokens do not fit."""
 REST = 24
-"""Tokens of public text, at most, that bring a text to the end of its sentence behind its last charged token."""
+"""The most tokens of public text that complete a text's last sentence after its last charged token."""
 
 
 class TextState:
-    """A text, ended by a stop token or by its room: which tokens may not come next, and when it ends.
+    """The text of a demonstration so far: its tokens, the tokens that may not come next, and whether it has ended.
 
-    All of it follows from public values and from the tokens so far, which are released. So what may come next is as
-    public as the candidates always were.
+    It depends only on public values and on the tokens so far, which are released. So the tokens that may come next are
+    public, as the candidates are.
     """
 
     def __init__(self, model: LanguageModel, least: int, opening: Sequence[int] = ()) -> None:
-        """Begin with a public opening; the text does not end before it has `least` tokens."""
+        """Begin with the tokens of a public opening. The text does not end before it has `least` further tokens."""
         self.written: list[int] = []  # without the opening
         self.stopped = False
         self._model, self._least, self._opening = model, least, list(opening)
 
     def accept(self, token: int) -> None:
-        """Go on with a token that may come next; whether it ends the text is decided on the token itself."""
+        """Append a token that may come next. Only the token itself decides whether the text ends."""
         self.stopped = token in self._model.stop_tokens
         if not self.stopped:
             self.written.append(token)
 
     def barred(self) -> Integers:
-        """Tokens that would end a text too early, or write words again that it has just fallen into."""
+        """The tokens that may not come next, because they would end the text too early or continue a repetition."""
         ends = self._model.stop_tokens if len(self.written) < max(1, self._least) else frozenset()
         return np.array(sorted(set(ends) | repeating_tokens(self.written)), dtype=np.int64)
 
     def visible(self, order: Iterable[int]) -> Iterator[int]:
-        """Those of `order` after which the text is not blank, in that order: it has to begin with something to see."""
+        """The tokens of `order`, in that order, after which the text is not blank: it must begin with something
+        visible."""
         begun = _shows(self.text)
         return (token for token in order if begun or _shows(self._model.decode([*self.written, token])))
 
@@ -71,21 +72,21 @@ class TextState:
 
     @property
     def may_end(self) -> bool:
-        """Whether it may end here: it has ended by itself, or with a sentence."""
+        """Whether the text may end here: at a stop token, or at the end of a sentence."""
         return self.stopped or whole_sentences(self.text) == self.text.strip() != ""
 
     @property
     def finished(self) -> str:
-        """The text as a demonstration: cut back to whole sentences.
+        """The text as a demonstration, cut back to whole sentences.
 
-        One without any stays as it is if the model ended it: a question, a title.
+        A text without a whole sentence, such as a title, is kept if the model ended it, and is empty otherwise.
         """
         text = " ".join(self.text.split())
         return whole_sentences(text) or (text if self.stopped else "")
 
 
 def repeating_tokens(written: Sequence[int]) -> set[int]:
-    """Tokens that would write a run of three tokens once more, or the last two to eight tokens at once again."""
+    """The tokens that would repeat any earlier run of three tokens, or the last two to eight tokens immediately."""
     last = tuple(written[-2:])
     found = {written[i + 2] for i in range(len(written) - 2) if tuple(written[i : i + 2]) == last}
     for period in range(2, 9):
@@ -101,9 +102,13 @@ def _shows(text: str) -> bool:
 
 @dataclass(frozen=True, repr=False)
 class PrivateRows:
-    """A sample of units: all rows of the batch, and which of them hold a unit.
+    """The prompts of a sample of units: all rows of the batch, and which of them are occupied.
 
-    On overflow the rows are blank, and the step is released from public text.
+    If more units are sampled than fit (`overflow`), the rows are blank and the step is released from public text.
+
+    Attributes:
+        prompts: the tokens of each row.
+        occupied: whether each row takes part in the release, shape (rows,).
     """
 
     prompts: list[list[int]]
@@ -112,8 +117,15 @@ class PrivateRows:
 
 
 class DemonstrationWriter:
-    """Writes one demonstration from the private `units` of one label; the caller has charged it, and runs the model. It
-    begins with a public `opening`, is asked for with a public `hint`, and tells the curator the clean sums."""
+    """Writes one demonstration from the private `units` of one label. The caller charges it, and runs the model.
+
+    Args:
+        units: the label's units, each a tuple of its rows; private.
+        key: the demonstration's label and number.
+        opening: the public opening of the text.
+        curator: also yield the sums without noise, for the curator's screen.
+        hint: the public hint in the prompt.
+    """
 
     def __init__(
         self,
@@ -144,12 +156,12 @@ class DemonstrationWriter:
 
     @property
     def written(self) -> list[int]:
-        """The tokens so far, after the cue."""
+        """The tokens so far, without the cue and the opening."""
         return self.state.written
 
     @property
     def length(self) -> int:
-        """Positions of a private row, before any token is written."""
+        """The number of positions of a private row before any token is written."""
         return self.prompt.length - len(self.prompt.cue) + len(self.cue)
 
     @property
@@ -162,7 +174,8 @@ class DemonstrationWriter:
         return self.state.stopped or self.charged >= self._plan.sampling.tokens
 
     def restore(self, released: Sequence[TokenReleased]) -> None:
-        """Restore the tokens that were released before the interruption; a UsageError where they cannot be."""
+        """Restore the tokens that were released before the interruption. Raises a UsageError if this model could not
+        have written them."""
         try:
             for event in released:
                 same = event.token is not None and self._model.decode([event.token]) == event.candidates[event.chosen]
@@ -174,7 +187,7 @@ class DemonstrationWriter:
             raise UsageError("The run's tokens are not those of this model: give the model that it had.") from error
 
     def join(self) -> PrivateRows:
-        """Draw the sample, and make its prompts with the tokens so far."""
+        """Draw a sample of units, and make their prompts with the tokens so far."""
         sampling, capacity = self._plan.sampling, self._plan.capacity(self.label)
         sampled = self._randomness.poisson_sample(len(self._units), sampling.rate(self._plan.sizes[self.label]))
         if sampling.unit_rows:
@@ -188,10 +201,18 @@ class DemonstrationWriter:
         return PrivateRows([[*self.prompt.row(each), *behind] for each in texts], occupied, seating.overflow)
 
     def candidates(self, logits: Floats) -> Integers:
-        """S: the likeliest tokens of the public distribution that the text's state does not bar, at most K.
+        """The candidates S: at most K of the public distribution's likeliest tokens that the text's state allows.
 
-        Where only a token's index is released, whose noise cannot be read, they are a nucleus: `candidate_top_p`.
-        `logits` are the public row's, shape (vocabulary,); a ModelUnavailable where none is finite.
+        If only a token's index is released, without its noisy values, the candidates are also cut to a nucleus of
+        probability `candidate_top_p`.
+
+        Args:
+            logits: the public row's logits, shape (vocabulary,).
+
+        Returns:
+            The candidates' numbers in the vocabulary, likeliest first, shape (K,) or shorter.
+
+        Raises a ModelUnavailable if no token has a finite logit.
         """
         spec = self._plan.spec
         usable = np.where(np.isfinite(logits), logits, -np.inf)
@@ -209,15 +230,21 @@ class DemonstrationWriter:
     def distributions(
         self, private: PrivateRows | None, rows: Floats, public: Floats, base: Floats | None
     ) -> TokenDistributions:
-        """The mechanism's input, from logits of the private rows, shape (rows, K), empty where nobody takes part, and
-        of the public and the base row, shape (K,)."""
+        """The mechanism's input: the distributions of one step over the K candidates.
+
+        Args:
+            private: the sample; None if no private row takes part.
+            rows: the logits of the private rows, shape (rows, K); empty if no private row takes part.
+            public: the logits of the public row, shape (K,).
+            base: the logits of the base row, shape (K,); None if the transform needs none.
+        """
         sampling = self._plan.sampling
         occupied = private.occupied if private and not private.overflow else np.empty(0, dtype=np.bool_)
         seen = TokenDistributions(rows[: len(occupied)], occupied, public, sampling.subsets, sampling.unit_rows, base)
         return self._plan.transform.apply(seen.public_step() if private and private.overflow else seen)
 
     def release(self, columns: Integers, distributions: TokenDistributions) -> Iterator[WritingEvent]:
-        """Release one token of the candidates `columns`; whether it is the last is decided on the token itself."""
+        """Release one token of the candidates `columns`. Only the token itself decides whether it is the last one."""
         release = self._releaser(distributions)
         self.charged += 1
         self.state.accept(int(columns[release.index]))
@@ -245,8 +272,8 @@ class DemonstrationWriter:
 def groups(
     writers: Sequence[DemonstrationWriter], plan: RunTerms, model: LanguageModel
 ) -> Iterator[Sequence[DemonstrationWriter]]:
-    """Groups of demonstrations to write together, each of one label and one sentence and as large as a batch of the
-    model allows; a UsageError where not even one of them fits."""
+    """Groups of demonstrations to write together. A group has one label and one hint, and is as large as the model's
+    batch allows. Raises a UsageError if not even a single demonstration fits."""
     anew = plan.sampling.scheme is Scheme.PER_TOKEN
     for (label, _), alike in groupby(writers, lambda writer: (writer.label, writer.hint)):
         mine = list(alike)
@@ -260,18 +287,20 @@ def groups(
 
 
 def _shape(writers: Sequence[DemonstrationWriter], plan: RunTerms, more: int = 0) -> tuple[int, int]:
-    """Positions of a private row, `more` of them for tokens that have yet to be written, and tokens that are appended
-    to it: none where every token starts anew."""
+    """The number of positions of a private row, and the number of tokens to append to it.
+
+    `more` positions are for tokens yet to be written. No tokens are appended if each token has a new sample and rows.
+    """
     length = max(writer.length + len(writer.written) for writer in writers) + more
     room = 0 if plan.sampling.scheme is Scheme.PER_TOKEN else plan.sampling.tokens
-    # A device prepares its kernels, and the engine compares their slots, once for every length.
+    # A device prepares its kernels, and the engine checks its batches, once for each length: few lengths save time.
     return math.ceil(length / _LENGTHS) * _LENGTHS, room
 
 
 def write_together(
     writers: Sequence[DemonstrationWriter], plan: RunTerms, model: LanguageModel
 ) -> Iterator[WritingEvent]:
-    """Write demonstrations to their end; each step adds one token to every one of them."""
+    """Write demonstrations to their end. Each step adds one token to each of them."""
     batch = _Batch(writers, plan, model)
     while batch.writers:
         yield from batch.release()
@@ -281,9 +310,9 @@ def write_together(
 
 
 def finish_publicly(writers: Sequence[DemonstrationWriter], model: LanguageModel) -> Iterator[WritingEvent]:
-    """Finish demonstrations that get no more private tokens: public text brings each to the end of its sentence.
+    """Finish demonstrations that get no more private tokens: public text completes the last sentence of each.
 
-    It follows from released tokens alone, so it costs nothing.
+    This text depends on public values and released tokens only, so it costs nothing.
     """
     going = [writer for writer in writers if not writer.state.may_end]
     if going:
@@ -304,7 +333,7 @@ def finish_publicly(writers: Sequence[DemonstrationWriter], model: LanguageModel
 
 
 class _Batch:
-    """The sessions of demonstrations in progress: public rows, rows for the base distribution, private rows."""
+    """The model's sessions for demonstrations in progress: public rows, base distribution rows and private rows."""
 
     def __init__(self, writers: Sequence[DemonstrationWriter], plan: RunTerms, model: LanguageModel) -> None:
         self.writers = list(writers)
@@ -314,7 +343,7 @@ class _Batch:
         self._public = model.open(self._prefix, rows, max(map(len, rows)), tokens)
         self._base: Session | None = None
         if plan.transform.needs_base and plan.mechanism.uses_private_rows:
-            # The tokens so far alone start behind a line break: a row cannot be empty.
+            # The base row has only the tokens so far. They follow a line break, because a row cannot be empty.
             rows = [
                 [*model.encode("\n"), *writer.prompt.opening(writer.opening), *writer.written] for writer in writers
             ]
@@ -324,7 +353,7 @@ class _Batch:
 
     @property
     def _slices(self) -> list[slice]:
-        """The place of each demonstration's private rows in the batch."""
+        """The slice of the batch that has each demonstration's private rows."""
         return [slice(*ends) for ends in pairwise(accumulate((len(d.prompts) for d in self._drawn), initial=0))]
 
     def _join(self) -> Session | None:
@@ -346,7 +375,7 @@ class _Batch:
             yield from writer.release(columns, writer.distributions(drawn, rows, public, base))
 
     def go_on(self) -> None:
-        """Drop ended demonstrations, and give the released tokens to the model."""
+        """Drop finished demonstrations, and append the released tokens to the rows of the others."""
         going = [i for i, writer in enumerate(self.writers) if not writer.ended]
         anew = self._plan.sampling.scheme is Scheme.PER_TOKEN
         public = [session for session in (self._public, self._base) if session is not None]

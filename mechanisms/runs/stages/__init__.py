@@ -1,4 +1,4 @@
-"""The stages of a run, one in each file. The file has the name of its stage, which it defines as `STAGE`."""
+"""The stages of a run, one in each file. A file has the name of its stage, and defines the stage as `STAGE`."""
 
 from __future__ import annotations
 

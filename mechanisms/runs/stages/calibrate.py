@@ -1,7 +1,8 @@
-"""The stage "calibrate": which labels does the model prefer, independent of the text?
+"""The stage "calibrate": which labels does the model prefer, independently of the text?
 
-Each unit judges one of three sets (no demonstrations, public ones, the run's own) in a first measurement, so that the
-score can read all three alike. Two more measurements, of all units, fit the correction of the run's own set.
+In a first measurement, the model reads each unit under one of three sets (no demonstrations, public ones, the run's
+own), so that the score can correct all three in the same way. Two more measurements, each with all units, fit the
+correction of the run's own set.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from mechanisms.runs.stage import PlannedStage, RunState, Work, drafting_work
 from mechanisms.tallies import LabelBias
 
 REFINEMENTS = 2
-"""Measurements of the own set's prior behind the first; each reads with the correction so far."""
+"""Measurements of the own set's prior after the first one; each applies the correction fitted so far."""
 _SETS = 3
 
 
@@ -36,8 +37,9 @@ class PriorsReleased(Release):
     """The model's preference for each label: noisy sums of its probabilities, in the order of the labels.
 
     Attributes:
-        compared: under each of the three sets, from the units that judged it.
-        refined: under the run's own set from all units, each read with the correction so far.
+        compared: the sums under each of the three sets, over the units that were read under it; shape (3, labels).
+        refined: the sums under the run's own set over all units, one row for each refinement, each with the correction
+            fitted so far; shape (2, labels).
     """
 
     compared: Annotated[tuple[Numbers, ...], Field(min_length=_SETS, max_length=_SETS)]
@@ -63,7 +65,7 @@ class CalibrateStage(PlannedStage):
 
     @property
     def tally(self) -> LabelBias:
-        """The tally of each measurement: of the first one and of every refinement."""
+        """The tally of each measurement, which is the same for the first one and for every refinement."""
         return LabelBias(self.plan.epsilon(self.name) / (1 + REFINEMENTS))
 
     @property
@@ -96,7 +98,7 @@ class CalibrateStage(PlannedStage):
         labels = len(self.plan.labels)
         judged = np.floor(randomness.uniform(len(units)) * _SETS).astype(np.int64)
         cells = np.zeros((len(units), _SETS, labels))
-        # Everyone reads under the own set first, in full batches: those who judge it are not read again.
+        # All units are read under the own set first, in full batches; units assigned to it are not read again below.
         scores = yield from judging.log_probabilities(name, DEMONSTRATIONS, everyone, 0, 3 / 5)
         for k, shown in enumerate(judging.sets):
             mine = everyone[judged == k]
@@ -123,11 +125,11 @@ def _rows(noisy: Sequence[Floats] | Floats) -> tuple[tuple[float, ...], ...]:
 
 
 def reading_work(stage: PlannedStage, zero_shot: float, public: float, own: float) -> Work:
-    """The work of a stage whose units read under the three sets, each with a share of them."""
+    """The work of a stage that reads units under the three sets; each argument is the share of units for one set."""
     plan = stage.plan
     rows = plan.units(stage.name)
-    # As measured: a text takes four fifths of the cap, a token of a label costs two positions more, empty rows fill a
-    # quarter of the batches, and a model reads behind 2,400 tokens half as fast.
+    # Measured: a text takes four fifths of the cap, each further token of a label's name costs two more positions,
+    # empty rows fill a quarter of the batches, and a model reads half as fast after a prompt of 2,400 tokens.
     letters, labels = sum(map(len, plan.labels)), len(plan.labels)
     query = 1.25 * (0.8 * plan.spec.max_record_tokens + 10 + 2 * max(0.0, letters / 5 - labels))
     shown = plan.spec.shots * labels * (0.7 * plan.spec.draft_tokens + 8)
@@ -137,7 +139,7 @@ def reading_work(stage: PlannedStage, zero_shot: float, public: float, own: floa
     first = next(name for name in plan.stage_names if name in (CALIBRATE, SCORE))
     if stage.name != first or {OPENINGS, WORDS}.isdisjoint(plan.shares):
         return reading
-    # The first of these stages writes the public set; where nothing is released before, the ballot's drafts are public.
+    # The first of these stages writes the public set. Without openings and words the ballot's drafts serve as that set.
     return reading + drafting_work(len(plan.labels), drafts_for(plan.spec.shots), plan.spec.draft_tokens)
 
 

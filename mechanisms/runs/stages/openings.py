@@ -1,7 +1,7 @@
-"""The stage "openings": how do texts begin? One noisy histogram, from which drafts and demonstrations take openings.
+"""The stage "openings": how do texts begin? Drafts and demonstrations take their openings from one noisy histogram.
 
-Alternatives are public: a list of frequent beginnings, and how the model begins texts that it is asked for. No language
-model reads a row, so it is instant.
+Its alternatives are public: a list of frequent openings, and those that the model itself is likely to write. No
+language model reads a row, so the stage takes almost no time.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ from mechanisms.runs.stage import PlannedStage, RunState, Work, check_noise
 from mechanisms.tallies import OpeningFinder, Openings, distinct, mean_contribution
 
 _CLEARS = 3.0
-"""Deviations of the noise that a count has to exceed, at least, for its opening to be used; see `clear_of_noise`."""
+"""An opening is used if its count exceeds at least this many standard deviations of the noise; see `clear_of_noise`."""
 _BY_LABEL = 250.0
-"""Voters of a label, times epsilon, from which on labels have histograms of their own: 1,000 rows at epsilon 1/4."""
+"""Each label has its own histogram if every label has this many voters, times epsilon: 1,000 rows at epsilon 1/4."""
 _FEWEST, _LEAST_MASS = 3, 0.1
-"""Openings that clear the noise, and the share of the voters that they stand for, below which none is used."""
+"""The fewest openings that must exceed the noise, and the least share of the voters that must have chosen them. With
+less, no opening is used."""
 _FIRST, _SECOND = 24, 3
-"""Likeliest first words of the model, and second words behind each, that are alternatives beside the list."""
+"""The number of the model's likeliest first words, and of second words after each, that are added to the list."""
 _MOST_PROPOSING = 16
-"""Labels whose texts the model is asked to begin; of more it begins those of every second, third or further one."""
+"""The most labels for whose texts the model proposes openings; with more labels, every second, third, ... one."""
 _CHUNK = 512
-"""Units whose votes are held at once."""
+"""The number of units whose votes are in memory at once."""
 
 
 @checked(frozen=True, config=LINE)
@@ -46,10 +47,10 @@ class OpeningsReleased(Release):
 
     Attributes:
         openings: the public alternatives.
-        counts: noisy votes on each, by label, or under "" for all labels together.
+        counts: noisy counts of the votes for each opening, by label, or under "" for all labels together.
         noise: standard deviation of the noise on each count.
-        used: for each label the openings that texts begin with from here on, each with its weight; none where nothing
-            clears the noise.
+        used: for each label, the openings with which its texts will begin, each with its weight; empty if too few
+            counts exceed the noise.
     """
 
     openings: Texts
@@ -79,7 +80,7 @@ class OpeningsStage(PlannedStage):
     role_units = 240
     parts = 3
     releases = (OpeningsReleased,)
-    usual = False  # beside the words of a label its openings change little (research/docs/words.md)
+    usual = False  # if a label's words are released, its openings change little (research/docs/words.md)
 
     @property
     def tally(self) -> Openings:
@@ -117,14 +118,18 @@ class OpeningsStage(PlannedStage):
     def clear_of_noise(self, openings: int) -> float:
         """The least count with which an opening is used.
 
-        Of so many openings that no text begins with, half a one exceeds it on average.
+        Args:
+            openings: the number of alternatives. If no text begins with any of them, the expected number of counts
+                above the result is 1/2.
         """
         scale = self.tally.deviation / math.sqrt(2)
         return max(_CLEARS * self.tally.deviation, scale * math.log(openings))
 
     def used(self, openings: Sequence[str], counts: dict[str, Floats]) -> dict[str, dict[str, float]]:
-        """The openings of each label that exceed the noise, with weights: post-processing of the released `counts`, by
-        label or under ""."""
+        """The openings of each label whose counts exceed the noise, with weights that sum to 1.
+
+        This is post-processing of the released `counts`, which are by label or under "" for all labels.
+        """
         found, least = {}, self.clear_of_noise(len(openings))
         for label in self.plan.labels:
             noisy = counts[label if self.by_label else ""]
@@ -164,12 +169,12 @@ class OpeningsStage(PlannedStage):
     def take(self, state: RunState, event: OpeningsReleased) -> None:
         state.openings = {label: dict(used) for label, used in event.used.items()}
         for label, used in event.used.items():
-            if used:  # drafts that were tried before anybody paid begin by themselves: they are written anew
+            if used:  # trial drafts, written before any charge, have no released openings and are written again
                 state.drafts.pop(label, None)
 
 
 def likely_openings(model: LanguageModel, prompt: WritingPrompt) -> Iterator[str]:
-    """The likely openings of a text under the model's prompt, of one and two words; public."""
+    """The likely openings of a text after the model's prompt, of one and two words; public."""
     first = model.open(prompt.prefix, [prompt.cue], len(prompt.cue), 1).logits()[0]
     tokens = [
         each for each in np.argsort(-first, kind="stable")[: 2 * _FIRST].tolist() if each not in model.stop_tokens

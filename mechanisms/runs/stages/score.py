@@ -1,4 +1,4 @@
-"""The stage "score": how often is a unit's own label found, with the set, with public text and without either?"""
+"""The stage "score": how often is a unit's label predicted right, with the set, with public text and with neither?"""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from mechanisms.runs.stages.calibrate import reading_work
 from mechanisms.tallies import ScoreTally, Weighing, masses, weights
 
 _WIDE = 0.1
-"""Half width above which an interval says too little; see `mechanisms.tallies.Estimate.wide`."""
+"""The half width above which an interval is too wide to be of use; see `mechanisms.tallies.Estimate.wide`."""
 
 
 @checked(frozen=True, config=LINE)
 class ScoreReleased(Release):
-    """How often the labels of the scorers' rows are found."""
+    """How often the labels of the scoring rows are predicted right."""
 
     score: Score
     event: Literal["score"] = "score"
@@ -67,7 +67,7 @@ class ScoreStage(PlannedStage):
 
     @property
     def arms(self) -> tuple[str, ...]:
-        """The compared arms: the sets with which the model reads and, if they are released, the directions."""
+        """The compared arms: the sets with which the model reads rows and, if they are released, the directions."""
         return (ZERO_SHOT, PUBLIC_ONLY, DEMONSTRATIONS, *((DIRECTIONS,) if WORDS in self.plan.shares else ()))
 
     @property

@@ -1,6 +1,7 @@
 """The stage "vote": each unit votes for the text of its ballot with the nearest meaning (after Lin et al. 2024).
 
-The ballot has public drafts, and what rows have written token by token. The winners are the set's demonstrations.
+The ballot has public drafts and the demonstrations that were written token by token. The winners become the set's
+demonstrations.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from mechanisms.runs.text import normalised_text
 from mechanisms.tallies import Votes, mean_contribution
 
 ALIKE = 0.9
-"""Cosine above which two texts say the same: one of them is enough in a set."""
+"""The cosine similarity above which two texts mean the same, so that one of them is enough in a set."""
 
 
 @checked(frozen=True, config=LINE)
@@ -38,8 +39,9 @@ class Ballot:
 
     Attributes:
         drafts: its texts, all of them releasable.
+        votes: the noisy number of votes for each text.
         winners: positions of the winners, best first.
-        written: how many of the texts, the first ones, rows have written.
+        written: the number of texts that were written from private rows; they are the first ones.
     """
 
     drafts: Texts
@@ -50,7 +52,7 @@ class Ballot:
 
 @checked(frozen=True, config=LINE)
 class VotesReleased(Release):
-    """The votes of all labels in one release; `noise` is the standard deviation of the noise on each."""
+    """The votes of all labels in one release; `noise` is the standard deviation of the noise on each count."""
 
     ballots: Annotated[dict[Name, Ballot], Field(min_length=1, max_length=10_000)]
     noise: Annotated[float, Field(ge=0, le=1e9)]
@@ -86,7 +88,7 @@ class VoteStage(PlannedStage):
         return (self.tally.event,)
 
     def charges(self) -> EventLists:
-        """One event list for each label if a unit has one label, because it votes only on its own label's texts."""
+        """The event lists: one for each label if a unit has one label, because it votes only on that label's texts."""
         if self.plan.by_roles and not self.plan.by_user:
             return tuple((f"{self.name} {label}", self.events) for label in self.plan.labels)
         return super().charges()
@@ -163,14 +165,14 @@ Ballots = Mapping[str, Sequence[str]]
 def winners(
     ballots: Ballots, votes: Mapping[str, Floats], most: int, embedded: Mapping[str, NDArray[np.float32]]
 ) -> dict[str, tuple[int, ...]]:
-    """The indices of each label's best texts, best first, from released votes; of equal ones the smaller index.
+    """The indices of each label's best texts, best first, from released votes. The smaller index wins a tie.
 
     A text wins at most once over all labels, letter case and punctuation ignored: the copy with more votes wins. A text
     that is near in meaning to a winner of its label is used only if the set would not be full without it.
 
     Args:
-        votes: in the order of each ballot.
-        most: winners of a label, at most.
+        votes: the votes for each label's texts, in the order of its ballot; shape (texts,).
+        most: the most winners of a label.
         embedded: the unit vectors of each label's texts, shape (texts, dimensions).
     """
     cast = [(vote, label, place) for label, of in votes.items() for place, vote in enumerate(of.tolist())]
@@ -180,7 +182,7 @@ def winners(
 
     def stand(label: str, place: int) -> None:
         text = normalised_text(ballots[label][place])
-        if text not in standing and len(found[label]) < most:  # what does not win stands in nobody's way
+        if text not in standing and len(found[label]) < most:  # a text that does not win excludes no other
             standing.add(text)
             found[label].append(place)
 
@@ -213,7 +215,7 @@ class VoteCollector:
 
     def _vote(self, record: Record) -> Floats:
         vote = np.zeros(self.places)
-        if record.text.strip():  # a text without content is near to nothing
+        if record.text.strip():  # a blank text casts no vote
             [vector] = self._embedder.embed([record.text])
             nearest = int(similarities(self.embedded[record.label], vector).argmax())  # ties: the smaller index
             vote[self._starts[record.label] + nearest] = 1.0

@@ -1,4 +1,4 @@
-"""The stage "words": the topics of each label's rows, from one noisy mean of embeddings a label, and words for them.
+"""The stage "words": words for the topics of each label's rows, from one noisy mean of embeddings for each label.
 
 Each unit adds one embedding to the sum of its label. A label's direction is its mean minus the mean over labels, with
 the component along that mean removed. The noise on the projection of a public text on a direction is known, so that
@@ -30,9 +30,10 @@ from mechanisms.runs.stage import PlannedStage, RunState, Work, check_noise
 from mechanisms.tallies import Prototypes
 
 CLEARS = 4.0
-"""Deviations of its noise that a word's place has to exceed. By noise alone about half a word a label does."""
+"""A word's projection on its label's direction must exceed this many standard deviations of its noise. By noise alone,
+the expected number of such words for a label is about 1/2."""
 MOST_WORDS, FEWEST_WORDS = 8, 3
-"""The most words of a label, and the fewest that are used: with fewer the prompt has the label's name alone."""
+"""The most words of a label, and the fewest that are used: with fewer, the prompt has only the label's name."""
 _LEAST, _RARE, _ALIKE = 0.4, 0.2, 0.7
 """The least projection of a word and its loss for a tenfold rarity, both as parts of the best word's projection; and
 the cosine above which two words are duplicates."""
@@ -43,7 +44,8 @@ _MOST_CLEAR = 1e6
 
 @checked(frozen=True, config=LINE)
 class Word:
-    """A public word, and how many deviations of its noise it lies along its label's direction, up to a million."""
+    """A public word. `clears` is its projection on its label's direction, in standard deviations of the noise, at most
+    a million."""
 
     word: Name
     clears: Annotated[float, Field(ge=0, le=_MOST_CLEAR)]
@@ -54,14 +56,17 @@ class WordsReleased(Release):
     """The direction of each label, and the words that clear its noise.
 
     Attributes:
-        embedder: the embedding model's name, and `sha256` its digest.
-        directions: of each label, of unit length.
-        lengths: of what of each label's mean lies across the mean over labels, before it got unit length.
-        noise: standard deviation, at most, of the noise on any unit vector's place along it.
+        embedder: the embedding model's name.
+        sha256: the embedding model's digest.
+        directions: the direction of each label, a unit vector.
+        lengths: the length of each direction before it was normalised: of the part of the label's mean that is
+            orthogonal to the mean over labels.
+        noise: for each label, an upper bound on the standard deviation of the noise on a unit vector's projection on
+            its direction.
         middle: the unit vector of the mean over labels.
-        words: of each label, best first; none where fewer than three clear the noise, or texts are `foreign`.
-        named: the labels whose own name, as the model is asked for it, lies along their direction.
-        foreign: whether public drafts seem to be of another language than the public words.
+        words: the words of each label, best first; empty if fewer than three clear the noise, or with `foreign`.
+        named: the labels whose name, as prompts use it, lies along the label's direction.
+        foreign: whether public drafts seem to be in another language than the public words.
     """
 
     embedder: Name
@@ -94,8 +99,10 @@ class WordsReleased(Release):
 
 @cache
 def _noise(epsilon: float, delta: float) -> float:
-    """The noise multiplier of one Gaussian release at a cost, rounded up to four significant digits: files state it,
-    and machines differ in the last digits of a calibration."""
+    """The noise multiplier of one Gaussian release at a cost, rounded up to four significant digits.
+
+    Files state the multiplier, and machines differ in the last digits of a calibration.
+    """
     found = Prototypes.costing(PrivacyTarget(epsilon, delta), 2).noise_multiplier
     unit = 10.0 ** (math.floor(math.log10(found)) - 3)
     return float(f"{math.ceil(found / unit - 1e-9) * unit:.4g}")
@@ -129,8 +136,8 @@ class WordsStage(PlannedStage):
 
     @property
     def deviations(self) -> Floats:
-        """The standard deviation of the noise on a unit vector's place along each label's mean less the mean over
-        labels, shape (labels,). It is an upper bound for directions orthogonal to that mean."""
+        """The standard deviation of the noise on a unit vector's projection on each label's mean minus the mean over
+        labels, shape (labels,). It is an upper bound for directions orthogonal to the mean over labels."""
         labels, of_means = len(self.plan.labels), (self.tally.noise_multiplier / self.counted) ** 2
         return np.asarray(np.sqrt(((1 - 1 / labels) ** 2 - 1 / labels**2) * of_means + of_means.sum() / labels**2))
 
@@ -155,7 +162,7 @@ class WordsStage(PlannedStage):
     def check(self, event: WordsReleased) -> None:
         labels = self.plan.labels
         by_label = (event.directions, event.lengths, event.noise, event.words)
-        # In the order of the labels, too: a text's label is the place of its furthest direction.
+        # The order of the labels must match, too: a text's label is the index of its furthest direction.
         if any(tuple(each) != labels for each in by_label) or not set(event.named) <= set(labels):
             raise UsageError("words of other labels, or in another order")
         for label, noise in zip(self.plan.labels, self.deviations, strict=True):
@@ -175,7 +182,7 @@ class WordsStage(PlannedStage):
     def ask(self, state: RunState) -> Iterator[CuratorEvent]:
         assert state.embedder is not None
         plan, embedder = self.plan, state.embedder
-        # Public, and of a public number of words: before a row is read.
+        # The vocabulary and its size are public, so it is embedded before any row is read.
         public = yield from with_progress(placing(embedder), lambda share: StageProgress(self.name, share / 2))
         texts, places = one_record_each(state.parts[self.name])
         vectors = np.zeros((len(texts), embedder.dimensions))
@@ -190,7 +197,8 @@ class WordsStage(PlannedStage):
         lengths, deviations = np.linalg.norm(apart, axis=1), self.deviations
         directions = Directions.of(embedder, plan.labels, apart)
         wording = plan.spec.wording
-        # The program's own sentence asks in English, and public words are English.
+        # The program's own prompt sentence is English, as the public words are: only drafts for an owner's sentence can
+        # be in another language.
         foreign = bool(wording.sentence) and state.gate.foreign
         common = Directions.of(embedder, ("",), middle[None])
         found = words_of(directions, common.matrix[0], lengths / deviations, public)
@@ -214,15 +222,16 @@ class WordsStage(PlannedStage):
     def take(self, state: RunState, event: WordsReleased) -> None:
         state.directions, state.middle, state.words = event.label_directions, event.middle, event.words_by_label
         state.named = frozenset(event.named)
-        state.drafts.clear()  # drafts that were tried before anybody paid were asked without words
+        state.drafts.clear()  # trial drafts, written before any charge, were requested without words
 
 
 def _across(apart: Floats, middle: Floats) -> Floats:
     """The component of each label's mean, less the mean over labels, that is orthogonal to the mean over labels; shape
     (labels, dimensions).
 
-    Means are divided by public sizes, and how many units take part is another number: a label of which fewer do has a
-    shorter mean, and would lie against what all rows have in common.
+    Each sum is divided by the expected number of units, which follows from public sizes and differs from the number of
+    units that take part. A label with fewer of them has a shorter mean, so that its difference from the mean over
+    labels would point away from what all rows have in common.
     """
     common = middle / max(float(np.linalg.norm(middle)), 1e-12)
     return np.asarray(apart - np.outer(apart @ common, common))
@@ -230,17 +239,20 @@ def _across(apart: Floats, middle: Floats) -> Floats:
 
 _AT_ONCE = 16
 _STRONG = 0.1
-"""The place along its direction that a label's best words have, or twice as much, on the six public sets."""
+"""The projection of a label's best words on its direction is this to twice as much, on the six public sets."""
 
 
 def words_of(directions: Directions, middle: Floats, clear: Floats, public: Vocabulary) -> dict[str, tuple[Word, ...]]:
-    """The words of each label, which exceed their noise and lie along its direction further than along any other. Words
-    like all rows come first, common words before rare ones, and no two are alike. A label with fewer than three has
-    none.
+    """The words of each label, best first: words whose projection on its direction exceeds the noise, and is larger
+    than on any other direction.
+
+    A larger projection ranks first; words near the mean over labels rank higher, and rare words lower. No two words are
+    duplicates. A label with fewer than three words gets none.
 
     Args:
         middle: the unit vector of the mean over labels, shape (dimensions,).
-        clear: of each label, how many deviations of its noise a place of 1 along its direction is, shape (labels,).
+        clear: for each label, the number of standard deviations of the noise in a projection of 1, shape (labels,).
+        public: the public words with their embeddings, shape (words, dimensions).
     """
     vectors = public.places.astype(np.float64)
     places, like = vectors @ directions.matrix.T, LIKENESS * (vectors @ middle)

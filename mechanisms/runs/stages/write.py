@@ -1,4 +1,4 @@
-"""The stage "write": demonstrations token by token, each from a sample of the units that have this role."""
+"""The stage "write": demonstrations written token by token, each from a sample of the units that have this role."""
 
 from __future__ import annotations
 
@@ -31,16 +31,18 @@ from mechanisms.sampling import Scheme
 NO_SENTENCE = "it has no whole sentence"
 OF_ANOTHER = "it is about what another label's rows are about"
 FAINT = 3.0
-"""Signal-to-noise of a token below which rows decide little: its noise is read through what the model expects."""
+"""The signal-to-noise ratio of a token below which rows decide little, since its noisy values are weighed against what
+the model expects."""
 _AROUND = 40
 """Approximate tokens around a row's text in its prompt."""
 
 
 @dataclass(frozen=True)
 class WriteStage(PlannedStage):
-    """Writes demonstrations, with the privacy events of its mechanism on the plan's sample of the units.
+    """Writes demonstrations. Its privacy events are those of the mechanism on the plan's sample of the units.
 
-    Each demonstration is charged before its first token, so that a run that is stopped costs what it began.
+    Each demonstration is charged before its first token, so that a stopped run costs only the demonstrations that it
+    began.
     """
 
     name = WRITE
@@ -55,8 +57,8 @@ class WriteStage(PlannedStage):
 
     @property
     def events(self) -> tuple[PrivacyEvent, ...]:
-        """The events of a unit. If labels have different rates, those of the smallest label, whose units join most
-        often."""
+        """The events of a unit. If labels have different sampling rates, these are the events of the smallest label,
+        whose units join most often."""
         lists = dict(self.plan.composed_writing(self.plan.mechanism.event))
         return lists[ALL] if self.plan.by_user else lists[self.plan.smallest]
 
@@ -72,7 +74,7 @@ class WriteStage(PlannedStage):
         return self.name if self.plan.by_user else f"{self.name} {name}"
 
     def charge_of(self, label: str, number: int) -> tuple[str, tuple[PrivacyEvent, ...]]:
-        """The events of a demonstration and the name of their list. The list's first one also has the failure
+        """The name of a demonstration's event list, and its events. The list's first demonstration also has the failure
         probabilities."""
         plan = self.plan
         sampling, mechanism = plan.sampling, plan.mechanism
@@ -125,7 +127,7 @@ class WriteStage(PlannedStage):
 
 
 def _rounded(number: float) -> float:
-    """A number in two significant digits, rounded up."""
+    """A number rounded up to two significant digits."""
     digits = 10.0 ** max(0, len(str(int(number))) - 2)
     return digits * -(-number // digits) if number >= 10 else round(number + 0.05, 1)
 
@@ -143,14 +145,14 @@ class Writer:
         self._texts: dict[Key, str] = {}
         self._refused: set[Key] = set()
         self._last: CuratorEvent | None = None
-        # What does not fit is refused here, before anybody has paid.
+        # Demonstrations that do not fit into the model are refused here, before any charge.
         deque(groups([self._writer(key, "") for key in self._keys], self._plan, state.model), maxlen=0)
 
     def _writer(self, key: Key, opening: str) -> DemonstrationWriter:
         """The writer of a demonstration. If the demonstration has begun, it keeps its opening and words."""
         state, (label, number) = self._state, key
         of_label = state.words.get(label, ())
-        # The label's best words for its first demonstration, the next ones for the next.
+        # The first demonstration gets the label's two best words, the next one the next two, and so on.
         turn = 2 * (number - 1) % max(1, len(of_label) - 1)
         opening, words = self._begun.get(key, (opening, of_label[turn : turn + 2]))
         units, hint = state.parts[WRITE].units[label], Hint(words, state.says(label))
@@ -158,9 +160,9 @@ class Writer:
         return DemonstrationWriter(units, self._plan, model, randomness, key, opening, state.curator, hint)
 
     def ask(self, run: LedgerRun | None) -> Iterator[Sequence[CuratorEvent]]:
-        """The events of all demonstrations. Each one is charged, or charged again, before its first token; a finished
-        one comes together with the gate's judgement."""
-        if self._last is not None:  # the interruption may have come before it was judged
+        """The events of all demonstrations. Each one is charged, or charged again, before its first token; a refusal
+        is released together with the finished demonstration."""
+        if self._last is not None:  # the run may have been interrupted before the gate judged the last demonstration
             yield [*self._judged(self._last)]
         for event in self._written(run, run.released if run else frozenset()):
             yield [event, *self._judged(event)]
@@ -184,7 +186,7 @@ class Writer:
     def _finished(self, seen: frozenset[str]) -> Iterator[WritingEvent]:
         """Finish demonstrations that had released tokens before the interruption.
 
-        Their sample is lost, and the charge does not cover tokens from a second sample: public text completes them.
+        Their sample is lost, and the charge does not cover tokens from a second sample, so public text completes them.
         """
         going: list[DemonstrationWriter] = []
         for key in self._keys:
