@@ -136,7 +136,7 @@ def test_private_rows_and_sets_without_promise_are_not_sent_by_any_way(letters, 
     reader = RemoteReader(server)
     with pytest.raises(UsageError, match="'letters': private rows never leave"):
         way(reader, SET, SHARED)
-    with pytest.raises(UsageError, match="promises nothing"):
+    with pytest.raises(UsageError, match="no guarantee"):
         way(reader, WITHOUT_PROMISE, PUBLIC)
     assert server.asked == []
     way(reader, SET, PUBLIC)
@@ -144,7 +144,7 @@ def test_private_rows_and_sets_without_promise_are_not_sent_by_any_way(letters, 
 
 def test_one_text_is_sent_with_a_set_that_promises_something():
     server = Server()
-    with pytest.raises(UsageError, match="promises nothing"):
+    with pytest.raises(UsageError, match="no guarantee"):
         api.label_remotely(WITHOUT_PROMISE, "a text", RemoteReader(server))
     assert server.asked == []
     assert api.label_remotely(SET, "a text", RemoteReader(server)) == "Sport"

@@ -131,7 +131,7 @@ def test_a_copy_that_is_gone_on_with_once_more_lets_nothing_out_again(kind, tmp_
             again = list(events)
             assert any(isinstance(event, DemoCutOff) and not event.finished for event in again)
         else:
-            with pytest.raises(StudioError, match="nothing is drawn twice"):
+            with pytest.raises(StudioError, match="not drawn twice"):
                 again = list(events)
     now = [sealed.partition(" ")[2] for sealed in (tmp_path / "copy").read_text().splitlines()[1:]]
     first = (tmp_path / FILE).read_text().splitlines()[1:]
@@ -172,13 +172,13 @@ def test_other_data_settings_models_and_ledgers_are_refused(tmp_path, monkeypatc
         assert (tmp_path / FILE).read_bytes() == content
 
     for setting, value in (("written", 1), ("candidates", 7), ("relation", "on")):
-        refused("not the settings", (private, replace(wanted, spec=wanted.spec.with_(**{setting: value}))))
+        refused("not those for which", (private, replace(wanted, spec=wanted.spec.with_(**{setting: value}))))
     other = replace(private, records=(*private.records[1:], Record("something new", private.records[0].label)))
     refused("planned for another|other data", (other, wanted))
     renamed = replace(private, name="another")
     refused("other data", (renamed, wanted.for_content(fingerprint(renamed).content)))
     monkeypatch.setattr(Reading, "sha256", "1" * 64)
-    refused("not the model")
+    refused("not those for which")
     monkeypatch.undo()
     monkeypatch.setenv("DPICL_HOME", str(tmp_path / "elsewhere"))
     refused("no such run", (private, wanted.for_content(fingerprint(private).content)))
@@ -223,7 +223,7 @@ def test_an_edited_plan_is_refused_wherever_it_was_edited(where, edits, tmp_path
         if where == "ledger":
             patched.setattr(PrivacyLedger, "reserved_document", lambda *_: head)
         with (
-            pytest.raises(UsageError, match="edited" if where == "file" else "not the settings|certificate is wrong"),
+            pytest.raises(UsageError, match="edited" if where == "file" else "not those for which|certificate is wrong"),
             closing(journal_at(path)) as journal,
             closing(begun("vote", journal, over=(records, journal.plan(wanted.content)))) as events,
         ):
@@ -242,12 +242,12 @@ def test_a_run_at_work_is_not_taken_over_and_one_that_was_lets_nothing_more_out(
     events = begun("alone", first)
     while not isinstance(next(events), DemoStarted):
         pass
-    with closing(journal_at(tmp_path / FILE)) as second, pytest.raises(UsageError, match="still at work"):
+    with closing(journal_at(tmp_path / FILE)) as second, pytest.raises(UsageError, match="still active"):
         list(begun("alone", second))
     monkeypatch.setattr(ledger_module, "_is_alive", lambda holder: False)
     with closing(journal_at(tmp_path / FILE)) as second:
         assert isinstance(list(begun("alone", second))[-1], RunCompleted)
-    with pytest.raises(StudioError, match="nothing is drawn twice"):
+    with pytest.raises(StudioError, match="not drawn twice"):
         list(events)
     first.close()
 

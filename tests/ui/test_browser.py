@@ -252,7 +252,7 @@ def spent(seen: Journey) -> float:
 def stop_a_second_run(page: Page, seen: Journey) -> None:
     step(page, 2)
     fill(page, "tokens", 100)
-    fill(page, "shots", 16)  # a minute of the small model
+    fill(page, "shots", 50)  # minutes of the small model: a slow page must be able to stop it
     planned(page)
     step(page, 3)
     page.click("#generate")

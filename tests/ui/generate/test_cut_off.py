@@ -288,7 +288,7 @@ def test_two_tabs_cannot_both_go_on():
     next(first)
     next(first)
     assert "still running in another tab" in app.card(two)
-    assert "still at work" in app.notice(list(app.go_on(two)))
+    assert "still active" in app.notice(list(app.go_on(two)))
     assert app.notice(list(first)).startswith("Done.")
     with pytest.raises(Exception, match="no interrupted run on these data to resume"):
         list(app.go_on(two))
