@@ -223,7 +223,7 @@ def test_an_edited_plan_is_refused_wherever_it_was_edited(where, edits, tmp_path
         if where == "ledger":
             patched.setattr(PrivacyLedger, "reserved_document", lambda *_: head)
         with (
-            pytest.raises(UsageError, match="edited" if where == "file" else "not those for which|certificate is wrong"),
+            pytest.raises(UsageError, match="edited" if where == "file" else "not those for|certificate is wrong"),
             closing(journal_at(path)) as journal,
             closing(begun("vote", journal, over=(records, journal.plan(wanted.content)))) as events,
         ):
