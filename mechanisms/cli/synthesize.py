@@ -260,10 +260,7 @@ def _findings(options: argparse.Namespace) -> Findings:
         found.attempt("journal", partial(_journal_of, options, ledger))
     dataset = _dataset_found(options, spec, found)
     with ExitStack() as used:
-        model = found.attempt(
-            "model",
-            lambda: used.enter_context(_model(options)),
-        )
+        model = found.attempt("model", lambda: used.enter_context(_model(options)))
         requested = None
         if spec is not None and dataset is not None and ledger is not None:
             if not spec.public:

@@ -13,7 +13,7 @@ our form of EPSVec (Banayeeanzade et al. 2026): a noisy mean of hidden states is
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -100,6 +100,15 @@ class Writer:
                 raise
             return []
 
+    def kept(self, rounds: int, judged: Callable[[Texts], dict[str, list[str]]]) -> dict[str, list[str]]:
+        """The texts that are left after so many rounds, each of which varies what the round before has kept."""
+        if rounds == 1:
+            return judged(self.drafts(_FIRST + (_ROUNDS - 1) * _VARIED))
+        kept = judged(self.drafts(_FIRST))
+        for _ in range(rounds - 1):
+            kept = judged(_both(kept, self.drafts(_VARIED, kept)))
+        return kept
+
     def by_votes(self, texts: Texts, rows: Sequence[Record], epsilon: float) -> dict[str, list[str]]:
         """The texts that most rows are like, from one noisy ballot."""
         polls = VoteCollector(self._bench.embedder, texts)
@@ -135,52 +144,45 @@ class Arms:
         self._steered = steered
 
     def vote(self) -> Texts:
-        writer = Writer(self._bench)
-        return writer.by_votes(writer.drafts(_FIRST + (_ROUNDS - 1) * _VARIED), self._rows, self._epsilon)
+        return self._by_votes(1)
 
     def rounds(self) -> Texts:
-        writer, part = Writer(self._bench), self._epsilon / _ROUNDS
-        kept = writer.by_votes(writer.drafts(_FIRST), self._rows, part)
-        for _ in range(_ROUNDS - 1):
-            kept = writer.by_votes(_both(kept, writer.drafts(_VARIED, kept)), self._rows, part)
-        return kept
+        return self._by_votes(_ROUNDS)
 
-    def directions(self, words: bool = False) -> Texts:
-        writer, order = self._with_directions(words)
-        return writer.by_directions(writer.drafts(_FIRST + (_ROUNDS - 1) * _VARIED), order)
+    def directions(self) -> Texts:
+        return self._by_directions(1, words=False)
 
-    def directions_rounds(self, words: bool = False) -> Texts:
-        writer, order = self._with_directions(words)
-        kept = writer.by_directions(writer.drafts(_FIRST), order)
-        for _ in range(_ROUNDS - 1):
-            kept = writer.by_directions(_both(kept, writer.drafts(_VARIED, kept)), order)
-        return kept
+    def directions_rounds(self) -> Texts:
+        return self._by_directions(_ROUNDS, words=False)
 
     def words(self) -> Texts:
-        return self.directions(words=True)
+        return self._by_directions(1, words=True)
 
     def words_rounds(self) -> Texts:
-        return self.directions_rounds(words=True)
+        return self._by_directions(_ROUNDS, words=True)
 
-    def steered(self, strength: float = 1.0) -> Texts:
+    def _by_votes(self, rounds: int) -> Texts:
         writer = Writer(self._bench)
-        with self._steering.at(self._steering.released(self._epsilon, SecureRandomness()), strength) as steer:
+        return writer.kept(rounds, lambda texts: writer.by_votes(texts, self._rows, self._epsilon / rounds))
+
+    def _by_directions(self, rounds: int, words: bool) -> Texts:
+        _, state = released(self._bench, self._epsilon, self._units)
+        order = state.margins
+        assert order is not None
+        writer = Writer(self._bench, state, words)
+        return writer.kept(rounds, lambda texts: writer.by_directions(texts, order))
+
+    def steered(self) -> Texts:
+        writer = Writer(self._bench)
+        with self._steering.at(self._steering.released(self._epsilon, SecureRandomness())) as steer:
             found = {}
             for label in self._bench.labels:
                 steer(label)
                 found[label] = writer.of_label(label, _FIRST)[:_KEPT]
         return found
 
-    def steered_more(self) -> Texts:
-        return self.steered(3.0)
-
     def public(self) -> Texts:
         return {label: texts[:_KEPT] for label, texts in Writer(self._bench).drafts(_FIRST).items()}
-
-    def _with_directions(self, words: bool) -> tuple[Writer, Margins]:
-        _, state = released(self._bench, self._epsilon, self._units)
-        assert state.margins is not None
-        return Writer(self._bench, state, words), state.margins
 
     @cached_property
     def _steering(self) -> Steering:
@@ -234,9 +236,9 @@ class Steering:
         return dict(zip(self._middle, sums / self._counts[:, None] * self._clip, strict=True))
 
     @contextmanager
-    def at(self, vectors: Mapping[str, Floats], strength: float) -> Iterator[Any]:
-        """While the context is open, what was chosen by its value is added at every position."""
-        added = {label: torch.from_numpy(strength * each).to(self._model.dtype) for label, each in vectors.items()}
+    def at(self, vectors: Mapping[str, Floats]) -> Iterator[Callable[[str], None]]:
+        """While the context is open, the vector of the label that its value has chosen is added at every position."""
+        added = {label: torch.from_numpy(each).to(self._model.dtype) for label, each in vectors.items()}
         chosen = [torch.zeros(())]
 
         def choose(label: str) -> None:
@@ -269,7 +271,6 @@ ARMS = (
     "words",
     "words_rounds",
     "steered",
-    "steered_more",
 )
 COLUMNS = ("own", "coverage", "tstr")
 

@@ -380,16 +380,13 @@ def _placement(known: ModelNeeds, device: Device) -> dict[str, Any]:
         bits = {"load_in_8bit": said == "8bit", "load_in_4bit": said == "4bit"}
         arguments["quantization_config"] = BitsAndBytesConfig(**bits, bnb_4bit_compute_dtype=device.dtype)
     free, beside = free_memory()
-    if device.torch_device.type == CPU:
+    place = device.torch_device
+    if place.type == CPU:
         return {}
-    if device.torch_device.type != CUDA or (known.memory is not None and known.memory <= _USABLE * free):
-        return arguments | {"device_map": {"": device.torch_device}}
+    if place.type != CUDA or (known.memory is not None and known.memory <= _USABLE * free):
+        return arguments | {"device_map": {"": place}}
     # All GPUs, or the requested one.
-    room = (
-        {}
-        if device.torch_device.index is None
-        else {"max_memory": {device.torch_device.index: int(_USABLE * free), CPU: beside}}
-    )
+    room = {} if place.index is None else {"max_memory": {place.index: int(_USABLE * free), CPU: beside}}
     return arguments | room | {"device_map": "auto"}
 
 
