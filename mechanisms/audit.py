@@ -72,7 +72,7 @@ def audit_mechanism(
     draws. Only tests give another randomness than the operating system's. Raises `UsageError` for an unknown mechanism
     or too few draws.
     """
-    plan = SamplingPlan(subsets=_BACKGROUND, tokens=1)
+    plan = SamplingPlan(rows_per_token=_BACKGROUND, tokens=1)
 
     def compose(event: EventOfSteps) -> Composed:
         return Composed("dataset", (("all", (event(1, 1.0),)),))
@@ -100,7 +100,7 @@ def audit_steps(
     with_unit, without = pair
     direction = (mechanism.aggregate(with_unit) - mechanism.aggregate(without)).astype(np.float64)
     direction /= max(1.0, float(np.linalg.norm(direction)))
-    plan = SamplingPlan(subsets=without.expected_rows, unit_rows=without.unit_rows, tokens=1)
+    plan = SamplingPlan(rows_per_token=without.expected_rows, unit_rows=without.unit_rows, tokens=1)
     values: list[Floats] = []
     for step in pair:
         found = np.empty(draws)

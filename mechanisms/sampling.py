@@ -83,12 +83,12 @@ class SamplingPlan:
 
     Attributes:
         scheme: whether a new sample is drawn for every token or for every demonstration.
-        subsets: M, the rows per token: the expected number of single units with unit rows, otherwise the exact number
-            of subsets, each of which is a row.
+        rows_per_token: M: the expected number of single units with unit rows, otherwise the exact number of subsets,
+            each of which is a row.
         per_subset: N, the expected number of units of a row; 1 with unit rows.
         unit_rows: True if each sampled unit is a row of the batch, so that a neighbour has one row more or less.
         tokens: T, the number of token steps that a demonstration is charged for.
-        shots: the number of demonstrations per label.
+        written: the number of demonstrations of each label that are written token by token.
         share: the part of the units that may join at all, in (0, 1]; a keyed digest of each unit decides it
             permanently.
 
@@ -97,15 +97,15 @@ class SamplingPlan:
     """
 
     scheme: Scheme = Scheme.PER_DEMONSTRATION
-    subsets: int = 100
+    rows_per_token: int = 100
     per_subset: int = 1
     unit_rows: bool = True
     tokens: int = 24
-    shots: int = 1
+    written: int = 1
     share: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("subsets", "per_subset", "tokens", "shots"):
+        for name in ("rows_per_token", "per_subset", "tokens", "written"):
             if not 1 <= getattr(self, name) <= _LARGEST_SAMPLE:
                 raise UsageError(f"{name.replace('_', ' ')} must lie between 1 and {_LARGEST_SAMPLE}.")
         if self.expected_sample > _LARGEST_SAMPLE:
@@ -118,12 +118,12 @@ class SamplingPlan:
     @property
     def expected_sample(self) -> int:
         """M N, the expected number of units that join a sample."""
-        return self.subsets * self.per_subset
+        return self.rows_per_token * self.per_subset
 
     @property
     def draws_per_label(self) -> int:
         """The number of samples that a run draws for one label."""
-        return self.shots * (self.tokens if self.scheme is Scheme.PER_TOKEN else 1)
+        return self.written * (self.tokens if self.scheme is Scheme.PER_TOKEN else 1)
 
     def rate(self, size: int) -> float:
         """The sampling rate q of the units of a label that may join: `M N / (share n)`, at most 1.
@@ -153,7 +153,7 @@ class SamplingPlan:
             delta: the delta of the run's claim.
         """
         if not self.unit_rows:
-            return self.subsets, 0.0
+            return self.rows_per_token, 0.0
         members, failure = self._members(size, delta)
         rate = self.rate(size)
         if rate == 1.0:

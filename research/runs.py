@@ -120,7 +120,7 @@ def texts_written(data: Dataset, model: LanguageModel, **asked: Any) -> Texts:
     """
     planned = texts_planned(data, **asked)
     found: dict[tuple[str, int], str] = {}
-    left = len(data.labels) * planned.sampling.shots
+    left = len(data.labels) * planned.sampling.written
     claimed = planned.claim().epsilon
     with (
         _ledger(data, planned.spec.epsilon, planned.spec.delta) as ledger,

@@ -53,6 +53,6 @@ def test_no_unit_moves_it_further_than_claimed(worked, unit_rows):
 
 @pytest.mark.slow
 def test_it_calibrates_to_its_target(worked):
-    plan = SamplingPlan(subsets=20, tokens=10)
+    plan = SamplingPlan(rows_per_token=20, tokens=10)
     calibrated = worked().calibrate(lambda event: plan.compose(event, {"a": 2000}, 1e-5), PrivacyTarget(1.0, 1e-5))
     assert 0.97 <= claim(plan.compose(calibrated.event, {"a": 2000}, 1e-5), 1e-5).epsilon <= 1.0

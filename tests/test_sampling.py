@@ -143,18 +143,18 @@ EVENT = GaussianMechanism(4.0).event
 
 
 def test_per_token_composes_tokens_times_shots():
-    plan = SamplingPlan(Scheme.PER_TOKEN, subsets=10, per_subset=2, unit_rows=False, tokens=30, shots=3)
+    plan = SamplingPlan(Scheme.PER_TOKEN, rows_per_token=10, per_subset=2, unit_rows=False, tokens=30, written=3)
     assert plan.label_events(EVENT, 0.1) == (Repeat(90, Poisson(0.1, Gaussian(4.0))),)
     assert plan.demonstration_events(EVENT, 0.1) == (Repeat(30, Poisson(0.1, Gaussian(4.0))),)
 
 
 def test_per_demonstration_samples_a_stronger_gaussian_once_a_shot():
-    plan = SamplingPlan(Scheme.PER_DEMONSTRATION, tokens=16, shots=3)
+    plan = SamplingPlan(Scheme.PER_DEMONSTRATION, tokens=16, written=3)
     assert plan.label_events(EVENT, 0.1) == (Repeat(3, Poisson(0.1, Gaussian(1.0))),)
 
 
 def test_labels_are_parallel_for_records_and_sequential_for_users():
-    plan = SamplingPlan(subsets=10)
+    plan = SamplingPlan(rows_per_token=10)
     sizes = {"a": 100, "b": 200}
     parallel, sequence = plan.compose(EVENT, sizes, 1e-5), plan.compose(EVENT, sizes, 1e-5, labels_in_parallel=False)
     assert [name for name, _ in parallel] == ["a", "b"]
@@ -163,7 +163,7 @@ def test_labels_are_parallel_for_records_and_sequential_for_users():
 
 @given(st.integers(1, 5000), st.integers(1, 400), st.floats(1e-8, 1e-3), st.integers(1, 5))
 def test_capacity_is_the_least_that_its_share_of_delta_pays_for(size, subsets, delta, shots):
-    plan = SamplingPlan(subsets=subsets, shots=shots)
+    plan = SamplingPlan(rows_per_token=subsets, written=shots)
     capacity, overflow = plan.capacity(size, delta)
     rate = plan.rate(size)
     assert overflow <= CAPACITY_SHARE * delta
@@ -179,9 +179,9 @@ def test_capacity_is_the_least_that_its_share_of_delta_pays_for(size, subsets, d
 @pytest.mark.parametrize(
     "bad",
     [
-        {"subsets": 0},
+        {"rows_per_token": 0},
         {"tokens": 0},
-        {"shots": 0},
+        {"written": 0},
         {"per_subset": 2, "unit_rows": True},
         {"share": 0.0},
         {"share": 1.1},
@@ -207,7 +207,7 @@ def overflow_of_a_role(plan, size, members, capacity):
     st.integers(1, 5),
 )
 def test_a_capacity_holds_over_the_role_and_in_every_role_but_its_failure(scheme, size, subsets, share, delta, shots):
-    plan = SamplingPlan(scheme, subsets=subsets, tokens=3, shots=shots, share=share)
+    plan = SamplingPlan(scheme, rows_per_token=subsets, tokens=3, written=shots, share=share)
     capacity, overflow = plan.capacity(size, delta)
     allowed = CAPACITY_SHARE * delta
     assert 0 <= overflow <= allowed
@@ -222,7 +222,7 @@ def test_a_capacity_holds_over_the_role_and_in_every_role_but_its_failure(scheme
 
 
 def test_an_unlucky_role_overflows_the_quantile_of_both_coins_together_but_not_the_capacity():
-    plan, size, delta = SamplingPlan(subsets=80, share=0.1), 1000, 1e-5
+    plan, size, delta = SamplingPlan(rows_per_token=80, share=0.1), 1000, 1e-5
     assert plan.rate(size) == pytest.approx(0.8)
     capacity, _ = plan.capacity(size, delta)
     naive = int(binom.isf(CAPACITY_SHARE * delta, size, 0.08)) + 1
@@ -236,17 +236,17 @@ def test_an_unlucky_role_overflows_the_quantile_of_both_coins_together_but_not_t
 
 
 def test_where_all_of_a_role_join_only_the_role_can_overflow():
-    plan = SamplingPlan(subsets=200, share=0.1)
+    plan = SamplingPlan(rows_per_token=200, share=0.1)
     capacity, overflow = plan.capacity(1000, 1e-5)
     assert plan.rate(1000) == 1
     assert 100 < capacity < 200
     assert 0 < overflow <= CAPACITY_SHARE * 1e-5
     assert plan.overflow_allowed(1.0, 1e-5) == (Approximate(CAPACITY_SHARE * 1e-5),)
-    assert SamplingPlan(subsets=200).overflow_allowed(1.0, 1e-5) == ()
+    assert SamplingPlan(rows_per_token=200).overflow_allowed(1.0, 1e-5) == ()
 
 
 def test_a_share_of_the_units_is_sampled_like_a_label_of_that_size():
-    part, whole = SamplingPlan(subsets=10, shots=2, share=0.25), SamplingPlan(subsets=10, shots=2)
+    part, whole = SamplingPlan(rows_per_token=10, written=2, share=0.25), SamplingPlan(rows_per_token=10, written=2)
     assert part.rate(1000) == whole.rate(250)
     assert part.rate(20) == 1
-    assert SamplingPlan(subsets=10, unit_rows=False, share=0.25).capacity(1000, 1e-5) == (10, 0.0)
+    assert SamplingPlan(rows_per_token=10, unit_rows=False, share=0.25).capacity(1000, 1e-5) == (10, 0.0)

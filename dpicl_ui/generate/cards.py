@@ -325,7 +325,7 @@ def _which(view: RunView) -> str:
     done, beside = len(view.completed), len(view.writing)
     which = f"demonstration {done + 1}" if beside == 1 else f"demonstrations {done + 1} to {done + beside}"
     together = "" if beside == 1 else ", side by side"
-    begun = f"{which} of {view.plan.sampling.shots * len(view.plan.labels)}{together}"
+    begun = f"{which} of {view.plan.sampling.written * len(view.plan.labels)}{together}"
     return begun if all(each.token for each in view.writing) else f"{begun}: {reading(view)}"
 
 

@@ -102,7 +102,7 @@ def _sampling(view: RunView) -> SamplingPlan | None:
 
 def _which(view: RunView, writing: DemoInProgress) -> str:
     sampling = _sampling(view)
-    shots = sampling.shots if sampling else 1
+    shots = sampling.written if sampling else 1
     return f", number {writing.number} of {shots}" if shots > 1 else ""
 
 
@@ -181,7 +181,7 @@ def chart(view: RunView, writing: DemoInProgress, token: TokenReleased) -> dict[
         "domain": [low, high if high > low else low + 1],
         "noise": noise,
         "clip": _parameters(view).get("clip"),
-        "rows": sampling.subsets if sampling else 1,
+        "rows": sampling.rows_per_token if sampling else 1,
         "hidden": len(values) - len(shown),
         "clean": clean is not None,
     }

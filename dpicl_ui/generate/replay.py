@@ -133,7 +133,7 @@ def replay_screen(recording: Sequence[RunEvent]) -> dict[str, Any] | None:
 def _name(event: RunEvent, view: RunView) -> str:
     match event:
         case TokenReleased(label, number, step):
-            which = f", number {number}" if view.plan and view.plan.sampling.shots > 1 else ""
+            which = f", number {number}" if view.plan and view.plan.sampling.written > 1 else ""
             return f"{label}{which}, token {step}"
         case Release():
             return str(stages_in_order()[view.stage].title)

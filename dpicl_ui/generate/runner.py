@@ -315,7 +315,7 @@ def in_words(journal: RunJournal) -> str:
     assert journal.begun is not None
     view = replayed([journal.begun, *(journal.replayed or ())])
     if view.stage == WRITE:
-        whole, planned = len(view.completed), view.plan.sampling.shots * len(view.plan.labels) if view.plan else 0
+        whole, planned = len(view.completed), view.plan.sampling.written * len(view.plan.labels) if view.plan else 0
         far = f"{whole} of {planned} demonstrations {'was' if whole == 1 else 'were'} complete."
     elif view.stage:
         far = f"It had reached {stages_in_order()[view.stage].noun}."

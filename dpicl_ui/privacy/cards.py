@@ -279,7 +279,7 @@ def picture(plan: Plan, expected: ExpectedWords) -> dict[str, Any]:
         group(OPENINGS, "How texts begin", voters, "laplace", expected.openings)
     if expected.next and WRITE in curve[0][1]:
         title = f"One token: what comes after “{expected.openings[0][0]}”"
-        group(WRITE, title, plan.sampling.subsets, "gaussian", expected.next)
+        group(WRITE, title, plan.sampling.rows_per_token, "gaussian", expected.next)
     return {"epsilon": plan.spec.epsilon, "groups": groups}
 
 
@@ -290,7 +290,7 @@ def _curve(plan: Plan) -> list[tuple[float, dict[str, float]]]:
     """
     stages, signal = plan.stages, plan.signal_to_noise
     # A mechanism's signal-to-noise is sqrt(2) M divided by the noise on an entry of the sum.
-    token = math.sqrt(2) * plan.sampling.subsets / signal if signal and math.isfinite(signal) else None
+    token = math.sqrt(2) * plan.sampling.rows_per_token / signal if signal and math.isfinite(signal) else None
     found: list[tuple[float, dict[str, float]]] = []
     for epsilon in sorted({*_EPSILONS, plan.spec.epsilon}):
         with suppress(StudioError):  # an epsilon below the cost of counting, for instance

@@ -31,7 +31,7 @@ from mechanisms.steps import TokenMechanism, mechanism_class, mechanism_names
 
 _LABEL = "each label"
 _OF_A_PLAN = ("delta", "mechanism", "transform", PARAMETERS, "scheme", "subsets", "per_subset", "tokens", "shots")
-_USUAL = {"subsets": SamplingPlan.subsets, "tokens": SamplingPlan.tokens, "shots": SamplingPlan.shots}
+_USUAL = {"subsets": SamplingPlan.rows_per_token, "tokens": SamplingPlan.tokens, "shots": SamplingPlan.written}
 
 
 def _add_calibrate(parser: argparse.ArgumentParser) -> None:
@@ -188,7 +188,7 @@ def _audit(options: argparse.Namespace) -> None:
 # `plan`: the sampling scheme and M of the highest signal-to-noise ratio for a privacy target and a budget of compute.
 
 _PLANNED = ("epsilon", "delta", "mechanism", "per_subset", "tokens", "shots")
-_USUAL_PLAN = {"per_subset": 1, "tokens": SamplingPlan.tokens, "shots": SamplingPlan.shots}
+_USUAL_PLAN = {"per_subset": 1, "tokens": SamplingPlan.tokens, "shots": SamplingPlan.written}
 
 
 def _add_plan_command(parser: argparse.ArgumentParser) -> None:
@@ -220,7 +220,7 @@ def plans_within(
     Each plan takes about two seconds.
 
     Args:
-        plain: gives the tokens, the shots, and the records in a prompt with subsets.
+        plain: gives the tokens, the written demonstrations, and the records in a prompt with subsets.
         size: the number of units of the smallest label.
         prompt_tokens: the tokens of one private prompt; a unit row, which has one record, is assumed to have as many.
         budget: the most prompt tokens that the model may read for one demonstration.
@@ -229,13 +229,13 @@ def plans_within(
         for unit_rows in (True, False):
             per_subset = 1 if unit_rows else plain.per_subset
             made = partial(SamplingPlan, scheme, per_subset=per_subset, unit_rows=unit_rows)
-            of_size = partial(made, tokens=plain.tokens, shots=plain.shots)
+            of_size = partial(made, tokens=plain.tokens, written=plain.written)
             most = range(1, -(-size // per_subset) + 1)
             largest = bisect.bisect_right(
                 most, budget, key=lambda m: cost(of_size(m), size, prompt_tokens, target.delta)
             )
-            for subsets in filter(None, (largest >> halvings for halvings in range(5))):
-                plan = of_size(subsets)
+            for rows in filter(None, (largest >> halvings for halvings in range(5))):
+                plan = of_size(rows)
                 if mechanism.closed(plan) is not None:
                     continue
                 compose = partial(plan.compose, sizes={"each label": size}, delta=target.delta)
@@ -246,7 +246,7 @@ def plans_within(
                 yield {
                     "scheme": scheme.value,
                     "unit_rows": unit_rows,
-                    "subsets": subsets,
+                    "subsets": rows,
                     "per_subset": per_subset,
                     "signal_to_noise": calibrated.signal_to_noise(plan),
                     "prompt_tokens": cost(plan, size, prompt_tokens, target.delta),
@@ -263,7 +263,7 @@ def _plan(options: argparse.Namespace) -> None:
         raise UsageError(f"Nothing to plan for '{spec.mechanism}': choose one of {known}.")
     if min(options.size, options.prompt_tokens) < 1:
         raise UsageError("--size and --prompt-tokens must be at least 1.")
-    plain = SamplingPlan(tokens=spec.tokens or 1, shots=spec.shots, per_subset=spec.per_subset or 1, unit_rows=False)
+    plain = SamplingPlan(tokens=spec.tokens or 1, written=spec.shots, per_subset=spec.per_subset or 1, unit_rows=False)
     target = PrivacyTarget(spec.epsilon, spec.delta)
     found = []
     for each in plans_within(

@@ -341,7 +341,7 @@ class _History:
         self._compared = event
 
     def _write(self, event: OfDemonstration, key: Key) -> None:
-        planned = key[0] in self.plan.labels and key[1] <= self.plan.sampling.shots
+        planned = key[0] in self.plan.labels and key[1] <= self.plan.sampling.written
         written = key in self._whole
         match event:
             case DemoStarted():

@@ -141,7 +141,7 @@ class RunView:
             return self.done
         sampling = self.plan.sampling
         steps = sum(each.token.step for each in self.writing if each.token) / sampling.tokens
-        return min(1.0, (len(self.completed) + steps) / (sampling.shots * len(self.plan.labels)))
+        return min(1.0, (len(self.completed) + steps) / (sampling.written * len(self.plan.labels)))
 
     def draft(self, label: str, number: int) -> DemoInProgress:
         """The demonstration in progress with this label and number."""

@@ -193,7 +193,7 @@ class DemonstrationWriter:
         if sampling.unit_rows:
             seating = seat_in_slots(sampled, capacity, self._randomness)
         else:
-            seating = seat_in_subsets(sampled, sampling.subsets, self._randomness)
+            seating = seat_in_subsets(sampled, sampling.rows_per_token, self._randomness)
         rows: Sequence[tuple[int, ...]] = [()] * capacity if seating.overflow else seating.rows
         occupied = np.array([bool(row) or not sampling.unit_rows for row in rows])
         cap, behind = self._plan.spec.max_unit_records, [*self.cue[len(self.prompt.cue) :], *self.written]
@@ -240,7 +240,9 @@ class DemonstrationWriter:
         """
         sampling = self._plan.sampling
         occupied = private.occupied if private and not private.overflow else np.empty(0, dtype=np.bool_)
-        seen = TokenDistributions(rows[: len(occupied)], occupied, public, sampling.subsets, sampling.unit_rows, base)
+        seen = TokenDistributions(
+            rows[: len(occupied)], occupied, public, sampling.rows_per_token, sampling.unit_rows, base
+        )
         return self._plan.transform.apply(seen.public_step() if private and private.overflow else seen)
 
     def release(self, columns: Integers, distributions: TokenDistributions) -> Iterator[WritingEvent]:
@@ -248,7 +250,7 @@ class DemonstrationWriter:
         release = self._releaser(distributions)
         self.charged += 1
         self.state.accept(int(columns[release.index]))
-        rows = self._plan.sampling.subsets
+        rows = self._plan.sampling.rows_per_token
         yield TokenReleased(
             label=self.label,
             number=self.key[1],

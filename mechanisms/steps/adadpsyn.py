@@ -144,7 +144,7 @@ class AdaDPSyn(NoisyVector):
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:
         """The signal-to-noise ratio of the first mean; means in a smaller ball have a larger ratio."""
-        return plan.subsets * math.sqrt(2) / (sensitivity(plan.unit_rows) * self.sigma1)
+        return plan.rows_per_token * math.sqrt(2) / (sensitivity(plan.unit_rows) * self.sigma1)
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
         """L2 sensitivity of the first sum; `good_radius`, `within` and `projected_offsets` state those of the other

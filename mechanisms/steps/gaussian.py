@@ -52,7 +52,7 @@ class GaussianMechanism(NoisyVector):
         return single if rate == 1.0 else Poisson(rate, single)
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:
-        return plan.subsets * math.sqrt(2) / (sensitivity(plan.unit_rows) * self.noise_multiplier)
+        return plan.rows_per_token * math.sqrt(2) / (sensitivity(plan.unit_rows) * self.noise_multiplier)
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
         """L2: a unit adds its own distribution, or turns the distribution of its subset into another."""

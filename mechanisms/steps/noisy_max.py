@@ -53,7 +53,7 @@ class NoisyMax(TokenMechanism):
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:
         """The signal-to-noise ratio for exponential noise, whose standard deviation is its mean."""
-        return plan.subsets * math.sqrt(2) / self._scale(plan.unit_rows)
+        return plan.rows_per_token * math.sqrt(2) / self._scale(plan.unit_rows)
 
     def _scale(self, unit_rows: bool) -> float:
         return self.sensitivity(unit_rows).bound / self.step_epsilon

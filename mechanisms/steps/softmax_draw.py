@@ -74,7 +74,7 @@ class SoftmaxDraw(TokenMechanism):
         Raises:
             UsageError: the plan has subsets.
         """
-        return replace(super().for_plan(plan), batch=plan.subsets)
+        return replace(super().for_plan(plan), batch=plan.rows_per_token)
 
     def event(self, steps: int, rate: float) -> PrivacyEvent:
         """The `bounded_range_event` for a unit's change of the logits.

@@ -109,7 +109,7 @@ class SvtPublic(TokenMechanism):
         return self._choice.aggregate(distributions)
 
     def begin(self, plan: SamplingPlan, randomness: Randomness) -> SparseReleaser:
-        return SparseReleaser(self, round(self.threshold * plan.subsets * _ROW), randomness, self.private_tokens)
+        return SparseReleaser(self, round(self.threshold * plan.rows_per_token * _ROW), randomness, self.private_tokens)
 
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
         return self._choice.step(distributions, randomness)

@@ -67,10 +67,10 @@ class Setting:
     units: int | None = None
     tests: int | None = None
 
-    def sampling(self, task: str, shots: int) -> SamplingPlan:
-        """The sampling plan for `shots` demonstrations for which one record pays."""
+    def sampling(self, task: str, written: int) -> SamplingPlan:
+        """The sampling plan for `written` demonstrations for which one record pays."""
         tokens = self.tokens or TASKS[task].tokens
-        return SamplingPlan(self.scheme, self.subsets, self.per_subset or 1, self.per_subset is None, tokens, shots)
+        return SamplingPlan(self.scheme, self.subsets, self.per_subset or 1, self.per_subset is None, tokens, written)
 
 
 @dataclass(frozen=True)

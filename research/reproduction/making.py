@@ -107,7 +107,7 @@ class Maker:
             whole = texts_planned(
                 _all_as(labels[0], train, cell), **asked, shots=len(shown), subsets=self._rows(cell, len(train))
             )
-            asked |= {"parameters": whole.spec.parameters, "solve": False, "subsets": whole.sampling.subsets}
+            asked |= {"parameters": whole.spec.parameters, "solve": False, "subsets": whole.sampling.rows_per_token}
             runs = [
                 texts_written(_all_as(label, train, cell), self._model, **asked, shots=counts[label])
                 for label in labels

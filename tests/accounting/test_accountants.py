@@ -249,7 +249,9 @@ def test_more_noise_costs_no_more_whoever_accounts_it(count, delta):
 )
 def test_a_calibrated_run_costs_what_it_may_and_no_more(name, scheme, tokens, unit_rows, epsilon, delta):
     kind = mechanism_class(name)
-    plan = SamplingPlan(scheme, subsets=100, per_subset=1 if unit_rows else 2, unit_rows=unit_rows, tokens=tokens)
+    plan = SamplingPlan(
+        scheme, rows_per_token=100, per_subset=1 if unit_rows else 2, unit_rows=unit_rows, tokens=tokens
+    )
 
     def compose(event):
         return plan.compose(event, {"each label": 8000}, delta)

@@ -49,7 +49,7 @@ def test_the_designs_table(task, epsilon, scheme, subsets, signal, tokens):
 @pytest.mark.parametrize("name", nightly_but(reversed(TABLE), every=5))
 def test_more_signal_than_published_for_no_more_compute(name):
     n, subsets, per_subset, tokens, shots, sigmas = TABLE[name]
-    published = SamplingPlan(Scheme.PER_TOKEN, subsets, per_subset, unit_rows=False, tokens=tokens, shots=shots)
+    published = SamplingPlan(Scheme.PER_TOKEN, subsets, per_subset, unit_rows=False, tokens=tokens, written=shots)
     budget = cost(published, n, PROMPT[name], 1 / n)
     found = plans_within(published, n, PROMPT[name], PrivacyTarget(EPSILONS[2], 1 / n), budget, GAUSSIAN())
     best = max(found, key=lambda each: each["signal_to_noise"])

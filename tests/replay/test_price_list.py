@@ -88,7 +88,7 @@ def test_demonstrations_in_every_combination_cost_what_is_listed(name, split, by
         check(plan)
         writes = plan.stages[WRITE]
         charged: dict[str, list[PrivacyEvent]] = {}
-        for label, number in itertools.product(plan.labels, range(1, plan.sampling.shots + 1)):
+        for label, number in itertools.product(plan.labels, range(1, plan.sampling.written + 1)):
             list_name, events = writes.charge_of(label, number)
             charged.setdefault(list_name, []).extend(events)
         price_list.compare(charged.items(), price_list.of_stage(plan, WRITE), "all demonstrations")

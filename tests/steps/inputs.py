@@ -60,7 +60,7 @@ def distance(mechanism: TokenMechanism, one: TokenDistributions, other: TokenDis
 
 def first_release(mechanism: TokenMechanism, step: TokenDistributions, randomness: Randomness) -> TokenRelease:
     """The first token of a demonstration."""
-    plan = SamplingPlan(subsets=step.expected_rows, unit_rows=step.unit_rows)
+    plan = SamplingPlan(rows_per_token=step.expected_rows, unit_rows=step.unit_rows)
     return mechanism.begin(plan, randomness)(step)
 
 

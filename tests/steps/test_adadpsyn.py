@@ -30,7 +30,7 @@ radius = st.floats(0.01, adadpsyn.INITIAL_RADIUS)
     ("sigma1", "claimed", "actual"), [(1.23, 1, 0.054), (0.92, 2, 0.235), (0.71, 4, 1.22), (0.58, 8, 3.30)]
 )
 def test_the_papers_agnews_settings_cost_far_less_than_it_claims(sigma1, claimed, actual):
-    plan = SamplingPlan(Scheme.PER_TOKEN, subsets=10, per_subset=2, unit_rows=False, tokens=100)
+    plan = SamplingPlan(Scheme.PER_TOKEN, rows_per_token=10, per_subset=2, unit_rows=False, tokens=100)
     event = plan.compose(AdaDPSyn(sigma1=sigma1, sigma0=10, sigma2=3).event, {"World": 30000}, 1 / 30000)
     found = claim(event, 1 / 30000)
     assert found.check == pytest.approx(actual, rel=0.01)

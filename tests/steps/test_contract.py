@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 NAMES = mechanism_names()
 PRIVATE = [n for n in NAMES if mechanism_class(n).uses_private_rows and not mechanism_class(n).not_private]
 TRANSFORMED = [(n, t) for n in NAMES for t in transform_names() if t == "none" or mechanism_class(n).takes_transform]
-PLANS = [SamplingPlan(scheme, subsets=20, tokens=10, unit_rows=u) for scheme in Scheme for u in (True, False)]
+PLANS = [SamplingPlan(scheme, rows_per_token=20, tokens=10, unit_rows=u) for scheme in Scheme for u in (True, False)]
 DELTA = 1e-5
 BOUNDED = settings(max_examples=60)
 
@@ -66,7 +66,7 @@ def test_it_is_a_frozen_value_that_describes_itself(name):
 )
 @pytest.mark.parametrize("name", PRIVATE)
 def test_calibration_meets_its_target_and_two_accountants_agree(name, scheme, epsilon):
-    plan = SamplingPlan(scheme, subsets=20, tokens=10, shots=2)
+    plan = SamplingPlan(scheme, rows_per_token=20, tokens=10, written=2)
     if reason := mechanism_class(name)().closed(plan):
         assert "Choose" in reason
         return

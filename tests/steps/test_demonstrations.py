@@ -28,7 +28,9 @@ from tests.steps.inputs import neighbours, writing
 pytestmark = pytest.mark.slow
 
 TOKENS, CANDIDATES, ROWS = 20, 5, 12
-PLANS = [SamplingPlan(scheme, subsets=ROWS, tokens=TOKENS, unit_rows=u) for scheme in Scheme for u in (True, False)]
+PLANS = [
+    SamplingPlan(scheme, rows_per_token=ROWS, tokens=TOKENS, unit_rows=u) for scheme in Scheme for u in (True, False)
+]
 OPEN = [
     pytest.param(name, plan, id=f"{name}-{plan.scheme.value}-{'unit-rows' if plan.unit_rows else 'subsets'}")
     for name in mechanism_names()

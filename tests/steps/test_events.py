@@ -178,7 +178,7 @@ def made(name: str):
 @pytest.mark.parametrize("steps", STEPS)
 @pytest.mark.parametrize("name", PRIVATE)
 def test_a_sampled_event_covers_the_mixture_of_its_steps(name, steps, rate):
-    plan = SamplingPlan(Scheme.PER_DEMONSTRATION, subsets=20)
+    plan = SamplingPlan(Scheme.PER_DEMONSTRATION, rows_per_token=20)
     mechanism = made(name)
     if mechanism.closed(plan):
         return

@@ -189,5 +189,5 @@ def test_several_steps_on_one_sample_are_pure_steps_then_the_mixture():
 def test_the_cost_is_not_told_before_the_batch_size_is_known(mechanism):
     with pytest.raises(UsageError, match="plan"):
         mechanism.event(1, 0.1)
-    small, large = (mechanism.for_plan(SamplingPlan(subsets=m)).event(1, 1.0).rho for m in (10, 100))
+    small, large = (mechanism.for_plan(SamplingPlan(rows_per_token=m)).event(1, 1.0).rho for m in (10, 100))
     assert small == pytest.approx(100 * large)

@@ -147,7 +147,7 @@ def test_no_demonstration_is_more_likely_than_the_event_allows():
 
 @pytest.mark.parametrize("source", [SecureRandomness(), SeededRandomness(17)], ids=["secure", "seeded"])
 def test_demonstrations_have_these_probabilities(source):
-    plan, expected, draws = SamplingPlan(subsets=2, tokens=4), probabilities(EXACT, WITH), 2000
+    plan, expected, draws = SamplingPlan(rows_per_token=2, tokens=4), probabilities(EXACT, WITH), 2000
     counts = dict.fromkeys(expected, 0)
     for _ in range(draws):
         releaser = EXACT.begin(plan, source)
@@ -183,7 +183,7 @@ def test_free_tokens_are_drawn_from_public_text_at_its_temperature(temperature, 
     drawn = np.bincount([releaser(step).index for _ in range(3000)], minlength=3)
     weights = np.array([0.6, 0.3, 0.1]) ** power
     assert chisquare(drawn, 3000 * weights / weights.sum()).pvalue > FALSE_ALARM
-    releaser = replace(SvtPublic(), temperature=0.0, threshold=1.0).begin(SamplingPlan(subsets=50), Noiseless())
+    releaser = replace(SvtPublic(), temperature=0.0, threshold=1.0).begin(SamplingPlan(rows_per_token=50), Noiseless())
     assert releaser(step).index == 0
 
 

@@ -94,10 +94,10 @@ class WriteStage(PlannedStage):
         for label in plan.labels:
             capacity = plan.capacity(label) if plan.mechanism.uses_private_rows else 1
             if sampling.scheme is Scheme.PER_TOKEN:
-                read += sampling.shots * sampling.tokens * capacity * (rows + sampling.tokens / 2)
+                read += sampling.written * sampling.tokens * capacity * (rows + sampling.tokens / 2)
             else:
-                read += sampling.shots * capacity * rows
-                written += sampling.shots * capacity * sampling.tokens
+                read += sampling.written * capacity * rows
+                written += sampling.written * capacity * sampling.tokens
         return Work(read, written)
 
     def warnings(self) -> Iterator[str]:
@@ -137,7 +137,7 @@ class Writer:
 
     def __init__(self, stage: WriteStage, state: RunState) -> None:
         self._stage, self._state, self._plan = stage, state, stage.plan
-        self._keys = [(label, n) for label in self._plan.labels for n in range(1, self._plan.sampling.shots + 1)]
+        self._keys = [(label, n) for label in self._plan.labels for n in range(1, self._plan.sampling.written + 1)]
         self._begun: dict[Key, tuple[str, tuple[str, ...]]] = {}
         """Opening and words of demonstrations that have begun."""
         self._tokens: dict[Key, list[TokenReleased]] = {}

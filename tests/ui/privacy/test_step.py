@@ -585,7 +585,7 @@ def test_the_model_is_asked_twice_with_public_words_alone():
 def test_bars_are_of_the_rows_that_would_speak_and_noise_is_the_plans():
     made = plan(recipe="both", shares=OPENED)
     openings, token = picture(made, OF)["groups"]
-    voters, rows = made.units(OPENINGS), made.sampling.subsets
+    voters, rows = made.units(OPENINGS), made.sampling.rows_per_token
     assert made.stages[OPENINGS].by_label is False
     assert [bar["value"] for bar in openings["bars"]] == pytest.approx([voters / 2, voters / 4])
     assert openings["noise"][2] == [1.0, made.stages[OPENINGS].tally.deviation]
