@@ -25,8 +25,9 @@ from mechanisms.answers.plan import AnswerPlan, plan_answers
 from mechanisms.answers.session import AnswerSession, ask_all, open_session
 from mechanisms.answers.spec import AnswerSettings, AnswerSpec
 from mechanisms.data.columns import ColumnMapping, checked_dataset, completed
+from mechanisms.data.disclosures import mark_scored, owners_of
 from mechanisms.data.label_names import LabelNames
-from mechanisms.data.sizes import MeasuredSizes, mark_scored, measure_sizes, owners_of
+from mechanisms.data.sizes import MeasuredSizes, measure_sizes
 from mechanisms.data.sources import name_of, read_table
 from mechanisms.data.table import FLAGS, Reading
 from mechanisms.demos.demo_set import DemoSet, loads, to_text

@@ -39,8 +39,8 @@ from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Tree, Updates, budget, el, notice, panel, progress, spinner
 from dpicl_ui.generate.cards import score_card
 from mechanisms.accounting import BudgetSnapshot, Claim, PrivacyLedger, PrivacyTarget, Usage, fingerprint
+from mechanisms.data.disclosures import shared_rows, without_rows
 from mechanisms.data.headers import guess_columns
-from mechanisms.data.sizes import shared_rows, without_rows
 from mechanisms.data.sources import EXAMPLES, formats_in_words, read_table
 from mechanisms.data.table import Table
 from mechanisms.demos.demo_set import DIRECTIONS, PUBLIC_ONLY, DemoSet, loads

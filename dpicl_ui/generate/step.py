@@ -17,6 +17,8 @@ from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Tree, Updates, budget, drawn, el, notice, panel, visibility
 from dpicl_ui.generate.cards import RunPace, finished, forecast, outcome_of_loading, outcome_of_run, time_card
 from dpicl_ui.generate.charts import live
+from dpicl_ui.generate.kept_runs import KeptRuns
+from dpicl_ui.generate.replacing import ReplaceQuestion
 from dpicl_ui.generate.replay import (
     FILE_NAME,
     OwnRows,
@@ -28,8 +30,9 @@ from dpicl_ui.generate.replay import (
     savable,
     screens,
 )
-from dpicl_ui.generate.runner import CutOffCard, KeptRuns, ReplaceQuestion, Runner
+from dpicl_ui.generate.runner import Runner
 from dpicl_ui.generate.state import GenerateState, Run
+from dpicl_ui.generate.unfinished import CutOffCard
 from dpicl_ui.privacy.state import PrivacyState
 from dpicl_ui.privacy.step import PrivacyStep, budget_of
 from mechanisms.accounting import PrivacyLedger
@@ -64,7 +67,7 @@ class GenerateStep:
         self._app, self._privacy, self._runner = app, privacy, Runner(app.loader, app.embedder)
         with app.bar.panel(3), gr.Row(elem_classes="split"):
             with gr.Column(scale=7, min_width=300):
-                self.cut_off = CutOffCard(app, self._runner)
+                self.cut_off = CutOffCard(app, self._runner.at_work)
                 self._build_run()
             with gr.Column(scale=4, min_width=300, elem_classes="aside"):
                 with gr.Column(elem_classes="card public"):

@@ -13,7 +13,7 @@ from scipy.special import log_ndtr
 from mechanisms.accounting import Claim, PrivacyTarget, calibrate_noise, claim
 from mechanisms.accounting.rdp import largest_rho
 from mechanisms.answers.spec import AnswerSpec
-from mechanisms.data.sizes import WHETHER_SHOWN
+from mechanisms.data.disclosures import WHETHER_SHOWN
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import ZCDP, Approximate, Composed, Gaussian, Poisson, PrivacyEvent, Repeat

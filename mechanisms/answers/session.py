@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mechanisms.accounting import Claim, IndividualFilter, PrivacyLedger, Reservation, fingerprint, reserve
 from mechanisms.answers.plan import AnswerPlan
 from mechanisms.answers.shards import LabelRespondent, NeighbourLabels, Respondent, TextRespondent
-from mechanisms.data.sizes import SEEDED
+from mechanisms.data.disclosures import SEEDED
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import Accuracy
 from mechanisms.files import keyed_digest, secret_key

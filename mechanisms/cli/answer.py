@@ -38,7 +38,7 @@ from mechanisms.cli.options import (
     show,
     warn_of_owners,
 )
-from mechanisms.data.sizes import SCORED
+from mechanisms.data.disclosures import SCORED
 from mechanisms.discovery import Parameter
 from mechanisms.errors import UsageError
 from mechanisms.noise import SeededRandomness

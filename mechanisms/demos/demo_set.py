@@ -15,7 +15,7 @@ import jsonschema
 from mechanisms import __version__, confidence
 from mechanisms.accounting import Claim
 from mechanisms.asking import Wording
-from mechanisms.data.sizes import WHETHER_SHOWN
+from mechanisms.data.disclosures import WHETHER_SHOWN
 from mechanisms.demos.directions import Directions
 from mechanisms.errors import UsageError
 from mechanisms.files import bundled

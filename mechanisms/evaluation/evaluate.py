@@ -13,7 +13,7 @@ from scipy.stats import binomtest
 
 from mechanisms import confidence
 from mechanisms.accounting import Claim, PrivacyLedger, PrivacyTarget, claim
-from mechanisms.data.sizes import charged, units_of
+from mechanisms.data.units import charged, units_of
 from mechanisms.demos.demo_set import DEMONSTRATIONS, DIRECTIONS, PROTOTYPES, PUBLIC_ONLY, ZERO_SHOT, DemoSet, Score
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.reader import (

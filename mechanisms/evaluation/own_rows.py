@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.data.sizes import COMPARED
+from mechanisms.data.disclosures import COMPARED
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
 from mechanisms.inference import Embedder

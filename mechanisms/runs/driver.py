@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from contextlib import closing, nullcontext
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.data.sizes import disclosures_at_the_end
+from mechanisms.data.disclosures import disclosures_at_the_end
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import TooLong, UsageError
 from mechanisms.inference import Embedder, LanguageModel

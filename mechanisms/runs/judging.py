@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from mechanisms.data.sizes import Unit, units_of
+from mechanisms.data.units import Unit, units_of
 from mechanisms.demos.demo_set import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT, Baselines, DemoSet, PublicSet, Score
 from mechanisms.evaluation.evaluate import truth_of
 from mechanisms.evaluation.reader import Classifier, with_progress

@@ -16,15 +16,9 @@ import yaml
 
 from mechanisms.accounting import Claim, PrivacyTarget, claim, fingerprint
 from mechanisms.data.columns import ColumnMapping
+from mechanisms.data.disclosures import WHETHER_MET, WHETHER_SHOWN
 from mechanisms.data.label_names import names_of
-from mechanisms.data.sizes import (
-    WHETHER_MET,
-    WHETHER_SHOWN,
-    MeasuredSizes,
-    claim_with_counts,
-    left_after_counts,
-    with_counts,
-)
+from mechanisms.data.sizes import MeasuredSizes, claim_with_counts, left_after_counts, with_counts
 from mechanisms.data.table import FLAGS, USUAL, Reading
 from mechanisms.demos.demo_set import MEASURED_SIZES, Certificate, DemoSet, StageRecord
 from mechanisms.discovery import parameters

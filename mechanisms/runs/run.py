@@ -19,7 +19,7 @@ from itertools import chain
 import numpy as np
 
 from mechanisms.accounting import EarlierRun, Fingerprint, LedgerRun, PrivacyLedger, ResumablePlan, fingerprint
-from mechanisms.data.sizes import CLEAN_VALUES, NO_NOISE, SEEDED
+from mechanisms.data.disclosures import CLEAN_VALUES, NO_NOISE, SEEDED
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import DataError, SeveralErrors, StudioError, UsageError
 from mechanisms.files import derived_key, keyed_digest

@@ -31,7 +31,7 @@ from pydantic.dataclasses import dataclass as checked
 
 from mechanisms import __version__
 from mechanisms.accounting import PrivacyLedger, new_key
-from mechanisms.data.sizes import WHETHER_MET, WHETHER_SHOWN
+from mechanisms.data.disclosures import WHETHER_MET, WHETHER_SHOWN
 from mechanisms.demos.demo_set import DemoSet, loads, read_json, to_text
 from mechanisms.errors import StudioError, TooLong, UsageError
 from mechanisms.files import atomic_write, derived_key, keyed_digest

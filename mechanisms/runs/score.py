@@ -19,15 +19,9 @@ from mechanisms.accounting import (
     text_digests,
 )
 from mechanisms.asking import Wording
-from mechanisms.data.sizes import (
-    LABEL_WEIGHTS,
-    WHETHER_MET,
-    WHETHER_SHOWN,
-    WHETHER_VERBATIM,
-    charged,
-    units_of,
-    without_counts,
-)
+from mechanisms.data.disclosures import LABEL_WEIGHTS, WHETHER_MET, WHETHER_SHOWN, WHETHER_VERBATIM
+from mechanisms.data.sizes import without_counts
+from mechanisms.data.units import charged, units_of
 from mechanisms.demos.demo_set import (
     DEMONSTRATIONS,
     DIRECTIONS,

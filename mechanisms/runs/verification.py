@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from mechanisms.accounting import Claim
-from mechanisms.data.sizes import WHETHER_MET, WHETHER_SHOWN
+from mechanisms.data.disclosures import WHETHER_MET, WHETHER_SHOWN
 from mechanisms.demos.demo_set import (
     DEMONSTRATIONS,
     DIRECTIONS,

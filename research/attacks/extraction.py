@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from mechanisms.data.sizes import NO_NOISE
+from mechanisms.data.disclosures import NO_NOISE
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Dataset, PromptTemplate, Record
 from research.reproduction.cells import Preset

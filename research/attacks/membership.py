@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mechanisms.data.sizes import NO_NOISE, SCORED
+from mechanisms.data.disclosures import NO_NOISE, SCORED
 from mechanisms.evaluation.reader import Classifier
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.catalogue import load_embedder

@@ -20,7 +20,7 @@ from mechanisms.cli.options import (
     warn_of_owners,
 )
 from mechanisms.data.columns import ColumnMapping, to_dataset
-from mechanisms.data.sizes import CLEAN_VALUES
+from mechanisms.data.disclosures import CLEAN_VALUES
 from mechanisms.data.sources import name_of, read_table
 from mechanisms.demos.demo_set import PUBLIC_ONLY
 from mechanisms.errors import UsageError

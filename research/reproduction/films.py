@@ -14,7 +14,7 @@ from typing import Any
 
 from mechanisms import api
 from mechanisms.cli.options import add_json, in_json, show
-from mechanisms.data.sizes import NO_NOISE
+from mechanisms.data.disclosures import NO_NOISE
 from mechanisms.evaluation.evaluate import Accuracy
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models import EMBEDDED

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from mechanisms.data.sizes import SCORED
+from mechanisms.data.disclosures import SCORED
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.evaluation.evaluate import Accuracy, truth_of
 from mechanisms.evaluation.reader import Arm, LocalReader, result_of

@@ -9,7 +9,7 @@ from typing import Any
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.columns import ColumnMapping, to_dataset
-from mechanisms.data.sizes import NO_NOISE, owners_of
+from mechanisms.data.disclosures import NO_NOISE, owners_of
 from mechanisms.data.sources import read_table
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, PromptTemplate, Record

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.data.sizes import CLEAN_VALUES, WHETHER_MET, WHETHER_SHOWN
+from mechanisms.data.disclosures import CLEAN_VALUES, WHETHER_MET, WHETHER_SHOWN
 from mechanisms.demos.demo_set import Score, loads
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.noise import SecureRandomness, SeededRandomness

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from mechanisms.answers.plan import WHETHER_RESERVED
-from mechanisms.data.sizes import WHETHER_SHOWN
+from mechanisms.data.disclosures import WHETHER_SHOWN
 from mechanisms.runs.terms import FILE_FORMAT, LABEL_SET
 from tests.cli.command import BANK, check_refusal, run
 

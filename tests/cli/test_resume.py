@@ -10,7 +10,7 @@ import pytest
 from mechanisms import api
 from mechanisms.accounting import LedgerRun, PrivacyLedger
 from mechanisms.accounting.known_rows import KnownRows
-from mechanisms.data.sizes import UNKNOWN
+from mechanisms.data.disclosures import UNKNOWN
 from mechanisms.demos.demo_set import loads
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.runs.events import DemoCompleted

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.data.sizes import COMPARED
+from mechanisms.data.disclosures import COMPARED
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.own_rows import SHOWN, NearestRow, beside
 from mechanisms.records import Dataset, Demonstration, Record

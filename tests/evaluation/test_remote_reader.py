@@ -10,7 +10,7 @@ import pytest
 
 from mechanisms import api
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.data.sizes import CLEAN_VALUES, SCORED
+from mechanisms.data.disclosures import CLEAN_VALUES, SCORED
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.reader import NO_ANSWER, Arm, RemoteReader, label_in, result_of, with_progress

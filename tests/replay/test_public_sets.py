@@ -13,7 +13,8 @@ from mechanisms.accounting import PrivacyLedger, fingerprint, known_rows
 from mechanisms.accounting import ledger as ledger_module
 from mechanisms.accounting.account import as_csv
 from mechanisms.api import mark_test_file
-from mechanisms.data.sizes import CLEAN_VALUES, SCORED, measure_sizes
+from mechanisms.data.disclosures import CLEAN_VALUES, SCORED
+from mechanisms.data.sizes import measure_sizes
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.plan import public_plan
 from mechanisms.runs.run import run

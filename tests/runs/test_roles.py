@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.data.sizes import SCORED, WHETHER_MET, measure_sizes
+from mechanisms.data.disclosures import SCORED, WHETHER_MET
+from mechanisms.data.sizes import measure_sizes
 from mechanisms.noise import SecureRandomness
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.run import divided, intervals

@@ -9,7 +9,7 @@ import pytest
 
 from mechanisms.accounting import Cap, PrivacyLedger, fingerprint
 from mechanisms.accounting.filter import Spend, usage
-from mechanisms.data.sizes import CLEAN_VALUES, SEEDED
+from mechanisms.data.disclosures import CLEAN_VALUES, SEEDED
 from mechanisms.demos.demo_set import loads
 from mechanisms.errors import BudgetRefused, DataError, UsageError
 from mechanisms.noise import SecureRandomness

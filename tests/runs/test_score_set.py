@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mechanisms.accounting import Claim, PrivacyLedger, fingerprint
-from mechanisms.data.sizes import LABEL_WEIGHTS, WHETHER_VERBATIM
+from mechanisms.data.disclosures import LABEL_WEIGHTS, WHETHER_VERBATIM
 from mechanisms.demos.demo_set import DIRECTIONS, PROTOTYPES
 from mechanisms.demos.directions import Directions
 from mechanisms.errors import UsageError

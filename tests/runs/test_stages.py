@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.special import log_softmax
 
-from mechanisms.data.sizes import units_of
+from mechanisms.data.units import units_of
 from mechanisms.demos.demo_set import DIRECTIONS
 from mechanisms.errors import UsageError
 from mechanisms.kinds import openings_of

@@ -16,7 +16,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as checked
 from scipy.special import softmax
 
-from mechanisms.data.sizes import Unit, units_of
+from mechanisms.data.units import Unit, units_of
 from mechanisms.errors import UsageError
 from mechanisms.inference import LanguageModel, WritingPrompt
 from mechanisms.kinds import openings_of

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as checked
 
-from mechanisms.data.sizes import Unit, units_of
+from mechanisms.data.units import Unit, units_of
 from mechanisms.errors import UsageError
 from mechanisms.inference import Embedder
 from mechanisms.noise import Floats

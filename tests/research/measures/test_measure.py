@@ -11,7 +11,7 @@ import pytest
 from mechanisms import confidence
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.columns import ColumnMapping, to_dataset
-from mechanisms.data.sizes import CLEAN_VALUES
+from mechanisms.data.disclosures import CLEAN_VALUES
 from mechanisms.data.sources import read_table
 from mechanisms.demos.demo_set import PUBLIC_ONLY
 from mechanisms.records import Demonstration, Record

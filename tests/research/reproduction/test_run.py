@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.data.sizes import NO_NOISE, SCORED
+from mechanisms.data.disclosures import NO_NOISE, SCORED
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import Accuracy
 from mechanisms.evaluation.reader import LocalReader

@@ -27,8 +27,9 @@ from dpicl_ui.privacy.state import PrivacyState
 from mechanisms.accounting import PrivacyLedger, fingerprint, text_digests
 from mechanisms.asking import Wording
 from mechanisms.data.columns import MOST_LABELS, ColumnMapping, inspect
+from mechanisms.data.disclosures import CLEAN_VALUES
 from mechanisms.data.headers import suggested_names
-from mechanisms.data.sizes import CLEAN_VALUES, MeasuredSizes
+from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.data.sources import EXAMPLES, read_table
 from mechanisms.data.table import Table
 from mechanisms.demos.demo_set import loads

@@ -10,7 +10,7 @@ import pytest
 from dpicl_ui.data.state import DataState
 from dpicl_ui.export import WITHOUT_DEMONSTRATIONS, ExportStep
 from dpicl_ui.frame.services import CuratorLedger, TabLedgers
-from dpicl_ui.generate import runner as module
+from dpicl_ui.generate import kept_runs as module
 from dpicl_ui.generate.replay import own_recording, own_run
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.accounting import Cap

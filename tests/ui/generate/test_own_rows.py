@@ -13,7 +13,7 @@ from dpicl_ui.frame.services import Session
 from dpicl_ui.generate.replay import OwnRows
 from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.columns import to_dataset
-from mechanisms.data.sizes import COMPARED
+from mechanisms.data.disclosures import COMPARED
 from mechanisms.data.sources import CLINIC, read_table
 from mechanisms.records import Dataset, Demonstration, Record
 from tests.evaluation.test_own_rows import SET, data

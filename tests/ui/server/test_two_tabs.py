@@ -26,7 +26,7 @@ from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.model_loader import LoadedModel, ModelLoader
 from dpicl_ui.frame.services import CuratorLedger, Sessions
 from dpicl_ui.frame.theme import look
-from dpicl_ui.generate.runner import KeptRuns
+from dpicl_ui.generate.kept_runs import KeptRuns
 from dpicl_ui.page import build
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.runs.stage import Speed
