@@ -29,7 +29,7 @@ def privacy_unit(user_column: str | None) -> str:
     return RECORD if user_column is None else f"{_USER}{user_column}"
 
 
-def person(unit: str) -> str:
+def unit_noun(unit: str) -> str:
     """The word for one unit: "row" or "user"."""
     return "row" if unit == RECORD else "user"
 

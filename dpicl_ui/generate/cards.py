@@ -22,7 +22,7 @@ from mechanisms.demos.demo_set import (
 )
 from mechanisms.evaluation.evaluate import verdict_of_score
 from mechanisms.exports.certificate_page import balanced_in_words
-from mechanisms.records import Demonstration
+from mechanisms.records import Demonstration, unit_noun
 from mechanisms.rounding import duration, exactly, rounded_up
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WORDS
@@ -204,7 +204,7 @@ def _better_alone(made: DemoSet, score: Score) -> str:
 
 
 def _whose(made: DemoSet) -> dict[str, str]:
-    return {"model": made.model_id, "unit": "user" if made.certificate.by_user else "row"}
+    return {"model": made.model_id, "unit": unit_noun(made.certificate.unit)}
 
 
 def of_hundred(arm: ArmScore) -> str:

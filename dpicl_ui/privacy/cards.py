@@ -20,6 +20,7 @@ from mechanisms.asking import Wording
 from mechanisms.discovery import parameters
 from mechanisms.errors import StudioError
 from mechanisms.inference import LanguageModel, Tokens, WritingPrompt
+from mechanisms.records import unit_noun
 from mechanisms.rounding import duration, rounded_down, rounded_up
 from mechanisms.runs.checks import Finding, Level
 from mechanisms.runs.completion import fewest_for_roles
@@ -48,7 +49,7 @@ def roughly(count: float) -> str:
 
 def stages_in_words(plan: Plan) -> list[Tree]:
     """Each stage with its question, its share and the number of its units, in the order of the run."""
-    unit = "user" if plan.by_user else "row"
+    unit = unit_noun(plan.unit)
     lines = [
         el("li", el("strong", stage.title), f" {_share(plan, name)}. {_who(plan, name)} {stage.task()}")
         for name, stage in plan.stages.items()
@@ -64,12 +65,12 @@ def stages_in_words(plan: Plan) -> list[Tree]:
 
 def _share(plan: Plan, name: str) -> str:
     assert plan.spec.shares is not None
-    of = ("users" if plan.by_user else "rows") if plan.by_roles else "epsilon"
+    of = f"{unit_noun(plan.unit)}s" if plan.by_roles else "epsilon"
     return f"({100 * plan.spec.shares[name]:.3g}% of {of})"
 
 
 def _who(plan: Plan, name: str) -> str:
-    plural = "users" if plan.by_user else "rows"
+    plural = f"{unit_noun(plan.unit)}s"
     if not plan.by_roles:
         more = " or more" if name == WRITE and not plan.alone else ""  # writing gets what the other stages leave
         return f"All {plural}, for epsilon {rounded_up(plan.epsilon(name), 2)}{more},"
@@ -266,7 +267,7 @@ def picture(plan: Plan, expected: ExpectedWords) -> dict[str, Any]:
         value in rows) and noise (pairs of an epsilon and the standard deviation there, in rows).
     """
     groups: list[dict[str, Any]] = []
-    unit, curve = "users" if plan.by_user else "rows", _curve(plan)
+    unit, curve = f"{unit_noun(plan.unit)}s", _curve(plan)
 
     def group(stage: str, title: str, rows: float, shape: str, shares: Shares) -> None:
         bars = [{"name": name, "value": rows * share} for name, share in shares]

@@ -26,7 +26,7 @@ from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Randomness, SecureRandomness
 from mechanisms.queries import Retrieval, nearest_by_shard
 from mechanisms.queries.retrieval import similarities
-from mechanisms.records import Dataset, Record, person
+from mechanisms.records import Dataset, Record, unit_noun
 from mechanisms.rounding import rounded_up
 from mechanisms.sampling import copy_numbers, seat_in_subsets
 
@@ -143,7 +143,7 @@ def reservation_in_words(opened: AnswersOpened) -> str:
 
 
 def answer_in_words(opened: AnswersOpened, released: AnswerReleased) -> str:
-    unit = person(opened.unit)
+    unit = unit_noun(opened.unit)
     if released.threshold is None:
         left = f"{released.sure_left} of {released.queries} answers are left; then a new reservation is needed."
         return f"Every {unit} paid for this answer, drawn or not. {left}"

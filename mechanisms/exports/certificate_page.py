@@ -19,7 +19,7 @@ from mechanisms.demos.demo_set import Certificate, DemoSet
 from mechanisms.errors import printable
 from mechanisms.exports.export_format import ExportFormat, ReleasedFile
 from mechanisms.files import bundled
-from mechanisms.records import person, unit_in_words
+from mechanisms.records import unit_in_words, unit_noun
 from mechanisms.rounding import percent_down, percent_up, rounded_up
 from mechanisms.runs.plan import guarantee
 from mechanisms.steps import mechanism_class, mechanism_names
@@ -90,7 +90,7 @@ def _promise(made: DemoSet) -> Iterator[Fact]:
 
 def _read(made: DemoSet) -> Iterator[Fact]:
     held = made.certificate
-    unit = person(held.unit)
+    unit = unit_noun(held.unit)
     name = held.parameters.get("mechanism") if made.stages else None
     title = _titles().get(held.mechanism, held.mechanism)
     yield Fact("Mechanism", title, f"token by token: {_titles()[name]}" if name in _titles() else "")
@@ -129,7 +129,7 @@ def _worth(made: DemoSet) -> Iterator[Fact]:
         yield Fact(name.capitalize(), each.stated, remark)
     if majority:
         yield Fact("Naming the largest label every time", percent_up(majority[1], 1), "by the public label sizes")
-    alike = "labels" if score.weighing is Weighing.LABELS else f"{person(made.certificate.unit)}s"
+    alike = "labels" if score.weighing is Weighing.LABELS else f"{unit_noun(made.certificate.unit)}s"
     yield Fact("Counted alike", alike, balanced_in_words(made))
 
 
@@ -142,7 +142,7 @@ def balanced_in_words(demo_set: DemoSet) -> str:
             "Each label counts the same here, however many rows it has: these are balanced accuracies, and always "
             "naming one label is no better than chance."
         )
-    unit = person(demo_set.certificate.unit)
+    unit = unit_noun(demo_set.certificate.unit)
     sizes = demo_set.public_sizes
     if sizes is not None and len(set(sizes.values())) == 1:
         return f"By the public sizes all labels have equally many {unit}s: these are balanced accuracies too."

@@ -19,7 +19,7 @@ from mechanisms.errors import SeveralErrors, StudioError, UsageError
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.inference.prompts import first_tokens
 from mechanisms.noise import SecureRandomness
-from mechanisms.records import Dataset, person
+from mechanisms.records import Dataset, unit_noun
 from mechanisms.rounding import duration, rounded_down, rounded_up
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.run import check_fit, divide
@@ -198,7 +198,7 @@ def row_findings(plan: Plan, dataset: Dataset) -> Iterator[Finding]:
     """The labels for which the file has no rows, or far fewer units than declared; private."""
     if not plan.reads_rows or dataset.labels != plan.labels:
         return
-    who = f"{person(dataset.unit)}s"
+    who = f"{unit_noun(dataset.unit)}s"
     for label, counted in dataset.counted_sizes().items():
         declared = plan.sizes[label]
         if not counted:

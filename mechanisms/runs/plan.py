@@ -24,7 +24,7 @@ from mechanisms.demos.demo_set import MEASURED_SIZES, Certificate, DemoSet, Stag
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed, SequentialComposition
-from mechanisms.records import Dataset
+from mechanisms.records import Dataset, unit_noun
 from mechanisms.rounding import rounded_up
 from mechanisms.runs.completion import FEWEST_FOR_WORDS, MOST_CORRECTED_LABELS, completed
 from mechanisms.runs.spec import FLAGGED, SCORE, VOTE, WORDS, WRITE, Recipe, RunSpec, stated
@@ -218,7 +218,7 @@ class Plan(RunTerms):
             yield (
                 WORDS,
                 "Rows do not say what their labels are about: the texts follow the labels' names. With "
-                f"{needed:,} {'users' if self.by_user else 'rows'} of each label, or a larger epsilon, they would.",
+                f"{needed:,} {unit_noun(self.unit)}s of each label, or a larger epsilon, they would.",
             )
         for name, stage in self.stages.items():
             yield from ((name, warning) for warning in stage.warnings())

@@ -25,7 +25,7 @@ from mechanisms.errors import DataError, SeveralErrors, StudioError, UsageError
 from mechanisms.files import derived_key, keyed_digest
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Floats, Randomness, SecureRandomness
-from mechanisms.records import Columns, Dataset, person
+from mechanisms.records import Columns, Dataset, unit_noun
 from mechanisms.runs.events import (
     CuratorEvent,
     DemoCompleted,
@@ -327,7 +327,7 @@ def check_fit(dataset: Dataset, plan: Plan) -> None:
         raise UsageError("The run was planned for another file: calibrate it for this one first.")
     if plan.measured is not None:
         return  # delta covers a measured size that is too small, and an error would disclose it
-    who = f"{person(dataset.unit)}s"
+    who = f"{unit_noun(dataset.unit)}s"
     larger = [
         f"The file has more {who} labelled '{label}' than declared: correct its size."
         for label, size in dataset.counted_sizes().items()

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from mechanisms.accounting import BudgetSnapshot
 from mechanisms.demos.demo_set import DemoSet
-from mechanisms.records import Demonstration, person
+from mechanisms.records import Demonstration, unit_noun
 from mechanisms.runs.events import (
     CuratorEvent,
     DemoCompleted,
@@ -114,7 +114,7 @@ class RunView:
     @property
     def unit(self) -> str:
         """The word for a unit: "row" or "user"."""
-        return person(self.demo_set.certificate.unit) if self.demo_set else "row"
+        return unit_noun(self.demo_set.certificate.unit) if self.demo_set else "row"
 
     @property
     def standing(self) -> tuple[Demonstration, ...]:

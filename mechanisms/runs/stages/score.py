@@ -16,6 +16,7 @@ from mechanisms.demos.demo_set import DEMONSTRATIONS, DIRECTIONS, PUBLIC_ONLY, Z
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import truth_of
 from mechanisms.privacy_events import PrivacyEvent
+from mechanisms.records import unit_noun
 from mechanisms.rounding import percent_down, percent_up
 from mechanisms.runs.events import LINE, CuratorEvent, Release
 from mechanisms.runs.judging import right
@@ -87,7 +88,7 @@ class ScoreStage(PlannedStage):
 
     def warnings(self) -> Iterator[str]:
         if self.margin > _WIDE:
-            who = "users" if self.plan.by_user else "rows"
+            who = f"{unit_noun(self.plan.unit)}s"
             yield f"So few {who} score that the private accuracy will say little: its interval is wider than 20 points."
 
     def task(self) -> str:

@@ -21,7 +21,7 @@ from mechanisms.inference import Embedder
 from mechanisms.noise import Floats
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.queries.retrieval import similarities
-from mechanisms.records import Record
+from mechanisms.records import Record, unit_noun
 from mechanisms.runs.completion import CLEARANCE, EXCESS
 from mechanisms.runs.events import LINE, Count, CuratorEvent, Name, Number, Release, StageProgress, Texts
 from mechanisms.runs.stage import PlannedStage, RunState, Work, check_noise, drafting_work
@@ -105,7 +105,7 @@ class VoteStage(PlannedStage):
         return drafting + Work(embedded=plan.rows(self.name))
 
     def warnings(self) -> Iterator[str]:
-        who = "users" if self.plan.by_user else "rows"
+        who = f"{unit_noun(self.plan.unit)}s"
         label = self.plan.smallest
         votes, noise = self.votes_a_draft(label), self.tally.deviation
         if EXCESS * votes < CLEARANCE * noise:

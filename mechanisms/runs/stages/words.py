@@ -25,6 +25,7 @@ from mechanisms.evaluation.reader import with_progress
 from mechanisms.inference.vocabulary import Vocabulary, common_words, placing
 from mechanisms.noise import Floats
 from mechanisms.privacy_events import PrivacyEvent
+from mechanisms.records import unit_noun
 from mechanisms.runs.events import LINE, CuratorEvent, Name, Number, Numbers, Release, StageProgress
 from mechanisms.runs.stage import PlannedStage, RunState, Work, check_noise
 from mechanisms.tallies import Prototypes
@@ -145,7 +146,7 @@ class WordsStage(PlannedStage):
         return Work(embedded=self.plan.units(self.name))
 
     def warnings(self) -> Iterator[str]:
-        label, who = self.plan.smallest, "users" if self.plan.by_user else "rows"
+        label, who = self.plan.smallest, f"{unit_noun(self.plan.unit)}s"
         noise = self.deviations[self.plan.labels.index(label)]
         if CLEARS * noise > _STRONG:
             counted = self.counted[self.plan.labels.index(label)]

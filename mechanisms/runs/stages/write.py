@@ -10,6 +10,7 @@ from mechanisms.accounting import LedgerRun
 from mechanisms.asking import Hint
 from mechanisms.demos.demo_set import Refusal
 from mechanisms.privacy_events import Approximate, PrivacyEvent
+from mechanisms.records import unit_noun
 from mechanisms.runs.drafts import allotted
 from mechanisms.runs.events import (
     CuratorEvent,
@@ -104,7 +105,7 @@ class WriteStage(PlannedStage):
         plan = self.plan
         label = plan.smallest
         smallest, expected = plan.sizes[label], plan.sampling.expected_sample
-        who = "users" if plan.by_user else "rows"
+        who = f"{unit_noun(plan.unit)}s"
         if plan.mechanism.uses_private_rows and expected > plan.role(self.name) * smallest:
             yield (
                 f"'{label}' has {smallest} {who}, fewer than the {expected} of a sample (M): all of them join each "
