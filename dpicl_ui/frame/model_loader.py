@@ -19,7 +19,7 @@ from mechanisms.inference.models import KEPT, ModelListing, available_models, de
 
 if TYPE_CHECKING:
     from mechanisms.inference import Embedder, LanguageModel
-    from mechanisms.runs.stage import Speed
+    from mechanisms.runs.work import Speed
 
 # torch and transformers take seconds to import, so functions import them when they are first needed.
 
@@ -163,7 +163,7 @@ class ModelLoader:
         try:
             from mechanisms.inference.engine.threads import compute_in_one_thread
             from mechanisms.inference.models.catalogue import load_model, needs
-            from mechanisms.runs.stage import measure
+            from mechanisms.runs.work import measure
 
             compute_in_one_thread()
             model = load_model(name, tell=self._tell)
@@ -223,7 +223,7 @@ class ModelLoader:
         if loaded is None or not loaded.parameters or self.locked:
             return None
         from mechanisms.inference.models.catalogue import better_writer, needs
-        from mechanisms.runs.stage import Work
+        from mechanisms.runs.work import Work
 
         # The estimate depends on the model's size alone, because the embedding model stays the same.
         of_size = loaded.speed.seconds(Work(*_USUAL_RUN)) / loaded.parameters
@@ -312,7 +312,7 @@ class EmbedderLoader:
         with self._lock:
             if self._embedder is None:
                 from mechanisms.inference.models.catalogue import load_embedder
-                from mechanisms.runs.stage import measure_embedder
+                from mechanisms.runs.work import measure_embedder
 
                 embedder = load_embedder()
                 self._loader.embedding = measure_embedder(embedder)

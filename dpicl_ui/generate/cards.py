@@ -26,9 +26,9 @@ from mechanisms.records import Demonstration, unit_noun
 from mechanisms.rounding import duration, exactly, rounded_up
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WORDS
-from mechanisms.runs.stage import Speed
 from mechanisms.runs.stages.score import ScoreReleased
 from mechanisms.runs.view import RunView
+from mechanisms.runs.work import Speed
 
 # The results of a run on the screen: finished demonstrations, refused texts, and how the run ended.
 

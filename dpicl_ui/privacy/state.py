@@ -11,7 +11,7 @@ from dpicl_ui.frame.services import Session, State, StepStatus
 from mechanisms.accounting import Claim
 from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.spec import RunSpec
-from mechanisms.runs.stage import Speed
+from mechanisms.runs.work import Speed
 
 
 @dataclass(frozen=True, repr=False)

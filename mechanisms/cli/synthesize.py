@@ -70,8 +70,8 @@ from mechanisms.runs.events import (
 from mechanisms.runs.plan import Plan, plan_for, solved_flag
 from mechanisms.runs.run_file import RunJournal
 from mechanisms.runs.spec import Recipe, RunSpec, Split
-from mechanisms.runs.stage import measure, measure_embedder
 from mechanisms.runs.text import FOREIGN, Gate
+from mechanisms.runs.work import measure, measure_embedder
 
 _SLACK = 1e-6
 _SHOWN = 60

@@ -24,8 +24,9 @@ from mechanisms.rounding import duration, rounded_down, rounded_up
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.run import check_fit, divide
 from mechanisms.runs.spec import CALIBRATE, SCORE, SETTINGS, WORDS, WRITE
-from mechanisms.runs.stage import RunState, Speed
+from mechanisms.runs.state import RunState
 from mechanisms.runs.text import FOREIGN, Gate
+from mechanisms.runs.work import Speed
 
 T = TypeVar("T")
 

@@ -28,9 +28,10 @@ from mechanisms.records import Dataset, unit_noun
 from mechanisms.rounding import rounded_up
 from mechanisms.runs.completion import FEWEST_FOR_WORDS, MOST_CORRECTED_LABELS, completed
 from mechanisms.runs.spec import FLAGGED, SCORE, VOTE, WORDS, WRITE, Recipe, RunSpec, stated
-from mechanisms.runs.stage import PlannedStage, Work
+from mechanisms.runs.stage import PlannedStage
 from mechanisms.runs.stages import stages_in_order
 from mechanisms.runs.terms import DECLARED_SIZES, FILE_FORMAT, LABEL_SET, Events, RunTerms
+from mechanisms.runs.work import Work
 from mechanisms.sampling import EventOfSteps
 from mechanisms.steps import mechanism_class
 
@@ -49,7 +50,8 @@ class Plan(RunTerms):
 
     @cached_property
     def stages(self) -> dict[str, PlannedStage]:
-        return {name: stages_in_order()[name](self) for name in self.stage_names}
+        """The stages by name, in the order in which they run."""
+        return {name: stage(self) for name, stage in stages_in_order().items() if name in self.shares}
 
     @property
     def work(self) -> Work:

@@ -42,7 +42,8 @@ from mechanisms.runs.events import (
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.run_file import RunJournal
 from mechanisms.runs.spec import SCORE, WRITE
-from mechanisms.runs.stage import RunningStage, RunState, part_of
+from mechanisms.runs.stage import RunningStage, part_of
+from mechanisms.runs.state import RunState
 from mechanisms.runs.terms import NO_FILE
 from mechanisms.sampling import copy_numbers, role_place
 

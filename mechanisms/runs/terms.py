@@ -15,7 +15,6 @@ from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent
 from mechanisms.records import RECORD, PromptTemplate
 from mechanisms.runs.spec import OPENINGS, VOTE, WORDS, WRITE, RunSpec, Split
-from mechanisms.runs.stages import stages_in_order
 from mechanisms.sampling import EventOfSteps, SamplingPlan
 from mechanisms.steps import TokenMechanism, Transform
 
@@ -85,11 +84,6 @@ class RunTerms:
         """Each stage's share of the units or of epsilon."""
         assert self.spec.shares is not None
         return self.spec.shares
-
-    @property
-    def stage_names(self) -> tuple[str, ...]:
-        """The names of the stages, in the order in which they run."""
-        return tuple(name for name in stages_in_order() if name in self.shares)
 
     @property
     def alone(self) -> bool:

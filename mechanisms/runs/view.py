@@ -31,6 +31,7 @@ from mechanisms.runs.events import (
     key_of,
 )
 from mechanisms.runs.spec import WRITE
+from mechanisms.runs.stages import stages_in_order
 from mechanisms.runs.terms import RunTerms
 
 Recorded = TypeVar("Recorded")
@@ -100,7 +101,8 @@ class RunView:
 
     @property
     def stages(self) -> tuple[str, ...]:
-        return self.plan.stage_names if self.plan else ()
+        """The names of the run's stages, in the order in which they run."""
+        return tuple(name for name in stages_in_order() if self.plan and name in self.plan.shares)
 
     @property
     def shown(self) -> DemoInProgress | None:

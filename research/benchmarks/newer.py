@@ -31,8 +31,8 @@ from mechanisms.noise import Floats, SecureRandomness
 from mechanisms.records import Demonstration, Record
 from mechanisms.runs.drafts import DraftRequest, Margins, Nearness, write_drafts, write_samples
 from mechanisms.runs.spec import RunSpec
-from mechanisms.runs.stage import RunState
 from mechanisms.runs.stages.vote import VoteCollector, winners
+from mechanisms.runs.state import RunState
 from mechanisms.runs.text import Gate
 from mechanisms.tallies import Prototypes, Votes
 from research.benchmarks.words import measured, released

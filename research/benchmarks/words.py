@@ -28,9 +28,9 @@ from mechanisms.runs.drafts import DraftRequest, Nearness, write_drafts, write_s
 from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.run import divide
 from mechanisms.runs.spec import OPENINGS, VOTE, WORDS, RunSpec, Split
-from mechanisms.runs.stage import RunState
 from mechanisms.runs.stages.openings import OpeningsReleased
 from mechanisms.runs.stages.words import WordsReleased
+from mechanisms.runs.state import RunState
 from mechanisms.runs.text import Gate
 from research.benchmarks.worth import DELTA, TASKS, Bench
 from research.lines import cell, done, keep, lines, markdown

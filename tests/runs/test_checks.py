@@ -16,7 +16,7 @@ from mechanisms.runs import checks
 from mechanisms.runs.checks import Finding, Findings, Level
 from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.spec import RunSpec
-from mechanisms.runs.stage import Speed
+from mechanisms.runs.work import Speed
 
 DATASET = Dataset("d", ("a", "b"), tuple(Record(f"text {i}", label) for label in "ab" for i in range(30)))
 

@@ -14,7 +14,7 @@ from mechanisms.demos.demo_set import loads
 from mechanisms.errors import BudgetRefused, DataError, UsageError
 from mechanisms.noise import SecureRandomness
 from mechanisms.records import Demonstration
-from mechanisms.runs import stage as run_stage
+from mechanisms.runs import state as run_state
 from mechanisms.runs.events import (
     DemoCompleted,
     DemoRefused,
@@ -116,7 +116,7 @@ def test_each_stage_is_charged_then_told_and_then_releases_in_order(recipe, spli
 def test_drafts_are_tried_before_anybody_has_paid_where_samples_show_no_text(sampled, tries, monkeypatch):
     (dataset, plan), log, account = run_of("vote", "roles", count=60), Log(), PrivacyLedger()
     account.set_cap("d", "record", Cap(1.0, 0.01))
-    monkeypatch.setattr(run_stage, "cleaned", lambda *_: sampled)
+    monkeypatch.setattr(run_state, "cleaned", lambda *_: sampled)
     with pytest.raises(BudgetRefused):
         list(begun(dataset, plan, log, ledger=account))
     assert kinds(log) == [Drafting] * tries

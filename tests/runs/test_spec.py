@@ -40,10 +40,10 @@ from mechanisms.runs.spec import (
     RunSpec,
     Split,
 )
-from mechanisms.runs.stage import Speed, measure
 from mechanisms.runs.stages import stages_in_order
 from mechanisms.runs.stages.score import ScoreStage
 from mechanisms.runs.terms import DECLARED_SIZES
+from mechanisms.runs.work import Speed, measure
 from mechanisms.sampling import Scheme
 from mechanisms.tallies import Weighing
 from tests.told_settings import check_told

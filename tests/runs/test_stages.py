@@ -20,7 +20,7 @@ from mechanisms.noise import SeededRandomness
 from mechanisms.queries.retrieval import similarities
 from mechanisms.records import Record
 from mechanisms.runs import run as whole_run
-from mechanisms.runs import stage as run_stage
+from mechanisms.runs import state as run_state
 from mechanisms.runs.drafts import allotted
 from mechanisms.runs.events import DemoStarted, Drafting, SetsCompared
 from mechanisms.runs.judging import preferences, step
@@ -197,7 +197,7 @@ def test_drafts_of_every_label_begin_with_openings_that_were_released(recipe, mo
 @pytest.mark.parametrize("recipe", ["tokens", "vote", "both"])
 def test_what_the_set_is_compared_with_is_written_without_what_rows_released(recipe, split, monkeypatch):
     monkeypatch.setattr(OpeningsStage, "used", lambda *arguments: dict.fromkeys(LABELS, WEIGHTS))
-    plain, begun_with = run_stage.write_drafts, dict[str, set[str]]()
+    plain, begun_with = run_state.write_drafts, dict[str, set[str]]()
 
     def noted(model, wanted, *rest):
         texts = plain(model, wanted, *rest)
@@ -205,7 +205,7 @@ def test_what_the_set_is_compared_with_is_written_without_what_rows_released(rec
             begun_with.setdefault(text, set()).update(wanted.openings or [""])
         return texts
 
-    monkeypatch.setattr(run_stage, "write_drafts", noted)
+    monkeypatch.setattr(run_state, "write_drafts", noted)
     records = data(rows(60))
     told = list(begun(records, planned(records, spec(recipe, split))))
     [compared] = (event for event in told if isinstance(event, SetsCompared))
@@ -341,7 +341,7 @@ def drafts(model, wanted, gate, randomness, taken=(), embedder=None):
 
 @pytest.fixture
 def same_drafts_and_roles(monkeypatch):
-    monkeypatch.setattr(run_stage, "write_drafts", drafts)
+    monkeypatch.setattr(run_state, "write_drafts", drafts)
     monkeypatch.setattr(whole_run, "derived_key", lambda purpose: b"k" * 32)
 
 

@@ -21,7 +21,7 @@ from mechanisms.inference.vocabulary import Vocabulary, common_words, vocabulary
 from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Composed
 from mechanisms.records import Dataset, Record
-from mechanisms.runs import stage as run_stage
+from mechanisms.runs import state as run_state
 from mechanisms.runs.completion import completed
 from mechanisms.runs.drafts import DraftRequest, Margins
 from mechanisms.runs.events import DemoRefused, DemoStarted, SetsCompared, StageProgress, StageStarted
@@ -29,10 +29,10 @@ from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.run import divide, run
 from mechanisms.runs.run_file import from_lines
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WORDS, Split
-from mechanisms.runs.stage import RunState
 from mechanisms.runs.stages import words as words_stage
 from mechanisms.runs.stages.words import CLEARS, FEWEST_WORDS, MOST_WORDS, Word, WordsReleased, WordsStage, words_of
 from mechanisms.runs.stages.write import NO_SENTENCE, OF_ANOTHER
+from mechanisms.runs.state import RunState
 from mechanisms.tallies import Prototypes
 from mechanisms.tallies.tally import LATTICE
 from tests.replay.contract import EXTREMES, replay
@@ -466,13 +466,13 @@ class Prompted(Reading):
 @pytest.mark.parametrize("recipe", ["tokens", "vote", "both"])
 def test_texts_of_a_label_are_asked_for_with_its_words_and_public_ones_without(recipe, split, monkeypatch):
     wanted_of: list[tuple[DraftRequest, Any]] = []
-    plain = run_stage.write_drafts
+    plain = run_state.write_drafts
 
     def noted(model, wanted, gate, randomness, taken=(), order=None):
         wanted_of.append((wanted, order))
         return plain(model, wanted, gate, randomness, taken, order)
 
-    monkeypatch.setattr(run_stage, "write_drafts", noted)
+    monkeypatch.setattr(run_state, "write_drafts", noted)
     model, records = Prompted(), data(rows(60))
     told = list(begun(records, planned(records, spec(recipe, split)), model=model))
     place = next(i for i, event in enumerate(told) if isinstance(event, WordsReleased))

@@ -25,7 +25,9 @@ from mechanisms.runs.drafts import drafts_for
 from mechanisms.runs.events import LINE, CuratorEvent, Numbers, Release
 from mechanisms.runs.judging import preferences, step
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, WORDS
-from mechanisms.runs.stage import PlannedStage, RunState, Work, drafting_work
+from mechanisms.runs.stage import PlannedStage
+from mechanisms.runs.state import RunState
+from mechanisms.runs.work import Work, drafting_work
 from mechanisms.tallies import LabelBias
 
 REFINEMENTS = 2
@@ -137,7 +139,7 @@ def reading_work(stage: PlannedStage, zero_shot: float, public: float, own: floa
     behind = 1 + shown / 2400
     sets = 2 * shown * (1 + shown / 1500)
     reading = Work(read=rows * query * (zero_shot + behind * (public + own)) + sets)
-    first = next(name for name in plan.stage_names if name in (CALIBRATE, SCORE))
+    first = CALIBRATE if CALIBRATE in plan.shares else SCORE
     if stage.name != first or {OPENINGS, WORDS}.isdisjoint(plan.shares):
         return reading
     # The first of these stages writes the public set. Without openings and words the ballot's drafts serve as that set.

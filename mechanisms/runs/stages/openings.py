@@ -23,7 +23,9 @@ from mechanisms.kinds import openings_of
 from mechanisms.noise import Floats
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.runs.events import LINE, CuratorEvent, Name, Number, Release, Share, Texts
-from mechanisms.runs.stage import PlannedStage, RunState, Work, check_noise
+from mechanisms.runs.stage import PlannedStage, check_noise
+from mechanisms.runs.state import RunState
+from mechanisms.runs.work import Work
 from mechanisms.tallies import OpeningFinder, Openings, distinct, mean_contribution
 
 _CLEARS = 3.0

@@ -21,8 +21,10 @@ from mechanisms.rounding import percent_down, percent_up
 from mechanisms.runs.events import LINE, CuratorEvent, Release
 from mechanisms.runs.judging import right
 from mechanisms.runs.spec import WORDS
-from mechanisms.runs.stage import PlannedStage, RunState, Work
+from mechanisms.runs.stage import PlannedStage
 from mechanisms.runs.stages.calibrate import reading_work
+from mechanisms.runs.state import RunState
+from mechanisms.runs.work import Work
 from mechanisms.tallies import ScoreTally, Weighing, masses, weights
 
 _WIDE = 0.1

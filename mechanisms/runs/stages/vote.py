@@ -24,9 +24,11 @@ from mechanisms.queries.retrieval import similarities
 from mechanisms.records import Record, unit_noun
 from mechanisms.runs.completion import CLEARANCE, EXCESS
 from mechanisms.runs.events import LINE, Count, CuratorEvent, Name, Number, Release, StageProgress, Texts
-from mechanisms.runs.stage import PlannedStage, RunState, Work, check_noise, drafting_work
+from mechanisms.runs.stage import PlannedStage, check_noise
+from mechanisms.runs.state import RunState
 from mechanisms.runs.terms import EventLists
 from mechanisms.runs.text import normalised_text
+from mechanisms.runs.work import Work, drafting_work
 from mechanisms.tallies import Votes, mean_contribution
 
 ALIKE = 0.9

@@ -27,7 +27,9 @@ from mechanisms.noise import Floats
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.records import unit_noun
 from mechanisms.runs.events import LINE, CuratorEvent, Name, Number, Numbers, Release, StageProgress
-from mechanisms.runs.stage import PlannedStage, RunState, Work, check_noise
+from mechanisms.runs.stage import PlannedStage, check_noise
+from mechanisms.runs.state import RunState
+from mechanisms.runs.work import Work
 from mechanisms.tallies import Prototypes
 
 CLEARS = 4.0

@@ -24,8 +24,10 @@ from mechanisms.runs.events import (
     key_of,
 )
 from mechanisms.runs.spec import WRITE
-from mechanisms.runs.stage import PlannedStage, RunState, Work, part_of
+from mechanisms.runs.stage import PlannedStage, part_of
+from mechanisms.runs.state import RunState
 from mechanisms.runs.terms import ALL, EventLists
+from mechanisms.runs.work import Work
 from mechanisms.runs.writing import DemonstrationWriter, finish_publicly, groups, write_together
 from mechanisms.sampling import Scheme
 

@@ -18,8 +18,8 @@ from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference.engine.threads import computing
 from mechanisms.inference.models import EMBEDDED, ModelListing, available_models, catalogue
 from mechanisms.inference.models.catalogue import ModelNeeds, SentenceEmbedder, load_embedder, load_model
-from mechanisms.runs import stage as run_stage
-from mechanisms.runs.stage import Speed
+from mechanisms.runs import work as run_work
+from mechanisms.runs.work import Speed
 from tests.toy_embedder import ToyEmbedder
 from tests.toy_model import ToyModel
 from tests.ui.generate.recording import HOSTILE
@@ -58,7 +58,7 @@ class Shelf:
 def shelf(monkeypatch) -> Iterator[Shelf]:
     held = Shelf()
     monkeypatch.setattr(catalogue, "load_model", held.load)
-    monkeypatch.setattr(run_stage, "measure", lambda model: Speed(1e-4, 1e-4, 1e-3))
+    monkeypatch.setattr(run_work, "measure", lambda model: Speed(1e-4, 1e-4, 1e-3))
     monkeypatch.setattr(catalogue, "needs", lambda name: ModelNeeds(1000, on_disk=True))
     return held
 
@@ -132,7 +132,7 @@ def test_the_largest_that_fits_and_takes_about_five_minutes_is_offered(shelf, mo
     memory = {name: ModelNeeds(size, on_disk=True) for name, size in sizes.items()} | {EMBEDDED: ModelNeeds(1000, True)}
     monkeypatch.setattr(catalogue, "needs", lambda name: memory[name])
     per_run = 130_000 * 5e-4 + 22_500 * 5e-4
-    monkeypatch.setattr(run_stage, "measure", lambda model: Speed(5e-4, 5e-4, 1e-3))
+    monkeypatch.setattr(run_work, "measure", lambda model: Speed(5e-4, 5e-4, 1e-3))
     loader = begun()
     offer = loader.offer()
     assert (offer.present, offer.better.name, offer.memory) == (1000, "fits", memory["fits"].memory)

@@ -25,8 +25,8 @@ from mechanisms.records import Dataset, Record
 from mechanisms.runs.events import DemoCompleted, DemoCutOff, RunCompleted, TokenReleased
 from mechanisms.runs.run_file import from_lines, line_of
 from mechanisms.runs.spec import RunSpec
-from mechanisms.runs.stage import Speed
 from mechanisms.runs.stages.vote import VotesReleased
+from mechanisms.runs.work import Speed
 from tests.toy_embedder import ToyEmbedder
 from tests.ui.tabs import confirm, in_page, services, text_of
 from tests.word_model import WordModel

@@ -52,7 +52,7 @@ from mechanisms.rounding import rounded_up
 from mechanisms.runs.checks import Finding, Level
 from mechanisms.runs.plan import Plan, plan_for, suggested_delta
 from mechanisms.runs.spec import OPENINGS, SCORE, VOTE, WRITE, Recipe, RunSpec, Split
-from mechanisms.runs.stage import Speed
+from mechanisms.runs.work import Speed
 from mechanisms.sampling import Scheme
 from mechanisms.steps import mechanism_names
 from tests.baselines.toys import SpeakingModel

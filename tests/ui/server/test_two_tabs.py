@@ -29,8 +29,8 @@ from dpicl_ui.frame.theme import look
 from dpicl_ui.generate.kept_runs import KeptRuns
 from dpicl_ui.page import build
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.runs.stage import Speed
 from mechanisms.runs.text import Gate
+from mechanisms.runs.work import Speed
 from tests.ui.test_browser import messages, write_csv
 from tests.ui.visit import ARGUMENTS, CHROMIUM, SLOW, Journey, findings, free_port, plan_by_token, press, step, watch
 from tests.word_model import WordModel
