@@ -17,7 +17,7 @@ from dpicl_ui.server.serving import TemporaryFolder, serving
 from mechanisms.data.table import MAX_BYTES
 from mechanisms.errors import StudioError
 from mechanisms.inference.engine import DEVICE
-from mechanisms.inference.models import default_name
+from mechanisms.inference.models.listed import default_name
 
 _TABS = 500
 """The most tabs whose state Gradio keeps at once; each takes a megabyte."""

@@ -53,7 +53,8 @@ from mechanisms.evaluation.reader import (
 from mechanisms.exports.export_format import ExportExtras, ReleasedFile, format_named, packed
 from mechanisms.files import atomic_write, check_writable, text_of
 from mechanisms.inference import LanguageModel
-from mechanisms.inference.models import default_model, listed_as, load_embedder, load_model
+from mechanisms.inference.models import default_model, load_embedder, load_model
+from mechanisms.inference.models.listed import listed_as
 from mechanisms.inference.vocabulary import vocabulary
 from mechanisms.noise import Randomness
 from mechanisms.queries import Retrieval, query_mechanism_class

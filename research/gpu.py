@@ -36,7 +36,7 @@ from mechanisms.inference.engine.device import chosen_device
 from mechanisms.inference.engine.memory import release_freed_memory
 from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.language_model import LanguageModel
-from mechanisms.inference.models.catalogue import load_model
+from mechanisms.inference.models.loading import load_model
 from mechanisms.noise import Floats
 from research.benchmarks.engine import (
     DEMONSTRATION,

@@ -124,8 +124,8 @@ def real_data() -> Callable[[str, str], list[Record]]:
 @pytest.fixture(scope="session")
 def embedded_model():
     """The real model, loaded once."""
-    from mechanisms.inference.models import EMBEDDED
-    from mechanisms.inference.models.catalogue import load_model
+    from mechanisms.inference.models.listed import EMBEDDED
+    from mechanisms.inference.models.loading import load_model
 
     return load_model(EMBEDDED)
 
@@ -133,7 +133,7 @@ def embedded_model():
 @pytest.fixture(scope="session")
 def random_model():
     """The small model of random weights, loaded once."""
-    from mechanisms.inference.models.catalogue import load_model
+    from mechanisms.inference.models.loading import load_model
     from tests.small_model import small_model
 
     return load_model(small_model())

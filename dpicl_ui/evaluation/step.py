@@ -66,7 +66,7 @@ from mechanisms.evaluation.reader import (
     refuse_set_without_promise,
 )
 from mechanisms.inference import Embedder, LanguageModel
-from mechanisms.inference.models import available_models
+from mechanisms.inference.models.listed import available_models
 from mechanisms.inference.remote import ChatServer, ServerAddress, key_of
 from mechanisms.records import RECORD, Dataset, unit_in_words
 from mechanisms.rounding import rounded_up

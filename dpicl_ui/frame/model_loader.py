@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from dpicl_ui.frame.tree import Tree, el, notice, spinner
 from mechanisms.errors import ModelUnavailable, StudioError, UsageError
-from mechanisms.inference.models import KEPT, ModelListing, available_models, device_here
+from mechanisms.inference.models import device_here
+from mechanisms.inference.models.listed import KEPT, ModelListing, available_models
 
 if TYPE_CHECKING:
     from mechanisms.inference import Embedder, LanguageModel
@@ -113,7 +114,7 @@ class ModelLoader:
         with self._beginning:
             if not self.settled:
                 raise UsageError("A model is being loaded: wait until it is there.")
-            from mechanisms.inference.models.catalogue import refuse_too_large
+            from mechanisms.inference.models.loading import refuse_too_large
 
             refuse_too_large(name, freed=self._loaded.memory if self._loaded else 0)
             self.stage = "making room"
@@ -162,7 +163,7 @@ class ModelLoader:
         self.stage = "starting"
         try:
             from mechanisms.inference.engine.threads import compute_in_one_thread
-            from mechanisms.inference.models.catalogue import load_model, needs
+            from mechanisms.inference.models.loading import load_model, needs
             from mechanisms.runs.work import measure
 
             compute_in_one_thread()
@@ -222,7 +223,7 @@ class ModelLoader:
         loaded = self._loaded
         if loaded is None or not loaded.parameters or self.locked:
             return None
-        from mechanisms.inference.models.catalogue import better_writer, needs
+        from mechanisms.inference.models.loading import better_writer, needs
         from mechanisms.runs.work import Work
 
         # The estimate depends on the model's size alone, because the embedding model stays the same.
@@ -252,7 +253,7 @@ class ModelLoader:
         """
         if not name or name == AT_START or self.locked:  # `choose` reports these
             return
-        from mechanisms.inference.models.catalogue import fetched
+        from mechanisms.inference.models.loading import fetched
 
         stages, freed = [""], self._loaded.memory if self._loaded else 0
 
@@ -311,7 +312,7 @@ class EmbedderLoader:
         self._loader.wait()
         with self._lock:
             if self._embedder is None:
-                from mechanisms.inference.models.catalogue import load_embedder
+                from mechanisms.inference.models.embedder import load_embedder
                 from mechanisms.runs.work import measure_embedder
 
                 embedder = load_embedder()

@@ -39,7 +39,7 @@ from mechanisms.accounting import Cap, PrivacyTarget
 from mechanisms.data.headers import field_name
 from mechanisms.discovery import Parameter, parameters
 from mechanisms.errors import StudioError, UsageError
-from mechanisms.inference.models import available_models
+from mechanisms.inference.models.listed import available_models
 from mechanisms.runs.checks import Findings, check_plan, check_with_model
 from mechanisms.runs.plan import Plan, settings
 from mechanisms.runs.spec import FLAGGED, Group, Recipe, RunSpec, Split

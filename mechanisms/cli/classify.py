@@ -36,7 +36,7 @@ from mechanisms.evaluation.reader import RemoteReader, check_labels, readers_in_
 from mechanisms.exports.export_format import ExportExtras, ReleasedFile, format_named, format_names
 from mechanisms.files import text_of
 from mechanisms.inference import LanguageModel
-from mechanisms.inference.models import default_name
+from mechanisms.inference.models.listed import default_name
 from mechanisms.inference.remote import KEY_VARIABLE, ChatServer, ServerAddress, key_from_environment
 from mechanisms.records import Dataset
 from mechanisms.runs.score import USUAL_SHARE, ScoredSet, ScoreFound

@@ -11,14 +11,8 @@ from mechanisms import api
 from mechanisms.accounting import Cap, PrivacyLedger
 from mechanisms.cli.options import add_device, add_json, model_progress, progress, show
 from mechanisms.errors import UsageError
-from mechanisms.inference.models import (
-    available_models,
-    choose_default,
-    default_name,
-    device_here,
-    memory_of,
-    published_as,
-)
+from mechanisms.inference.models import device_here, memory_of
+from mechanisms.inference.models.listed import available_models, choose_default, default_name, published_as
 from mechanisms.records import privacy_unit
 
 

@@ -19,7 +19,7 @@ from mechanisms.discovery import Parameter, parameters
 from mechanisms.errors import UsageError, printable
 from mechanisms.evaluation.evaluate import Accuracy, MeanRecall
 from mechanisms.inference import LanguageModel
-from mechanisms.inference.models import default_name
+from mechanisms.inference.models.listed import default_name
 from mechanisms.records import Dataset
 from mechanisms.runs.plan import solved_flag
 from mechanisms.runs.spec import FLAGGED, SETTINGS, RunSpec

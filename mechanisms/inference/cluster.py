@@ -27,7 +27,7 @@ from mechanisms.errors import ModelUnavailable, StudioError, UsageError
 from mechanisms.inference.engine.memory import DeviceRoom, report_out_of_memory
 from mechanisms.inference.engine.transformers_model import TransformersModel, TransformersSession
 from mechanisms.inference.language_model import Session, Tokens
-from mechanisms.inference.models.catalogue import load_model
+from mechanisms.inference.models.loading import load_model
 from mechanisms.noise import Floats, Integers
 
 # The Ray cluster of the workers: the one at RAY_ADDRESS, or a private one on this machine.

@@ -12,7 +12,7 @@ from typing import Any
 from mechanisms import api
 from mechanisms.cli.options import progress
 from mechanisms.errors import UsageError
-from mechanisms.inference.models import EMBEDDED
+from mechanisms.inference.models.listed import EMBEDDED
 from research.attacks import extraction, membership
 from research.lines import Line, done, interval, keep, lines, markdown
 from research.reproduction.cells import Method, Preset, Setting

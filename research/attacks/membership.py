@@ -21,7 +21,7 @@ import numpy as np
 from mechanisms.data.disclosures import NO_NOISE, SCORED
 from mechanisms.evaluation.reader import Classifier
 from mechanisms.inference import LanguageModel
-from mechanisms.inference.models.catalogue import load_embedder
+from mechanisms.inference.models.embedder import load_embedder
 from mechanisms.inference.prompts import QueryPrompt, first_tokens
 from mechanisms.noise import Floats
 from mechanisms.records import Demonstration, Record

@@ -31,8 +31,9 @@ from mechanisms.answers.plan import AnswerPlan, plan_answers
 from mechanisms.answers.session import exact_match, open_session
 from mechanisms.answers.shards import TextRespondent
 from mechanisms.answers.spec import AnswerSpec
-from mechanisms.inference.models import EMBEDDED
-from mechanisms.inference.models.catalogue import load_embedder, load_model
+from mechanisms.inference.models.embedder import load_embedder
+from mechanisms.inference.models.listed import EMBEDDED
+from mechanisms.inference.models.loading import load_model
 from mechanisms.noise import Floats, Integers, Randomness, SecureRandomness
 from mechanisms.queries import QueryMechanism, QueryRelease, Retrieval
 from mechanisms.queries.retrieval import similarities

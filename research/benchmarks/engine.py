@@ -30,8 +30,8 @@ from mechanisms.inference.engine.forward import ATTENTION, padded
 from mechanisms.inference.engine.threads import fixed_threads
 from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.language_model import Tokens
-from mechanisms.inference.models import default_name
-from mechanisms.inference.models.catalogue import load_model
+from mechanisms.inference.models.listed import default_name
+from mechanisms.inference.models.loading import load_model
 from mechanisms.noise import SecureRandomness
 from mechanisms.records import RECORD, Record
 from mechanisms.runs.completion import completed

@@ -27,7 +27,7 @@ import numpy as np
 
 from mechanisms.evaluation.reader import Classifier
 from mechanisms.inference import LanguageModel
-from mechanisms.inference.models.catalogue import load_model
+from mechanisms.inference.models.loading import load_model
 from mechanisms.noise import Floats
 from mechanisms.records import Dataset, Demonstration, Record
 from mechanisms.sampling import Scheme

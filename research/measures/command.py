@@ -26,7 +26,8 @@ from mechanisms.demos.demo_set import PUBLIC_ONLY
 from mechanisms.errors import UsageError
 from mechanisms.files import text_of
 from mechanisms.inference import LanguageModel
-from mechanisms.inference.models.catalogue import load_embedder, load_model
+from mechanisms.inference.models.embedder import load_embedder
+from mechanisms.inference.models.loading import load_model
 from mechanisms.records import Dataset
 from mechanisms.runs.score import ScoredSet, read_set
 from research.measures.copying import longest_copied

@@ -15,8 +15,9 @@ from mechanisms.cli.options import add_json, progress, show
 from mechanisms.errors import UsageError
 from mechanisms.files import atomic_write
 from mechanisms.inference import LanguageModel
-from mechanisms.inference.models import EMBEDDED
-from mechanisms.inference.models.catalogue import load_embedder, load_model
+from mechanisms.inference.models.embedder import load_embedder
+from mechanisms.inference.models.listed import EMBEDDED
+from mechanisms.inference.models.loading import load_model
 from research.reproduction.cells import Method, Preset
 from research.reproduction.dry import told
 from research.reproduction.presets import PRESETS

@@ -17,7 +17,7 @@ from mechanisms.cli.options import add_json, in_json, show
 from mechanisms.data.disclosures import NO_NOISE
 from mechanisms.evaluation.evaluate import Accuracy
 from mechanisms.inference import LanguageModel
-from mechanisms.inference.models import EMBEDDED
+from mechanisms.inference.models.listed import EMBEDDED
 from mechanisms.records import Dataset, Record
 from research.reproduction.tasks import take_as_public
 from research.runs import texts_written

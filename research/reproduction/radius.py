@@ -20,8 +20,9 @@ from unittest import mock
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from mechanisms.inference.models import EMBEDDED
-from mechanisms.inference.models.catalogue import load_embedder, load_model
+from mechanisms.inference.models.embedder import load_embedder
+from mechanisms.inference.models.listed import EMBEDDED
+from mechanisms.inference.models.loading import load_model
 from mechanisms.noise import Floats, Randomness
 from mechanisms.steps.distributions import TokenDistributions, TokenRelease
 from mechanisms.steps.gaussian import GaussianMechanism

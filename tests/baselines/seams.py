@@ -21,7 +21,8 @@ import numpy as np
 
 from mechanisms import __version__, cli
 from mechanisms.cli.main import main
-from mechanisms.inference.models.catalogue import load_embedder, load_model
+from mechanisms.inference.models.embedder import load_embedder
+from mechanisms.inference.models.loading import load_model
 from mechanisms.noise import SecureRandomness, SeededRandomness
 from mechanisms.runs.text import Gate
 from tests.baselines.toys import MODELS

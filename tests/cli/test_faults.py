@@ -15,8 +15,7 @@ import pytest
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.cli.main import main
 from mechanisms.errors import ModelUnavailable
-from mechanisms.inference import models
-from mechanisms.inference.models import catalogue
+from mechanisms.inference.models import loading, weights
 from tests.accounting.test_faults import no_room, one_line, run
 from tests.conftest import ROOT
 from tests.examples import BANK
@@ -74,7 +73,7 @@ def gguf(monkeypatch):
     part = SimpleNamespace(
         config=None, save_pretrained=lambda folder: Path(folder, "weights").write_bytes(bytes(10**5))
     )
-    monkeypatch.setattr(catalogue, "_read_gguf", lambda gguf: (part, part))
+    monkeypatch.setattr(loading, "_read_gguf", lambda gguf: (part, part))
     yield path
     shutil.rmtree(path.parent)
 
@@ -84,8 +83,8 @@ def test_a_cache_that_is_full_is_one_line_and_is_left_as_it_was(gguf, tmp_path, 
     cache = tmp_path / "cache"
     monkeypatch.setenv("DPICL_CACHE", str(cache))
     with no_room(most), pytest.raises(ModelUnavailable) as refused:
-        catalogue.converted(gguf)
+        loading.converted(gguf)
     assert one_line(refused.value, str(cache))
     assert [path for path in cache.iterdir() if path.suffix != ".sha256"] == []
-    assert catalogue.converted(gguf).is_dir()  # a digest that was cut off would name another folder
-    assert models.remembered_digest(gguf) == models.file_digest(gguf)
+    assert loading.converted(gguf).is_dir()  # a digest that was cut off would name another folder
+    assert weights.remembered_digest(gguf) == weights.file_digest(gguf)

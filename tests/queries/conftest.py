@@ -26,7 +26,7 @@ def trec(real_data):
     """Rows of trec, questions of its test file, and an embedder that knows the texts of both."""
     import torch
 
-    from mechanisms.inference.models.catalogue import load_embedder
+    from mechanisms.inference.models.embedder import load_embedder
 
     rows, questions = real_data("trec", "train")[:ROWS], [row.text for row in real_data("trec", "test")[:QUESTIONS]]
     texts = list(dict.fromkeys([row.text for row in rows] + questions))

@@ -14,7 +14,7 @@ from typing import Literal
 from PIL import Image
 from playwright.sync_api import FloatRect, Locator, Page
 
-from mechanisms.inference.models import EMBEDDED
+from mechanisms.inference.models.listed import EMBEDDED
 from tests.ui.visit import ROOT, SLOW, Journey, press, step, visiting
 
 PICTURES = ROOT / "docs/pictures"

@@ -21,7 +21,8 @@ from huggingface_hub.utils._xet import abort_xet_session
 from huggingface_hub.utils.tqdm import tqdm
 
 from mechanisms.errors import ModelUnavailable
-from mechanisms.inference.models import KEPT, file_digest, no_model
+from mechanisms.inference.models.listed import KEPT, no_model
+from mechanisms.inference.models.weights import file_digest
 
 _NETWORK = ".transfer"
 """The ending of the name of the hub client's progress bar for bytes transferred by Xet."""

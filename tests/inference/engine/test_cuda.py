@@ -8,7 +8,7 @@ import torch
 
 from mechanisms.inference.engine import DEVICE
 from mechanisms.inference.engine.device import chosen_device
-from mechanisms.inference.models.catalogue import load_model
+from mechanisms.inference.models.loading import load_model
 from research.gpu import SHAPES
 
 pytestmark = [

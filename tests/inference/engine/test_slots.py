@@ -24,7 +24,7 @@ from mechanisms.inference import scores_of
 from mechanisms.inference.engine import forward
 from mechanisms.inference.engine.forward import Branches, attends_to_everything
 from mechanisms.inference.engine.transformers_model import TransformersModel, layout
-from mechanisms.inference.models.catalogue import refuse_by_test
+from mechanisms.inference.models.loading import refuse_by_test
 from tests.inference.engine.test_transformers_model import SMALL
 from tests.toy_model import ToyModel
 

@@ -24,7 +24,8 @@ from mechanisms.inference.engine.threads import (
     threads_said,
 )
 from mechanisms.inference.engine.transformers_model import TransformersModel, TransformersSession
-from mechanisms.inference.models.catalogue import SentenceEmbedder, load_embedder, load_model
+from mechanisms.inference.models.embedder import SentenceEmbedder, load_embedder
+from mechanisms.inference.models.loading import load_model
 from mechanisms.records import PromptTemplate
 from tests.inference.engine.test_slots import LENGTH
 from tests.small_model import small_model

@@ -35,7 +35,7 @@ from mechanisms.data.table import Table
 from mechanisms.demos.demo_set import loads
 from mechanisms.demos.signature import Signature, check_signature, digest
 from mechanisms.errors import DataError, ModelUnavailable, SeveralErrors, UsageError
-from mechanisms.inference.models import ModelListing
+from mechanisms.inference.models.listed import ModelListing
 from mechanisms.records import Dataset, Demonstration, Record
 from mechanisms.runs.drafts import DraftRequest
 from mechanisms.runs.plan import DECLARED_COUNTS, plan_for, settings

@@ -16,8 +16,11 @@ from dpicl_ui.frame.model_loader import AT_START, EmbedderLoader, ModelLoader
 from dpicl_ui.privacy.step import ModelChoice
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference.engine.threads import computing
-from mechanisms.inference.models import EMBEDDED, ModelListing, available_models, catalogue
-from mechanisms.inference.models.catalogue import ModelNeeds, SentenceEmbedder, load_embedder, load_model
+from mechanisms.inference.models import embedder as embedder_module
+from mechanisms.inference.models import loading
+from mechanisms.inference.models.embedder import SentenceEmbedder, load_embedder
+from mechanisms.inference.models.listed import EMBEDDED, ModelListing, available_models
+from mechanisms.inference.models.loading import ModelNeeds, load_model
 from mechanisms.runs import work as run_work
 from mechanisms.runs.work import Speed
 from tests.toy_embedder import ToyEmbedder
@@ -57,9 +60,9 @@ class Shelf:
 @pytest.fixture
 def shelf(monkeypatch) -> Iterator[Shelf]:
     held = Shelf()
-    monkeypatch.setattr(catalogue, "load_model", held.load)
+    monkeypatch.setattr(loading, "load_model", held.load)
     monkeypatch.setattr(run_work, "measure", lambda model: Speed(1e-4, 1e-4, 1e-3))
-    monkeypatch.setattr(catalogue, "needs", lambda name: ModelNeeds(1000, on_disk=True))
+    monkeypatch.setattr(loading, "needs", lambda name: ModelNeeds(1000, on_disk=True))
     return held
 
 
@@ -127,10 +130,10 @@ def test_the_largest_that_fits_and_takes_about_five_minutes_is_offered(shelf, mo
     """Among those that write of everything under a licence that asks nothing; fetched before the old one goes."""
     sizes = {"same": 1000, "next": 2000, "fits": 4000, "files": 5000, "slow": 9000}
     listed = [ModelListing(name, name, size, True, offered=name != "files") for name, size in sizes.items()]
-    monkeypatch.setattr(catalogue, "available_models", lambda: listed)
-    monkeypatch.setattr(catalogue, "free_memory", lambda: (10**9, 0))
+    monkeypatch.setattr(loading, "available_models", lambda: listed)
+    monkeypatch.setattr(loading, "free_memory", lambda: (10**9, 0))
     memory = {name: ModelNeeds(size, on_disk=True) for name, size in sizes.items()} | {EMBEDDED: ModelNeeds(1000, True)}
-    monkeypatch.setattr(catalogue, "needs", lambda name: memory[name])
+    monkeypatch.setattr(loading, "needs", lambda name: memory[name])
     per_run = 130_000 * 5e-4 + 22_500 * 5e-4
     monkeypatch.setattr(run_work, "measure", lambda model: Speed(5e-4, 5e-4, 1e-3))
     loader = begun()
@@ -138,10 +141,10 @@ def test_the_largest_that_fits_and_takes_about_five_minutes_is_offered(shelf, mo
     assert (offer.present, offer.better.name, offer.memory) == (1000, "fits", memory["fits"].memory)
     assert offer.seconds == pytest.approx(4 * per_run)
     assert offer.seconds < 330 < 9 * per_run
-    monkeypatch.setattr(catalogue, "free_memory", lambda: (memory["next"].memory, 0))
-    assert catalogue.better_writer(1000, 10**6).name == "next"
-    monkeypatch.setattr(catalogue, "free_memory", lambda: (0, 0))
-    assert catalogue.better_writer(1000, 10**6) is None
+    monkeypatch.setattr(loading, "free_memory", lambda: (memory["next"].memory, 0))
+    assert loading.better_writer(1000, 10**6).name == "next"
+    monkeypatch.setattr(loading, "free_memory", lambda: (0, 0))
+    assert loading.better_writer(1000, 10**6) is None
     assert begun(locked=True).offer() is None
 
 
@@ -151,7 +154,7 @@ def test_what_cannot_be_fetched_leaves_the_present_model(shelf, monkeypatch):
     def offline(*args):
         raise ModelUnavailable("Connect to the hub.")
 
-    monkeypatch.setattr(catalogue, "fetched", offline)
+    monkeypatch.setattr(loading, "fetched", offline)
     with pytest.raises(ModelUnavailable, match="Connect"):
         [*loader.fetched(OTHER)]
     assert loader.title == f"toy {EMBEDDED}"
@@ -170,7 +173,7 @@ def test_fetching_can_be_stopped_and_leaves_the_present_model(shelf, monkeypatch
         finally:
             ended.set()
 
-    monkeypatch.setattr(catalogue, "fetched", endless)
+    monkeypatch.setattr(loading, "fetched", endless)
     progress = loader.fetched(OTHER)
     assert "fetching it" in words(next(progress))
     assert loader.fetching
@@ -184,7 +187,7 @@ def test_fetching_can_be_stopped_and_leaves_the_present_model(shelf, monkeypatch
     assert not loader.fetching
     assert loader.title == f"toy {EMBEDDED}"
     assert shelf.asked == [EMBEDDED]
-    monkeypatch.setattr(catalogue, "fetched", lambda name, tell, freed: tell("fetching it"))
+    monkeypatch.setattr(loading, "fetched", lambda name, tell, freed: tell("fetching it"))
     [*loader.fetched(OTHER), *loader.changed(OTHER)]
     assert loader.title == f"toy {OTHER}"
 
@@ -198,8 +201,8 @@ def test_nothing_is_embedded_while_a_model_is_read(shelf, monkeypatch):
     assert {each.__code__ for each in (SentenceEmbedder._vector, load_model, load_embedder)} == {
         computing(len).__code__
     }
-    monkeypatch.setattr(catalogue, "load_model", computing(shelf.load))
-    monkeypatch.setattr(catalogue, "load_embedder", ComputingEmbedder)
+    monkeypatch.setattr(loading, "load_model", computing(shelf.load))
+    monkeypatch.setattr(embedder_module, "load_embedder", ComputingEmbedder)
     loader, reading, free = begun(), threading.Event(), threading.Event()
     embedder, found = EmbedderLoader(loader).embedder(), list[Any]()
 

