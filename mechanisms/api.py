@@ -61,8 +61,8 @@ from mechanisms.queries import Retrieval, query_mechanism_class
 from mechanisms.records import Dataset
 from mechanisms.runs.drafts import public_demonstrations
 from mechanisms.runs.driver import drive
+from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.plan import Plan, plan_for
-from mechanisms.runs.run_file import RunJournal
 from mechanisms.runs.score import USUAL_SHARE, ScoredSet, ScoreFound, of_demo_set, read_set, score_set
 from mechanisms.runs.spec import SETTINGS, RunSettings, RunSpec
 from mechanisms.runs.verification import Verification, verify

@@ -28,8 +28,9 @@ from mechanisms.errors import StudioError
 from mechanisms.privacy_events import Composed, from_json
 from mechanisms.records import Dataset
 from mechanisms.runs.events import Release, StageStarted, TokenReleased
+from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.run import run
-from mechanisms.runs.run_file import RunJournal, from_lines, line_of
+from mechanisms.runs.run_file import from_lines, line_of
 from mechanisms.runs.spec import WRITE
 from mechanisms.runs.text import Gate
 from tests.runs.running import LABELS, Embedding, Reading, alone, planned, rows, spec

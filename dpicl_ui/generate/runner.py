@@ -16,8 +16,8 @@ from mechanisms.errors import StudioError, UsageError
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.runs.driver import drive
 from mechanisms.runs.events import CuratorEvent, RunCompleted, RunStarted, SetKept
+from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.plan import Plan
-from mechanisms.runs.run_file import RunJournal
 from mechanisms.runs.spec import RunSpec
 
 

@@ -1,7 +1,7 @@
 """Runs that have not ended: their journals, and the offer to resume or to discard one.
 
 The journals are in a folder beside the owner's ledger, one file for each data set. A file holds the run's releases and
-nothing else (`mechanisms/runs/run_file.py`). Its name has keyed digests and the run's key in the ledger, so that the
+nothing else (`mechanisms/runs/journal.py`). Its name has keyed digests and the run's key in the ledger, so that the
 ledger can forget a run even if its file is damaged.
 """
 
@@ -21,7 +21,7 @@ from dpicl_ui.generate.replay import replayed
 from mechanisms.accounting import Fingerprint, PrivacyLedger, fingerprint, new_key
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.files import keyed_digest
-from mechanisms.runs.run_file import RunJournal
+from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.spec import WRITE
 from mechanisms.runs.stages import stages_in_order
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.cli.main import add_config
+from mechanisms.cli.config import add_config
 from mechanisms.cli.options import (
     FROM_THE_COLUMN,
     add_json,
@@ -67,8 +67,8 @@ from mechanisms.runs.events import (
     RunStarted,
     StageStarted,
 )
+from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.plan import Plan, plan_for, solved_flag
-from mechanisms.runs.run_file import RunJournal
 from mechanisms.runs.spec import Recipe, RunSpec, Split
 from mechanisms.runs.text import FOREIGN, Gate
 from mechanisms.runs.work import measure, measure_embedder

@@ -13,9 +13,9 @@ from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Randomness
 from mechanisms.records import Dataset
 from mechanisms.runs.events import CuratorEvent, RunCompleted, RunStarted, RunStopped, SetKept
+from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.run import run
-from mechanisms.runs.run_file import RunJournal
 
 _STOPPED = "Stopped. No row was read, and nothing is spent."
 _STOPPED_AGAIN = "Stopped. No row was read, and the run can still be resumed."

@@ -39,8 +39,8 @@ from mechanisms.runs.events import (
     TokenReleased,
     key_of,
 )
+from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.plan import Plan
-from mechanisms.runs.run_file import RunJournal
 from mechanisms.runs.spec import SCORE, WRITE
 from mechanisms.runs.stage import RunningStage, part_of
 from mechanisms.runs.state import RunState

@@ -16,9 +16,9 @@ from mechanisms.accounting.ledger import LedgerRun
 from mechanisms.errors import StudioError
 from mechanisms.records import Dataset
 from mechanisms.runs.events import DemoCompleted, DemoCutOff, Release, RunCompleted, RunStarted, SetKept, StageStarted
+from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.run import run
-from mechanisms.runs.run_file import RunJournal
 from mechanisms.runs.stages import stages_in_order
 from mechanisms.sampling import Scheme
 from tests.replay import price_list, test_stages, test_tokens

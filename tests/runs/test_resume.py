@@ -32,9 +32,10 @@ from mechanisms.runs.events import (
     StageStarted,
     TokenReleased,
 )
+from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.plan import plan_for
 from mechanisms.runs.run import divide, run
-from mechanisms.runs.run_file import RunJournal, from_lines, line_of
+from mechanisms.runs.run_file import from_lines, line_of
 from mechanisms.runs.spec import CALIBRATE, SCORE
 from mechanisms.runs.stages.vote import VotesReleased
 from mechanisms.runs.stages.write import Writer
