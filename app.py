@@ -11,7 +11,7 @@ os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "100")  # each event builds
 
 from dpicl_ui.frame.internals import replace_in_gradio
 from dpicl_ui.frame.model_loader import ModelLoader
-from dpicl_ui.frame.theme import look
+from dpicl_ui.frame.theme import launch_options
 from dpicl_ui.page import build
 from dpicl_ui.server.serving import TemporaryFolder, serving
 from mechanisms.data.table import MAX_BYTES
@@ -45,7 +45,7 @@ def main() -> int:
     try:
         _, url, _ = page.launch(
             **served.arguments,
-            **look(),
+            **launch_options(),
             show_error=False,
             run_history=False,
             enable_monitoring=False,

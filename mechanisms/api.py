@@ -24,7 +24,7 @@ from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.answers.plan import AnswerPlan, plan_answers
 from mechanisms.answers.session import AnswerSession, ask_all, open_session
 from mechanisms.answers.spec import AnswerSettings, AnswerSpec
-from mechanisms.data.columns import ColumnMapping, checked_dataset, completed
+from mechanisms.data.columns import ColumnMapping, checked_dataset, complete_mapping
 from mechanisms.data.disclosures import mark_scored, owners_of
 from mechanisms.data.label_names import LabelNames
 from mechanisms.data.sizes import MeasuredSizes, measure_sizes
@@ -141,7 +141,7 @@ def load(
         raise UsageError(f"A file has no setting '{unknown[0]}': choose among {', '.join(FLAGS)}.")
     table = read_table(path, Reading(**reading, labels=tuple(labels)))
     said = ColumnMapping(text or "", label or "", user, drop_duplicates, label_names, merge_labels)
-    mapping = completed(table, said, labels, tell or _warn)
+    mapping = complete_mapping(table, said, labels, tell or _warn)
     called = (name or name_of(path)).strip()
     return checked_dataset(table, mapping, called, tuple(labels), tell or _warn, allow_left_out)
 

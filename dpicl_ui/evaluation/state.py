@@ -84,7 +84,7 @@ class EvaluationState(State):
     def loaded(self) -> DemoSet | None:
         """The set from an exported file, unless a run has written since."""
         demo_set, after = self._loaded or (None, None)
-        return demo_set if after is self._generate.written else None
+        return demo_set if after is self._generate.run_of_set else None
 
     @property
     def tested(self) -> DemoSet | None:
@@ -133,7 +133,7 @@ class EvaluationState(State):
         return self._public[key]
 
     def load(self, demo_set: DemoSet) -> None:
-        self._loaded = demo_set, self._generate.written
+        self._loaded = demo_set, self._generate.run_of_set
 
     def show(self, scored: SetFigures) -> SetFigures:
         self._scored = scored

@@ -164,13 +164,13 @@ class ModelLoader:
         try:
             from mechanisms.inference.engine.threads import compute_in_one_thread
             from mechanisms.inference.models.loading import load_model, needs
-            from mechanisms.runs.work import measure
+            from mechanisms.runs.work import measure_speed
 
             compute_in_one_thread()
             model = load_model(name, tell=self._tell)
             self.stage = "measuring its speed"
             known = needs(name)
-            self._loaded = LoadedModel(model, measure(model), known.memory or 0, known.parameters or 0)
+            self._loaded = LoadedModel(model, measure_speed(model), known.memory or 0, known.parameters or 0)
         except StudioError as error:
             return str(error)
         except Exception as error:  # a broken installation may raise anything, and the page must show it

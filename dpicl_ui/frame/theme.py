@@ -84,6 +84,6 @@ def theme() -> gr.themes.Base:
     return made.set(**light, **{dark: light[each] for each in light if (dark := f"{each}_dark") in known})
 
 
-def look() -> dict[str, Any]:
+def launch_options() -> dict[str, Any]:
     """The arguments of `launch()` that make the page look and behave as it does."""
     return {"theme": theme(), "css": asset("colours.css") + asset("studio.css"), "head": HEAD, "footer_links": []}

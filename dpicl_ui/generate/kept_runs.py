@@ -62,13 +62,13 @@ class KeptRuns:
     def keep(self, session: Session) -> None:
         """Keep a tab's finished run if its set is private and the ledger outlives the page."""
         state = session.of(GenerateState)
-        if not self._app.ledgers.lasting or state.key is None or state.written is None or state.made is None:
+        if not self._app.ledgers.lasting or state.key is None or state.run_of_set is None or state.made is None:
             return
         if own_recording(session) and state.made.demo_set.certificate.private:
             of = Fingerprint(state.made.data.name, state.made.data.unit, state.made.data.content)
             with self._lock:
                 self._runs.pop(state.key, None)
-                self._runs[state.key] = state.written, WrittenSet(state.made.demo_set, of)
+                self._runs[state.key] = state.run_of_set, WrittenSet(state.made.demo_set, of)
                 while len(self._runs) > MOST_RUNS:
                     del self._runs[next(iter(self._runs))]
 

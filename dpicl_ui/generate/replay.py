@@ -205,7 +205,7 @@ def own_run(session: Session, ledger: PrivacyLedger) -> str:
 def own_recording(session: Session) -> Sequence[RunEvent]:
     """The events of the tab's last run; empty if there is none, or it has not ended or left no set."""
     state = session.of(GenerateState)
-    recording = state.written.recording if state.written else []
+    recording = state.run_of_set.recording if state.run_of_set else []
     ended, made = recording[-1] if recording else None, state.made
     # A run that was stopped at once leaves the earlier run's set, which may come from other rows.
     if not isinstance(ended, ENDS) or made is None or ended.demo_set != made.demo_set:

@@ -69,7 +69,7 @@ class Runner:
         try:
             for event in events:
                 if isinstance(event, RunStarted):  # a refused run does not replace the earlier one
-                    state.written = pressed
+                    state.run_of_set = pressed
                     if journal and unfinished:
                         begun = True
                         self.at_work.add(journal.key)

@@ -58,7 +58,7 @@ class GenerateState(State):
     presses = 0
     key: str | None = None
     run: Run | None = None
-    written: Run | None = None
+    run_of_set: Run | None = None
     made: WrittenSet | None = None
     _taken: WrittenSet | None = None
 
@@ -68,7 +68,7 @@ class GenerateState(State):
         self.looking = False
         return run
 
-    def look(self) -> None:
+    def prepare_replay(self) -> None:
         """Prepare the screen for a saved run.
 
         Raises:
@@ -92,7 +92,7 @@ class GenerateState(State):
     def restore(self, run: Run, made: WrittenSet) -> None:
         """Restore a run that had ended before the page was reloaded."""
         run.ended.set()
-        self.run = self.written = run
+        self.run = self.run_of_set = run
         self.made, self.looking = made, True
 
     def stop(self) -> None:

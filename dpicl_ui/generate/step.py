@@ -116,7 +116,7 @@ class GenerateStep:
         self.cut_off.follow(*self.ended)
         for each in self.ended:
             each.then(self._said_again, None, [self.start, self.test, self.export, self.replay.save], **PRIVATE)
-            privacy.look(each.then(self._show_budget, None, privacy.budget, **PRIVATE).then)
+            privacy.check_after(each.then(self._show_budget, None, privacy.budget, **PRIVATE).then)
         self.stop.click(self._stop, None, self.stop, queue=False, **PRIVATE)
         on(self.replay.save.click, self._save, None, [self.replay.sink, self.notice], self.notice)
         self._loaded = outputs
@@ -152,7 +152,7 @@ class GenerateStep:
 
     def _looked_at(self, upload: str, request: gr.Request) -> Updates:
         events, session = loaded(upload), self._app.session(request)
-        session.of(GenerateState).look()
+        session.of(GenerateState).prepare_replay()
         view = replayed(events)
         return {
             **self._screens(view),

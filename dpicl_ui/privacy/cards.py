@@ -276,7 +276,9 @@ def picture(plan: Plan, expected: ExpectedWords) -> dict[str, Any]:
 
     if expected.openings and OPENINGS in plan.stages:
         stage: Any = plan.stages[OPENINGS]
-        voters = plan.role(OPENINGS) * (plan.sizes[expected.label] if stage.by_label else sum(plan.sizes.values()))
+        voters = plan.unit_share(OPENINGS) * (
+            plan.sizes[expected.label] if stage.by_label else sum(plan.sizes.values())
+        )
         group(OPENINGS, "How texts begin", voters, "laplace", expected.openings)
     if expected.next and WRITE in curve[0][1]:
         title = f"One token: what comes after “{expected.openings[0][0]}”"

@@ -92,7 +92,7 @@ class PrivacyState(State):
         with self._calibrating:
             return self._made(request, speed)
 
-    def look(self, spec: RunSpec, speed: Speed | None) -> PlannedRun | None:
+    def calibrate_for_screen(self, spec: RunSpec, speed: Speed | None) -> PlannedRun | None:
         """Calibrate for the screen: as `calibrate`, but None if the settings or the data have changed meanwhile."""
         with self._lock:  # so that the settings cannot change in between
             at = self._at

@@ -327,9 +327,11 @@ class PrivacyStep:
         self._calibrated(closed.then, **last)
         if not self._app.loader.locked:
             self.expected(self.models.loaded.then(self.timed, None, self.outcome, **PRIVATE).then)
-            self.look(self.models.loaded.then)
+            self.check_after(self.models.loaded.then)
         cap = [self.cap_epsilon, self.cap_delta]
-        self.look(on(self.set_cap.click, self._set_cap, cap, [self.cap_notice, self.budget], self.cap_notice).then)
+        self.check_after(
+            on(self.set_cap.click, self._set_cap, cap, [self.cap_notice, self.budget], self.cap_notice).then
+        )
         on(self.save.click, self._save, None, [self.sink, self.saved], self.saved)
         self._accepted(self.start.click)
 
@@ -343,10 +345,10 @@ class PrivacyStep:
         app, expert = self._app, self.expert
         shown = [self.outcome, self.checks, self.budget, self.stages, self.noise, app.bar.html, *expert.inputs]
         calibrated = on(event, self._recalculate, {*self.form}, shown, self.outcome, **ACCOUNTING, **more)
-        self.look(calibrated.then)
+        self.check_after(calibrated.then)
         return calibrated
 
-    def look(self, event: Any) -> None:
+    def check_after(self, event: Any) -> None:
         """Run all checks after an event, as soon as the model is free."""
         on(event, self._look, None, self.checks, self.checks, **MODEL)
 
@@ -413,7 +415,7 @@ class PrivacyStep:
         spec: RunSpec | None = None
         try:
             spec = self.spec(session, values)
-            planned = state.look(spec, self._app.loader.speed)
+            planned = state.calibrate_for_screen(spec, self._app.loader.speed)
         except StudioError as error:
             if spec is None:
                 state.forget()

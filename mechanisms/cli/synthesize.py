@@ -71,7 +71,7 @@ from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.plan import Plan, plan_for, solved_flag
 from mechanisms.runs.spec import Recipe, RunSpec, Split
 from mechanisms.runs.text import FOREIGN, Gate
-from mechanisms.runs.work import measure, measure_embedder
+from mechanisms.runs.work import measure_embedder, measure_speed
 
 _SLACK = 1e-6
 _SHOWN = 60
@@ -333,7 +333,7 @@ def _planned_found(
         return
     found.add(check_with_model(plan or requested, dataset, model, embedder))
     found.add(found.attempt("drafts", lambda: [*draft_findings(requested, model, embedder)]) or ())
-    if told := found.attempt("model", partial(measure, model)):
+    if told := found.attempt("model", partial(measure_speed, model)):
         speed = replace(told, text=measure_embedder(embedder)) if embedder else told
         found.add(time_findings(plan or requested, speed))
 

@@ -60,7 +60,7 @@ def guess_mapping(table: Table) -> ColumnMapping:
     return ColumnMapping(text, label, guess_person(table, (text, label)))
 
 
-def completed(
+def complete_mapping(
     table: Table, mapping: ColumnMapping, labels: Collection[str], tell: Callable[[str], object]
 ) -> ColumnMapping:
     """The mapping with missing text and label columns filled in: those named "text" and "label", else the proposed

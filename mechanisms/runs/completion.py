@@ -59,7 +59,7 @@ def fewest_for_roles(labels: int) -> int:
     return min(2000, max(1200, 160 * labels))
 
 
-def completed(spec: RunSpec, sizes: Mapping[str, int]) -> RunSpec:
+def complete(spec: RunSpec, sizes: Mapping[str, int]) -> RunSpec:
     """The spec with a value for every setting, for the given number of units of each label.
 
     Raises a UsageError if a size is not positive or settings contradict each other.

@@ -26,7 +26,7 @@ from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed, SequentialComposition
 from mechanisms.records import Dataset, unit_noun
 from mechanisms.rounding import rounded_up
-from mechanisms.runs.completion import FEWEST_FOR_WORDS, MOST_CORRECTED_LABELS, completed
+from mechanisms.runs.completion import FEWEST_FOR_WORDS, MOST_CORRECTED_LABELS, complete
 from mechanisms.runs.spec import FLAGGED, SCORE, VOTE, WORDS, WRITE, Recipe, RunSpec, stated
 from mechanisms.runs.stage import PlannedStage
 from mechanisms.runs.stages import stages_in_order
@@ -123,7 +123,7 @@ class Plan(RunTerms):
         records = []
         for name, stage in self.stages.items():
             event = stage.events[0] if len(stage.events) == 1 else SequentialComposition(stage.events)
-            records.append(StageRecord(name, self.role(name), event))
+            records.append(StageRecord(name, self.unit_share(name), event))
         return tuple(records)
 
     @property
@@ -255,7 +255,7 @@ def plan_for(spec: RunSpec, dataset: Dataset, measured: MeasuredSizes | None = N
     if set(sizes) != set(dataset.labels):
         raise UsageError("Every public label needs a declared size, and nothing else.")
     return Plan(
-        spec=completed(spec, sizes),
+        spec=complete(spec, sizes),
         labels=dataset.labels,
         sizes=sizes,
         unit=dataset.unit,
@@ -271,7 +271,7 @@ def public_plan(spec: RunSpec, labels: tuple[str, ...]) -> Plan:
         mechanism="public", transform="none", parameters={}, recipe=Recipe.TOKENS, shares=None, split=None
     )
     sizes = dict.fromkeys(labels, 1)
-    return Plan(spec=completed(spec, sizes), labels=labels, sizes=sizes)
+    return Plan(spec=complete(spec, sizes), labels=labels, sizes=sizes)
 
 
 def guarantee(claim: Claim, by_user: bool) -> str:

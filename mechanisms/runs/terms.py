@@ -95,7 +95,7 @@ class RunTerms:
         """Whether each unit takes part in one stage."""
         return self.spec.split is Split.ROLES
 
-    def role(self, stage: str) -> float:
+    def unit_share(self, stage: str) -> float:
         """The share of the units that a stage reads."""
         return self.shares[stage] if self.by_roles else 1.0
 
@@ -106,7 +106,7 @@ class RunTerms:
 
     def units(self, stage: str) -> float:
         """The expected number of units that a stage reads, from the public sizes; a user counts once for each label."""
-        return self.role(stage) * sum(self.sizes.values())
+        return self.unit_share(stage) * sum(self.sizes.values())
 
     def rows(self, stage: str) -> float:
         """The estimated number of rows of these units, for a forecast. A user's number of rows is private, so the
@@ -116,7 +116,7 @@ class RunTerms:
     @cached_property
     def sampling(self) -> SamplingPlan:
         """How units are sampled for each token."""
-        return self.spec.sampling(self.role(WRITE) if WRITE in self.shares else 1.0)
+        return self.spec.sampling(self.unit_share(WRITE) if WRITE in self.shares else 1.0)
 
     @cached_property
     def mechanism(self) -> TokenMechanism:

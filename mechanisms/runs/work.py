@@ -18,16 +18,16 @@ class Work:
 
     Attributes:
         read: positions of prompts that the language model reads, over all rows.
-        written: tokens that the language model decodes, over all rows.
+        decoded: tokens that the language model decodes, over all rows.
         embedded: texts that the embedding model reads.
     """
 
     read: float = 0.0
-    written: float = 0.0
+    decoded: float = 0.0
     embedded: float = 0.0
 
     def __add__(self, other: Work) -> Work:
-        return Work(self.read + other.read, self.written + other.written, self.embedded + other.embedded)
+        return Work(self.read + other.read, self.decoded + other.decoded, self.embedded + other.embedded)
 
 
 def drafting_work(labels: int, count: int, tokens: int) -> Work:
@@ -35,7 +35,7 @@ def drafting_work(labels: int, count: int, tokens: int) -> Work:
     usable ones."""
     written = WRITTEN * count * labels
     # Sampling a token takes half as long as the model's computation for it.
-    return Work(read=8 * written, written=1.2 * written * tokens, embedded=1.5 * written)
+    return Work(read=8 * written, decoded=1.2 * written * tokens, embedded=1.5 * written)
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,10 @@ class Speed:
     text: float = 1 / 120
 
     def seconds(self, work: Work) -> float:
-        return work.read * self.position + work.written * self.token + work.embedded * self.text
+        return work.read * self.position + work.decoded * self.token + work.embedded * self.text
 
 
-def measure(model: LanguageModel, clock: Callable[[], float] = time.perf_counter) -> Speed:
+def measure_speed(model: LanguageModel, clock: Callable[[], float] = time.perf_counter) -> Speed:
     """Measure the speed of a language model on public text, which takes a few seconds."""
     words = (model.encode("the model is measured on public text ") * _LENGTH)[:_LENGTH]
     # The first pass with a shape is slower: it allocates memory, and an engine may check in it that all rows of a batch

@@ -34,7 +34,7 @@ from mechanisms.inference.models.listed import default_name
 from mechanisms.inference.models.loading import load_model
 from mechanisms.noise import SecureRandomness
 from mechanisms.records import RECORD, Record
-from mechanisms.runs.completion import completed
+from mechanisms.runs.completion import complete
 from mechanisms.runs.events import TokenReleased
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.spec import WRITE, Recipe, RunSpec
@@ -158,7 +158,7 @@ class Engine:
             candidates=50,
             **self._setting,
         )
-        plan = Plan(spec=completed(spec, _SIZES), labels=(_LABEL,), sizes=_SIZES)
+        plan = Plan(spec=complete(spec, _SIZES), labels=(_LABEL,), sizes=_SIZES)
         if plan.spec.scheme is Scheme.PER_TOKEN:
             return plan
         prompt = self.prompt(plan)

@@ -10,7 +10,7 @@ from typing import Any
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.demos.demo_set import MEASURED_SIZES, ArmScore, Baselines, DemoSet, Refusal, Score
 from mechanisms.records import Demonstration
-from mechanisms.runs.completion import completed
+from mechanisms.runs.completion import complete
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, SOURCES, VOTE, WRITE, Recipe, RunSpec, Split
 from mechanisms.runs.terms import DECLARED_SIZES, FILE_FORMAT, LABEL_SET, NO_FILE
@@ -60,7 +60,7 @@ def planned(
     }
     spec = RunSpec.of(**usual | said, recipe=recipe, split=split)
     return Plan(
-        spec=completed(spec, sizes),
+        spec=complete(spec, sizes),
         labels=tuple(sizes),
         sizes=sizes,
         unit="user:who" if by_user else "record",

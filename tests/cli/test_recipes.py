@@ -14,7 +14,7 @@ from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.demos.demo_set import loads
 from mechanisms.errors import ModelUnavailable
 from mechanisms.records import Dataset, Record
-from mechanisms.runs.completion import completed
+from mechanisms.runs.completion import complete
 from mechanisms.runs.events import SetKept
 from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.spec import RunSpec, Split
@@ -41,7 +41,7 @@ def planned(rest: str, measured: MeasuredSizes | None = None) -> Plan:
 
 
 def test_what_is_left_open_follows_from_the_sizes_and_what_is_said_stands():
-    assert planned("--recipe vote").spec == completed(RunSpec.of(**said(recipe="vote")), SIZES)
+    assert planned("--recipe vote").spec == complete(RunSpec.of(**said(recipe="vote")), SIZES)
     assert "score" not in planned("--recipe vote --score none").stages
     given = planned("--recipe both --drafts 9 --shares vote=.3,write=.2 --shots 3 --written 2").spec
     assert (given.drafts, given.shots, given.written, given.split) == (9, 3, 2, Split.ROLES)

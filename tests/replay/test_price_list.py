@@ -10,7 +10,7 @@ import pytest
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.records import RECORD
-from mechanisms.runs.completion import completed
+from mechanisms.runs.completion import complete
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, WRITE, Recipe, RunSpec, Split
 from mechanisms.runs.stages import stage_names
@@ -30,7 +30,7 @@ SIZES = {"red": 450, "blue": 520}
 def plan_of(asked: RunSpec, by_user: bool, measured: bool) -> Plan:
     """For a file that there is none of."""
     return Plan(
-        spec=completed(asked, SIZES),
+        spec=complete(asked, SIZES),
         labels=LABELS,
         sizes=SIZES,
         unit="user:who" if by_user else RECORD,

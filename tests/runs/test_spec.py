@@ -21,7 +21,7 @@ from mechanisms.runs.completion import (
     MOST_CORRECTED_LABELS,
     MOST_DRAFTS,
     MOST_PROMPTED,
-    completed,
+    complete,
     fewest_for_roles,
 )
 from mechanisms.runs.plan import DECLARED_COUNTS, Plan, plan_for
@@ -43,7 +43,7 @@ from mechanisms.runs.spec import (
 from mechanisms.runs.stages import stages_in_order
 from mechanisms.runs.stages.score import ScoreStage
 from mechanisms.runs.terms import DECLARED_SIZES
-from mechanisms.runs.work import Speed, measure
+from mechanisms.runs.work import Speed, measure_speed
 from mechanisms.sampling import Scheme
 from mechanisms.tallies import Weighing
 from tests.told_settings import check_told
@@ -132,7 +132,7 @@ asked = st.fixed_dictionaries(
 @settings(max_examples=300)
 @given(asked, public_sizes)
 def test_whatever_is_asked_and_whatever_the_sizes_nothing_is_left_open(values, of):
-    found = completed(RunSpec.of(**values), of)
+    found = complete(RunSpec.of(**values), of)
     for name, value in values.items():
         assert getattr(found, name) == value, "what was said stands"
     left = {name for name in RunSpec.model_fields if getattr(found, name) is None}
@@ -153,14 +153,14 @@ def test_whatever_is_asked_and_whatever_the_sizes_nothing_is_left_open(values, o
         assert (CALIBRATE in found.shares) == (judged and len(of) <= MOST_CORRECTED_LABELS)
         assert (WORDS in found.shares) == (min(of.values()) * found.epsilon >= FEWEST_FOR_WORDS)
         assert OPENINGS not in found.shares
-    assert completed(found, of) == found, "what is complete stays as it is"
+    assert complete(found, of) == found, "what is complete stays as it is"
 
 
 @settings(max_examples=60)
 @given(asked, public_sizes, st.booleans(), st.booleans())
 def test_a_run_without_token_steps_costs_at_most_its_epsilon(values, of, by_user, measured):
     """Its noise follows from epsilon; that of token steps is calibrated, in the test below."""
-    spec = completed(RunSpec.of(**values | {"recipe": "vote", "epsilon": values.get("epsilon", 1.0) + 0.02}), of)
+    spec = complete(RunSpec.of(**values | {"recipe": "vote", "epsilon": values.get("epsilon", 1.0) + 0.02}), of)
     counted = MeasuredSizes(of, 0.01, 1e-9, "") if measured else None
     plan = Plan(spec=spec, labels=tuple(of), sizes=of, unit="user:who" if by_user else "record", measured=counted)
     assert plan.claim().epsilon <= spec.epsilon * (1 + 1e-9)
@@ -185,7 +185,7 @@ def test_a_calibrated_run_costs_its_epsilon_and_no_more(values, by_user, measure
     of = {"a": 700, "b": 3000}
     counted = MeasuredSizes(of, 0.05, 1e-9, "") if measured else None
     unit = "user:who" if by_user else "record"
-    plan = Plan(spec=completed(RunSpec.of(**values), of), labels=tuple(of), sizes=of, unit=unit, measured=counted)
+    plan = Plan(spec=complete(RunSpec.of(**values), of), labels=tuple(of), sizes=of, unit=unit, measured=counted)
     ready = plan.calibrated()
     assert 0.9 * plan.spec.epsilon < ready.claim().epsilon <= plan.spec.epsilon * (1 + 1e-9)
 
@@ -194,8 +194,8 @@ def test_roles_from_the_number_of_units_on_at_which_each_is_large_enough():
     for labels in (2, 4, 14, 150):
         fewest = fewest_for_roles(labels)
         others = {f"label {i}": 1 for i in range(1, labels)}
-        assert completed(SPEC, {"a": fewest - labels, **others}).split is Split.EPSILON
-        assert completed(SPEC, {"a": fewest - labels + 1, **others}).split is Split.ROLES
+        assert complete(SPEC, {"a": fewest - labels, **others}).split is Split.EPSILON
+        assert complete(SPEC, {"a": fewest - labels + 1, **others}).split is Split.ROLES
     assert fewest_for_roles(4) < fewest_for_roles(10) < fewest_for_roles(20) == fewest_for_roles(1000)
 
 
@@ -235,15 +235,15 @@ def test_measured_sizes_are_paid_before_the_stages_and_decide_how_many_rows_join
 @pytest.mark.parametrize("each", [200, 20_000])
 def test_a_stage_that_is_not_usual_runs_only_with_a_share(stage, each, monkeypatch):
     monkeypatch.setattr(stages_in_order()[stage], "usual", False)
-    assert stage not in completed(SPEC, sizes(2, each)).shares
-    asked = completed(SPEC.with_(recipe="both", shares={"write": 0.4, "vote": 0.3, stage: 0.3}), sizes(2, each))
+    assert stage not in complete(SPEC, sizes(2, each)).shares
+    asked = complete(SPEC.with_(recipe="both", shares={"write": 0.4, "vote": 0.3, stage: 0.3}), sizes(2, each))
     assert stage in asked.shares
 
 
 @pytest.mark.parametrize("name", ["public", "non-private"])
 def test_a_recipe_does_not_write_without_privacy(name):
     with pytest.raises(UsageError, match="choose a private mechanism"):
-        completed(SPEC.with_(recipe="both", mechanism=name), sizes(2, 100))
+        complete(SPEC.with_(recipe="both", mechanism=name), sizes(2, 100))
 
 
 def test_a_vote_does_not_look_at_settings_of_the_writing_that_it_does_not_have():
@@ -261,7 +261,7 @@ SPEED = Speed(1e-3, 2e-3, 1e-3)
 
 def plan_of(recipe: str = "vote", size: int = 3000, by_user: bool = False, sizes=None, **settings: Any) -> Plan:
     sizes = sizes or dict.fromkeys(LABELS, size)
-    spec = completed(RunSpec.of(**{"delta": 1e-6, "recipe": recipe} | settings), sizes)
+    spec = complete(RunSpec.of(**{"delta": 1e-6, "recipe": recipe} | settings), sizes)
     return Plan(spec=spec, labels=tuple(sizes), sizes=sizes, unit="user:who" if by_user else RECORD)
 
 
@@ -345,7 +345,7 @@ def test_more_work_takes_longer(longer):
 def test_a_model_is_measured_behind_its_first_pass():
     ticks = iter(range(100))
     model = ToyModel()
-    speed = measure(model, clock=lambda: float(next(ticks)))
+    speed = measure_speed(model, clock=lambda: float(next(ticks)))
     assert speed.position > 0
     assert speed.token > 0
     assert len(model.opened) == 2, "the first pass takes memory"

@@ -22,7 +22,7 @@ from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Composed
 from mechanisms.records import Dataset, Record
 from mechanisms.runs import state as run_state
-from mechanisms.runs.completion import completed
+from mechanisms.runs.completion import complete
 from mechanisms.runs.drafts import DraftRequest, Margins
 from mechanisms.runs.events import DemoRefused, DemoStarted, SetsCompared, StageProgress, StageStarted
 from mechanisms.runs.plan import Plan, plan_for
@@ -85,7 +85,7 @@ def stage_for(dataset: Dataset, sizes: dict[str, int] | None = None, split: str 
     if sizes is None:
         plan = planned(dataset, asked)
     else:
-        plan = Plan(spec=completed(asked, sizes), labels=dataset.labels, sizes=sizes, unit=dataset.unit)
+        plan = Plan(spec=complete(asked, sizes), labels=dataset.labels, sizes=sizes, unit=dataset.unit)
     stage = plan.stages[WORDS]
     assert isinstance(stage, WordsStage)
     return stage

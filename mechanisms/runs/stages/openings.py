@@ -91,7 +91,7 @@ class OpeningsStage(PlannedStage):
     @property
     def by_label(self) -> bool:
         """Whether every label has enough voters for its own histogram."""
-        voters = self.plan.role(self.name) * min(self.plan.sizes.values())
+        voters = self.plan.unit_share(self.name) * min(self.plan.sizes.values())
         return voters * self.tally.epsilon >= _BY_LABEL
 
     @property
@@ -135,7 +135,7 @@ class OpeningsStage(PlannedStage):
         found, least = {}, self.clear_of_noise(len(openings))
         for label in self.plan.labels:
             noisy = counts[label if self.by_label else ""]
-            voters = self.plan.role(self.name) * (
+            voters = self.plan.unit_share(self.name) * (
                 self.plan.sizes[label] if self.by_label else sum(self.plan.sizes.values())
             )
             clear = [i for i, count in enumerate(noisy) if count > least]

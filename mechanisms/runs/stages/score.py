@@ -76,7 +76,7 @@ class ScoreStage(PlannedStage):
     @property
     def margin(self) -> float:
         """Half the interval of a private accuracy near 1/2, expected from the public sizes; at most 1/2."""
-        plan, role = self.plan, self.plan.role(self.name)
+        plan, role = self.plan, self.plan.unit_share(self.name)
         assert plan.spec.weighing is not None
         counted, each = (of(plan.sizes, plan.spec.weighing) for of in (masses, weights))
         mass = role * sum(counted.values())

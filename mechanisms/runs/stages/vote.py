@@ -98,7 +98,7 @@ class VoteStage(PlannedStage):
     def votes_a_draft(self, label: str) -> float:
         """The average number of votes for a text of a label's ballot."""
         assert self.plan.spec.drafts is not None
-        return self.plan.role(self.name) * self.plan.sizes[label] / self.plan.spec.drafts
+        return self.plan.unit_share(self.name) * self.plan.sizes[label] / self.plan.spec.drafts
 
     def work(self) -> Work:
         plan = self.plan

@@ -135,7 +135,7 @@ class WordsStage(PlannedStage):
     @property
     def counted(self) -> Floats:
         """The expected number of units of each label that add an embedding, from the public sizes, shape (labels,)."""
-        return np.array([self.plan.role(self.name) * self.plan.sizes[label] for label in self.plan.labels])
+        return np.array([self.plan.unit_share(self.name) * self.plan.sizes[label] for label in self.plan.labels])
 
     @property
     def deviations(self) -> Floats:

@@ -93,22 +93,22 @@ class WriteStage(PlannedStage):
         """An upper bound of the work, because a demonstration may end before its last token."""
         plan = self.plan
         sampling, rows = plan.sampling, plan.spec.max_record_tokens + _AROUND
-        read = written = 0.0
+        read = decoded = 0.0
         for label in plan.labels:
             capacity = plan.capacity(label) if plan.mechanism.uses_private_rows else 1
             if sampling.scheme is Scheme.PER_TOKEN:
                 read += sampling.written * sampling.tokens * capacity * (rows + sampling.tokens / 2)
             else:
                 read += sampling.written * capacity * rows
-                written += sampling.written * capacity * sampling.tokens
-        return Work(read, written)
+                decoded += sampling.written * capacity * sampling.tokens
+        return Work(read, decoded)
 
     def warnings(self) -> Iterator[str]:
         plan = self.plan
         label = plan.smallest
         smallest, expected = plan.sizes[label], plan.sampling.expected_sample
         who = f"{unit_noun(plan.unit)}s"
-        if plan.mechanism.uses_private_rows and expected > plan.role(self.name) * smallest:
+        if plan.mechanism.uses_private_rows and expected > plan.unit_share(self.name) * smallest:
             yield (
                 f"'{label}' has {smallest} {who}, fewer than the {expected} of a sample (M): all of them join each "
                 "time. With a smaller M less noise is added."

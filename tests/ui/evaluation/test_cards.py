@@ -142,7 +142,7 @@ def test_a_loaded_set_is_tested_until_a_later_run_writes(session: Session):
     state.load(LOADED)
     run = generate.begin()
     assert state.tested is LOADED  # it has written nothing yet
-    generate.written = run
+    generate.run_of_set = run
     assert (state.loaded, state.tested) == (None, MADE)
     state.load(LOADED)
     assert state.tested is LOADED

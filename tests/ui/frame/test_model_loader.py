@@ -61,7 +61,7 @@ class Shelf:
 def shelf(monkeypatch) -> Iterator[Shelf]:
     held = Shelf()
     monkeypatch.setattr(loading, "load_model", held.load)
-    monkeypatch.setattr(run_work, "measure", lambda model: Speed(1e-4, 1e-4, 1e-3))
+    monkeypatch.setattr(run_work, "measure_speed", lambda model: Speed(1e-4, 1e-4, 1e-3))
     monkeypatch.setattr(loading, "needs", lambda name: ModelNeeds(1000, on_disk=True))
     return held
 
@@ -135,7 +135,7 @@ def test_the_largest_that_fits_and_takes_about_five_minutes_is_offered(shelf, mo
     memory = {name: ModelNeeds(size, on_disk=True) for name, size in sizes.items()} | {EMBEDDED: ModelNeeds(1000, True)}
     monkeypatch.setattr(loading, "needs", lambda name: memory[name])
     per_run = 130_000 * 5e-4 + 22_500 * 5e-4
-    monkeypatch.setattr(run_work, "measure", lambda model: Speed(5e-4, 5e-4, 1e-3))
+    monkeypatch.setattr(run_work, "measure_speed", lambda model: Speed(5e-4, 5e-4, 1e-3))
     loader = begun()
     offer = loader.offer()
     assert (offer.present, offer.better.name, offer.memory) == (1000, "fits", memory["fits"].memory)

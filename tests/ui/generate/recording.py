@@ -12,7 +12,7 @@ from mechanisms.accounting import BudgetSnapshot, Cap
 from mechanisms.demos.demo_set import ArmScore, DemoSet, Refusal, Score
 from mechanisms.demos.directions import Directions
 from mechanisms.records import Demonstration
-from mechanisms.runs.completion import completed
+from mechanisms.runs.completion import complete
 from mechanisms.runs.events import (
     DemoCompleted,
     DemoRefused,
@@ -52,7 +52,7 @@ SPECS: dict[str, dict[str, Any]] = {
 def plan(kind: str = "tokens", size: int = 3000) -> Plan:
     """The plan of a story; of its stages all, where it has several."""
     sizes = dict.fromkeys(LABELS, size)
-    spec = completed(RunSpec.of(**ASKED, **SPECS[kind]), sizes)
+    spec = complete(RunSpec.of(**ASKED, **SPECS[kind]), sizes)
     return Plan(spec=spec, labels=LABELS, sizes=sizes, public_inputs=(LABEL_SET, DECLARED_COUNTS))
 
 

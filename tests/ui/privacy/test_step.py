@@ -436,7 +436,7 @@ def test_two_handlers_calibrate_the_same_settings_once(tab: Session, monkeypatch
     with ThreadPoolExecutor() as pool:
         run = pool.submit(state.calibrate, FIRST, None)
         assert entered.wait(10)
-        assert pool.submit(state.look, FIRST, None).result() is run.result()
+        assert pool.submit(state.calibrate_for_screen, FIRST, None).result() is run.result()
     assert not second.is_set()
 
 
@@ -488,7 +488,7 @@ def test_every_stage_says_who_is_asked_for_what_and_its_share(recipe):
     words = text_of(stages_in_words(made))
     assert made.by_roles
     for name, stage in made.stages.items():
-        assert f"About {roughly(6000 * made.role(name))} rows" in words
+        assert f"About {roughly(6000 * made.unit_share(name))} rows" in words
         assert stage.title in words
         assert f"({100 * made.spec.shares[name]:.3g}% of rows)" in words
     assert f"{made.spec.drafts} drafts" in words

@@ -25,7 +25,7 @@ from dpicl_ui import page as page_module
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.model_loader import LoadedModel, ModelLoader
 from dpicl_ui.frame.services import CuratorLedger, Sessions
-from dpicl_ui.frame.theme import look
+from dpicl_ui.frame.theme import launch_options
 from dpicl_ui.generate.kept_runs import KeptRuns
 from dpicl_ui.page import build
 from mechanisms.accounting import PrivacyLedger
@@ -112,7 +112,9 @@ def served(folder: Path, model: WordModel) -> Iterator[int]:
     loader._done.set()
     page = build(CuratorLedger(PrivacyLedger(folder / "home")), loader)
     port = free_port()
-    page.launch(server_port=port, prevent_thread_lock=True, quiet=True, ssr_mode=False, run_history=False, **look())
+    page.launch(
+        server_port=port, prevent_thread_lock=True, quiet=True, ssr_mode=False, run_history=False, **launch_options()
+    )
     try:
         yield port
     finally:
