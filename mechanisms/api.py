@@ -34,22 +34,19 @@ from mechanisms.demos.demo_set import DemoSet, loads, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import AccountingError, NotWritten, UsageError
 from mechanisms.evaluation.by_directions import By
+from mechanisms.evaluation.classifier import Classifier, Prediction
 from mechanisms.evaluation.evaluate import PRIVATE, Progress, Scorecard, arms_of
 from mechanisms.evaluation.evaluate import evaluate as evaluated
 from mechanisms.evaluation.reader import (
     Arm,
-    Classifier,
     LocalReader,
-    Prediction,
     QueryReader,
-    RemoteReader,
     as_read_by,
     check_labels,
-    read_remotely_in_words,
-    refuse_set_without_promise,
     same_reader,
     without_corrections,
 )
+from mechanisms.evaluation.remote_reader import RemoteReader, read_remotely_in_words, refuse_set_without_promise
 from mechanisms.exports.export_format import ExportExtras, ReleasedFile, format_named, packed
 from mechanisms.files import atomic_write, check_writable, text_of
 from mechanisms.inference import LanguageModel

@@ -13,12 +13,10 @@ from dpicl_ui.frame.tree import MANY_LABELS, Tree, count_row, el, in_words, noti
 from dpicl_ui.generate.cards import listed, verdict_of
 from mechanisms import confidence
 from mechanisms.demos.demo_set import DIRECTIONS, PUBLIC_ONLY, ZERO_SHOT, DemoSet
-from mechanisms.evaluation.evaluate import (
-    BOTH,
-    PRIVATE,
-    Accuracy,
-    MeanRecall,
-    Scorecard,
+from mechanisms.evaluation.classifier import Prediction
+from mechanisms.evaluation.evaluate import BOTH, PRIVATE, Accuracy, MeanRecall, Scorecard
+from mechanisms.evaluation.reader import CONTEXTUAL, PRIOR, RAW, readers_in_words, same_reader
+from mechanisms.evaluation.verdict import (
     by_balanced_accuracy,
     common_reading,
     figure,
@@ -27,7 +25,6 @@ from mechanisms.evaluation.evaluate import (
     shares_of_gain,
     verdict_of_cards,
 )
-from mechanisms.evaluation.reader import CONTEXTUAL, PRIOR, RAW, Prediction, readers_in_words, same_reader
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats
 from mechanisms.rounding import percent_down, percent_up, rounded_up

@@ -15,7 +15,8 @@ from mechanisms.data.table import Table
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.signature import Signature, check_signature
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.evaluate import PRIVATE, Accuracy, ClassPrototypes, PrototypesRequest, Scorecard, arms_of
+from mechanisms.evaluation.class_prototypes import ClassPrototypes, PrototypesRequest
+from mechanisms.evaluation.evaluate import PRIVATE, Accuracy, Scorecard, arms_of
 from mechanisms.evaluation.reader import Arm, as_read_by, check_labels, same_reader, without_corrections
 from mechanisms.inference import LanguageModel
 from mechanisms.records import Dataset, Demonstration, Record

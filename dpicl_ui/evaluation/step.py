@@ -46,25 +46,12 @@ from mechanisms.data.table import Table
 from mechanisms.demos.demo_set import DIRECTIONS, PUBLIC_ONLY, DemoSet, loads
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.evaluation.by_directions import By
-from mechanisms.evaluation.evaluate import (
-    BOTH,
-    ClassPrototypes,
-    Progress,
-    PrototypesRequest,
-    Scorecard,
-    evaluate,
-    release_prototypes,
-)
+from mechanisms.evaluation.class_prototypes import ClassPrototypes, PrototypesRequest, release_prototypes
+from mechanisms.evaluation.classifier import Classifier, Prediction
+from mechanisms.evaluation.evaluate import BOTH, Progress, Scorecard, evaluate
 from mechanisms.evaluation.own_rows import spread
-from mechanisms.evaluation.reader import (
-    Arm,
-    Classifier,
-    LocalReader,
-    Prediction,
-    RemoteReader,
-    read_remotely_in_words,
-    refuse_set_without_promise,
-)
+from mechanisms.evaluation.reader import Arm, LocalReader
+from mechanisms.evaluation.remote_reader import RemoteReader, read_remotely_in_words, refuse_set_without_promise
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.inference.models.listed import available_models
 from mechanisms.inference.remote import ChatServer, ServerAddress, key_of

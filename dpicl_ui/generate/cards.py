@@ -20,7 +20,7 @@ from mechanisms.demos.demo_set import (
     DemoSet,
     Score,
 )
-from mechanisms.evaluation.evaluate import verdict_of_score
+from mechanisms.evaluation.verdict import verdict_of_score
 from mechanisms.exports.certificate_page import balanced_in_words
 from mechanisms.records import Demonstration, unit_noun
 from mechanisms.rounding import duration, exactly, rounded_up

@@ -11,17 +11,9 @@ from mechanisms.accounting.claims import (
     cost_in_words,
 )
 from mechanisms.accounting.filter import MOST_REPEATS, Cap, Usage
+from mechanisms.accounting.individual import IndividualFilter, Reservation, reserve
 from mechanisms.accounting.known_rows import Fingerprint, fingerprint, rows_among, share_any, text_digests
-from mechanisms.accounting.ledger import (
-    EarlierRun,
-    IndividualFilter,
-    LedgerRun,
-    PrivacyLedger,
-    Reservation,
-    ResumablePlan,
-    new_key,
-    reserve,
-)
+from mechanisms.accounting.ledger import EarlierRun, LedgerRun, PrivacyLedger, ResumablePlan, new_key
 from mechanisms.accounting.normal_form import amplified
 
 __all__ = [

@@ -15,7 +15,7 @@ from itertools import takewhile
 import numpy as np
 
 from mechanisms.answers.plan import AnswerPlan
-from mechanisms.evaluation.reader import CONTENT_FREE
+from mechanisms.evaluation.classifier import CONTENT_FREE
 from mechanisms.inference import LanguageModel, Session, scores_of
 from mechanisms.inference.prompts import ShardPrompt, first_tokens
 from mechanisms.noise import Floats, Integers

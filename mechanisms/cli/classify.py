@@ -32,7 +32,8 @@ from mechanisms.cli.options import (
 from mechanisms.demos.demo_set import DEMONSTRATIONS, DIRECTIONS, PUBLIC_ONLY, TOO_FEW, DemoSet
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import BOTH, Scorecard
-from mechanisms.evaluation.reader import RemoteReader, check_labels, readers_in_words, same_reader
+from mechanisms.evaluation.reader import check_labels, readers_in_words, same_reader
+from mechanisms.evaluation.remote_reader import RemoteReader
 from mechanisms.exports.export_format import ExportExtras, ReleasedFile, format_named, format_names
 from mechanisms.files import text_of
 from mechanisms.inference import LanguageModel

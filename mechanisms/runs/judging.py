@@ -21,8 +21,8 @@ from scipy.special import softmax
 
 from mechanisms.data.units import Unit, units_of
 from mechanisms.demos.demo_set import DEMONSTRATIONS, PUBLIC_ONLY, ZERO_SHOT, Baselines, DemoSet, PublicSet, Score
+from mechanisms.evaluation.classifier import Classifier, with_progress
 from mechanisms.evaluation.evaluate import truth_of
-from mechanisms.evaluation.reader import Classifier, with_progress
 from mechanisms.inference import LanguageModel
 from mechanisms.noise import Floats, Integers, Randomness
 from mechanisms.records import Dataset, Demonstration, saying_words

@@ -41,8 +41,10 @@ from mechanisms.demos.demo_set import (
 from mechanisms.demos.directions import Directions
 from mechanisms.demos.signature import Signature, check_signature
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.evaluate import nearest_prototype, one_record_each, truth_of
-from mechanisms.evaluation.reader import Classifier, check_labels
+from mechanisms.evaluation.class_prototypes import nearest_prototype, one_record_each
+from mechanisms.evaluation.classifier import Classifier
+from mechanisms.evaluation.evaluate import truth_of
+from mechanisms.evaluation.reader import check_labels
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Floats, Randomness, SecureRandomness
 from mechanisms.privacy_events import Composed, PrivacyEvent

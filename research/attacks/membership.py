@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from mechanisms.data.disclosures import NO_NOISE, SCORED
-from mechanisms.evaluation.reader import Classifier
+from mechanisms.evaluation.classifier import Classifier
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.embedder import load_embedder
 from mechanisms.inference.prompts import QueryPrompt, first_tokens

@@ -26,7 +26,8 @@ from mechanisms.accounting import Claim, Fingerprint, PrivacyLedger, PrivacyTarg
 from mechanisms.data.headers import guess_columns
 from mechanisms.data.sources import CLINIC, read_table
 from mechanisms.inference import WritingPrompt
-from mechanisms.inference.engine.forward import ATTENTION, padded
+from mechanisms.inference.engine.attention import ATTENTION
+from mechanisms.inference.engine.forward import padded
 from mechanisms.inference.engine.threads import fixed_threads
 from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.language_model import Tokens

@@ -29,8 +29,8 @@ from mechanisms import api
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.data.sources import BANK, CLINIC, DESK, Example
 from mechanisms.demos.demo_set import DemoSet
-from mechanisms.evaluation.evaluate import nearest_prototype
-from mechanisms.evaluation.reader import Classifier
+from mechanisms.evaluation.class_prototypes import nearest_prototype
+from mechanisms.evaluation.classifier import Classifier
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models import load_embedder
 from mechanisms.noise import Floats, SecureRandomness

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from mechanisms.evaluation.reader import Classifier
+from mechanisms.evaluation.classifier import Classifier
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.loading import load_model
 from mechanisms.noise import Floats

@@ -19,8 +19,9 @@ import numpy as np
 
 from mechanisms.data.disclosures import SCORED
 from mechanisms.errors import StudioError, UsageError
+from mechanisms.evaluation.classifier import result_of
 from mechanisms.evaluation.evaluate import Accuracy, truth_of
-from mechanisms.evaluation.reader import Arm, LocalReader, result_of
+from mechanisms.evaluation.reader import Arm, LocalReader
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.records import Demonstration, Record
 from research.lines import keep, lines

@@ -21,26 +21,10 @@ from mechanisms.demos.demo_set import (
     loads,
 )
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.evaluate import (
-    PRIVATE,
-    Accuracy,
-    MeanRecall,
-    Progress,
-    Scorecard,
-    arms_of,
-    evaluate,
-    gain,
-    verdict_of_score,
-)
-from mechanisms.evaluation.reader import (
-    CONTENT_FREE,
-    Arm,
-    Classifier,
-    LocalReader,
-    as_read_by,
-    readers_in_words,
-    without_corrections,
-)
+from mechanisms.evaluation.classifier import CONTENT_FREE, Classifier
+from mechanisms.evaluation.evaluate import PRIVATE, Accuracy, MeanRecall, Progress, Scorecard, arms_of, evaluate
+from mechanisms.evaluation.reader import Arm, LocalReader, as_read_by, readers_in_words, without_corrections
+from mechanisms.evaluation.verdict import gain, verdict_of_score
 from mechanisms.records import Demonstration, PromptTemplate, Record
 from mechanisms.runs.drafts import public_demonstrations
 from tests.exports.sets import demo_set

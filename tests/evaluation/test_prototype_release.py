@@ -8,13 +8,13 @@ import pytest
 from mechanisms.accounting import Cap, PrivacyLedger, PrivacyTarget, fingerprint
 from mechanisms.accounting.ledger import LedgerRun
 from mechanisms.errors import BudgetRefused
-from mechanisms.evaluation.evaluate import (
+from mechanisms.evaluation.class_prototypes import (
     ClassPrototypes,
-    Progress,
     PrototypesRequest,
     nearest_prototype,
     release_prototypes,
 )
+from mechanisms.evaluation.evaluate import Progress
 from mechanisms.noise import SecureRandomness, SeededRandomness
 from mechanisms.privacy_events import Composed, Gaussian, from_json
 from mechanisms.records import Dataset, Record

@@ -13,7 +13,9 @@ from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.data.disclosures import CLEAN_VALUES, SCORED
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.reader import NO_ANSWER, Arm, RemoteReader, label_in, result_of, with_progress
+from mechanisms.evaluation.classifier import result_of, with_progress
+from mechanisms.evaluation.reader import NO_ANSWER, Arm
+from mechanisms.evaluation.remote_reader import RemoteReader, label_in
 from mechanisms.inference import LanguageModel, QueryPrompt, QueryWords
 from mechanisms.inference.remote import ChatServer, ServerAddress
 from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record

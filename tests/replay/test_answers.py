@@ -13,7 +13,7 @@ from mechanisms.answers import session
 from mechanisms.answers.plan import AnswerPlan, plan_answers
 from mechanisms.answers.session import SearchableUnits
 from mechanisms.answers.spec import AnswerSpec
-from mechanisms.evaluation.reader import CONTENT_FREE
+from mechanisms.evaluation.classifier import CONTENT_FREE
 from mechanisms.queries import Retrieval, query_mechanism_class, query_mechanism_names
 from mechanisms.records import Dataset, Record
 from tests.replay.contract import EXTREMES, replayed

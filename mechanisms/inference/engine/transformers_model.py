@@ -14,8 +14,9 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from mechanisms.errors import ModelUnavailable, UsageError
+from mechanisms.inference.engine.attention import ATTENTION, FEW, GrowingCache
 from mechanisms.inference.engine.device import CPU, device_of, titled
-from mechanisms.inference.engine.forward import ATTENTION, FEW, Branches, Chunk, ForwardPass, GrowingCache
+from mechanisms.inference.engine.forward import Branches, Chunk, ForwardPass
 from mechanisms.inference.engine.memory import (
     DeviceRoom,
     keep_freed_memory,

@@ -20,8 +20,8 @@ from pydantic.dataclasses import dataclass as checked
 from mechanisms.accounting import PrivacyTarget
 from mechanisms.demos.directions import LIKENESS, Directions, are_units, margins
 from mechanisms.errors import UsageError
-from mechanisms.evaluation.evaluate import one_record_each
-from mechanisms.evaluation.reader import with_progress
+from mechanisms.evaluation.class_prototypes import one_record_each
+from mechanisms.evaluation.classifier import with_progress
 from mechanisms.inference.vocabulary import Vocabulary, common_words, placing
 from mechanisms.noise import Floats
 from mechanisms.privacy_events import PrivacyEvent
@@ -40,8 +40,6 @@ MOST_WORDS, FEWEST_WORDS = 8, 3
 _LEAST, _RARE, _ALIKE = 0.4, 0.2, 0.7
 """The least projection of a word and its loss for a tenfold rarity, both as parts of the best word's projection; and
 the cosine above which two words are duplicates."""
-
-
 _MOST_CLEAR = 1e6
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mechanisms.inference.engine import forward
+from mechanisms.inference.engine import attention, forward
 from mechanisms.inference.engine.forward import ForwardPass
 from mechanisms.inference.engine.recorded import RecordedStep
 
@@ -34,7 +34,7 @@ def recording(random_model, monkeypatch):
             made.append(tuple(layers[0][0].shape))
             return RecordedStep(features, layers, how)
 
-        monkeypatch.setattr(forward, "RecordedStep", step)
+        monkeypatch.setattr(attention, "RecordedStep", step)
         monkeypatch.setattr(forward, "CUDA", "cpu")
         return made
 

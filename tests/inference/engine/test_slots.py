@@ -21,8 +21,9 @@ from transformers import (
 
 from mechanisms.errors import ModelUnavailable
 from mechanisms.inference import scores_of
-from mechanisms.inference.engine import forward
-from mechanisms.inference.engine.forward import Branches, attends_to_everything
+from mechanisms.inference.engine import attention, forward
+from mechanisms.inference.engine.attention import attends_to_everything
+from mechanisms.inference.engine.forward import Branches
 from mechanisms.inference.engine.transformers_model import TransformersModel, layout
 from mechanisms.inference.models.loading import refuse_by_test
 from tests.inference.engine.test_transformers_model import SMALL
@@ -107,7 +108,7 @@ def test_neither_does_the_head(random_model, monkeypatch, count):
 
 @pytest.mark.parametrize("count", [6, 7, 9])
 def test_neither_do_the_products_with_what_rows_share(random_model, monkeypatch, count):
-    times, prefix = forward._Shared.times, range(5, 75)
+    times, prefix = attention._Shared.times, range(5, 75)
 
     def edged(of_rows, shared):
         product = times(of_rows, shared).transpose(0, 1)
@@ -115,7 +116,7 @@ def test_neither_do_the_products_with_what_rows_share(random_model, monkeypatch,
         flat[:, tail(flat.shape[1])] *= 1 + 1e-5
         return flat.view(product.shape).transpose(0, 1)
 
-    monkeypatch.setattr(forward._Shared, "times", staticmethod(edged))
+    monkeypatch.setattr(attention._Shared, "times", staticmethod(edged))
     model = model_with(lambda rows: slice(0, 0), random_model.tokenizer)
     assert model.forward.shares
     assert alike(model, count, prefix)
@@ -292,7 +293,7 @@ def test_a_padded_session_of_a_sliding_window_model_equals_the_plain_forward_pas
     ("dtype", "error"), [(torch.float32, 1e-5), (torch.bfloat16, 0.06), (torch.float16, 0.008)], ids=str
 )
 @pytest.mark.parametrize("softcap", [None, 5.0])
-@pytest.mark.parametrize("positions", [1, 11, forward.FEW + 1])
+@pytest.mark.parametrize("positions", [1, 11, attention.FEW + 1])
 def test_attention_is_attention_whether_a_prefix_is_shared_or_copied(positions, softcap, dtype, error):
     """Up to the rounding of the format: eight steps of it at the largest value, which is about 2."""
     torch.manual_seed(0)
@@ -308,13 +309,13 @@ def test_attention_is_attention_whether_a_prefix_is_shared_or_copied(positions, 
     expected = (weights + mask).softmax(-1) @ value.repeat_interleave(3, dim=1)
     given = {} if softcap is None else {"softcap": softcap}
     query, key, value, mask = (each.to(dtype) for each in (query, key, value, mask))
-    behind, own = forward._Shared(key[0, :, :16], value[0, :, :16]), key[:, :, 16:].clone()
+    behind, own = attention._Shared(key[0, :, :16], value[0, :, :16]), key[:, :, 16:].clone()
     own.shared = behind
     for keys, values in ((key, value), (own, value[:, :, 16:])):
         for rows in (slice(0, 3), slice(0, 1)):
             mine = keys[rows]
             mine.shared = getattr(keys, "shared", None)
-            found, _ = forward.row_independent_attention(
+            found, _ = attention.row_independent_attention(
                 torch.nn.Module(), query[rows], mine, values[rows], mask[rows], **given
             )
             assert found.dtype == dtype
@@ -325,7 +326,7 @@ def test_attention_is_attention_whether_a_prefix_is_shared_or_copied(positions, 
 def test_padding_that_sees_nothing_is_finite_however_negative_its_scores(dtype):
     """Its values stand in the cache, and a weight of nothing times no number would be none in every other row."""
     seen = torch.tensor([[False, False, True, True]])
-    mask = forward.mask_by_position(
+    mask = attention.mask_by_position(
         mask_function=lambda batch, head, row, column: column <= row,
         kv_length=4,
         attention_mask=seen,
@@ -336,29 +337,29 @@ def test_padding_that_sees_nothing_is_finite_however_negative_its_scores(dtype):
         dtype=dtype,
     )
     query, value = torch.full((1, 1, 4, 8), 20.0, dtype=dtype), torch.ones((1, 1, 4, 8), dtype=dtype)
-    found, _ = forward.row_independent_attention(torch.nn.Module(), query, -query, value, mask)
+    found, _ = attention.row_independent_attention(torch.nn.Module(), query, -query, value, mask)
     assert found.isfinite().all()
     assert torch.equal(found[0, 2:], torch.ones_like(found[0, 2:]))
 
 
-@pytest.mark.parametrize("positions", [1, forward.FEW, 90])
+@pytest.mark.parametrize("positions", [1, attention.FEW, 90])
 def test_a_rows_attention_is_its_own_to_the_bit(positions):
     shapes = ((6, positions), (2, 110), (2, 110))
     query, key, value = (torch.randn(4, heads, n, 16, dtype=torch.bfloat16) for heads, n in shapes)
-    found, _ = forward.row_independent_attention(torch.nn.Module(), query, key, value, None)
+    found, _ = attention.row_independent_attention(torch.nn.Module(), query, key, value, None)
     others = [torch.cat([torch.randn_like(each[:3]), each[:1]]) for each in (query, key, value)]
-    elsewhere, _ = forward.row_independent_attention(torch.nn.Module(), *others, None)
+    elsewhere, _ = attention.row_independent_attention(torch.nn.Module(), *others, None)
     assert torch.equal(elsewhere[3], found[0])
     assert not torch.equal(elsewhere[0], found[0])
 
 
 def test_a_session_that_shares_its_prefix_says_what_one_with_copies_says(model):
     """A long prefix, rows of every length, tokens, a tree of labels, and rows that are dropped."""
-    prefix, seen = [*range(5, 5 + 2 * forward._ALIGNED + 3)], []
+    prefix, seen = [*range(5, 5 + 2 * attention.ALIGNED + 3)], []
     for shares in (True, False):
         model.forward.shares = shares
         session = model.open(prefix, ROWS, 8, 6)
-        assert session._chunks[0].cache.behind == (2 * forward._ALIGNED if shares else 0)
+        assert session._chunks[0].cache.behind == (2 * attention.ALIGNED if shares else 0)
         found = [session.logits(), session.scores(LABELS)]
         session.advance([30, 31, 32, 33])
         found.append(session.logits())
@@ -403,9 +404,9 @@ def test_a_model_of_few_positions_shares_nothing_and_works(random_model):
 
 
 def test_a_model_that_alters_the_keys_of_its_cache_shares_nothing(random_model, monkeypatch):
-    update = forward._Layer.update
+    update = attention._Layer.update
     monkeypatch.setattr(
-        forward._Layer, "update", lambda *given, **more: tuple(each.clone() for each in update(*given, **more))
+        attention._Layer, "update", lambda *given, **more: tuple(each.clone() for each in update(*given, **more))
     )
     model = TransformersModel("random", "0", LlamaForCausalLM(CONFIG), random_model.tokenizer)
     assert not model.forward.shares

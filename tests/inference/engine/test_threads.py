@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from mechanisms.errors import ModelUnavailable, UsageError
-from mechanisms.evaluation.reader import Classifier
+from mechanisms.evaluation.classifier import Classifier
 from mechanisms.inference.engine import threads as engine_threads
 from mechanisms.inference.engine.forward import ForwardPass
 from mechanisms.inference.engine.threads import (

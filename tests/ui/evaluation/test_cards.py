@@ -14,8 +14,8 @@ from dpicl_ui.frame.tree import Tree
 from dpicl_ui.generate.cards import score_card
 from dpicl_ui.generate.state import GenerateState
 from mechanisms.demos.demo_set import DIRECTIONS, PUBLIC_ONLY, ZERO_SHOT, ArmScore, Score
+from mechanisms.evaluation.classifier import Prediction
 from mechanisms.evaluation.evaluate import BOTH, PRIVATE, Accuracy, Scorecard
-from mechanisms.evaluation.reader import Prediction
 from mechanisms.records import Demonstration
 from tests.ui.evaluation.tab import DIRECTED, LETTERS, bars
 from tests.ui.generate.recording import HOSTILE, demo_set
