@@ -8,8 +8,9 @@ from dataclasses import replace
 import gradio as gr
 
 from dpicl_ui.data.state import DataState
+from dpicl_ui.frame.files import Download, download, sink
 from dpicl_ui.frame.handlers import on
-from dpicl_ui.frame.inputs import Download, PrivateDropdown, download, sink
+from dpicl_ui.frame.inputs import PrivateDropdown
 from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Tree, Updates, budget, el, notice, panel
 from dpicl_ui.privacy.state import PrivacyState

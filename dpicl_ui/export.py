@@ -6,8 +6,8 @@ from typing import Any
 
 import gradio as gr
 
+from dpicl_ui.frame.files import Download, download, sink
 from dpicl_ui.frame.handlers import on
-from dpicl_ui.frame.inputs import Download, download, sink
 from dpicl_ui.frame.services import Services, Session, StepStatus
 from dpicl_ui.frame.tree import Tree, Updates, el, fact, notice, panel
 from dpicl_ui.generate.state import GenerateState

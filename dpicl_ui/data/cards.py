@@ -11,16 +11,10 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.state import GO_ON, LOST, InspectedFile
+from dpicl_ui.frame.controls import control, pairs_in_lines
+from dpicl_ui.frame.files import drop, taken
 from dpicl_ui.frame.handlers import PRIVATE, guarded
-from dpicl_ui.frame.inputs import (
-    PrivateCheckboxGroup,
-    PrivateDropdown,
-    control,
-    drop,
-    pairs_in_lines,
-    taken,
-    whole_number,
-)
+from dpicl_ui.frame.inputs import PrivateCheckboxGroup, PrivateDropdown, whole_number
 from dpicl_ui.frame.services import Services, Session, State
 from dpicl_ui.frame.tree import (
     MANY_LABELS,

@@ -33,8 +33,9 @@ from dpicl_ui.evaluation.state import (
     origin,
     verified,
 )
+from dpicl_ui.frame.files import drop, text_of
 from dpicl_ui.frame.handlers import ACCOUNTING, MODEL, PRIVATE, Job, JobControls, UpdateLimit, on
-from dpicl_ui.frame.inputs import PrivateDropdown, drop, number, text_of
+from dpicl_ui.frame.inputs import PrivateDropdown, number
 from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Tree, Updates, budget, el, notice, panel, progress, spinner
 from dpicl_ui.generate.cards import score_card

@@ -11,8 +11,8 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.state import DataState
+from dpicl_ui.frame.files import sink, text_of
 from dpicl_ui.frame.handlers import MODEL, PRIVATE, guarded
-from dpicl_ui.frame.inputs import sink, text_of
 from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Tree, drawn, el, panel, private_tag, spinner, visibility
 from dpicl_ui.generate.cards import other_releases, score_of_run

@@ -11,8 +11,8 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.state import DataState
+from dpicl_ui.frame.files import Download, download
 from dpicl_ui.frame.handlers import MODEL, PRIVATE, on
-from dpicl_ui.frame.inputs import Download, download
 from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Tree, Updates, budget, drawn, el, notice, panel, visibility
 from dpicl_ui.generate.cards import RunPace, finished, forecast, outcome_of_loading, outcome_of_run, time_card

@@ -9,18 +9,10 @@ from typing import Any
 import gradio as gr
 
 from dpicl_ui.data.state import DataState
+from dpicl_ui.frame.controls import control, described, fields_from, in_field
+from dpicl_ui.frame.files import Download, download, sink
 from dpicl_ui.frame.handlers import ACCOUNTING, FETCH, MODEL, PRIVATE, UNTIL_FREE, on
-from dpicl_ui.frame.inputs import (
-    Download,
-    control,
-    described,
-    download,
-    epsilon_slider,
-    fields_from,
-    in_field,
-    number,
-    sink,
-)
+from dpicl_ui.frame.inputs import epsilon_slider, number
 from dpicl_ui.frame.model_loader import AT_START
 from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Tree, Updates, budget, drawn, el, notice, panel, spinner, visibility

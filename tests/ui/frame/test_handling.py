@@ -21,8 +21,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dpicl_ui.evaluation.state import verified
+from dpicl_ui.frame.files import taken
 from dpicl_ui.frame.handlers import Job, JobControls, Jobs, guarded
-from dpicl_ui.frame.inputs import PrivateCheckboxGroup, PrivateDropdown, taken
+from dpicl_ui.frame.inputs import PrivateCheckboxGroup, PrivateDropdown
 from dpicl_ui.frame.internals import RELEASE, difference
 from dpicl_ui.frame.model_loader import ModelLoader
 from dpicl_ui.frame.services import CuratorLedger, Session, StepBar

@@ -13,7 +13,7 @@ import gradio as gr
 import pytest
 
 from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.inputs import control, fields_from
+from dpicl_ui.frame.controls import control, fields_from
 from dpicl_ui.frame.services import Session
 from dpicl_ui.privacy import state as privacy_state
 from dpicl_ui.privacy.cards import (
