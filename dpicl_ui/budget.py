@@ -20,8 +20,6 @@ from mechanisms.errors import UsageError
 from mechanisms.records import Dataset, unit_in_words
 from mechanisms.rounding import rounded_down, rounded_up
 
-# The contents of the panel.
-
 SHOWN = 50
 """The number of newest runs in the panel; the download has all runs."""
 _EMPTY: list[Tree] = [el("p.muted", "Nothing has been spent yet: runs appear here before their first release.")]
@@ -80,9 +78,6 @@ def _row(line: Line, cap: float) -> Tree:
 def _bound(after: Usage) -> str:
     words = _BOUNDS.get(after.bound, after.bound)
     return words if after.allowed else f"{words}, delta {rounded_up(after.delta, 3)}: over the cap of today"
-
-
-# The panel.
 
 
 class BudgetPanel:

@@ -20,8 +20,6 @@ from mechanisms.exports.export_format import ExportExtras, ReleasedFile, format_
 from mechanisms.inference.prompts import QueryWords
 from mechanisms.runs.plan import guarantee
 
-# The privacy certificate of a demo set, for people.
-
 
 def certificate(demo_set: DemoSet) -> list[Tree]:
     """A certificate as elements: the claim, its basis, and remarks for the reader."""
@@ -46,8 +44,6 @@ def _value(value: object) -> str:
         return ", ".join(f"{name}: {words}" for name, words in inner.items())
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
-
-# The formats that step 5 offers: the demo set itself, and what other tools read.
 
 DEMO_SET = "demo-set"
 WITHOUT_DEMONSTRATIONS = ("certificate",)
@@ -77,8 +73,6 @@ def saved(shape: str, made: DemoSet) -> Download:
     chosen = format_named(shape)
     return Download(chosen.file_name, chosen.media_type, packed(chosen.write(ReleasedFile.read(text))))
 
-
-# How to use the set: as messages, as a prompt, and as six lines of Python for each of three libraries.
 
 _MESSAGES, _PROMPT = format_named("messages"), format_named("prompt")
 _CLIENT = """import {imports}

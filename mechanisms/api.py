@@ -92,9 +92,6 @@ class HowRead(TypedDict, total=False):
     rows: str | None
 
 
-# From a private file to demonstrations.
-
-
 def load(
     path: str | Path,
     labels: Sequence[str],
@@ -280,9 +277,6 @@ def prepare_words(tell: Callable[[float], object] = lambda share: None) -> None:
     vocabulary(load_embedder(), tell)
 
 
-# Private scores of a set, and private answers without a set.
-
-
 def score(
     scored: DemoSet | ScoredSet,
     dataset: Dataset,
@@ -371,9 +365,6 @@ def ask_as(
     """
     reader = None if planned.spec.retrieval is Retrieval.LABELS_ONLY else model or default_model()
     return open_session(dataset, planned, load_embedder(), reader, PrivacyLedger(), randomness, anew)
-
-
-# Classification with demonstrations: no private row is read, and nothing is charged.
 
 
 def read(path: str | Path) -> DemoSet:
@@ -550,9 +541,6 @@ def _check_may_leave(demo_set: DemoSet, test: Dataset | None) -> None:
 def _check_rows_may_leave(test: Dataset) -> None:
     if owners := owners_of(fingerprint(test), PrivacyLedger()):
         raise UsageError(_SHARED.format(names=", ".join(f"'{name}'" for name in owners)))
-
-
-# Exports for other tools.
 
 
 def export(

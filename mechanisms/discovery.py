@@ -37,9 +37,6 @@ def pick(registered: Mapping[str, _Registered], name: str, kind: str, names: Ite
     return registered[name]
 
 
-# Public parameters of mechanisms and transforms: one description serves checks, form, command line and docs.
-
-
 @dataclass(frozen=True)
 class Parameter:
     """One public parameter: its name in code, its label and help, its range, its source, its default.

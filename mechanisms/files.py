@@ -14,8 +14,6 @@ from pathlib import Path
 
 from mechanisms.errors import StudioError, UsageError
 
-# The user's data folder, with the ledger and the key of digests and signatures, readable only by the user.
-
 _KEY_BYTES = 32
 _SPACE_DISK = Path("/data")
 """The persistent disk of a Hugging Face Space, if its owner has requested one."""
@@ -102,8 +100,6 @@ def keyed_digest(parts: Iterable[str], key: bytes | None = None) -> str:
     return digest.hexdigest()
 
 
-# Bundled files: `assets/` of a checkout, which an installation has inside this package.
-
 _HERE = Path(__file__).parent
 _FOLDER = next(folder for folder in (_HERE / "assets", _HERE.parent / "assets") if folder.is_dir())
 
@@ -111,9 +107,6 @@ _FOLDER = next(folder for folder in (_HERE / "assets", _HERE.parent / "assets") 
 def bundled(name: str) -> Path:
     """The path of a bundled file, e.g. `bundled("examples/clinic_messages.csv")`."""
     return _FOLDER / name
-
-
-# Files named by a user: a result that is complete at all times, and a text.
 
 
 def atomic_write(path: Path, content: str | bytes) -> None:

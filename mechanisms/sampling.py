@@ -226,9 +226,6 @@ def sensitivity(unit_rows: bool) -> float:
     return 1.0 if unit_rows else math.sqrt(2.0)
 
 
-# The places of sampled units in the model's batch.
-
-
 @dataclass(frozen=True)
 class Seating:
     """The places of sampled units in the rows of the batch.

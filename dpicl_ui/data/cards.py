@@ -36,8 +36,6 @@ from mechanisms.data.text_lines import ENCODINGS
 from mechanisms.errors import DataError, UsageError
 from mechanisms.runs.spec import RunSpec
 
-# Where the file comes from.
-
 LONGEST_NAME = 100
 """Characters of a data set's name."""
 _SAY_NOTHING = {
@@ -88,8 +86,6 @@ class SourceCard:
             self.reloaded = drawn("reloaded.js", _RELOADED, elem_id="reloaded", elem_classes="tree")
             self.notice = panel(elem_id="data-notice")
 
-
-# What is in the file; all of it is private until the owner declares parts public.
 
 PREVIEW_ROWS = 5
 _CELL, _COLUMNS = 240, 12
@@ -157,8 +153,6 @@ def label_counts(inspection: Inspection, labels: list[str], by_user: bool = Fals
     ]
 
 
-# What becomes public, and the button that confirms it.
-
 DECLARE, MEASURE = "declare", "measure"
 _SIZES = [("Declare the counts public", DECLARE), ("Measure them with noise, for a share of epsilon", MEASURE)]
 _PUBLIC = (
@@ -223,8 +217,6 @@ class PublicCard:
             self.problem: [],
         }
 
-
-# Step 1's forms: how a file is read, its columns, the labels that take part, and the wording.
 
 _NAMES, _ROW = "names", "row"
 _FIRST_LINE = [("It names the columns", _NAMES), ("It is a row; columns are called 1, 2, ...", _ROW)]

@@ -65,9 +65,6 @@ _LIKELIEST = 8
 """The number of bars of an answer if there are many labels."""
 
 
-# The set, and one sentence about it.
-
-
 def headline_of(tested: DemoSet | None, scored: SetFigures | None) -> list[Tree]:
     """How well a set works, in one sentence: on a test file, otherwise by its private score."""
     if tested is None:
@@ -100,9 +97,6 @@ def subject(demo_set: DemoSet | None, loaded: bool) -> list[Tree]:
 def readers(demo_set: DemoSet, model: LanguageModel) -> list[Tree]:
     words = readers_in_words(demo_set, model)
     return [el("p.muted", words)] if same_reader(demo_set, model) else notice(words, "warn")
-
-
-# A query's answers.
 
 
 def answers(labels: Sequence[str], predictions: Sequence[tuple[str, Prediction]]) -> list[Tree]:
@@ -146,9 +140,6 @@ def named_arm(name: str, *answer: Tree | None, corrected: bool = False) -> Tree:
 def _arm_in_words(name: str, corrected: bool) -> tuple[str, str]:
     title, remark = ARMS[name]
     return title, remark + (_WITH_PRIOR if corrected else "")
-
-
-# Accuracies on a test file.
 
 
 def accuracies(
@@ -277,8 +268,6 @@ def _score_row(kind: str, value: float, interval: tuple[float, float], words: st
         el("span.score-number", words),
     )
 
-
-# Labels one by one, in words: a matrix of many labels is too small, and screen readers cannot read it.
 
 _LISTED = 5
 

@@ -151,8 +151,6 @@ class Measurements(Jobs[SetFigures]):
     """A tab's measurements on a test file."""
 
 
-# The state of class prototypes: the running release, and the finished one of each data set.
-
 _THERE = "The class prototypes of this data set are already released: nothing was charged."
 
 
@@ -193,8 +191,6 @@ class PrototypesState(Jobs[PrototypesOrder]):
 def _key(dataset: Dataset) -> Hashable:
     return dataset.name, dataset.unit, dataset.labels, fingerprint(dataset).content
 
-
-# A set from an exported file: the results of checking its claim and its signature.
 
 LARGEST_DEMO_SET = 16 * 2**20
 """The most bytes of an exported file."""

@@ -148,9 +148,6 @@ def embedder_for(app: Services, demo_set: DemoSet) -> Embedder | None:
     return embedder
 
 
-# Bundled test rows, for a set that was written from a bundled example.
-
-
 def bundled_rows_for(labels: Collection[str]) -> Path | None:
     """The bundled test file with exactly these labels, if there is one."""
     found = (each.test for each in EXAMPLES if _labels(each.test, each.mapping.label) == set(labels))
@@ -161,8 +158,6 @@ def bundled_rows_for(labels: Collection[str]) -> Path | None:
 def _labels(path: Path, column: str) -> frozenset[str]:
     return frozenset(read_table(path).frame[column])
 
-
-# Measuring.
 
 _TEST_FILE = (
     f"A file ({formats_in_words()}) that was not used to write the demonstrations. It stays private: it is read into "
@@ -340,8 +335,6 @@ class FileMeasurement:
         }
 
 
-# A typed text.
-
 _BY = [("The model", By.MODEL.value), (ARMS[DIRECTIONS][0], By.DIRECTIONS.value), (ARMS[BOTH][0], By.BOTH.value)]
 _WORDS_ALONE = (
     "A remote model answers in words, which cannot be combined with directions: choose the model, or the directions."
@@ -352,8 +345,6 @@ def usual(demo_set: DemoSet | None) -> str:
     """The default reader of a typed text: the one that the set's private score recommends."""
     return By.DIRECTIONS if demo_set is not None and demo_set.directions_read_better else By.MODEL
 
-
-# Without a language model: class prototypes are charged, released and measured.
 
 _ABOUT = (
     "An embedding model maps every text to a vector. A label's prototype is the mean vector of your rows with that "

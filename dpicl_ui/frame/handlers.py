@@ -104,8 +104,6 @@ def in_one_line(error: Exception) -> str:
     return f"Something went wrong inside the app ({place_of(error)}). Please report it; nothing more was released."
 
 
-# Long jobs of a tab: a click orders a job, a handler runs it, and Stop or closing the tab ends it.
-
 W = TypeVar("W")
 
 

@@ -26,8 +26,6 @@ from mechanisms.errors import place_of
 
 RELEASE = "6.31"
 
-# Routes, for the middleware in front of them (`server/doorkeeper.py`).
-
 ASKED = tuple(f"/gradio_api/{route}" for route in ("queue/", "run/", "api/", "call/", "cancel", "reset"))
 """Routes that start or cancel a handler."""
 UPLOAD = "/gradio_api/upload"
@@ -44,9 +42,6 @@ CHANGING = ("/logout", "/gradio_api/heartbeat")
 """Routes whose GET changes state: signing out, and the connection of an open page."""
 TOO_LARGE = "Refused: larger than the maximum allowed size."
 """Gradio answers with status 413 if the error has exactly these words."""
-
-
-# The values that Gradio keeps for a tab, and the component that shows progress.
 
 
 def forget_shown(page: gr.Blocks, tab: str) -> None:
@@ -70,8 +65,6 @@ def progress_on(page: gr.Blocks, component: gr.HTML) -> None:
         handler.show_progress_on = [component]
 
 
-# Gradio sends the page only the difference between what a handler yields and what it yielded before.
-
 _edits = gradio.utils.diff
 
 
@@ -86,9 +79,6 @@ def difference(old: Any, new: Any) -> list[Any]:
     except (IndexError, KeyError, TypeError):
         right = False
     return edits if right else [["replace", [], new]]
-
-
-# Uploads: each file has its own folder directly inside the folder for uploads.
 
 
 def is_upload(path: Path) -> bool:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from mechanisms.inference import Embedder, LanguageModel
     from mechanisms.runs.work import Speed
 
-# torch and transformers take seconds to import, so functions import them when they are first needed.
-
 AT_START = "at start"
 """The name in a list for the model that the server started with; the model's own name may be a path."""
 _GLANCE = 0.4

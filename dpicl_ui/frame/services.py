@@ -23,8 +23,6 @@ from dpicl_ui.assets import asset
 from dpicl_ui.frame.model_loader import EmbedderLoader, ModelLoader
 from mechanisms.accounting import PrivacyLedger
 
-# What the server remembers for one open tab: the state of each step, in memory only, dropped when the tab closes.
-
 
 class State:
     """The state of one step in one tab; the tab's session makes it, and gives it the states of earlier steps."""
@@ -106,9 +104,6 @@ class Sessions(Tabs[Session]):
         super().__init__(Session, Session.close)
 
 
-# The ledger that a request is charged to: the owner's, or on a public Space the tab's own.
-
-
 class CuratorLedger:
     """The installation's ledger, which the command line uses too. Everybody who can reach the server is its owner.
 
@@ -161,9 +156,6 @@ class TabLedgers:
 
 
 Ledgers = CuratorLedger | TabLedgers
-
-
-# The bar of steps with their panels, and the services that every step gets.
 
 
 @dataclass(frozen=True)

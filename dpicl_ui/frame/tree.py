@@ -80,8 +80,6 @@ def spinner(words: str) -> list[Tree]:
     return [el("p.spinner", words, role="status")]
 
 
-# Pieces of cards that several steps share: tags, facts, progress, and the ledger.
-
 _KNOWN = "More is known about this data set than is counted here: {marks}. Every later certificate says so."
 
 

@@ -30,8 +30,6 @@ from mechanisms.runs.stages.score import ScoreReleased
 from mechanisms.runs.view import RunView
 from mechanisms.runs.work import Speed
 
-# The results of a run on the screen: finished demonstrations, refused texts, and how the run ended.
-
 MANY = 12
 """Number of demonstrations above which they are folded."""
 
@@ -112,8 +110,6 @@ def outcome_of_loading(view: RunView) -> tuple[str, str]:
         "info",
     )
 
-
-# The private score: how often the set finds the labels of the data set's own rows.
 
 _NAMES = {
     ZERO_SHOT: "Zero-shot",

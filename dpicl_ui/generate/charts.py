@@ -16,8 +16,6 @@ from mechanisms.runs.stages.words import Word, WordsReleased
 from mechanisms.runs.view import DemoInProgress, RunView
 from mechanisms.sampling import SamplingPlan
 
-# The stages in a row, and the running stage's question.
-
 
 def stages_card(view: RunView) -> list[Tree]:
     """The stages, marked as done, running or to come; empty for a run that only writes."""
@@ -49,8 +47,6 @@ def drafting_in_words(view: RunView) -> str:
     what = "Public drafts" if each.public else "Drafts with released words"
     return f"{what}: {each.label}, label {each.number} of {each.of}"
 
-
-# The tokens, drawn by `assets/live.js`.
 
 MOST_BARS = 20
 DRAFTING = "The model writes drafts from public text alone. No row is read yet, and nothing is spent."
@@ -198,8 +194,6 @@ def _parameters(view: RunView) -> dict[str, Any]:
     return view.demo_set.certificate.parameters if view.demo_set else {}
 
 
-# Noisy values as bars with error lines: openings, words and votes.
-
 MOST_GROUPS = 8
 _NOISE = "The line at a bar's end: one standard deviation of the noise ({noise:.1f}) to either side."
 
@@ -257,8 +251,6 @@ def writes(view: RunView) -> bool:
     return VOTE not in view.releases and (bool(view.tokens) or {OPENINGS, WORDS}.isdisjoint(view.releases))
 
 
-# The openings of texts.
-
 MOST_OPENINGS = 12
 _FEW_OPENINGS = 6
 """The most bars of each histogram if every label has its own."""
@@ -298,8 +290,6 @@ def _histogram(released: OpeningsReleased, label: str, pooled: bool) -> Iterator
     yield noisy_bars([Bar(released.openings[i], counts[i], released.openings[i] in used) for i in best], released.noise)
 
 
-# The words of each label.
-
 _DEVIATION = 1.0
 """The standard deviation of the noise on a word's position, in the unit of the bars."""
 _OF_WORDS = (
@@ -330,8 +320,6 @@ def _words(label: str, words: Sequence[Word], furthest: float) -> Tree:
     released = noisy_bars(bars, _DEVIATION, furthest) if bars else el("p.muted", _NO_WORD)
     return el("div", el("h4", label), released)
 
-
-# The vote.
 
 _MOST_TEXTS, _FEWEST_TEXTS = 24, 3
 """The number of texts that are shown on all ballots together, and the least number on each ballot."""

@@ -45,8 +45,6 @@ from mechanisms.runs.run_file import FORMAT, LARGEST, from_lines, to_lines
 from mechanisms.runs.stages import stages_in_order
 from mechanisms.runs.view import RunView, fold, one_by_one
 
-# The view after recorded events, and at every position of a replay.
-
 
 def replayed(events: Iterable[RunEvent]) -> RunView:
     return functools.reduce(lambda _, each: each[1], _one_after_the_other(events), RunView())
@@ -70,8 +68,6 @@ def _one_after_the_other(events: Iterable[RunEvent]) -> Iterator[tuple[RunEvent,
         view = fold(view, event)
         yield event, view
 
-
-# A recorded run as plain JSON values, which `assets/replay.js` draws on the screens of step 3, step by step.
 
 MOST_PLACES, MOST_CHARACTERS = 2000, 16 * 2**20
 """The most positions and characters that a browser gets; a longer recording is cut there, but complete in its file."""
@@ -162,8 +158,6 @@ def _common(one: str, other: str) -> int:
     return next(differing, min(len(one), len(other)))
 
 
-# Looking back: the controls of a replay, and runs as files.
-
 FILE_NAME = "run.dpicl.jsonl"
 
 
@@ -216,8 +210,6 @@ def own_recording(session: Session) -> Sequence[RunEvent]:
 def loaded(upload: str) -> list[RunEvent]:
     return list(from_lines(text_of(upload, LARGEST, f"a {FORMAT} file")))
 
-
-# Step 3's card of original rows beside the demonstrations: shown at once if they are fictional, else on request.
 
 _TITLE = "Your own rows beside these demonstrations: for your eyes only, and the export will be marked"
 _WHY = (

@@ -28,8 +28,6 @@ from mechanisms.runs.plan import Plan, guarantee
 from mechanisms.runs.spec import OPENINGS, SCORE, VOTE, WRITE
 from mechanisms.tallies import Weighing
 
-# The stages in words: which units take part, what each asks, and its share.
-
 _ROLES = "Each {unit} takes part in one stage only, by a secret key: so every stage may use the whole epsilon."
 _EPSILON = (
     "Every {unit} takes part in all stages, which share epsilon. This is the default below {fewest:,} {unit}s, and "
@@ -79,9 +77,6 @@ def _who(plan: Plan, name: str) -> str:
     return f"About {roughly(plan.units(name))} {plural}{at_most}"
 
 
-# What epsilon means for an attacker who guesses.
-
-
 def odds(target: PrivacyTarget, by_user: bool, declared: bool) -> list[Tree]:
     """How often an attacker can guess correctly whether a unit is in the data; rounded up, so that it stays a bound.
 
@@ -100,8 +95,6 @@ def odds(target: PrivacyTarget, by_user: bool, declared: bool) -> list[Tree]:
         )
     ]
 
-
-# A run's guarantee, with its noise and its time in numbers.
 
 CALIBRATING: list[Tree] = [
     el(
@@ -175,8 +168,6 @@ def _of_sizes(plan: Plan) -> list[Tree]:
 def refused(error: StudioError) -> list[Tree]:
     return [el("div.outcome", el("div.card-head", el("h3", "No run with these settings")), *in_lines(error))]
 
-
-# The checks of a run: one list, which is empty for most runs.
 
 _WOULD_FAIL = "This run would fail:"
 _SAYS_LITTLE = "Consider before you spend epsilon:"

@@ -85,8 +85,6 @@ class Account:
     runs: tuple[RecordedRun, ...]
 
 
-# Privacy events in words, for people who read a ledger.
-
 _KINDS = {"label": "labels", "cell": "batches", "role": "roles"}
 
 
@@ -126,8 +124,6 @@ def _words(event: PrivacyEvent) -> str:
         case SequentialComposition(of):
             return " and ".join(_words(each) for each in of)
 
-
-# A data set's account as a table: the cost of each run, and the total up to it.
 
 COLUMNS = (
     "started", "data_set", "unit", "run", "releases", "state", "epsilon", "delta", "joint_epsilon", "joint_delta",

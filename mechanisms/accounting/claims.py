@@ -212,8 +212,6 @@ def claim(event: Composed, delta: float) -> Claim:
     return max(claims, key=lambda each: each.epsilon)
 
 
-# The least noise that meets a privacy target.
-
 _STEP, _STEPS = 1.002, 12
 
 

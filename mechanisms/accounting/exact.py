@@ -79,9 +79,6 @@ def _log_difference(larger: float, smaller: float) -> float:
     return larger + math.log(-math.expm1(smaller - larger)) if smaller < larger else -math.inf
 
 
-# Sampled: both directions follow from the unsampled release, which is symmetric.
-
-
 def _solved(release: Primitive, delta: float) -> float:
     def excess(epsilon: float) -> float:
         return max(max(_removed(release, epsilon), _added(release, epsilon)) - math.log(delta), -1e9)
@@ -111,9 +108,6 @@ def _added(release: Primitive, epsilon: float) -> float:
     rate = release.rate
     left = rate - (1 - rate) * math.expm1(min(epsilon, 700.0))
     return math.log(left) + _log_delta(release, epsilon + math.log(rate / left)) if left > 0 else -math.inf
-
-
-# The check: the same delta from the distribution of the loss, by a sum or an integral.
 
 
 @functools.lru_cache(maxsize=512)

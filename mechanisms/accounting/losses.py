@@ -105,8 +105,6 @@ def directions(primitive: Primitive) -> tuple[Direction, ...]:
     return (Direction.REMOVE,) if alike else (Direction.REMOVE, Direction.ADD)
 
 
-# These losses as point masses, which our own accountant composes.
-
 _LARGE, _MOST_LOSS = 30.0, 3000.0
 """Above the first loss e^-loss is only a correction; losses above the second are omitted."""
 _RULE, FINE_RULE = np.polynomial.legendre.leggauss(3), np.polynomial.legendre.leggauss(16)

@@ -185,8 +185,6 @@ def _audit(options: argparse.Namespace) -> None:
     show(options, document)
 
 
-# `plan`: the sampling scheme and M of the highest signal-to-noise ratio for a privacy target and a budget of compute.
-
 _PLANNED = ("epsilon", "delta", "mechanism", "per_subset", "tokens", "shots")
 _USUAL_PLAN = {"per_subset": 1, "tokens": SamplingPlan.tokens, "shots": SamplingPlan.written}
 

@@ -69,9 +69,6 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_evaluate)
 
 
-# The classifier with a set: its directions, a model on this machine, or one on a server.
-
-
 def _add_by(parser: argparse.ArgumentParser) -> None:
     """Add the option that chooses what classifies."""
     words = (
@@ -122,9 +119,6 @@ def _models(written: DemoSet, reader: LanguageModel | RemoteReader) -> dict[str,
     return {"written_with": written.model_id, "read_by": reader.name, "same_model": same}
 
 
-# `query`.
-
-
 def _query(options: argparse.Namespace) -> None:
     check_says_something(options.text)
     written, remote = api.read(options.demos), _remote_reader(options)
@@ -152,9 +146,6 @@ def _query(options: argparse.Namespace) -> None:
     terms = not_private((), written.certificate.why_not_private)
     read = _models(written, model) if model else {"written_with": written.model_id}
     show(options, labels | probabilities | {"by": str(by)} | read | terms)
-
-
-# `evaluate`.
 
 
 def _evaluate(options: argparse.Namespace) -> None:
@@ -212,9 +203,6 @@ def _evaluated_elsewhere(reader: RemoteReader, demo_set: DemoSet, whole: Dataset
         left_out = {"left_out": {PUBLIC_ONLY: reason}}
     found = api.evaluate(demo_set, test, reader, writer=writer, told=report_rows)
     return {**_models(demo_set, reader), **_of_labels(found, demo_set.labels), **left_out}
-
-
-# `score`: on private rows, charged to the ledger.
 
 
 def _add_score(parser: argparse.ArgumentParser) -> None:
@@ -284,9 +272,6 @@ def _of_score(found: ScoreFound, share: float, scored: ScoredSet, dataset: Datas
         "shown": list(api.disclosures(dataset)),
         "spent_before": {"epsilon": found.before.epsilon, "delta": found.before.delta},
     }
-
-
-# `export`: a demo set in another tool's format, made from the set's file only.
 
 
 def _add_export(parser: argparse.ArgumentParser) -> None:

@@ -59,9 +59,6 @@ def _export(options: argparse.Namespace) -> None:
     show(options, {"data_sets": _snapshots(ledger), "caps": caps, "runs": runs})
 
 
-# `models`.
-
-
 def _add_models(parser: argparse.ArgumentParser) -> None:
     verbs = "fetch: fetch and convert one; use: fetch one and make it the default of this installation"
     parser.add_argument("verb", nargs="?", choices=("list", "fetch", "use"), default="list", help=verbs)

@@ -154,9 +154,6 @@ def _destination(flag: str) -> str:
     return "parameter_" + flag.replace("-", "_")
 
 
-# The model, and the device that computes it.
-
-
 def add_model(
     parser: argparse._ActionsContainer, help_text: str = "a listed model, a folder, a GGUF file or a hub id"
 ) -> None:
@@ -170,8 +167,6 @@ def add_device(parser: argparse._ActionsContainer) -> None:
     words = "auto, cpu, cuda, cuda:1 or mps: which device computes (default: DPICL_DEVICE, else auto)"
     parser.add_argument("--device", metavar="NAME", help=words)
 
-
-# The reading of a file of rows: its columns, its labels, and their names in prompts; all public.
 
 FROM_THE_COLUMN = "a usual word that the column's name suggests, never the name itself"
 _LABEL_NAMES = "public names for labels of the file: prompts, results and the set know the labels by these alone"
@@ -309,8 +304,6 @@ def check_says_something(text: str) -> None:
         raise UsageError("The text is empty: give one that says something.")
 
 
-# Output: a JSON object with --json, else a short table; progress goes to standard error.
-
 _ON_PRIVATE_ROWS = "accuracy without noise on rows of a private data set: for the curator alone"
 
 
@@ -387,9 +380,6 @@ def check_apart(*places: str | Path | None, but: Iterable[str | Path | None] = (
         if whole in known:
             raise UsageError(f"Two files would be written to '{place}': give each a place of its own.")
         known.add(whole)
-
-
-# Parts of printed documents: figures, and whether the document is private.
 
 
 def in_json(figure: Accuracy | MeanRecall) -> dict[str, Any]:

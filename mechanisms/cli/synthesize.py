@@ -242,9 +242,6 @@ def _ready(requested: Plan, journal: RunJournal | None) -> Plan:
     return plan
 
 
-# `--check`: all reasons why a run would fail or say little, in the order in which it would encounter them.
-
-
 def _findings(options: argparse.Namespace) -> Findings:
     """The findings on the run that the options describe. Nothing is charged, and no size is measured."""
     found = Findings()
@@ -350,9 +347,6 @@ def _tell(options: argparse.Namespace, found: Findings) -> None:
         raise UsageError(f"The run would fail: correct the {reasons} of the list.")
 
 
-# The progress lines of a run: public values and releases only.
-
-
 def lines_of(event: CuratorEvent, name: str) -> Iterator[str]:
     """The progress lines for an event of a run on the data set `name`; tokens have none."""
     match event:
@@ -376,9 +370,6 @@ def lines_of(event: CuratorEvent, name: str) -> Iterator[str]:
             yield printable(f"{label}, demonstration {number}: cut off, {how}")
         case Release():
             yield from map(printable, event.lines())
-
-
-# `--journal` and `--resume`: a run that can be resumed after a crash.
 
 
 def _journal_of(options: argparse.Namespace, ledger: PrivacyLedger) -> RunJournal | None:

@@ -185,8 +185,6 @@ def _called(table: Table, mapping: ColumnMapping, cells: pd.Series, labels: Sequ
     return called
 
 
-# Left-out rows, by reason.
-
 MOST_SHARE = 0.05
 """The largest share of rows that is left out without a question."""
 HOW_TO_LEAVE_OUT = "--allow-left-out leaves them out (in Python allow_left_out=True)."
@@ -310,8 +308,6 @@ def _divided(frame: pd.DataFrame, table: Table) -> tuple[pd.DataFrame, Breakdown
         unusable[Reason.UNREAD] = table.unread
     return usable, Breakdown(unusable, Counter(usable["label"]))
 
-
-# Problems of a mapped file, and the resulting data set.
 
 _PROTECTED_LESS = "A person who appears twice is protected less by a guarantee for single records"
 

@@ -68,8 +68,6 @@ def field_name(given: object) -> str:
     return name
 
 
-# Proposals to the file's owner for the columns of texts, labels and user ids.
-
 _LABEL_WORDS = (
     "label", "labels", "category", "class", "topic", "intent", "sentiment", "department", "target", "tag", "genre",
 )  # fmt: skip
@@ -197,8 +195,6 @@ def guess_person(table: Table, taken: Iterable[str]) -> str | None:
             return name
     return None
 
-
-# The first line of a table: names of columns, or a row that would be read as names. In doubt the owner is asked.
 
 BEGINNING = 20
 """The number of first lines by which a title above the header is recognised."""

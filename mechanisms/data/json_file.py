@@ -68,8 +68,6 @@ class Objects(Table):
         return found
 
 
-# The value of a name in a row, and the names in a row.
-
 _MISSING = object()
 
 
@@ -178,9 +176,6 @@ def _named(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         elif plain != name or not plain:
             found[_NOT_READ] = None
     return found
-
-
-# A file that is one JSON value.
 
 
 def _document(blocks: Sequence[bytes], lines: Sequence[bytes]) -> dict[str, Any] | list[Any] | None:
@@ -306,9 +301,6 @@ def _lists(document: Mapping[str, Any], before: str = "", depth: int = 1) -> Ite
             yield before + name, value
         elif isinstance(value, dict) and depth < _DEEPEST:
             yield from _lists(value, f"{before}{name}.", depth + 1)
-
-
-# Columns.
 
 
 def _offered(rows: Sequence[Row]) -> list[str]:

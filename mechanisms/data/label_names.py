@@ -45,8 +45,6 @@ def named(labels: Iterable[str], names: LabelNames) -> tuple[str, ...]:
     return tuple(found)
 
 
-# Labels and pairs of the command line: a JSON document, or values with commas, as in a line of CSV.
-
 HOW_TO_WRITE_LABELS = """Put a label that has a comma in quotes, or write all labels as a JSON list: '["A, B", "C"]'."""
 
 
@@ -95,8 +93,6 @@ def names_of(labels: Collection[str], names: LabelNames) -> LabelNames:
     """The pairs with a label or name in a label set; others would disclose labels that take no part."""
     return tuple(pair for pair in names if not {*pair}.isdisjoint(labels))
 
-
-# Labels that look alike; `folded` is a function of a single label.
 
 SPELLED = "case, spaces, invisible characters, or 1.0 for 1"
 """The differences between labels that look alike, for messages."""

@@ -155,9 +155,6 @@ def name_of(path: str | Path) -> str:
     return Path(str(path).removesuffix(PACKED)).stem
 
 
-# The bundled example data sets, which are fictional.
-
-
 @dataclass(frozen=True)
 class Example:
     """A bundled file and how to read it: `fields` name text and label in prompts; `test` is the file of test rows."""

@@ -40,9 +40,6 @@ DIRECTIONS, PROTOTYPES = "directions", "prototypes"
 _HELD_OUT = "private"
 
 
-# Demonstrations and a prompt's template in the format.
-
-
 def demonstrations_of(document: Json) -> tuple[Demonstration, ...]:
     return tuple(Demonstration(each["text"], each["label"]) for each in document["demonstrations"])
 
@@ -232,9 +229,6 @@ class Refusal:
 
     label: str
     reason: str
-
-
-# The certificate, and the set.
 
 
 def finite(epsilon: float) -> float | None:

@@ -168,8 +168,6 @@ def _origin(made: DemoSet) -> Iterator[Fact]:
     yield Fact("Verify", VERIFY, "builds the accounting anew from the file")
 
 
-# The page.
-
 _NOTHING = "Nothing is promised: these demonstrations may repeat the rows they were written from."
 _SEEN = (
     "Marked: the curator may know more of the data than this page accounts for ({}). The promise below covers the "

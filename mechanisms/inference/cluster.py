@@ -130,8 +130,6 @@ def _unpacked(data: bytes) -> list[int]:
     return [int(number) for number in np.frombuffer(data, dtype=np.int32)]
 
 
-# A worker has the model, and the sessions of the rows that it received.
-
 _T = TypeVar("_T")
 _LOST = "A worker of the Ray engine was lost. Nothing more was released: a run with --journal can be resumed."
 

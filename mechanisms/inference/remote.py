@@ -80,8 +80,6 @@ class ServerAddress:
         return cls(str(read.copy_with(path=f"{path}/chat/completions")), read.netloc.decode(), encrypted)
 
 
-# `/v1/chat/completions` as in vLLM, llama.cpp's server, Ollama and OpenAI: one message in, one answer out.
-
 _BATCH = 16
 """Messages between two reports of progress."""
 _MOST_BYTES = 1 << 20

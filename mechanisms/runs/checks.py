@@ -116,9 +116,6 @@ def check_with_model(plan: Plan, dataset: Dataset, model: LanguageModel, embedde
     return found
 
 
-# Findings from the public plan.
-
-
 def plan_findings(plan: Plan) -> Iterator[Finding]:
     """The warnings of the plan, such as those about its noise or about too few units."""
     return (warned(check, message) for check, message in plan.warnings())
@@ -146,9 +143,6 @@ def _setting(name: str) -> str:
     """A setting's name on the command line and in the app."""
     each = SETTINGS[name]
     return f"'{each.field.title}' ({each.flag})"
-
-
-# Findings from the ledger and the disk.
 
 
 def check_budget(plan: Plan, dataset: Dataset, ledger: PrivacyLedger, to_measure: bool = False) -> None:
@@ -182,8 +176,6 @@ def check_disk(folder: Path) -> None:
     if free < _LEAST_DISK:
         raise UsageError(f"Only {free / 1e6:.0f} MB are free where '{folder}' lies: make room there.")
 
-
-# Findings from the private rows, for their owner only.
 
 _LOOKED_AT, _READ = 2000, 200
 """The numbers of texts, or users, from which the lengths and the language of the texts are estimated."""
@@ -254,9 +246,6 @@ def _some(dataset: Dataset, most: int) -> Sequence[str]:
     """The texts of at most `most` units, spread evenly over the whole file."""
     rows = dataset.members
     return [row.text for unit in rows[:: max(1, -(-len(rows) // most))] for row in unit]
-
-
-# Findings from what the model writes from public text alone.
 
 
 def draft_findings(plan: Plan, model: LanguageModel, embedder: Embedder | None) -> Iterator[Finding]:

@@ -149,8 +149,6 @@ def _loops(words: Sequence[str]) -> bool:
     return len(runs) >= 6 and len(set(runs)) < 0.6 * len(runs)
 
 
-# The ends of sentences, in any script: a text that stops inside a sentence can be cut back to the previous one.
-
 _WIDE = "。！？｡．"
 """Sentence ends of scripts that put no space after them."""
 _NARROW = "!?…؟۔।॥።፧։။។"
@@ -172,8 +170,6 @@ def whole_sentences(text: str) -> str:
     ends = [match.end() for match in _END.finditer(text)]
     return text[: ends[-1]].strip() if ends else ""
 
-
-# The drafts that may be in a ballot: rules on public text only, for any language with letters.
 
 _LEAST_WORDS, _LEAST_LETTERS = 4, 10
 _RUN = 3

@@ -95,9 +95,6 @@ class TokenRelease:
     values: Floats | None = None
 
 
-# From a released noisy vector to a token: post-processing, so it costs nothing.
-
-
 def descending(values: Floats, first: int = 256) -> Iterator[int]:
     """Positions in descending order of the values; among equal values the earlier position comes first.
 

@@ -35,8 +35,6 @@ def _of(settings: Mapping[str, Setting], *tasks: str) -> dict[str, Setting]:
     return {task: settings[task] for task in tasks}
 
 
-# Tang et al. 2024.
-
 TANG = {
     "agnews": _published(30_000, 10, 2, 100, tests=1000),
     "dbpedia": _published(40_000, 40, 2, 100, tests=1000),
@@ -89,8 +87,6 @@ _TANG_1 = Preset(
     ),
 )
 _ON_DBPEDIA = replace(_TANG_1, settings=_of(TANG, "dbpedia"), epsilons=(0.0, 4.0, INF), remarks=(_SAMPLING,))
-
-# Gao et al. 2025.
 
 GAO = {
     "agnews": _published(30_000, 10, 2, 100, rows=120_000),
@@ -160,8 +156,6 @@ _GAO_SWEEP = {  # sigma0, sigma2, sigma1 with one refinement and with two: table
     "mit_d": ((15, 5, 0.83), (15, 5, 1.03)),
 }
 
-# Bhusal et al. 2026.
-
 _BHUSAL_1 = Preset(
     "bhusal-1",
     "Bhusal et al. 2026, table 1",
@@ -186,8 +180,6 @@ _SHOTS_OF_BHUSAL = replace(
     epsilons=(1.0, 4.0, 8.0, INF),
     shots=(1, 2, 4, 8, 12),
 )
-
-# Yamasaki et al. 2025.
 
 YAMASAKI = {
     "agnews": _published(30_000, 10, 2, 100, 10, tests=1000),
@@ -249,8 +241,6 @@ _YAMASAKI_2 = Preset(
         _SMALLEST,
     ),
 )
-
-# What other commands run.
 
 _KOSKELA = (
     "Shards by rank, and charging only the retrieved, lack the guarantee that the paper claims (docs/pitfalls.md): "

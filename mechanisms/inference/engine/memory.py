@@ -54,8 +54,6 @@ def release_freed_memory() -> None:
         torch.cuda.empty_cache()
 
 
-# The number of rows that a device stores and computes at once, from its memory alone, so that shapes are public.
-
 _CPU, _ACCELERATOR = (128, 256, 4096), (4096, 1024, 2**16)
 """The positions of a step that keep the device busy, the most rows of a chunk, and the most positions of a pass.
 

@@ -114,8 +114,6 @@ def layout(rows: int, limit: int, in_a_pass: int, multiple: int = 1) -> tuple[in
     return chunks, min(math.ceil(per_chunk / step) * step for step in steps)
 
 
-# The model and its sessions.
-
 _LOGITS = 128
 """The number of rows for which logits of the whole vocabulary are computed at once, unless a chunk has more."""
 _PREFIXES_KEPT = 8

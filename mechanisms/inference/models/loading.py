@@ -66,8 +66,6 @@ from mechanisms.inference.models.weights import (
     source_digest,
 )
 
-# A GGUF file, converted once to safetensors.
-
 
 def converted(gguf: Path, tell: Callable[[float], object] = lambda share: None) -> Path:
     """A folder with the model of a GGUF file, dequantised to bfloat16; created on first use (about 20 s).
@@ -185,8 +183,6 @@ def refuse_by_test(model: LanguageModel) -> None:
         )
 
 
-# The memory needs of a model, before it is loaded.
-
 _WHILE_CONVERTING = 5
 """Bytes a parameter while a GGUF file is converted: it took 4.3 for the embedded model and 3.7 for
 Qwen2.5-Coder-1.5B, which are 5.8 GB: the file has 1.1 GB, and its weights in bfloat16 alone 3.6 GB."""
@@ -291,8 +287,6 @@ def refuse_too_large(name: str, freed: int = 0) -> ModelNeeds:
 def in_gigabytes(count: int) -> str:
     return f"{count / 1e9:.2g} GB" if count < 1e10 else f"{count / 1e9:.0f} GB"
 
-
-# Loading a model by its name.
 
 FETCHING, CONVERTING, READING, TESTING = "fetching it", "converting it once", "reading it", "testing rows"
 """The progress messages of `load_model`."""
