@@ -6,8 +6,9 @@ research/docs/newer.md.
 
 Each arm writes a few texts of every label after one release, or after one in each round. `vote` and `words` are the
 program's own. `rounds` is the loop of Aug-PE (Xie et al. 2024): in each round rows vote, and the model varies the
-winners. `directions` and `words` judge by released class means, so that their rounds cost nothing more. `steered` is
-our form of EPSVec (Banayeeanzade et al. 2026): a noisy mean of hidden states is added while the model writes.
+winners. `words` asks with released words and judges by released class means, so that its rounds cost nothing more.
+`steered` is our form of EPSVec (Banayeeanzade et al. 2026): a noisy mean of hidden states is added while the model
+writes.
 """
 
 from __future__ import annotations
@@ -71,8 +72,8 @@ class Writer:
         state: of a run that has released words; None: labels are asked for by their names alone.
     """
 
-    def __init__(self, bench: Bench, state: RunState | None = None, words: bool = False) -> None:
-        self._bench, self._state, self._words = bench, state, words
+    def __init__(self, bench: Bench, state: RunState | None = None) -> None:
+        self._bench, self._state = bench, state
         self.wording = RunSpec.of(**bench.task.asked).wording
         self.randomness = SecureRandomness()
         self._samples = write_samples(bench.model, self.wording, bench.labels[0], 24, self.randomness)
@@ -89,7 +90,7 @@ class Writer:
     def of_label(self, label: str, count: int, taken: Sequence[str] = (), kept: Sequence[str] = ()) -> list[str]:
         """So many texts of a label. Names alone order them where nothing was released, and nothing was kept."""
         wording = Varying.of_kept(self.wording, label, kept) if kept else self.wording
-        words = self._state.words.get(label, ()) if self._state and self._words else ()
+        words = self._state.words.get(label, ()) if self._state else ()
         named = self._state.says(label) if self._state and words else True
         request = DraftRequest(wording, label, self._bench.labels, count, _TOKENS, {}, words, named)
         gate, order = Gate(self._bench.model, self._samples, wording), None if kept or words else self._names
@@ -149,27 +150,21 @@ class Arms:
     def rounds(self) -> Texts:
         return self._by_votes(_ROUNDS)
 
-    def directions(self) -> Texts:
-        return self._by_directions(1, words=False)
-
-    def directions_rounds(self) -> Texts:
-        return self._by_directions(_ROUNDS, words=False)
-
     def words(self) -> Texts:
-        return self._by_directions(1, words=True)
+        return self._by_directions(1)
 
     def words_rounds(self) -> Texts:
-        return self._by_directions(_ROUNDS, words=True)
+        return self._by_directions(_ROUNDS)
 
     def _by_votes(self, rounds: int) -> Texts:
         writer = Writer(self._bench)
         return writer.kept(rounds, lambda texts: writer.by_votes(texts, self._rows, self._epsilon / rounds))
 
-    def _by_directions(self, rounds: int, words: bool) -> Texts:
+    def _by_directions(self, rounds: int) -> Texts:
         _, state = released(self._bench, self._epsilon, self._units)
         order = state.margins
         assert order is not None
-        writer = Writer(self._bench, state, words)
+        writer = Writer(self._bench, state)
         return writer.kept(rounds, lambda texts: writer.by_directions(texts, order))
 
     def steered(self) -> Texts:
@@ -266,8 +261,6 @@ ARMS = (
     "public",
     "vote",
     "rounds",
-    "directions",
-    "directions_rounds",
     "words",
     "words_rounds",
     "steered",
