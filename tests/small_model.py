@@ -15,8 +15,8 @@ import torch
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerBase
 from transformers.utils import logging
 
+from mechanisms.inference.models.conversion import converted
 from mechanisms.inference.models.listed import gguf_in_wheel
-from mechanisms.inference.models.loading import converted
 
 _WORD, _WORDS = re.compile("Ġ[a-z]{4,8}"), 200
 _CONSTANT, _BARRED, _STOPS = 30.0, 10.0, 0.3

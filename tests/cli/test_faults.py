@@ -11,11 +11,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from mechanisms.accounting import PrivacyLedger
 from mechanisms.cli.main import main
 from mechanisms.errors import ModelUnavailable
-from mechanisms.inference.models import loading, weights
+from mechanisms.inference.models import conversion, weights
 from tests.accounting.test_faults import no_room, one_line, run
 from tests.conftest import ROOT
 from tests.examples import BANK
@@ -70,10 +71,10 @@ def gguf(monkeypatch):
     path = Path(tempfile.mkdtemp(), "model.gguf")  # where others may read it too
     path.parent.chmod(0o755)
     path.write_bytes(b"GGUF")
-    part = SimpleNamespace(
-        config=None, save_pretrained=lambda folder: Path(folder, "weights").write_bytes(bytes(10**5))
-    )
-    monkeypatch.setattr(loading, "_read_gguf", lambda gguf: (part, part))
+    part = SimpleNamespace(save_pretrained=lambda folder: Path(folder, "config.json").write_bytes(bytes(10**5)))
+    model = SimpleNamespace(config=part, generation_config=part)
+    monkeypatch.setattr(conversion, "_without_weights", lambda gguf: (model, part))
+    monkeypatch.setattr(conversion, "_tensors", lambda *_: iter([("weight", torch.zeros(10**5))]))
     yield path
     shutil.rmtree(path.parent)
 
@@ -83,8 +84,8 @@ def test_a_cache_that_is_full_is_one_line_and_is_left_as_it_was(gguf, tmp_path, 
     cache = tmp_path / "cache"
     monkeypatch.setenv("DPICL_CACHE", str(cache))
     with no_room(most), pytest.raises(ModelUnavailable) as refused:
-        loading.converted(gguf)
+        conversion.converted(gguf)
     assert one_line(refused.value, str(cache))
     assert [path for path in cache.iterdir() if path.suffix != ".sha256"] == []
-    assert loading.converted(gguf).is_dir()  # a digest that was cut off would name another folder
+    assert conversion.converted(gguf).is_dir()  # a digest that was cut off would name another folder
     assert weights.remembered_digest(gguf) == weights.file_digest(gguf)

@@ -6,23 +6,25 @@ import json
 import pickle
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from gguf import GGUFWriter
-from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
+from transformers import AutoModelForCausalLM, GgufConfig, LlamaConfig, LlamaForCausalLM
 
 from mechanisms.cli.options import model_progress
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference.engine.device import Device
 from mechanisms.inference.engine.transformers_model import TransformersModel
+from mechanisms.inference.models import conversion, loading, weights
 from mechanisms.inference.models import embedder as embedder_module
 from mechanisms.inference.models import listed as listed_models
-from mechanisms.inference.models import loading, weights
+from mechanisms.inference.models.conversion import converted
 from mechanisms.inference.models.embedder import EMBEDDER_TOKENS, EMBEDDER_WHEEL, load_embedder
 from mechanisms.inference.models.listed import ModelListing, available_models, gguf_in_wheel
-from mechanisms.inference.models.loading import CONVERTING, READING, ModelNeeds, converted, load_model
+from mechanisms.inference.models.loading import CONVERTING, READING, ModelNeeds, load_model
 from mechanisms.inference.models.weights import files_in_wheel
 from mechanisms.queries.retrieval import GRID, similarities
 from tests.small_model import small_model
@@ -59,7 +61,8 @@ def test_the_embedded_model_has_the_parameters_that_are_listed():
 def gguf(tmp_path, monkeypatch) -> Path:
     """A model of a few numbers in one file, nothing of which is in the cache; it has no tokenizer."""
     monkeypatch.setenv("DPICL_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(loading.AutoTokenizer, "from_pretrained", lambda *_, **__: small())
+    tokenizer = SimpleNamespace(save_pretrained=lambda folder: None)
+    monkeypatch.setattr(conversion.AutoTokenizer, "from_pretrained", lambda *_, **__: tokenizer)
     writer = GGUFWriter(path := tmp_path / "small.gguf", "llama")
     writer.add_token_list([f"<{i}>" for i in range(40)])
     for add in (writer.add_head_count, writer.add_head_count_kv):
@@ -71,8 +74,9 @@ def gguf(tmp_path, monkeypatch) -> Path:
     shapes |= {f"blk.0.{name}": (16,) for name in ("attn_norm", "ffn_norm")}
     shapes |= {f"blk.0.{name}": (16, 16) for name in ("attn_q", "attn_k", "attn_v", "attn_output")}
     shapes |= {"blk.0.ffn_gate": (32, 16), "blk.0.ffn_up": (32, 16), "blk.0.ffn_down": (16, 32)}
+    numbers = np.random.default_rng(0)
     for name, shape in shapes.items():
-        writer.add_tensor(f"{name}.weight", np.ones(shape, np.float32))
+        writer.add_tensor(f"{name}.weight", numbers.normal(size=shape).astype(np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -90,6 +94,36 @@ def test_a_conversion_tells_its_share_and_draws_nothing(gguf, capfd):
     assert "Converting" not in capfd.readouterr().err
     assert converted(gguf, lambda _: pytest.fail("it was converted again")) == folder
     assert weights.parameters_in_folder(folder) == weights.parameters_in_gguf(gguf)
+
+
+def test_a_conversion_in_parts_has_the_weights_that_transformers_reads(gguf, monkeypatch):
+    monkeypatch.setattr(conversion, "_AT_ONCE", 3 * 16)
+    monkeypatch.setattr(conversion, "_SHARD", 500)
+    folder = converted(gguf)
+    assert len([*folder.glob("*.safetensors")]) > 3
+    whole = {"quantization_config": GgufConfig(dequantize=True), "dtype": torch.bfloat16}
+    read = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, **whole).state_dict()
+    found = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).state_dict()
+    assert set(found) == set(read)
+    assert all(torch.equal(found[name], read[name]) for name in read)
+    assert not torch.equal(read["model.embed_tokens.weight"], read["lm_head.weight"])
+
+
+def test_a_file_that_lacks_a_weight_is_refused_and_leaves_nothing(gguf, monkeypatch):
+    monkeypatch.setattr(conversion, "get_gguf_hf_weights_map", lambda *_: {"token_embd.weight": "model.norm.weight"})
+    with pytest.raises(ModelUnavailable, match="cannot be read as a GGUF"):
+        converted(gguf)
+    assert not [path for path in (gguf.parent / "cache").iterdir() if path.is_dir()]
+
+
+def test_a_refused_kind_is_refused_before_its_weights_are_read(gguf, monkeypatch):
+    def refuse(config):
+        raise ModelUnavailable(f"no {config.model_type}")
+
+    monkeypatch.setattr(conversion, "refuse_by_config", refuse)
+    monkeypatch.setattr(conversion, "_tensors", lambda *_: pytest.fail("weights were read"))
+    with pytest.raises(ModelUnavailable, match="no llama"):
+        converted(gguf)
 
 
 def test_a_listed_file_has_the_parameters_that_were_published_and_needs_room_for_what_it_holds(gguf, monkeypatch):

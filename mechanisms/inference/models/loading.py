@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import os
-import shutil
-import struct
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from huggingface_hub import snapshot_download
 from huggingface_hub.utils import logging as hub_logging
 from safetensors import SafetensorError
 from transformers import (
-    MODEL_FOR_CAUSAL_LM_MAPPING,
     AutoConfig,
     AutoModelForCausalLM,
     AutoTokenizer,
     BitsAndBytesConfig,
-    GgufConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
-    modeling_gguf_pytorch_utils,
 )
 from transformers.utils import logging
 
@@ -43,7 +35,7 @@ from mechanisms.inference.engine.limits import available_memory
 from mechanisms.inference.engine.memory import release_freed_memory
 from mechanisms.inference.engine.threads import computing, threads_here
 from mechanisms.inference.engine.transformers_model import TransformersModel
-from mechanisms.inference.language_model import LanguageModel
+from mechanisms.inference.models.conversion import converted
 from mechanisms.inference.models.fetching import fetch
 from mechanisms.inference.models.listed import (
     EMBEDDED,
@@ -55,133 +47,16 @@ from mechanisms.inference.models.listed import (
     no_model,
     published_parameters,
 )
+from mechanisms.inference.models.refusal import refuse_by_config, refuse_by_test
 from mechanisms.inference.models.weights import (
     conversion_of,
     converted_before,
     has_weights,
-    kept_in,
     parameters_in_folder,
     parameters_in_gguf,
     remembered_digest,
     source_digest,
 )
-
-
-def converted(gguf: Path, tell: Callable[[float], object] = lambda share: None) -> Path:
-    """A folder with the model of a GGUF file, dequantised to bfloat16; created on first use (about 20 s).
-
-    `tell` gets the share of its parameters that are dequantised.
-    """
-    folder = conversion_of(gguf)
-    if converted_before(folder):
-        return folder
-    with kept_in(folder.parent):
-        partial = Path(tempfile.mkdtemp(dir=folder.parent))
-    try:
-        with _dequantising(tell):
-            model, tokenizer = _read_gguf(gguf)
-        with kept_in(folder.parent):
-            model.save_pretrained(partial)
-            tokenizer.save_pretrained(partial)
-            os.replace(partial, folder)
-    except ModelUnavailable:
-        if not converted_before(folder):  # another process was faster
-            raise
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-    return folder
-
-
-@contextmanager
-def _dequantising(tell: Callable[[float], object]) -> Iterator[None]:
-    """Tell the share that transformers has dequantised, in place of the bar that it draws, for which it has no hook."""
-
-    def told(tensors: Sequence[Any], **_: Any) -> Iterator[Any]:
-        whole, done = sum(int(each.n_elements) for each in tensors), 0
-        for each in tensors:
-            yield each
-            done += int(each.n_elements)
-            tell(done / whole)
-
-    drawn, modeling_gguf_pytorch_utils.tqdm = modeling_gguf_pytorch_utils.tqdm, told
-    try:
-        yield
-    finally:
-        modeling_gguf_pytorch_utils.tqdm = drawn
-
-
-def _read_gguf(gguf: Path) -> tuple[Any, Any]:
-    try:
-        model = AutoModelForCausalLM.from_pretrained(
-            gguf.parent,
-            gguf_file=gguf.name,
-            quantization_config=GgufConfig(dequantize=True),
-            dtype=torch.bfloat16,
-            trust_remote_code=False,
-        )
-        refuse_by_config(model.config)  # reading only the file's header takes as long
-        model.config.quantization_config = None
-        return model, AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name, trust_remote_code=False)
-    except (OSError, ValueError, KeyError, IndexError, struct.error) as error:
-        raise ModelUnavailable(f"{gguf.name} cannot be read as a GGUF language model.") from error
-
-
-# Refusal of models whose result for one row can depend on the other rows of a batch.
-#
-# The privacy proof needs row independence: one unit may change only its own row. It holds by construction for dense
-# models with fixed position embeddings and the attention used here; a test on the actual device detects remaining
-# violations.
-
-_ROPE_OF_THE_BATCH = {"dynamic", "longrope"}
-"""Position embeddings that are scaled by the longest row of the batch."""
-_EXPERT_FIELDS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
-_ATTENTION = {"full_attention", "sliding_attention"}
-"""Kinds of layers that the engine's cache and masks support."""
-
-
-def refuse_by_config(config: Any) -> None:
-    """Refuse mixtures of experts, whose rows compete for capacity; position embeddings that depend on the batch; and
-    layers with state other than keys and values, for which we have no proof of row independence."""
-    text = config.get_text_config()
-    layers = {*(getattr(text, "layer_types", None) or ())}
-    other = sorted(each.replace("_", " ") for each in layers - _ATTENTION)
-    if not layers and getattr(MODEL_FOR_CAUSAL_LM_MAPPING.get(type(text), None), "_is_stateful", False):
-        other = ["recurrent"]
-    if other:
-        raise ModelUnavailable(
-            f"Layers of '{text.model_type}' models are refused ({', '.join(other)}): the engine supports only "
-            "attention. Use another model."
-        )
-    if any((getattr(text, field, None) or 0) > 1 for field in _EXPERT_FIELDS):
-        raise ModelUnavailable(
-            "Mixtures of experts are refused: a row's result can depend on the others. Use a dense model."
-        )
-    rope = getattr(text, "rope_parameters", None) or {}
-    kinds = {each.get("rope_type") for each in (rope, *rope.values()) if isinstance(each, dict)}
-    if kinds & _ROPE_OF_THE_BATCH:
-        raise ModelUnavailable(
-            "Models whose position embeddings depend on the longest row (dynamic, longrope) are refused."
-        )
-
-
-def refuse_by_test(model: LanguageModel) -> None:
-    """Run one row among different other rows and in another place, and refuse the model if any bit differs."""
-    words = (model.encode("one row must not touch another one ") * 8)[:32]
-    row, short, full = words[:9], words[:1], words
-    seen = []
-    for rows, place in (([row, short, short, short], 0), ([full, full, row, short], 2), ([full, row, full, full], 1)):
-        session = model.open(words[:4], rows, len(words), 2)
-        session.advance([words[5]] * len(rows))
-        whole, some = session.logits()[place], session.logits(np.arange(9))[place]
-        session.keep([place, (place + 1) % len(rows)])
-        session.advance([words[6]] * 2)
-        seen.append((whole, some, session.logits(np.arange(9))[0]))
-    if not all(np.array_equal(a, b) for each in seen for a, b in zip(each, seen[0], strict=True)):
-        raise ModelUnavailable(
-            "On this device the model's result for a row depends on the other rows, which breaks the privacy proof. "
-            "Use another model, or the CPU."
-        )
-
 
 _WHILE_CONVERTING = 5
 """Bytes a parameter while a GGUF file is converted: it took 4.3 for the embedded model and 3.7 for

@@ -25,7 +25,7 @@ from mechanisms.inference.engine import attention, forward
 from mechanisms.inference.engine.attention import attends_to_everything
 from mechanisms.inference.engine.forward import Branches
 from mechanisms.inference.engine.transformers_model import TransformersModel, layout
-from mechanisms.inference.models.loading import refuse_by_test
+from mechanisms.inference.models.refusal import refuse_by_test
 from tests.inference.engine.test_transformers_model import SMALL
 from tests.toy_model import ToyModel
 

@@ -34,8 +34,10 @@ from mechanisms.inference import QueryPrompt, WritingPrompt
 from mechanisms.inference.engine.device import chosen_device
 from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.language_model import NO_TURN
+from mechanisms.inference.models.conversion import converted
 from mechanisms.inference.models.listed import gguf_in_wheel
-from mechanisms.inference.models.loading import converted, load_model, refuse_by_config, refuse_by_test
+from mechanisms.inference.models.loading import load_model
+from mechanisms.inference.models.refusal import refuse_by_config, refuse_by_test
 from mechanisms.records import PromptTemplate
 from tests.toy_model import ToyModel
 
