@@ -19,6 +19,7 @@ _KEPT_NOWHERE = (
     "The finished set of this page was neither exported nor saved. The next run replaces it, with its score and replay."
 )
 _COSTS_AGAIN = "Its cost stays spent, and another run costs its epsilon again{price}."
+_RESUMES = " resume"
 _RESUMING = "Its cost stays spent; the resumed run costs no more than was planned."
 
 
@@ -26,7 +27,8 @@ class ReplaceQuestion:
     """The question before a run. It handles every press; a new value of `begun` then begins the run.
 
     Whether to ask is decided at once, while the run waits for the model's queue. A press and its run therefore have
-    separate listeners, and a number that is new in this tab triggers the second one.
+    separate listeners. The second one is triggered by a new value, which also says whether that press resumes a run:
+    another press may follow before the run begins.
     """
 
     def __init__(self, app: Services) -> None:
@@ -37,7 +39,7 @@ class ReplaceQuestion:
             with gr.Row(elem_classes="actions"):
                 self.yes = gr.Button("Yes, replace it", size="sm", elem_id="replace-set")
                 self.no = gr.Button("Keep it", size="sm", elem_id="keep-set")
-        self.begun = gr.HTML(0, html_template="<div></div>", apply_default_css=False, elem_classes="sink")
+        self.begun = gr.HTML("", html_template="<div></div>", apply_default_css=False, elem_classes="sink")
 
     def wire(self, start: gr.Button, go_on: gr.Button, where: gr.HTML) -> None:
         """Let these buttons ask first; `where` shows progress and errors."""
@@ -66,9 +68,9 @@ class ReplaceQuestion:
         """
         _ = session.of(DataState).needed  # step 3 is also open for a run that is only shown
         state = session.of(GenerateState)
-        state.resume = resume
         if state.under_way or not state.untaken:
-            return self._begin(state)
+            return self._begin(state, resume)
+        state.asked_to_resume = resume
         planned = session.of(PrivacyState).planned
         charge = planned.charge if planned else 0.0
         price = f" ({rounded_up(charge, 3)})" if 0 < charge < math.inf else ""
@@ -77,8 +79,15 @@ class ReplaceQuestion:
 
     def agreed(self, request: gr.Request) -> Updates:
         """Begin the run that the question was about."""
-        return self._begin(self._app.session(request).of(GenerateState))
+        state = self._app.session(request).of(GenerateState)
+        return self._begin(state, state.asked_to_resume)
 
-    def _begin(self, state: GenerateState) -> Updates:
+    def _begin(self, state: GenerateState, resume: bool) -> Updates:
         state.presses += 1
-        return self.hidden() | {self._where: spinner("Waiting for the model …"), self.begun: state.presses}
+        value = f"{state.presses}{_RESUMES if resume else ''}"
+        return self.hidden() | {self._where: spinner("Waiting for the model …"), self.begun: value}
+
+    @staticmethod
+    def resumes(begun: object) -> bool:
+        """Whether the press with this value of `begun` was on Resume."""
+        return str(begun).endswith(_RESUMES)

@@ -47,14 +47,14 @@ class GenerateState(State):
     """The state of step 3.
 
     Attributes:
-        written: the last run that began to write. Its set replaces a set that was loaded in step 4.
+        run_of_set: the last run that began to write. Its set replaces a set that was loaded in step 4.
         looking: whether the screen shows a run that needs no data: a saved one, or one from before a reload.
         presses: the number of runs begun in this tab.
-        resume: whether the last press was on Resume.
+        asked_to_resume: whether the press that the question is about was on Resume.
         key: identifies the tab's finished run (`KeptRuns`); None if the browser stores no key.
     """
 
-    looking = resume = False
+    looking = asked_to_resume = False
     presses = 0
     key: str | None = None
     run: Run | None = None

@@ -48,6 +48,8 @@ from mechanisms.runs.events import (
     StageStarted,
     TokenReleased,
 )
+from mechanisms.runs.journal import RunJournal
+from mechanisms.runs.spec import RunSpec
 from mechanisms.runs.view import RunView, fold
 
 _INTERVAL, _OF_STAGES = 0.08, 0.5
@@ -106,7 +108,8 @@ class GenerateStep:
             self.export, self.curator, self.replay.bar, self.replay.save, self._app.bar.html,
             self.cut_off.body, self.replacing.body, *self.own_rows.outputs,
         ]  # fmt: skip
-        form, once = {self.curator, *privacy.form}, {"trigger_mode": "once", **MODEL}
+        form = {self.curator, self.replacing.begun, *privacy.form}
+        once = {"trigger_mode": "once", **MODEL}
         begun = self.replacing.begun.change
         pressed = on(begun, self._pressed, form, outputs, self.notice, self._buttons, **once)
         self.replacing.wire(self.start, self.cut_off.go_on, self.notice)
@@ -193,11 +196,13 @@ class GenerateStep:
         session, ledger = self._app.session(request), self._app.ledger(request)
         state, curator = session.of(GenerateState), values[self.curator]
         _ = session.of(DataState).needed  # step 3 is also open for a saved run, which stays on the screen
-        journal, unfinished = (
-            self.cut_off.journal(request) if state.resume else (None, self.cut_off.unfinished(request))
-        )
-        source = journal or self._privacy.spec(session, values)
-        run = state.begin(1 + len(journal.replayed or ()) if journal else 0)
+        unfinished = self.cut_off.unfinished(request)
+        source: RunSpec | RunJournal
+        if self.replacing.resumes(values[self.replacing.begun]):
+            source = journal = self.cut_off.journal(request)
+            run = state.begin(journal.known)
+        else:
+            source, run = self._privacy.spec(session, values), state.begin()
         stream = self._runner.events(session, ledger, run, source, curator, unfinished)
         yield from self._followed(session, ledger, run, stream, curator)
 

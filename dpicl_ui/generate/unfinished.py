@@ -165,14 +165,13 @@ class CutOffCard:
                 told += notice(_LEFT_RUN.format(front.format(name)), "info")
         return told
 
-    def journal(self, request: gr.Request) -> tuple[RunJournal, UnfinishedRuns]:
-        """The interrupted run's journal, and the unfinished runs that it belongs to.
+    def journal(self, request: gr.Request) -> RunJournal:
+        """The interrupted run's journal.
 
         Raises:
             UsageError: there is no interrupted run, or its journal cannot be read.
         """
-        unfinished = self._needed_runs(request)
-        return unfinished.read(_data(self._app.session(request))), unfinished
+        return self._needed_runs(request).read(_data(self._app.session(request)))
 
     def unfinished(self, request: gr.Request) -> UnfinishedRuns | None:
         """The unfinished runs of a tab's ledger; None if the ledger ends with the tab."""

@@ -48,7 +48,7 @@ def drive(
     """
     last: RunStarted | SetKept | RunCompleted | None = None
     # Two numbers of events, counted from `RunStarted` on: those that a resumed run repeats, and those yielded so far.
-    known, seen = (1 + len(journal.replayed or ()) if journal and journal.begun else 0), 0
+    known, seen = journal.known if journal else 0, 0
     with closing(journal) if journal else nullcontext():
         try:
             with closing(run(plan, dataset, model, ledger, randomness, curator, journal, embedder)) as events:

@@ -85,6 +85,11 @@ class RunJournal:
         journal._missing = "".join(f"{line}\n" for line in missing)
         return journal
 
+    @property
+    def known(self) -> int:
+        """The number of events of an interrupted run; 0 for a new run."""
+        return 1 + len(self.replayed or ()) if self.begun is not None else 0
+
     def plan(self, content: str) -> Plan:
         """The plan of an interrupted run, as the ledger reserved it, for the data set with the given content digest."""
         assert self.begun is not None

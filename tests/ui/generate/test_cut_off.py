@@ -78,8 +78,8 @@ class App:
         return self._pressed(tab, True, False)
 
     def _pressed(self, tab: Any, resume: bool, curator: bool) -> Iterator[dict[Any, Any]]:
-        self.session(tab).of(GenerateState).resume = resume
-        return self.step._pressed({self.step.curator: curator}, tab)
+        begun = self.step.replacing._begin(self.session(tab).of(GenerateState), resume)[self.step.replacing.begun]
+        return self.step._pressed({self.step.curator: curator, self.step.replacing.begun: begun}, tab)
 
     def recorded(self, tab: Any) -> list[Any]:
         return self.session(tab).of(GenerateState).run.recording

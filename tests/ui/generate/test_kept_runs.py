@@ -157,7 +157,7 @@ def asks(app: App, tab: Any, resume: bool = False) -> str:
     """What is asked; empty where a run begins."""
     shown, replacing = press(app, tab, resume), app.step.replacing
     begun = replacing.begun in shown
-    assert app.session(tab).of(GenerateState).resume is resume
+    assert not begun or replacing.resumes(shown[replacing.begun]) is resume
     assert begun is not (shown[replacing.body].visible is True)
     return "" if begun else text_of(shown[replacing.words])
 
@@ -174,7 +174,7 @@ def test_a_first_run_asks_nothing_and_one_over_a_finished_set_does(app: App):
     assert "costs its epsilon again" in asks(app, tab)
     made = app.session(tab).of(GenerateState).made
     agreed = app.step.replacing.agreed(tab)
-    assert agreed[app.step.replacing.begun] > 0
+    assert not app.step.replacing.resumes(agreed[app.step.replacing.begun])
     assert app.session(tab).of(GenerateState).made is made, "nothing goes before the run is there"
 
 
@@ -191,6 +191,24 @@ def test_who_saved_or_exported_is_not_asked(app: App):
     assert state.untaken, "a certificate is not the set"
     step._save("demo-set", tab)
     assert asks(app, tab) == ""
+
+
+def test_a_press_on_generate_does_not_turn_a_waiting_resumption_into_a_new_run(app: App):
+    """Both buttons can be pressed until the run of the first press begins."""
+    tab, replacing = app.tab(), app.step.replacing
+    resumed, anew = (press(app, tab, resume)[replacing.begun] for resume in (True, False))
+    assert resumed != anew
+    assert replacing.resumes(resumed)
+    assert not replacing.resumes(anew)
+
+
+def test_keeping_the_set_changes_nothing_about_the_next_press(app: App):
+    tab, replacing = app.tab(), app.step.replacing
+    list(app.generate(tab))
+    assert asks(app, tab, resume=True)
+    replacing.hidden()
+    assert asks(app, tab)
+    assert not replacing.resumes(replacing.agreed(tab)[replacing.begun])
 
 
 def test_a_run_that_is_refused_leaves_the_finished_one_on_the_screen_and_for_its_file(app: App):
