@@ -12,7 +12,7 @@ from scipy.stats import beta
 from mechanisms.accounting import Claim, PrivacyTarget, claim
 from mechanisms.errors import UsageError
 from mechanisms.noise import Floats, Randomness, SecureRandomness
-from mechanisms.privacy_events import Composed
+from mechanisms.privacy_events import ALL, Composed
 from mechanisms.sampling import EventOfSteps, SamplingPlan
 from mechanisms.steps import TokenDistributions, TokenMechanism, mechanism_class
 
@@ -75,7 +75,7 @@ def audit_mechanism(
     plan = SamplingPlan(rows_per_token=_BACKGROUND, tokens=1)
 
     def compose(event: EventOfSteps) -> Composed:
-        return Composed("dataset", (("all", (event(1, 1.0),)),))
+        return Composed("dataset", ((ALL, (event(1, 1.0),)),))
 
     mechanism = mechanism_class(name)().for_plan(plan).calibrate(compose, PrivacyTarget(epsilon, DELTA))
     unbounded = Claim(math.inf, DELTA, "none", math.inf, "none")

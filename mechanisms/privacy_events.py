@@ -140,6 +140,9 @@ class SequentialComposition:
 
 PrivacyEvent = Gaussian | Laplace | Pure | ZCDP | Approximate | Poisson | Repeat | SequentialComposition
 
+ALL = "all"
+"""The name of the event list of a run that has a single one, because a user may have rows of several labels."""
+
 
 @dataclass(frozen=True)
 class Composed:

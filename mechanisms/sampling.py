@@ -14,7 +14,7 @@ from scipy.stats import binom
 
 from mechanisms.errors import UsageError
 from mechanisms.noise import Integers, Randomness
-from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent, Repeat
+from mechanisms.privacy_events import ALL, Approximate, Composed, PrivacyEvent, Repeat
 
 
 def copy_numbers(contents: Iterable[Hashable]) -> list[int]:
@@ -214,7 +214,7 @@ class SamplingPlan:
             lists[label] = self.label_events(event, self.rate(size)) + failure
         if labels_in_parallel:
             return Composed("label", tuple(lists.items()))
-        return Composed("dataset", (("all", tuple(event for events in lists.values() for event in events)),))
+        return Composed("dataset", ((ALL, tuple(event for events in lists.values() for event in events)),))
 
 
 def sensitivity(unit_rows: bool) -> float:

@@ -173,15 +173,17 @@ class Jobs(State, Generic[W]):
 
 
 class UpdateLimit:
-    """Limits intermediate updates to 12 a second, because the page renders each of them."""
+    """Limits intermediate updates, because the page renders each of them.
 
-    interval = 0.08
+    Args:
+        interval: the least seconds between two updates; usually 12 a second.
+    """
 
-    def __init__(self) -> None:
-        self._shown = -math.inf
+    def __init__(self, interval: float = 0.08) -> None:
+        self._interval, self._shown = interval, -math.inf
 
     def due(self) -> bool:
-        if due := time.monotonic() - self._shown > self.interval:
+        if due := time.monotonic() - self._shown > self._interval:
             self._shown = time.monotonic()
         return due
 

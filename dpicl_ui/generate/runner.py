@@ -15,7 +15,7 @@ from mechanisms.accounting import PrivacyLedger, fingerprint
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.runs.driver import drive
-from mechanisms.runs.events import CuratorEvent, RunCompleted, RunStarted, SetKept
+from mechanisms.runs.events import CuratorEvent, RunCompleted, RunStarted, SetSoFar
 from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.spec import RunSpec
@@ -74,7 +74,7 @@ class Runner:
                         begun = True
                         self.at_work.add(journal.key)
                         unfinished.replace(data, journal)
-                if isinstance(event, SetKept | RunCompleted):
+                if isinstance(event, SetSoFar | RunCompleted):
                     state.made = WrittenSet(event.demo_set, data)
                 yield event
             ended = not pressed.tab_closed.is_set()

@@ -12,7 +12,7 @@ import gradio as gr
 
 from dpicl_ui.data.state import DataState
 from dpicl_ui.frame.files import Download, download
-from dpicl_ui.frame.handlers import MODEL, PRIVATE, on
+from dpicl_ui.frame.handlers import MODEL, PRIVATE, UpdateLimit, on
 from dpicl_ui.frame.services import Services, Session
 from dpicl_ui.frame.tree import Tree, Updates, budget, drawn, el, notice, panel, visibility
 from dpicl_ui.generate.cards import RunPace, finished, forecast, outcome_of_loading, outcome_of_run, time_card
@@ -43,7 +43,7 @@ from mechanisms.runs.events import (
     PrivateDiagnostics,
     RunFailed,
     RunStarted,
-    SetKept,
+    SetSoFar,
     StageProgress,
     StageStarted,
     TokenReleased,
@@ -52,8 +52,8 @@ from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.spec import RunSpec
 from mechanisms.runs.view import RunView, fold
 
-_INTERVAL, _OF_STAGES = 0.08, 0.5
-"""The least seconds between two updates of the screen, for tokens and for a stage's bar: drawing slows the model."""
+_OF_STAGES = 0.5
+"""The least seconds between two updates of a stage's bar: drawing slows the model."""
 
 _CURATOR = "Show clean averages: for your eyes only, and the export will be marked"
 _CURATOR_INFO = (
@@ -210,7 +210,8 @@ class GenerateStep:
         self, session: Session, ledger: PrivacyLedger, run: Run, stream: Generator[CuratorEvent], curator: bool
     ) -> Iterator[Updates]:
         """The screen during a run and at its end; a resumed run's earlier events are shown at once."""
-        view, shown, plan = RunView("waiting"), 0.0, session.of(PrivacyState).plan
+        view, plan = RunView("waiting"), session.of(PrivacyState).plan
+        tokens, bars = UpdateLimit(), UpdateLimit(_OF_STAGES)
         foreseen = forecast(plan, self._app.loader.speed) if plan and not run.before else {}  # not for a resumed run
         pace = RunPace(time.monotonic(), foreseen)
         try:
@@ -226,9 +227,8 @@ class GenerateStep:
                     if _passed_over(run, event, curator):
                         continue
                     frequent = not run.again and isinstance(event, TokenReleased | PrivateDiagnostics | StageProgress)
-                    if frequent and now - shown < (_OF_STAGES if isinstance(event, StageProgress) else _INTERVAL):
+                    if frequent and not (bars if isinstance(event, StageProgress) else tokens).due():
                         continue
-                    shown = now
                     yield self._shown(view, whole=not frequent) | {self.time: time_card(pace, view, now)}
         except StudioError as error:
             view = fold(view, RunFailed(str(error)))
@@ -308,4 +308,4 @@ def _passed_over(run: Run, event: CuratorEvent, curator: bool) -> bool:
     """
     if run.again:
         return len(run.recording) < run.before
-    return isinstance(event, SetKept) or (curator and isinstance(event, TokenReleased))
+    return isinstance(event, SetSoFar) or (curator and isinstance(event, TokenReleased))

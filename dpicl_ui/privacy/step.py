@@ -33,7 +33,8 @@ from mechanisms.discovery import Parameter, parameters
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.inference.models.listed import available_models
 from mechanisms.runs.checks import Findings, check_plan, check_with_model
-from mechanisms.runs.plan import Plan, settings
+from mechanisms.runs.plan import Plan
+from mechanisms.runs.settings_file import settings
 from mechanisms.runs.spec import FLAGGED, Group, Recipe, RunSpec, Split
 from mechanisms.sampling import Scheme
 from mechanisms.steps import (

@@ -16,7 +16,7 @@ from mechanisms.answers.spec import AnswerSpec
 from mechanisms.data.disclosures import WHETHER_SHOWN
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
-from mechanisms.privacy_events import ZCDP, Approximate, Composed, Gaussian, Poisson, PrivacyEvent, Repeat
+from mechanisms.privacy_events import ALL, ZCDP, Approximate, Composed, Gaussian, Poisson, PrivacyEvent, Repeat
 from mechanisms.queries import QueryMechanism, Retrieval
 from mechanisms.records import PromptTemplate
 from mechanisms.runs.terms import FILE_FORMAT, LABEL_SET
@@ -74,7 +74,7 @@ class AnswerPlan:
         if self.rate is not None:
             events = (Repeat(self.spec.queries, Poisson(self.rate, Gaussian(self.mechanism.dominating_noise))),)
         failure = self.spec.queries * self.mechanism.delta
-        return Composed("dataset", (("all", events + ((Approximate(failure),) if failure else ())),))
+        return Composed("dataset", ((ALL, events + ((Approximate(failure),) if failure else ())),))
 
     @property
     def public_inputs(self) -> tuple[str, ...]:

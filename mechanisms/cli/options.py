@@ -154,11 +154,10 @@ def _destination(flag: str) -> str:
     return "parameter_" + flag.replace("-", "_")
 
 
-def add_model(
-    parser: argparse._ActionsContainer, help_text: str = "a listed model, a folder, a GGUF file or a hub id"
-) -> None:
+def add_model(parser: argparse._ActionsContainer) -> None:
     """Add the options of a local model."""
-    parser.add_argument("--model", metavar="NAME", default=default_name(), help=f"{help_text} (default: %(default)s)")
+    words = "a listed model, a folder, a GGUF file or a hub id (default: %(default)s)"
+    parser.add_argument("--model", metavar="NAME", default=default_name(), help=words)
     add_device(parser)
 
 

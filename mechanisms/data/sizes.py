@@ -11,9 +11,11 @@ from mechanisms.accounting import Claim, PrivacyLedger, claim, fingerprint
 from mechanisms.data.units import charged
 from mechanisms.errors import UsageError
 from mechanisms.noise import Randomness, SecureRandomness
-from mechanisms.privacy_events import Approximate, Composed, Pure
+from mechanisms.privacy_events import ALL, Approximate, Composed, Pure
 from mechanisms.records import Dataset
 
+COUNTING = "label counts"
+"""The name of a measurement of sizes in the ledger."""
 FAILURE_SHARE = 1e-3
 """The part of delta for a measured size below the true one."""
 SMALLEST_EPSILON = 1e-3
@@ -59,10 +61,10 @@ def measure_sizes(
     margin = math.ceil(scale * math.log(len(labels) / failure))
     # Later runs depend on the sizes: the failure probability is charged here, and again by each such run.
     cost = (Pure(epsilon), Approximate(failure))
-    lists = (("all", cost),) if dataset.by_user else tuple((label, cost) for label in labels)
+    lists = ((ALL, cost),) if dataset.by_user else tuple((label, cost) for label in labels)
     event = Composed("dataset" if dataset.by_user else "label", lists)
     claimed = Claim(epsilon, failure, "closed form", epsilon, "closed form")
-    with charged(dataset, "label counts", event, claimed, ledger, randomness):
+    with charged(dataset, COUNTING, event, claimed, ledger, randomness):
         counted = dataset.counted_sizes()
         noisy = randomness.laplace(np.array([counted[label] for label in labels], dtype=np.int64), scale)
     sizes = {label: max(1, int(count) + margin) for label, count in zip(labels, noisy, strict=True)}

@@ -14,7 +14,7 @@ from mechanisms.data.units import charged, units_of
 from mechanisms.evaluation.evaluate import Accuracy, Progress, truth_of
 from mechanisms.inference import Embedder
 from mechanisms.noise import Floats, Integers, Randomness, SecureRandomness
-from mechanisms.privacy_events import Composed
+from mechanisms.privacy_events import ALL, Composed
 from mechanisms.queries.retrieval import on_grid, similarities
 from mechanisms.records import Dataset, Record
 from mechanisms.tallies import Prototypes
@@ -67,7 +67,7 @@ class PrototypesRequest:
     @property
     def event(self) -> Composed:
         """One list of events, for rows and users: each unit contributes one embedding to one class."""
-        return Composed("dataset", (("all", (self.tally.event,)),))
+        return Composed("dataset", ((ALL, (self.tally.event,)),))
 
     def claim(self) -> Claim:
         """The claim for the release, by both accountants."""

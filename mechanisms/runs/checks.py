@@ -22,7 +22,8 @@ from mechanisms.noise import SecureRandomness
 from mechanisms.records import Dataset, unit_noun
 from mechanisms.rounding import duration, rounded_down, rounded_up
 from mechanisms.runs.plan import Plan
-from mechanisms.runs.run import check_fit, divide
+from mechanisms.runs.roles import divide
+from mechanisms.runs.run import check_fit
 from mechanisms.runs.spec import CALIBRATE, SCORE, SETTINGS, WORDS, WRITE
 from mechanisms.runs.state import RunState
 from mechanisms.runs.text import FOREIGN, Gate

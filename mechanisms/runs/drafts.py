@@ -197,7 +197,7 @@ def allotted(openings: Mapping[str, float], rows: int, randomness: Randomness) -
 class Nearness:
     """A ranking by how much nearer texts are to their label's name than to the nearest other label's name.
 
-    On six public sets, the first texts of this ranking cover more of the rows than the texts that the model finds
+    On three public sets, the first texts of this ranking cover more of the rows than the texts that the model finds
     likeliest, and a classifier trained on rows assigns more of them to their label (research/docs/texts.md).
     """
 

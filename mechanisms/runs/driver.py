@@ -12,7 +12,7 @@ from mechanisms.errors import TooLong, UsageError
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Randomness
 from mechanisms.records import Dataset
-from mechanisms.runs.events import CuratorEvent, RunCompleted, RunStarted, RunStopped, SetKept
+from mechanisms.runs.events import CuratorEvent, RunCompleted, RunStarted, RunStopped, SetSoFar
 from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.run import run
@@ -46,26 +46,26 @@ def drive(
         stopped: returns whether the curator has stopped the run, which then ends with `RunStopped`. If the run has not
             yielded anything new yet, a UsageError is raised instead.
     """
-    last: RunStarted | SetKept | RunCompleted | None = None
+    last: RunStarted | SetSoFar | RunCompleted | None = None
     # Two numbers of events, counted from `RunStarted` on: those that a resumed run repeats, and those yielded so far.
     known, seen = journal.known if journal else 0, 0
     with closing(journal) if journal else nullcontext():
         try:
             with closing(run(plan, dataset, model, ledger, randomness, curator, journal, embedder)) as events:
                 for event in events:
-                    if isinstance(event, RunStarted | SetKept | RunCompleted):
+                    if isinstance(event, RunStarted | SetSoFar | RunCompleted):
                         last = event
                     seen += last is not None
                     yield event
-                    # `SetKept` is not a place to stop: the release that its set already has comes next.
-                    if isinstance(event, SetKept | RunCompleted) or not stopped():
+                    # `SetSoFar` is not a place to stop: the release that its set already has comes next.
+                    if isinstance(event, SetSoFar | RunCompleted) or not stopped():
                         continue
                     if last is None or seen <= known:
                         raise UsageError(_STOPPED_AGAIN if journal and journal.begun else _STOPPED)
                     yield RunStopped(last.demo_set)
                     return
         finally:
-            if keep and isinstance(last, SetKept | RunCompleted):
+            if keep and isinstance(last, SetSoFar | RunCompleted):
                 # Disclosures made while the run was in progress count, too.
                 made = last.demo_set.with_disclosures(disclosures_at_the_end(fingerprint(dataset), ledger))
                 keep(made, isinstance(last, RunCompleted))

@@ -203,7 +203,7 @@ class SetsCompared:
 
 
 @plain(frozen=True)
-class SetKept:
+class SetSoFar:
     """The run's set, as it is if the run is stopped from now on. It is yielded just before the release that it already
     has."""
 
@@ -241,7 +241,7 @@ RunEvent = (
     | OfDemonstration
     | Release
     | SetsCompared
-    | SetKept
+    | SetSoFar
     | RunCompleted
     | RunStopped
     | RunFailed

@@ -12,14 +12,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
-import yaml
-
 from mechanisms.accounting import Claim, PrivacyTarget, claim, fingerprint
-from mechanisms.data.columns import ColumnMapping
 from mechanisms.data.disclosures import WHETHER_MET, WHETHER_SHOWN
-from mechanisms.data.label_names import names_of
 from mechanisms.data.sizes import MeasuredSizes, claim_with_counts, left_after_counts, with_counts
-from mechanisms.data.table import FLAGS, USUAL, Reading
 from mechanisms.demos.demo_set import MEASURED_SIZES, Certificate, DemoSet, StageRecord
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
@@ -27,7 +22,7 @@ from mechanisms.privacy_events import Composed, SequentialComposition
 from mechanisms.records import Dataset, unit_noun
 from mechanisms.rounding import rounded_up
 from mechanisms.runs.completion import FEWEST_FOR_WORDS, MOST_CORRECTED_LABELS, complete
-from mechanisms.runs.spec import FLAGGED, SCORE, VOTE, WORDS, WRITE, Recipe, RunSpec, stated
+from mechanisms.runs.spec import SCORE, VOTE, WORDS, WRITE, Recipe, RunSpec, stated
 from mechanisms.runs.stage import PlannedStage
 from mechanisms.runs.stages import stages_in_order
 from mechanisms.runs.terms import DECLARED_SIZES, FILE_FORMAT, LABEL_SET, Events, RunTerms
@@ -37,7 +32,6 @@ from mechanisms.steps import mechanism_class
 
 DECLARED_COUNTS = "label counts declared public"
 DECLARED_USERS = "numbers of users of each label declared public"
-
 _MANY_LABELS = (
     "With {} labels a small model answers many texts wrongly, with or without demonstrations. Class prototypes need no "
     "language model: compare them in step 4 of the app, or with `score --prototypes-epsilon`."
@@ -294,49 +288,6 @@ def suggested_delta(size: int) -> float:
     """A delta well below 1 / n for a public size n: the largest power of ten that is at most 1 / (10 n) and at most
     1e-5."""
     return min(1e-5, 10.0 ** -math.ceil(math.log10(10 * size)))
-
-
-_HEAD = """\
-# Settings of a run of DP-ICL Studio, for the file that they were chosen on:
-#     python -m mechanisms synthesize FILE --config SETTINGS --out demos.json
-# Names of columns and labels are in here, and no row. It is charged as a run of its own.
-"""
-_MEASURED = "# The sizes of the labels are measured again, and paid for again: plan as if epsilon were spent twice.\n"
-_NO_MODEL = "# Its model has no name of its own here: say which with --model.\n"
-
-
-def settings(
-    plan: Plan, mapping: ColumnMapping, name: str, model: str | None = "embedded", reading: Reading = USUAL
-) -> str:
-    """The settings of a planned run as a YAML file for `--config`, which gives the same run on the command line.
-
-    The plan's measured sizes are never written. `model` is None if it is a path on this machine. Raises a UsageError if
-    a label begins or ends with a space, which the command line removes.
-    """
-    if broken := [label for label in plan.labels if label != label.strip()]:
-        raise UsageError(f"The command line cannot name the label '{broken[0]}': it strips labels.")
-    options: dict[str, Any] = {FLAGS[each].removeprefix("--"): getattr(reading, each) for each in reading.declared}
-    of_data: dict[str, Any] = {
-        "name": name,
-        "labels": list(plan.labels),
-        "label-names": dict(names_of(plan.labels, mapping.label_names) or {}),
-        "text-column": mapping.text,
-        "label-column": mapping.label,
-        "unit-column": mapping.unit,
-        "drop-duplicates": mapping.drop_duplicates or None,
-        "merge-labels": mapping.merge_labels or None,
-        "model": model,
-    }
-    spec = plan.spec.with_(sizes=None, count_epsilon=plan.measured.epsilon) if plan.measured else plan.spec
-    of_spec = {each.flag: each.plain_value(getattr(spec, each.name)) for each in FLAGGED}
-    options |= {flag: value for flag, value in (of_data | of_spec).items() if value not in (None, {})}
-    solved = solved_flag(spec.mechanism)
-    options |= {flag: value for flag, value in spec.parameters.items() if flag != solved}
-    head = _HEAD + (_MEASURED if plan.measured else "") + (_NO_MODEL if model is None else "")
-    written = yaml.safe_dump(options, sort_keys=False, allow_unicode=True)
-    if "\x85" in written:  # unescaped, YAML reads it as a line break
-        written = yaml.safe_dump(options, sort_keys=False)
-    return head + written
 
 
 def solved_flag(mechanism: str) -> str | None:

@@ -1,7 +1,7 @@
 """A run: the only module that combines private text, the model and the noise, and that charges the ledger.
 
-The module reads from top to bottom: `run` reserves the plan in the ledger, `divide` gives each row its role, and
-`_events` executes the stages in order. Each stage is charged before it reads a row.
+The module reads from top to bottom: `run` reserves the plan in the ledger, `divide` (`roles.py`) gives each row its
+role, and `_events` executes the stages in order. Each stage is charged before it reads a row.
 
 A run whose process has ended can be resumed: released parts are kept, and no part is drawn twice. The ledger alone
 decides whether a part may be drawn; it also stores the plan that the run was reserved for
@@ -16,16 +16,14 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 
-import numpy as np
-
-from mechanisms.accounting import EarlierRun, Fingerprint, LedgerRun, PrivacyLedger, ResumablePlan, fingerprint
+from mechanisms.accounting import Fingerprint, LedgerRun, PrivacyLedger, ResumablePlan, fingerprint
 from mechanisms.data.disclosures import CLEAN_VALUES, NO_NOISE, SEEDED
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import DataError, SeveralErrors, StudioError, UsageError
-from mechanisms.files import derived_key, keyed_digest
+from mechanisms.files import keyed_digest
 from mechanisms.inference import Embedder, LanguageModel
-from mechanisms.noise import Floats, Randomness, SecureRandomness
-from mechanisms.records import Columns, Dataset, unit_noun
+from mechanisms.noise import Randomness, SecureRandomness
+from mechanisms.records import Dataset, unit_noun
 from mechanisms.runs.events import (
     CuratorEvent,
     DemoCompleted,
@@ -33,19 +31,19 @@ from mechanisms.runs.events import (
     Release,
     RunCompleted,
     RunStarted,
-    SetKept,
     SetsCompared,
+    SetSoFar,
     StageStarted,
     TokenReleased,
     key_of,
 )
 from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.plan import Plan
+from mechanisms.runs.roles import divide, earlier_runs
 from mechanisms.runs.spec import SCORE, WRITE
 from mechanisms.runs.stage import RunningStage, part_of
 from mechanisms.runs.state import RunState
 from mechanisms.runs.terms import NO_FILE
-from mechanisms.sampling import copy_numbers, role_place
 
 TEST_SEED = "made with a test seed: an observer can predict the noise"
 _OF_ITS_TIME = {"epsilon", "accountants", "shown", "curator_diagnostics_shown", "spent_before", "software", "created"}
@@ -66,7 +64,7 @@ def run(
 
     Each stage is charged before it reads a row, and reads only the rows of its own role. A demonstration is charged in
     full before its first token. Closing the generator at any point stops the run within one token: all charges remain,
-    and the last `SetKept` has everything that was released before.
+    and the last `SetSoFar` has everything that was released before.
 
     Args:
         plan: the calibrated plan; public.
@@ -183,10 +181,10 @@ def _filled(state: RunState) -> Iterator[CuratorEvent]:
                 return
 
 
-def _set_so_far(state: RunState, begun: DemoSet) -> Iterator[SetKept]:
+def _set_so_far(state: RunState, begun: DemoSet) -> Iterator[SetSoFar]:
     made = state.with_releases(begun)
     if made.demonstrations:
-        yield SetKept(made)
+        yield SetSoFar(made)
 
 
 def _by_stage(journal: RunJournal | None) -> Iterator[tuple[str, CuratorEvent]]:
@@ -262,57 +260,6 @@ def _disclosures(data: Fingerprint, plan: Plan, ledger: PrivacyLedger) -> tuple[
     return ledger.snapshot(data.name, data.unit).disclosures
 
 
-def divide(dataset: Dataset, plan: Plan) -> Mapping[str, Dataset]:
-    """The rows that each stage may read. Among equal rows, a row's role depends on how many of them precede it.
-
-    With roles, no unit is in two parts, and a unit's part does not depend on the other units. If the shares sum to less
-    than 1, the remaining units are in no part. Only the whole data set has a fingerprint and a ledger.
-    """
-    return divided(dataset, plan.shares) if plan.by_roles else dict.fromkeys(plan.stages, dataset)
-
-
-def divided(dataset: Dataset, shares: Mapping[str, float]) -> dict[str, Dataset]:
-    """The rows of each role, for shares in the order of the stages."""
-    rows = Columns.of(dataset.records)
-    places = _places(rows, dataset.by_user)
-    parts = {}
-    for stage, (low, high) in intervals(shares).items():
-        mine = (low <= places) & (places < high)
-        parts[stage] = Dataset(dataset.name, dataset.labels, rows.of_rows(mine), dataset.user_column)
-    return parts
-
-
-def intervals(shares: Mapping[str, float]) -> dict[str, tuple[float, float]]:
-    """The interval [low, high) in [0, 1) of each stage. Intervals start at 0, in the order of the stages.
-
-    The scoring stage is the exception: its interval is the last one, up to 1. So a unit that scored in one run does not
-    write or vote in a later run because another share has changed.
-    """
-    end = 1.0 - shares.get(SCORE, 0.0)
-    found: dict[str, tuple[float, float]] = {}
-    low = 0.0
-    for stage, share in shares.items():
-        if stage == SCORE:
-            found[stage] = (end, 1.0)
-        else:
-            # Rounding may bring the sum of the shares slightly above 1; no unit may get two roles from that.
-            high = min(end, low + share)
-            found[stage] = (low, high)
-            low = high
-    return found
-
-
-def _places(rows: Columns, by_user: bool) -> Floats:
-    """Each row's place in [0, 1), shape (rows,): its user's place if the unit is a user, else its own."""
-    key = derived_key("roles")
-    if by_user:
-        of_user = {user: role_place(key, [user]) for user in dict.fromkeys(rows.units)}
-        return np.fromiter(map(of_user.__getitem__, rows.units), np.float64, len(rows))
-    copies = copy_numbers(zip(rows.texts, rows.labels, strict=True))
-    identities = zip(rows.texts, rows.labels, map(str, copies), strict=True)
-    return np.fromiter((role_place(key, identity) for identity in identities), np.float64, len(rows))
-
-
 def check_fit(dataset: Dataset, plan: Plan) -> None:
     """Refuse a data set for which the run was not planned.
 
@@ -336,11 +283,3 @@ def check_fit(dataset: Dataset, plan: Plan) -> None:
     ]
     if larger:
         raise DataError(larger[0]) if len(larger) == 1 else SeveralErrors(larger)
-
-
-def earlier_runs(data: Fingerprint, ledger: PrivacyLedger, but: str = "") -> list[EarlierRun]:
-    """Earlier runs in the ledger, except measurements of label counts, in which rows have no roles.
-
-    `but` is the ledger's key of a run to leave out.
-    """
-    return [run for run in ledger.earlier_runs(data, but) if not run.mechanism.startswith("label counts")]

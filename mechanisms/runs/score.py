@@ -51,7 +51,8 @@ from mechanisms.privacy_events import Composed, PrivacyEvent
 from mechanisms.records import Dataset, Demonstration, PromptTemplate, saying_words
 from mechanisms.runs.drafts import DRAFT_TOKENS, draft_tokens_of, written_publicly
 from mechanisms.runs.judging import of_units, right
-from mechanisms.runs.run import TEST_SEED, divided, earlier_runs
+from mechanisms.runs.roles import divided, earlier_runs
+from mechanisms.runs.run import TEST_SEED
 from mechanisms.runs.spec import SCORE, VOTE, RunSpec, Split
 from mechanisms.runs.terms import FILE_FORMAT, LABEL_SET
 from mechanisms.tallies import Prototypes, ScoreTally, Weighing, weights

@@ -12,7 +12,7 @@ from functools import cached_property
 from mechanisms.data.columns import MOST_LABELS
 from mechanisms.data.sizes import MeasuredSizes, left_after_counts
 from mechanisms.errors import UsageError
-from mechanisms.privacy_events import Approximate, Composed, PrivacyEvent
+from mechanisms.privacy_events import ALL, Approximate, Composed, PrivacyEvent
 from mechanisms.records import RECORD, PromptTemplate
 from mechanisms.runs.spec import OPENINGS, VOTE, WORDS, WRITE, RunSpec, Split
 from mechanisms.sampling import EventOfSteps, SamplingPlan
@@ -23,8 +23,6 @@ LABEL_SET = "label set"
 FILE_FORMAT = "how the file divides into rows (encoding, line ends, separator, quotes, header)"
 NO_FILE = ""
 """The content of a plan that belongs to no file: for public text, a measurement of speed or a certificate's check."""
-ALL = "all"
-"""The name of the single event list of users if stages share epsilon."""
 
 Events = tuple[PrivacyEvent, ...]
 EventLists = tuple[tuple[str, Events], ...]

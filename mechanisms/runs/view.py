@@ -23,8 +23,8 @@ from mechanisms.runs.events import (
     RunFailed,
     RunStarted,
     RunStopped,
-    SetKept,
     SetsCompared,
+    SetSoFar,
     StageProgress,
     StageStarted,
     TokenReleased,
@@ -167,7 +167,7 @@ def fold(view: RunView, event: CuratorEvent) -> RunView:
             return replace(view, drafting=event)
         case StageProgress(_, done):
             return replace(view, done=done, drafting=None)
-        case SetKept(demo_set):
+        case SetSoFar(demo_set):
             return replace(view, demo_set=demo_set)
         case SetsCompared(own=own) if view.demo_set is not None:
             return replace(view, demo_set=replace(view.demo_set, demonstrations=own), drafting=None)

@@ -9,7 +9,7 @@ import numpy as np
 
 from mechanisms.accounting import PrivacyTarget, calibrate_noise
 from mechanisms.noise import Floats, Integers, Randomness
-from mechanisms.privacy_events import Composed, Gaussian
+from mechanisms.privacy_events import ALL, Composed, Gaussian
 from mechanisms.tallies.tally import LATTICE, Tally
 
 _MARGIN = 1 + 2**-32
@@ -41,7 +41,7 @@ class Prototypes(Tally):
         Raises:
             AccountingError: no noise meets the target.
         """
-        noise = calibrate_noise(lambda noise: Composed("dataset", (("all", (Gaussian(noise),)),)), target)
+        noise = calibrate_noise(lambda noise: Composed("dataset", ((ALL, (Gaussian(noise),)),)), target)
         return cls(noise, labels)
 
     @staticmethod

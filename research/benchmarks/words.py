@@ -26,7 +26,7 @@ from mechanisms.noise import SecureRandomness
 from mechanisms.records import Dataset, Demonstration
 from mechanisms.runs.drafts import DraftRequest, Nearness, write_drafts, write_samples
 from mechanisms.runs.plan import Plan, plan_for
-from mechanisms.runs.run import divide
+from mechanisms.runs.roles import divide
 from mechanisms.runs.spec import OPENINGS, VOTE, WORDS, RunSpec, Split
 from mechanisms.runs.stages.openings import OpeningsReleased
 from mechanisms.runs.stages.words import WordsReleased

@@ -15,7 +15,7 @@ from mechanisms.demos.demo_set import loads
 from mechanisms.errors import ModelUnavailable
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.completion import complete
-from mechanisms.runs.events import SetKept
+from mechanisms.runs.events import SetSoFar
 from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.spec import RunSpec, Split
 from mechanisms.runs.text import Gate
@@ -116,7 +116,7 @@ def test_a_run_that_ends_early_leaves_what_was_released(
 
     def ending(*_, **__):
         if released:
-            yield SetKept(kept)
+            yield SetSoFar(kept)
         raise error
 
     monkeypatch.setattr("mechanisms.runs.driver.run", ending)

@@ -22,7 +22,7 @@ from mechanisms.data.table import Reading
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
 from mechanisms.records import Dataset
-from mechanisms.runs import plan as run_plan
+from mechanisms.runs import settings_file
 from mechanisms.runs.plan import Plan, plan_for, solved_flag
 from mechanisms.runs.spec import FLAGGED, RunSpec
 from mechanisms.settings import PARAMETERS
@@ -103,7 +103,7 @@ def test_a_field_is_in_the_help_in_the_file_and_the_same_when_it_comes_back(file
         assert field.title in told.replace("- ", "-")
         assert field.description in told.replace("- ", "-")
     plan = plan_for(spec, dataset_of(file))
-    text = run_plan.settings(plan, MAPPING, "my notes")
+    text = settings_file.settings(plan, MAPPING, "my notes")
     assert set(flags) <= yaml.safe_load(text).keys()
     again, _ = from_command_line(text, file)
     assert (
@@ -124,7 +124,7 @@ def plan_of(file: Path, **said: object) -> Plan:
 def test_what_calibration_solves_for_is_no_setting(file, mechanism):
     """Else the command line would refuse the file of a plan, which is calibrated."""
     plan = plan_of(file, mechanism=mechanism).calibrated()
-    text = run_plan.settings(plan, MAPPING, "my notes")
+    text = settings_file.settings(plan, MAPPING, "my notes")
     again, _ = from_command_line(text, file)
     again = again.calibrated()
     assert again.spec.parameters == pytest.approx(plan.spec.parameters)  # the last digits are the machine's
@@ -141,7 +141,7 @@ def test_no_flag_belongs_to_a_mechanism_and_to_a_transform():
 def test_sizes_that_were_measured_are_not_written_but_measured_again(file):
     dataset = dataset_of(file)
     measured = MeasuredSizes({"Yes": 4711, "2020-01-01": 4712}, 0.25, 1e-9, fingerprint(dataset).content)
-    text = run_plan.settings(plan_for(RunSpec(), dataset, measured), MAPPING, "my notes")
+    text = settings_file.settings(plan_for(RunSpec(), dataset, measured), MAPPING, "my notes")
     assert "471" not in text
     assert "paid for again" in text
     assert math.isclose(yaml.safe_load(text)["count-epsilon"], 0.25)
@@ -150,7 +150,7 @@ def test_sizes_that_were_measured_are_not_written_but_measured_again(file):
 def test_a_label_that_the_command_line_cannot_name_is_refused(file):
     plan = replace(plan_of(file), labels=("Yes", " No"), sizes={"Yes": 3, " No": 3})
     with pytest.raises(UsageError, match="' No'"):
-        run_plan.settings(plan, MAPPING, "my notes")
+        settings_file.settings(plan, MAPPING, "my notes")
 
 
 ODD = ('Billing, "urgent"', "\U0001f642 \u05e9\u05dc\u05d5\u05dd", "a=b", "[x", "two\nlines")
@@ -166,7 +166,7 @@ def test_any_label_comes_back_from_the_settings_as_it_was(tmp_path):
     words = dict(zip(called, ("a=b", "c,d", "'e'", '"f"', "g"), strict=True))
     asked = plan_for(RunSpec.of(sizes=dict.fromkeys(called, 30), label_words=words), dataset_of(path, mapping, called))
     reading = Reading(header=True, encoding="utf-8", separator=",")
-    text = run_plan.settings(asked, mapping, "my notes", reading=reading)
+    text = settings_file.settings(asked, mapping, "my notes", reading=reading)
     again, dataset = from_command_line(text, path)
     assert dataset.labels == called
     assert same(again, asked)

@@ -15,7 +15,7 @@ from mechanisms.accounting import Cap, PrivacyLedger, fingerprint
 from mechanisms.accounting.ledger import LedgerRun
 from mechanisms.errors import StudioError
 from mechanisms.records import Dataset
-from mechanisms.runs.events import DemoCompleted, DemoCutOff, Release, RunCompleted, RunStarted, SetKept, StageStarted
+from mechanisms.runs.events import DemoCompleted, DemoCutOff, Release, RunCompleted, RunStarted, SetSoFar, StageStarted
 from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.run import run
@@ -105,7 +105,7 @@ def test_tokens_of_a_resumed_run_cost_what_was_charged(place, busy, scheme, tmp_
         return run(wanted, data, Leaning(tape, busy), ledger, tape, journal=journal)
 
     def cut(events):
-        return itertools.islice((event for event in events if not isinstance(event, SetKept)), place)
+        return itertools.islice((event for event in events if not isinstance(event, SetSoFar)), place)
 
     ran = cut_and_resumed(begun, one, plan, cut, tmp_path, monkeypatch)
     found = replay(ran, one, other, joins=frozenset({test_tokens.OTHERS})).cost(payer="a")

@@ -12,7 +12,7 @@ from mechanisms.data.sizes import measure_sizes
 from mechanisms.demos.demo_set import PROTOTYPES
 from mechanisms.demos.directions import Directions
 from mechanisms.records import Record
-from mechanisms.runs.run import divided
+from mechanisms.runs.roles import divided
 from mechanisms.runs.score import score_set
 from mechanisms.runs.spec import SCORE, VOTE, RunSpec
 from mechanisms.tallies import Prototypes

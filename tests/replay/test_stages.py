@@ -14,7 +14,7 @@ from mechanisms.accounting import fingerprint
 from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.plan import Plan, plan_for
-from mechanisms.runs.run import divide
+from mechanisms.runs.roles import divide
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WORDS, WRITE, Recipe, RunSpec, Split
 from mechanisms.runs.stages.words import WordsReleased
 from mechanisms.runs.text import Gate

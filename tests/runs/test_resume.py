@@ -34,7 +34,8 @@ from mechanisms.runs.events import (
 )
 from mechanisms.runs.journal import RunJournal
 from mechanisms.runs.plan import plan_for
-from mechanisms.runs.run import divide, run
+from mechanisms.runs.roles import divide
+from mechanisms.runs.run import run
 from mechanisms.runs.run_file import from_lines, line_of
 from mechanisms.runs.spec import CALIBRATE, SCORE
 from mechanisms.runs.stages.vote import VotesReleased

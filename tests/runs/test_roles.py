@@ -17,7 +17,7 @@ from mechanisms.data.disclosures import SCORED, WHETHER_MET
 from mechanisms.data.sizes import measure_sizes
 from mechanisms.noise import SecureRandomness
 from mechanisms.records import Dataset, Record
-from mechanisms.runs.run import divided, intervals
+from mechanisms.runs.roles import divided, intervals
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WRITE
 from tests.runs.running import CAP, LABELS, begun, planned, spec
 

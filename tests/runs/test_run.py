@@ -23,14 +23,15 @@ from mechanisms.runs.events import (
     PrivateDiagnostics,
     RunCompleted,
     RunStarted,
-    SetKept,
     SetsCompared,
+    SetSoFar,
     StageProgress,
     StageStarted,
     TokenReleased,
 )
 from mechanisms.runs.plan import Plan
-from mechanisms.runs.run import TEST_SEED, divide
+from mechanisms.runs.roles import divide
+from mechanisms.runs.run import TEST_SEED
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WORDS, WRITE, Recipe, Split
 from mechanisms.runs.stages.calibrate import PriorsReleased
 from mechanisms.runs.stages.openings import OpeningsReleased
@@ -68,7 +69,7 @@ def read(entries) -> set[int]:
 def kinds(entries) -> list[type]:
     """What is told, but for what is told beside it."""
     told = (rest[0] for kind, *rest in entries if kind == "event")
-    return [type(event) for event in told if not isinstance(event, StageProgress | SetKept)]
+    return [type(event) for event in told if not isinstance(event, StageProgress | SetSoFar)]
 
 
 def charged(account: PrivacyLedger, unit: str = "record") -> dict:
@@ -189,7 +190,7 @@ def test_wherever_a_run_is_stopped_what_it_has_told_stands(recipe, split):
     kept, checked, found = None, set(), set()
     for event in told:
         match event:
-            case SetKept(demo_set):
+            case SetSoFar(demo_set):
                 kept = demo_set
                 lost = found - (found := {name for name in ("prior", "score", "baselines") if getattr(kept, name)})
                 assert not lost

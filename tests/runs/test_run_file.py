@@ -23,8 +23,8 @@ from mechanisms.runs.events import (
     RunFailed,
     RunStarted,
     RunStopped,
-    SetKept,
     SetsCompared,
+    SetSoFar,
     StageProgress,
     StageStarted,
     TokenReleased,
@@ -45,7 +45,7 @@ LEDGER = (RunStarted, RunCompleted)
 
 def without_ledger(events: Any) -> list[Any]:
     """Without what no file holds: the ledger's state, and the set before it was final."""
-    kept = (each for each in events if not isinstance(each, SetKept))
+    kept = (each for each in events if not isinstance(each, SetSoFar))
     return [replace(each, budget=None) if isinstance(each, LEDGER) else each for each in kept]
 
 
@@ -77,7 +77,7 @@ def test_nothing_is_in_it_but_what_was_released(kind):
 def test_a_stopped_run_comes_back_wherever_it_was_stopped(kind):
     events, made = recorded(kind), recorded(kind)[0].demo_set
     for place, event in enumerate(events[:-1]):
-        if isinstance(event, SetKept):
+        if isinstance(event, SetSoFar):
             made = event.demo_set
             continue  # what it is kept for is told next
         end = RunStopped(made)
@@ -264,7 +264,7 @@ def test_more_than_is_paid_for_is_refused():
 def written_with(**settings: Any) -> list[Any]:
     records = data(rows(60))
     plan = planned(records, alone(parameters={}, **settings)).calibrated()
-    return [each for each in begun(records, plan, randomness=SecureRandomness()) if not isinstance(each, SetKept)]
+    return [each for each in begun(records, plan, randomness=SecureRandomness()) if not isinstance(each, SetSoFar)]
 
 
 def test_values_stand_only_beside_tokens_whose_mechanism_releases_them():

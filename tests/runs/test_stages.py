@@ -19,13 +19,13 @@ from mechanisms.kinds import openings_of
 from mechanisms.noise import SeededRandomness
 from mechanisms.queries.retrieval import similarities
 from mechanisms.records import Record
-from mechanisms.runs import run as whole_run
+from mechanisms.runs import roles
 from mechanisms.runs import state as run_state
 from mechanisms.runs.drafts import allotted
 from mechanisms.runs.events import DemoStarted, Drafting, SetsCompared
 from mechanisms.runs.judging import preferences, step
 from mechanisms.runs.plan import Plan
-from mechanisms.runs.run import divide
+from mechanisms.runs.roles import divide
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WORDS, Split
 from mechanisms.runs.stages.calibrate import PriorsReleased
 from mechanisms.runs.stages.openings import OpeningsReleased, OpeningsStage
@@ -342,7 +342,7 @@ def drafts(model, wanted, gate, randomness, taken=(), embedder=None):
 @pytest.fixture
 def same_drafts_and_roles(monkeypatch):
     monkeypatch.setattr(run_state, "write_drafts", drafts)
-    monkeypatch.setattr(whole_run, "derived_key", lambda purpose: b"k" * 32)
+    monkeypatch.setattr(roles, "derived_key", lambda purpose: b"k" * 32)
 
 
 class Taught(Reading):

@@ -17,7 +17,7 @@ from mechanisms.runs.events import (
     Release,
     RunFailed,
     RunStopped,
-    SetKept,
+    SetSoFar,
     StageStarted,
     TokenReleased,
 )
@@ -106,7 +106,7 @@ def test_a_demonstration_in_progress_is_its_opening_and_its_tokens(kind):
 
 @pytest.mark.parametrize("kind", ["alone", "both"])
 def test_one_by_one_is_another_order_of_the_same_events(kind):
-    events = [each for each in recorded(kind) if not isinstance(each, SetKept)]
+    events = [each for each in recorded(kind) if not isinstance(each, SetSoFar)]
     ordered = one_by_one(events)
     assert sorted(map(repr, ordered)) == sorted(map(repr, events))
     assert one_by_one(ordered) == ordered

@@ -26,7 +26,8 @@ from mechanisms.runs.completion import complete
 from mechanisms.runs.drafts import DraftRequest, Margins
 from mechanisms.runs.events import DemoRefused, DemoStarted, SetsCompared, StageProgress, StageStarted
 from mechanisms.runs.plan import Plan, plan_for
-from mechanisms.runs.run import divide, run
+from mechanisms.runs.roles import divide
+from mechanisms.runs.run import run
 from mechanisms.runs.run_file import from_lines
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WORDS, Split
 from mechanisms.runs.stages import words as words_stage

@@ -16,7 +16,7 @@ from mechanisms.runs.events import (
     DemoRefused,
     RunCompleted,
     RunStarted,
-    SetKept,
+    SetSoFar,
     TokenReleased,
 )
 from mechanisms.runs.plan import Plan, public_plan
@@ -148,7 +148,7 @@ def test_a_refused_text_stands_in_no_set_and_public_drafts_take_its_place(monkey
 
     monkeypatch.setattr(DemonstrationWriter, "completed", property(completed))
     for event in begun(data(rows(60)), plan_of(), ledger=account, randomness=SecureRandomness()):
-        if isinstance(event, SetKept | RunCompleted):
+        if isinstance(event, SetSoFar | RunCompleted):
             assert not {each.text for each in event.demo_set.demonstrations} & written
     assert [each.label for each in event.demo_set.refused] == [*LABELS]
     assert {each.reason for each in event.demo_set.refused} <= {"no words", NO_SENTENCE}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from mechanisms.accounting import LedgerRun
 from mechanisms.asking import Hint
 from mechanisms.demos.demo_set import Refusal
-from mechanisms.privacy_events import Approximate, PrivacyEvent
+from mechanisms.privacy_events import ALL, Approximate, PrivacyEvent
 from mechanisms.records import unit_noun
 from mechanisms.runs.drafts import allotted
 from mechanisms.runs.events import (
@@ -26,7 +26,7 @@ from mechanisms.runs.events import (
 from mechanisms.runs.spec import WRITE
 from mechanisms.runs.stage import PlannedStage, part_of
 from mechanisms.runs.state import RunState
-from mechanisms.runs.terms import ALL, EventLists
+from mechanisms.runs.terms import EventLists
 from mechanisms.runs.work import Work
 from mechanisms.runs.writing import DemonstrationWriter, finish_publicly, groups, write_together
 from mechanisms.sampling import Scheme

@@ -38,7 +38,8 @@ from mechanisms.errors import DataError, ModelUnavailable, SeveralErrors, UsageE
 from mechanisms.inference.models.listed import ModelListing
 from mechanisms.records import Dataset, Demonstration, Record
 from mechanisms.runs.drafts import DraftRequest
-from mechanisms.runs.plan import DECLARED_COUNTS, plan_for, settings
+from mechanisms.runs.plan import DECLARED_COUNTS, plan_for
+from mechanisms.runs.settings_file import settings
 from mechanisms.runs.spec import RunSpec
 from tests.toy_model import ToyModel
 from tests.ui.data.tab import NO_USER, TAB, Tab

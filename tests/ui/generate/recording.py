@@ -21,8 +21,8 @@ from mechanisms.runs.events import (
     RunCompleted,
     RunEvent,
     RunStarted,
-    SetKept,
     SetsCompared,
+    SetSoFar,
     StageStarted,
     TokenReleased,
 )
@@ -200,7 +200,7 @@ def as_told(kind: str, events: list[RunEvent]) -> list[RunEvent]:
                 made = replace(made, prior={"News": -0.5, "Sport": 0.5})
             case ScoreReleased(score):
                 made = replace(made, score=score)
-        seen += [event] if made is before else [SetKept(made), event]
+        seen += [event] if made is before else [SetSoFar(made), event]
     return [*seen, RunCompleted(made, snapshot())]
 
 

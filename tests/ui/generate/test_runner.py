@@ -22,7 +22,7 @@ from dpicl_ui.privacy.step import PrivacyStep
 from mechanisms.accounting import fingerprint
 from mechanisms.errors import StudioError
 from mechanisms.records import Dataset, Record
-from mechanisms.runs.events import PrivateDiagnostics, RunStopped, SetKept, StageProgress
+from mechanisms.runs.events import PrivateDiagnostics, RunStopped, SetSoFar, StageProgress
 from mechanisms.runs.spec import VOTE, RunSpec
 from tests.ui.generate.recording import CLEAN, STORIES, plan
 from tests.ui.tabs import confirm, in_page, owned
@@ -87,7 +87,7 @@ def test_a_stop_after_any_event_loses_nothing_that_was_released(session: Session
         state.made = None
         *_, ended = stopped_at(runner, session, last)
         assert isinstance(ended, RunStopped)
-        known = [each.demo_set for each in events[: place + 1] if isinstance(each, SetKept)]
+        known = [each.demo_set for each in events[: place + 1] if isinstance(each, SetSoFar)]
         assert ended.demo_set == (known[-1] if known else events[0].demo_set)
         assert state.made == (WrittenSet(known[-1], fingerprint(DATASET)) if known else None)
 
