@@ -143,7 +143,7 @@ def test_what_only_the_curator_sees_is_never_recorded(
     generate._runner = Told(story)
     monkeypatch.setattr(generate._app.sessions, "of", lambda _: session)
     monkeypatch.setattr(PrivacyStep, "spec", lambda *_: SPEC)
-    monkeypatch.setattr(step, "_INTERVAL", 0.0)
+    monkeypatch.setattr(step, "UpdateLimit", lambda *_: SimpleNamespace(due=lambda: True))
     request: Any = SimpleNamespace(session_hash="tab", username=None)
     updates = list(generate._pressed({generate.curator: True, generate.replacing.begun: ""}, request))
     assert session.of(GenerateState).run.recording == STORIES["both"]
