@@ -112,7 +112,7 @@ class App:
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpicl_ui.generate.step._INTERVAL", 0.0)
+    monkeypatch.setattr("dpicl_ui.generate.step.UpdateLimit", lambda *_: SimpleNamespace(due=lambda: True))
 
 
 def until(app: App, tab: Any, running: Iterator[Any], wanted: Callable[[Any], bool]) -> None:
