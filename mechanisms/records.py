@@ -60,7 +60,7 @@ class Columns(Sequence[Record]):
 
     texts: Cells
     labels: Cells
-    units: Cells
+    users: Cells
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> Columns:
@@ -72,7 +72,7 @@ class Columns(Sequence[Record]):
 
     def of_rows(self, rows: slice | NDArray[np.bool_]) -> Columns:
         """Some of the rows, in their order."""
-        return Columns(self.texts[rows], self.labels[rows], self.units[rows])
+        return Columns(self.texts[rows], self.labels[rows], self.users[rows])
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -84,10 +84,10 @@ class Columns(Sequence[Record]):
     def __getitem__(self, index: int | slice) -> Record | Columns:
         if isinstance(index, slice):
             return self.of_rows(index)
-        return Record(self.texts[index], self.labels[index], self.units[index])
+        return Record(self.texts[index], self.labels[index], self.users[index])
 
     def __iter__(self) -> Iterator[Record]:
-        return map(Record, self.texts, self.labels, self.units)
+        return map(Record, self.texts, self.labels, self.users)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -131,7 +131,7 @@ class Dataset:
     def __post_init__(self) -> None:
         if len(set(self.labels)) != len(self.labels) or not all(self.labels):
             raise UsageError("Labels must be distinct and not empty.")
-        if self.by_user and any(unit is None for unit in self._columns.units):
+        if self.by_user and any(unit is None for unit in self._columns.users):
             raise DataError("Every row needs a user id when the privacy unit is the user.")
 
     @property
@@ -149,7 +149,7 @@ class Dataset:
         return Columns.of(self.records)
 
     @cached_property
-    def units(self) -> Mapping[str, Sequence[tuple[Record, ...]]]:
+    def units_by_label(self) -> Mapping[str, Sequence[tuple[Record, ...]]]:
         """For each public label the units that have it, each as its records with that label."""
         columns = self._columns
         of_label = _codes(columns.labels, {label: i for i, label in enumerate(self.labels)})
@@ -164,18 +164,18 @@ class Dataset:
     def _grouped(self, rows: NDArray[np.int64]) -> _Units:
         if not self.by_user:
             return _Units(self._columns, rows, np.arange(len(rows) + 1))
-        users = self._columns.units[rows]
+        users = self._columns.users[rows]
         owner = _codes(users, {user: i for i, user in enumerate(dict.fromkeys(users))})
         return _Units(self._columns, rows[np.argsort(owner, kind="stable")], np.append(0, np.bincount(owner).cumsum()))
 
     def counted_sizes(self) -> dict[str, int]:
         """The number of units of each label in the data: public only if the curator declares it."""
-        return {label: len(units) for label, units in self.units.items()}
+        return {label: len(units) for label, units in self.units_by_label.items()}
 
     def content(self) -> Iterator[str]:
         """The content of this data set as strings for a keyed digest."""
         columns = self._columns
-        for text, label, unit in zip(columns.texts, columns.labels, columns.units, strict=True):
+        for text, label, unit in zip(columns.texts, columns.labels, columns.users, strict=True):
             yield from (text, label, unit or "")
 
 

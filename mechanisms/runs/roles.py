@@ -63,8 +63,8 @@ def _places(rows: Columns, by_user: bool) -> Floats:
     """Each row's place in [0, 1), shape (rows,): its user's place if the unit is a user, else its own."""
     key = derived_key("roles")
     if by_user:
-        of_user = {user: role_place(key, [user]) for user in dict.fromkeys(rows.units)}
-        return np.fromiter(map(of_user.__getitem__, rows.units), np.float64, len(rows))
+        of_user = {user: role_place(key, [user]) for user in dict.fromkeys(rows.users)}
+        return np.fromiter(map(of_user.__getitem__, rows.users), np.float64, len(rows))
     copies = copy_numbers(zip(rows.texts, rows.labels, strict=True))
     identities = zip(rows.texts, rows.labels, map(str, copies), strict=True)
     return np.fromiter((role_place(key, identity) for identity in identities), np.float64, len(rows))

@@ -1,8 +1,9 @@
 """The interface of a stage: its cost, its work, its texts for people, and its behaviour in a run.
 
-A stage is one file in `mechanisms/runs/stages/`. The file defines a `PlannedStage`, which depends only on public
+A new stage is one file in `mechanisms/runs/stages/`. The file defines a `PlannedStage`, which depends only on public
 values, the `RunningStage` that reads private rows, and the events that the stage releases. The `RunState` stores the
-releases, so that later stages can use them.
+releases, so that later stages can use them. What the set may consist of depends on more than one stage: `state.py`,
+`history.py` and `verification.py` therefore know the stages that write, vote, calibrate and score.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ class RunningStage(Protocol):
         belong to this run."""
 
 
-def check_noise(stated: float, certified: float) -> None:
+def check_certified_noise(stated: float, certified: float) -> None:
     """Refuse a noise deviation that differs from the certificate's by more than a rounding error."""
     if not math.isclose(stated, certified, rel_tol=1e-9):
         raise UsageError("noise that is not the certificate's")

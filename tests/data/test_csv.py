@@ -182,7 +182,7 @@ def test_a_table_and_its_rows_one_by_one_are_the_same_data_set(by_user):
             if record.label == label:
                 grouped.setdefault(record.unit if by_user else i, []).append(record)
         expected = [tuple(records) for records in grouped.values()]
-        for units in (columns.units[label], rows.units[label]):
+        for units in (columns.units_by_label[label], rows.units_by_label[label]):
             assert list(units) == expected == [units[i] for i in range(len(units))]
 
 

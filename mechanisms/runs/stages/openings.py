@@ -23,7 +23,7 @@ from mechanisms.kinds import openings_of
 from mechanisms.noise import Floats
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.runs.events import LINE, CuratorEvent, Name, Number, Release, Share, Texts
-from mechanisms.runs.stage import PlannedStage, check_noise
+from mechanisms.runs.stage import PlannedStage, check_certified_noise
 from mechanisms.runs.state import RunState
 from mechanisms.runs.work import Work
 from mechanisms.tallies import OpeningFinder, Openings, distinct, mean_contribution
@@ -113,7 +113,7 @@ class OpeningsStage(PlannedStage):
         groups = set(self.plan.labels) if self.by_label else {""}
         if set(event.counts) != groups or any(len(each) != len(event.openings) for each in event.counts.values()):
             raise UsageError("counts that are not those of the openings")
-        check_noise(event.noise, self.tally.deviation)
+        check_certified_noise(event.noise, self.tally.deviation)
         if event.used != self.used(event.openings, {label: np.array(each) for label, each in event.counts.items()}):
             raise UsageError("openings that do not follow from the counts")
 

@@ -24,7 +24,7 @@ from mechanisms.queries.retrieval import similarities
 from mechanisms.records import Record, unit_noun
 from mechanisms.runs.completion import CLEARANCE, EXCESS
 from mechanisms.runs.events import LINE, Count, CuratorEvent, Name, Number, Release, StageProgress, Texts
-from mechanisms.runs.stage import PlannedStage, check_noise
+from mechanisms.runs.stage import PlannedStage, check_certified_noise
 from mechanisms.runs.state import RunState
 from mechanisms.runs.terms import EventLists
 from mechanisms.runs.text import normalised_text
@@ -122,7 +122,7 @@ class VoteStage(PlannedStage):
     def check(self, event: VotesReleased) -> None:
         if set(event.ballots) != set(self.plan.labels):
             raise UsageError("votes of other labels")
-        check_noise(event.noise, self.tally.deviation)
+        check_certified_noise(event.noise, self.tally.deviation)
         for each in event.ballots.values():
             spec = self.plan.spec
             most = (spec.drafts or 0) + (spec.written or 0 if "write" in self.plan.shares else 0)

@@ -27,7 +27,7 @@ from mechanisms.noise import Floats
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.records import unit_noun
 from mechanisms.runs.events import LINE, CuratorEvent, Name, Number, Numbers, Release, StageProgress
-from mechanisms.runs.stage import PlannedStage, check_noise
+from mechanisms.runs.stage import PlannedStage, check_certified_noise
 from mechanisms.runs.state import RunState
 from mechanisms.runs.work import Work
 from mechanisms.tallies import Prototypes
@@ -167,7 +167,7 @@ class WordsStage(PlannedStage):
         if any(tuple(each) != labels for each in by_label) or not set(event.named) <= set(labels):
             raise UsageError("words of other labels, or in another order")
         for label, noise in zip(self.plan.labels, self.deviations, strict=True):
-            check_noise(event.noise[label], float(noise))
+            check_certified_noise(event.noise[label], float(noise))
         if not are_units([*event.directions.values(), event.middle]):
             raise UsageError("directions that are not unit vectors of one space")
         known = set(common_words())

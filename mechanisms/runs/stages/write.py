@@ -158,7 +158,7 @@ class Writer:
         # The first demonstration gets the label's two best words, the next one the next two, and so on.
         turn = 2 * (number - 1) % max(1, len(of_label) - 1)
         opening, words = self._begun.get(key, (opening, of_label[turn : turn + 2]))
-        units, hint = state.parts[WRITE].units[label], Hint(words, state.says(label))
+        units, hint = state.parts[WRITE].units_by_label[label], Hint(words, state.says(label))
         model, randomness = state.model, state.randomness
         return DemonstrationWriter(units, self._plan, model, randomness, key, opening, state.curator, hint)
 
