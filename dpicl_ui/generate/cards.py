@@ -268,12 +268,12 @@ class RunPace:
     """When a run began, and its forecast.
 
     Attributes:
-        begun: seconds of a monotonic clock.
+        since: seconds of a monotonic clock.
         forecast: seconds of each stage, in order; empty while the models' speed is unknown.
         before: the share of a resumed run that was done earlier.
     """
 
-    begun: float = 0.0
+    since: float = 0.0
     forecast: Mapping[str, float] = field(default_factory=dict)
     before: float = 0.0
 
@@ -292,7 +292,7 @@ class RunPace:
 
     def seconds_left(self, view: RunView, now: float) -> float | None:
         """The remaining seconds; None if unknown."""
-        passed, done = max(0.0, now - self.begun), self.share_done(view)
+        passed, done = max(0.0, now - self.since), self.share_done(view)
         if not self.foreseen:
             share = done - self.before
             return passed * (1 - done) / share if share >= _ENOUGH else None
@@ -321,8 +321,8 @@ def _which(view: RunView) -> str:
     done, beside = len(view.completed), len(view.writing)
     which = f"demonstration {done + 1}" if beside == 1 else f"demonstrations {done + 1} to {done + beside}"
     together = "" if beside == 1 else ", side by side"
-    begun = f"{which} of {view.plan.sampling.written * len(view.plan.labels)}{together}"
-    return begun if all(each.token for each in view.writing) else f"{begun}: {reading(view)}"
+    where = f"{which} of {view.plan.sampling.written * len(view.plan.labels)}{together}"
+    return where if all(each.token for each in view.writing) else f"{where}: {reading(view)}"
 
 
 def _time_left(pace: RunPace, view: RunView, now: float) -> str:
@@ -335,7 +335,7 @@ def _time_left(pace: RunPace, view: RunView, now: float) -> str:
 def _took(pace: RunPace, view: RunView, now: float) -> str:
     if not view.ended:
         return ""
-    took = exactly(max(0.0, now - pace.begun))
+    took = exactly(max(0.0, now - pace.since))
     if not pace.foreseen:
         return f"took {took}" if view.phase == "completed" else f"stopped after {took}"
     foreseen = duration(pace.foreseen)

@@ -24,7 +24,7 @@ _RESUMING = "Its cost stays spent; the resumed run costs no more than was planne
 
 
 class ReplaceQuestion:
-    """The question before a run. It handles every press; a new value of `begun` then begins the run.
+    """The question before a run. It handles every press; a new value of `press` then begins the run.
 
     Whether to ask is decided at once, while the run waits for the model's queue. A press and its run therefore have
     separate listeners. The second one is triggered by a new value, which also says whether that press resumes a run:
@@ -39,12 +39,12 @@ class ReplaceQuestion:
             with gr.Row(elem_classes="actions"):
                 self.yes = gr.Button("Yes, replace it", size="sm", elem_id="replace-set")
                 self.no = gr.Button("Keep it", size="sm", elem_id="keep-set")
-        self.begun = gr.HTML("", html_template="<div></div>", apply_default_css=False, elem_classes="sink")
+        self.press = gr.HTML("", html_template="<div></div>", apply_default_css=False, elem_classes="sink")
 
     def wire(self, start: gr.Button, go_on: gr.Button, where: gr.HTML) -> None:
         """Let these buttons ask first; `where` shows progress and errors."""
         self._where = where
-        shown = [self.body, self.words, self.begun, where]
+        shown = [self.body, self.words, self.press, where]
 
         def presser(resume: bool) -> Any:
             def press(request: gr.Request) -> Updates:
@@ -85,9 +85,9 @@ class ReplaceQuestion:
     def _begin(self, state: GenerateState, resume: bool) -> Updates:
         state.presses += 1
         value = f"{state.presses}{_RESUMES if resume else ''}"
-        return self.hidden() | {self._where: spinner("Waiting for the model …"), self.begun: value}
+        return self.hidden() | {self._where: spinner("Waiting for the model …"), self.press: value}
 
     @staticmethod
-    def resumes(begun: object) -> bool:
-        """Whether the press with this value of `begun` was on Resume."""
-        return str(begun).endswith(_RESUMES)
+    def resumes(press: object) -> bool:
+        """Whether the press with this value was on Resume."""
+        return str(press).endswith(_RESUMES)

@@ -60,7 +60,7 @@ class Runner:
             confirmed, plan = planned.confirmed, planned.plan
             if unfinished and plan.reads_rows and not plan.not_private:
                 journal = unfinished.begin(fingerprint(confirmed.dataset))
-        begun = ended = False
+        started = ended = False
         if confirmed is not session.of(DataState).confirmed:
             raise UsageError("The data of step 1 has changed: look at step 2, then start again.")
         dataset, data, state = confirmed.dataset, fingerprint(confirmed.dataset), session.of(GenerateState)
@@ -71,7 +71,7 @@ class Runner:
                 if isinstance(event, RunStarted):  # a refused run does not replace the earlier one
                     state.run_of_set = pressed
                     if journal and unfinished:
-                        begun = True
+                        started = True
                         self.at_work.add(journal.key)
                         unfinished.replace(data, journal)
                 if isinstance(event, SetSoFar | RunCompleted):
@@ -87,7 +87,7 @@ class Runner:
 
             release_freed_memory()  # the freed memory held rows
             if journal is not None:
-                if begun:  # a refused run may be running elsewhere
+                if started:  # a refused run may be running elsewhere
                     self.at_work.discard(journal.key)
                 if unfinished and (ended or not journal.path.exists()):  # or another run replaced it
                     with suppress(StudioError):  # a run that can still be resumed will be offered again
@@ -95,9 +95,9 @@ class Runner:
 
     def _resumed(self, session: Session, journal: RunJournal) -> tuple[ConfirmedData, Plan]:
         confirmed = session.of(DataState).confirmed
-        if confirmed is None or journal.begun is None:
+        if confirmed is None or journal.started is None:
             raise UsageError("Confirm the data of this run in step 1, then resume it.")
-        made = journal.begun.demo_set
+        made = journal.started.demo_set
         if made.model_sha256 != self._loader.model().sha256:
             raise UsageError(f"This run was begun with the model {made.model_id}: load it in step 2, then resume it.")
         return confirmed, journal.plan(fingerprint(confirmed.dataset).content)

@@ -108,10 +108,10 @@ class GenerateStep:
             self.export, self.curator, self.replay.bar, self.replay.save, self._app.bar.html,
             self.cut_off.body, self.replacing.body, *self.own_rows.outputs,
         ]  # fmt: skip
-        form = {self.curator, self.replacing.begun, *privacy.form}
+        form = {self.curator, self.replacing.press, *privacy.form}
         once = {"trigger_mode": "once", **MODEL}
-        begun = self.replacing.begun.change
-        pressed = on(begun, self._pressed, form, outputs, self.notice, self._buttons, **once)
+        press = self.replacing.press.change
+        pressed = on(press, self._pressed, form, outputs, self.notice, self._buttons, **once)
         self.replacing.wire(self.start, self.cut_off.go_on, self.notice)
         self.kept.wire(self.notice, outputs, self._again)
         self.ended = (pressed, self.kept.found)
@@ -198,7 +198,7 @@ class GenerateStep:
         _ = session.of(DataState).needed  # step 3 is also open for a saved run, which stays on the screen
         unfinished = self.cut_off.unfinished(request)
         source: RunSpec | RunJournal
-        if self.replacing.resumes(values[self.replacing.begun]):
+        if self.replacing.resumes(values[self.replacing.press]):
             source = journal = self.cut_off.journal(request)
             run = state.begin(journal.known)
         else:
@@ -223,7 +223,7 @@ class GenerateStep:
                     if isinstance(event, StageStarted) and view.budget is not None:
                         view = _with_budget(session, ledger, view)
                     if run.again:
-                        pace = replace(pace, begun=now, before=view.progress)
+                        pace = replace(pace, since=now, before=view.progress)
                     if _passed_over(run, event, curator):
                         continue
                     frequent = not run.again and isinstance(event, TokenReleased | PrivateDiagnostics | StageProgress)

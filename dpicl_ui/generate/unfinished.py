@@ -208,8 +208,8 @@ class CutOffCard:
 
 
 def in_words(journal: RunJournal) -> str:
-    assert journal.begun is not None
-    view = replayed([journal.begun, *(journal.replayed or ())])
+    assert journal.started is not None
+    view = replayed([journal.started, *(journal.replayed or ())])
     if view.stage == WRITE:
         whole, planned = len(view.completed), view.plan.sampling.written * len(view.plan.labels) if view.plan else 0
         far = f"{whole} of {planned} demonstrations {'was' if whole == 1 else 'were'} complete."

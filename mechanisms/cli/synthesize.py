@@ -216,7 +216,7 @@ def _measured(
 
     Raises a UsageError if the interrupted run measured none.
     """
-    if journal is None or journal.begun is None:
+    if journal is None or journal.started is None:
         return measure_sizes(dataset, epsilon, spec.delta, ledger, randomness)
     measured = journal.plan(fingerprint(dataset).content).measured
     if measured is None:
@@ -226,7 +226,7 @@ def _measured(
 
 def _ready(requested: Plan, journal: RunJournal | None) -> Plan:
     """The calibrated plan, or the plan of the interrupted run; its cost and its warnings are printed."""
-    resumed = journal is not None and journal.begun is not None
+    resumed = journal is not None and journal.started is not None
     plan = _resumed(journal, requested) if journal is not None and resumed else requested.calibrated()
     claim, spec = plan.claim(), plan.spec
     cost = f"epsilon {rounded_up(claim.epsilon, 4)} (check {rounded_up(claim.check, 4)}) at delta {claim.delta:g}"

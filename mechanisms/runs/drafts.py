@@ -251,8 +251,8 @@ def _write(
     Returns:
         Each text with the mean log-probability of its tokens; minus infinity for a text without tokens.
     """
-    begun = [prompt.opening(each) for prompt, each in zip(prompts, openings, strict=True)]
-    rows = [[*prompt.sentence, *prompt.cue, *each] for prompt, each in zip(prompts, begun, strict=True)]
+    first_tokens = [prompt.opening(each) for prompt, each in zip(prompts, openings, strict=True)]
+    rows = [[*prompt.sentence, *prompt.cue, *each] for prompt, each in zip(prompts, first_tokens, strict=True)]
     session = model.open(prompts[0].shown, rows, max(map(len, rows)), tokens)
     written: list[list[int]] = [[] for _ in rows]
     found: list[list[float]] = [[] for _ in rows]
@@ -280,7 +280,7 @@ def _write(
         session.advance(drawn.tolist())
     return [
         (model.decode([*start, *text]), float(np.mean(of)) if of else -np.inf)
-        for start, text, of in zip(begun, written, found, strict=True)
+        for start, text, of in zip(first_tokens, written, found, strict=True)
     ]
 
 

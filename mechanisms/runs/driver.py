@@ -61,7 +61,7 @@ def drive(
                     if isinstance(event, SetSoFar | RunCompleted) or not stopped():
                         continue
                     if last is None or seen <= known:
-                        raise UsageError(_STOPPED_AGAIN if journal and journal.begun else _STOPPED)
+                        raise UsageError(_STOPPED_AGAIN if journal and journal.started else _STOPPED)
                     yield RunStopped(last.demo_set)
                     return
         finally:

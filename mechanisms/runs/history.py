@@ -58,7 +58,7 @@ class History:
         self._compared: SetsCompared | None = None
 
     @property
-    def begun(self) -> RunStarted:
+    def started(self) -> RunStarted:
         nothing = replace(
             self.made,
             demonstrations=(),

@@ -29,13 +29,13 @@ class RunJournal:
     """The file to which a run writes its releases before it yields them. Raises a UsageError if it cannot be written.
 
     Attributes:
-        begun: the first event of an interrupted run; None for a new run.
+        started: the first event of an interrupted run; None for a new run.
         replayed: the other events of an interrupted run; None for a new run.
     """
 
     def __init__(self, path: Path, key: str) -> None:
         self.path, self.key = path, key
-        self.begun: RunStarted | None = None
+        self.started: RunStarted | None = None
         self.replayed: Sequence[RunEvent] | None = None
         self._whole, self._lines, self._missing, self._head = 0, 0, "", ""
         self._file: int | None = None
@@ -78,9 +78,9 @@ class RunJournal:
             events = unfinished(head, [*lines, *missing])
         except UsageError:  # the file is an older copy, which the ledger's last lines do not continue
             events, missing = unfinished(head, lines), []
-        begun = events[0]
-        assert isinstance(begun, RunStarted)
-        journal.begun, journal.replayed, journal._lines = begun, events[1:], len(lines)
+        started = events[0]
+        assert isinstance(started, RunStarted)
+        journal.started, journal.replayed, journal._lines = started, events[1:], len(lines)
         journal._whole = sum(len(line.encode()) + 1 for line in (head, *sealed))
         journal._missing = "".join(f"{line}\n" for line in missing)
         return journal
@@ -88,12 +88,12 @@ class RunJournal:
     @property
     def known(self) -> int:
         """The number of events of an interrupted run; 0 for a new run."""
-        return 1 + len(self.replayed or ()) if self.begun is not None else 0
+        return 1 + len(self.replayed or ()) if self.started is not None else 0
 
     def plan(self, content: str) -> Plan:
         """The plan of an interrupted run, as the ledger reserved it, for the data set with the given content digest."""
-        assert self.begun is not None
-        plan = plan_of(self.begun.demo_set)
+        assert self.started is not None
+        plan = plan_of(self.started.demo_set)
         added = {WHETHER_SHOWN, WHETHER_MET}  # the run adds these itself
         inputs = tuple(each for each in plan.public_inputs if each not in added)
         return replace(plan, public_inputs=inputs).for_content(content)
@@ -105,7 +105,7 @@ class RunJournal:
 
     def begin(self, started: RunStarted) -> None:
         self._events = [started, *(self.replayed or ())]
-        if self.begun is not None:
+        if self.started is not None:
             self._open(os.O_WRONLY | os.O_APPEND)
             self._append(self._missing, durable=True)
         else:

@@ -101,9 +101,9 @@ def run(
     if WRITE not in plan.stages:  # this is public and fails most often, so it comes before any charge
         yield from state.try_the_model()
     shown, seed = _disclosures(data, plan, ledger), None if randomness.private else TEST_SEED
-    begun = replace(plan.empty_set(model.name, model.sha256, shown, seed), arithmetic=model.arithmetic)
+    empty = replace(plan.empty_set(model.name, model.sha256, shown, seed), arithmetic=model.arithmetic)
     # A run without a privacy guarantee has no finite cost: it is not entered in the ledger, and its set is marked.
-    entry = _reserved(data, plan, ledger, randomness, journal, begun) if charged else None
+    entry = _reserved(data, plan, ledger, randomness, journal, empty) if charged else None
     try:
         marks = {
             CLEAN_VALUES: curator and WRITE in plan.stages,
@@ -112,11 +112,11 @@ def run(
         }
         for mark in (mark for mark, holds in marks.items() if holds and plan.reads_rows):
             ledger.rows.mark(data, mark)
-        begun = begun.with_disclosures(_disclosures(data, plan, ledger))
+        empty = empty.with_disclosures(_disclosures(data, plan, ledger))
         if entry:
             spent = entry.before.epsilon, entry.before.delta
-            begun = replace(begun, certificate=replace(begun.certificate, spent_before=spent))
-        yield from _events(plan, state, stages, begun, entry, journal)
+            empty = replace(empty, certificate=replace(empty.certificate, spent_before=spent))
+        yield from _events(plan, state, stages, empty, entry, journal)
     finally:
         if entry:
             entry.finish()
@@ -126,7 +126,7 @@ def _events(
     plan: Plan,
     state: RunState,
     stages: Mapping[str, RunningStage],
-    begun: DemoSet,
+    empty: DemoSet,
     entry: LedgerRun | None,
     journal: RunJournal | None,
 ) -> Iterator[CuratorEvent]:
@@ -134,7 +134,7 @@ def _events(
 
     The journal and the kept set have each release before it is yielded.
     """
-    started = RunStarted(begun, plan.for_content(NO_FILE), entry.before if entry else None)
+    started = RunStarted(empty, plan.for_content(NO_FILE), entry.before if entry else None)
     replayed: Sequence[CuratorEvent] = ()
     if journal:
         journal.begin(started)
@@ -142,7 +142,7 @@ def _events(
     yield started
     yield from replayed
     if replayed:
-        yield from _set_so_far(state, begun)
+        yield from _set_so_far(state, empty)
     known = _known_parts(journal, entry)
     entered = list(dict.fromkeys(stage for stage, _ in _by_stage(journal)))
     for name, running in stages.items():
@@ -159,10 +159,10 @@ def _events(
             for event in together:
                 running.apply(event)
             if any(isinstance(event, Release | DemoCompleted | DemoRefused | SetsCompared) for event in together):
-                yield from _set_so_far(state, begun)
+                yield from _set_so_far(state, empty)
             yield from together
     yield from _filled(state)
-    made = state.with_releases(begun)
+    made = state.with_releases(empty)
     if not made.demonstrations:
         raise UsageError("Nothing of this run is left to keep: begin a new one.")
     budget = None
@@ -181,8 +181,8 @@ def _filled(state: RunState) -> Iterator[CuratorEvent]:
                 return
 
 
-def _set_so_far(state: RunState, begun: DemoSet) -> Iterator[SetSoFar]:
-    made = state.with_releases(begun)
+def _set_so_far(state: RunState, empty: DemoSet) -> Iterator[SetSoFar]:
+    made = state.with_releases(empty)
     if made.demonstrations:
         yield SetSoFar(made)
 

@@ -102,8 +102,8 @@ def to_lines(recording: Sequence[CuratorEvent], disclosures: tuple[str, ...] = (
         UsageError: the run has not ended or is not private.
         TooLong: the file would exceed the limits for reading it again.
     """
-    begun, ended = (recording[0], recording[-1]) if recording else (None, None)
-    if not isinstance(begun, RunStarted) or not isinstance(ended, ENDS):
+    started, ended = (recording[0], recording[-1]) if recording else (None, None)
+    if not isinstance(started, RunStarted) or not isinstance(ended, ENDS):
         raise UsageError("There is no run to save: only one that was completed or stopped can be.")
     told = (line for event in recording if (line := line_of(event)) is not None)
     end = json.dumps({"event": "stopped" if isinstance(ended, RunStopped) else "completed"})
@@ -142,7 +142,7 @@ def unfinished(head: str, lines: Sequence[str]) -> list[RunEvent]:
         document = _document(head)
         document.pop(_UNFINISHED)
         history = _history(document)
-    return [history.begun, *_checked_events(history, lines)]
+    return [history.started, *_checked_events(history, lines)]
 
 
 def from_lines(text: str) -> list[RunEvent]:
@@ -156,7 +156,7 @@ def from_lines(text: str) -> list[RunEvent]:
     with _line(1):
         history = _history(_document(lines[0]))
         require(len(lines) > 1, "the file ends before the run does")
-    events = [history.begun, *_checked_events(history, lines[1:-1])]
+    events = [history.started, *_checked_events(history, lines[1:-1])]
     with _line(len(lines)):
         end = _event_of(lines[-1])
         require(isinstance(end, _End), "the file ends before the run does")

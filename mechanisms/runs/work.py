@@ -69,6 +69,6 @@ def measure_speed(model: LanguageModel, clock: Callable[[], float] = time.perf_c
 def measure_embedder(embedder: Embedder) -> float:
     """The seconds that the embedding model needs for one text, measured on public texts."""
     embedder.embed(["public text"])
-    begun = time.perf_counter()
+    started = time.perf_counter()
     embedder.embed(["a public text of usual length, as people write them " * 2] * 4)
-    return (time.perf_counter() - begun) / 4
+    return (time.perf_counter() - started) / 4

@@ -63,8 +63,8 @@ class TextState:
     def visible(self, order: Iterable[int]) -> Iterator[int]:
         """The tokens of `order`, in that order, after which the text is not blank: it must begin with something
         visible."""
-        begun = _shows(self.text)
-        return (token for token in order if begun or _shows(self._model.decode([*self.written, token])))
+        shows = _shows(self.text)
+        return (token for token in order if shows or _shows(self._model.decode([*self.written, token])))
 
     @property
     def text(self) -> str:
@@ -143,9 +143,9 @@ class DemonstrationWriter:
         spec = plan.spec
         texts = (min(spec.max_unit_records, _WHOLE) if plan.by_user else 1) * plan.sampling.per_subset
         self.prompt = WritingPrompt(model, spec.wording, key[0], spec.max_record_tokens, texts, hint)
-        begun = self.prompt.opening(opening)
-        self.cue = [*self.prompt.cue, *begun]
-        self.state = TextState(model, spec.min_tokens or 0, begun)
+        first_tokens = self.prompt.opening(opening)
+        self.cue = [*self.prompt.cue, *first_tokens]
+        self.state = TextState(model, spec.min_tokens or 0, first_tokens)
         self.charged = 0
         self._releaser = plan.mechanism.begin(plan.sampling, randomness)
         self._curator = curator

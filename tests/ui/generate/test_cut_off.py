@@ -78,8 +78,8 @@ class App:
         return self._pressed(tab, True, False)
 
     def _pressed(self, tab: Any, resume: bool, curator: bool) -> Iterator[dict[Any, Any]]:
-        begun = self.step.replacing._begin(self.session(tab).of(GenerateState), resume)[self.step.replacing.begun]
-        return self.step._pressed({self.step.curator: curator, self.step.replacing.begun: begun}, tab)
+        begun = self.step.replacing._begin(self.session(tab).of(GenerateState), resume)[self.step.replacing.press]
+        return self.step._pressed({self.step.curator: curator, self.step.replacing.press: begun}, tab)
 
     def recorded(self, tab: Any) -> list[Any]:
         return self.session(tab).of(GenerateState).run.recording

@@ -156,8 +156,8 @@ def press(app: App, tab: Any, resume: bool = False) -> dict[Any, Any]:
 def asks(app: App, tab: Any, resume: bool = False) -> str:
     """What is asked; empty where a run begins."""
     shown, replacing = press(app, tab, resume), app.step.replacing
-    begun = replacing.begun in shown
-    assert not begun or replacing.resumes(shown[replacing.begun]) is resume
+    begun = replacing.press in shown
+    assert not begun or replacing.resumes(shown[replacing.press]) is resume
     assert begun is not (shown[replacing.body].visible is True)
     return "" if begun else text_of(shown[replacing.words])
 
@@ -174,7 +174,7 @@ def test_a_first_run_asks_nothing_and_one_over_a_finished_set_does(app: App):
     assert "costs its epsilon again" in asks(app, tab)
     made = app.session(tab).of(GenerateState).made
     agreed = app.step.replacing.agreed(tab)
-    assert not app.step.replacing.resumes(agreed[app.step.replacing.begun])
+    assert not app.step.replacing.resumes(agreed[app.step.replacing.press])
     assert app.session(tab).of(GenerateState).made is made, "nothing goes before the run is there"
 
 
@@ -196,7 +196,7 @@ def test_who_saved_or_exported_is_not_asked(app: App):
 def test_a_press_on_generate_does_not_turn_a_waiting_resumption_into_a_new_run(app: App):
     """Both buttons can be pressed until the run of the first press begins."""
     tab, replacing = app.tab(), app.step.replacing
-    resumed, anew = (press(app, tab, resume)[replacing.begun] for resume in (True, False))
+    resumed, anew = (press(app, tab, resume)[replacing.press] for resume in (True, False))
     assert resumed != anew
     assert replacing.resumes(resumed)
     assert not replacing.resumes(anew)
@@ -208,7 +208,7 @@ def test_keeping_the_set_changes_nothing_about_the_next_press(app: App):
     assert asks(app, tab, resume=True)
     replacing.hidden()
     assert asks(app, tab)
-    assert not replacing.resumes(replacing.agreed(tab)[replacing.begun])
+    assert not replacing.resumes(replacing.agreed(tab)[replacing.press])
 
 
 def test_a_run_that_is_refused_leaves_the_finished_one_on_the_screen_and_for_its_file(app: App):

@@ -145,7 +145,7 @@ def test_what_only_the_curator_sees_is_never_recorded(
     monkeypatch.setattr(PrivacyStep, "spec", lambda *_: SPEC)
     monkeypatch.setattr(step, "UpdateLimit", lambda *_: SimpleNamespace(due=lambda: True))
     request: Any = SimpleNamespace(session_hash="tab", username=None)
-    updates = list(generate._pressed({generate.curator: True, generate.replacing.begun: ""}, request))
+    updates = list(generate._pressed({generate.curator: True, generate.replacing.press: ""}, request))
     assert session.of(GenerateState).run.recording == STORIES["both"]
     assert "0.123" in str([update.get(generate.stages) for update in updates])
     looked = updates[-1][generate.replay.bar]
