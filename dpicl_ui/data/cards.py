@@ -87,6 +87,7 @@ class SourceCard:
             self.notice = panel(elem_id="data-notice")
 
 
+# All of a file's content is private until the owner declares parts public.
 PREVIEW_ROWS = 5
 _CELL, _COLUMNS = 240, 12
 _FEW = 30

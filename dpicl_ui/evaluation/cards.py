@@ -269,6 +269,7 @@ def _score_row(kind: str, value: float, interval: tuple[float, float], words: st
     )
 
 
+# In words: a matrix of many labels is too small, and screen readers cannot read it.
 _LISTED = 5
 
 

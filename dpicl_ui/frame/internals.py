@@ -65,6 +65,7 @@ def progress_on(page: gr.Blocks, component: gr.HTML) -> None:
         handler.show_progress_on = [component]
 
 
+# Gradio sends the page only the difference between what a handler yields and what it yielded before.
 _edits = gradio.utils.diff
 
 

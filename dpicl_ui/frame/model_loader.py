@@ -1,4 +1,7 @@
-"""Loads the models: the language model in the background, the embedding model when it is first needed."""
+"""Loads the models: the language model in the background, the embedding model when it is first needed.
+
+torch and transformers take seconds to import, so functions import them when they are first needed.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,10 @@ from mechanisms.accounting import PrivacyLedger
 
 
 class State:
-    """The state of one step in one tab; the tab's session makes it, and gives it the states of earlier steps."""
+    """The state of one step in one tab, in memory only; it is dropped when the tab closes.
+
+    The tab's session makes it, and gives it the states of earlier steps.
+    """
 
     def __init__(self, session: Session) -> None:
         """Take the states of earlier steps from `session`."""

@@ -79,6 +79,7 @@ def _log_difference(larger: float, smaller: float) -> float:
     return larger + math.log(-math.expm1(smaller - larger)) if smaller < larger else -math.inf
 
 
+# Both directions of a sampled release follow from the unsampled release, which is symmetric.
 def _solved(release: Primitive, delta: float) -> float:
     def excess(epsilon: float) -> float:
         return max(max(_removed(release, epsilon), _added(release, epsilon)) - math.log(delta), -1e9)

@@ -133,6 +133,7 @@ def epsilon(form: NormalForm, delta: float) -> float:
     return max(best(total, delta)[1] for total in totals)
 
 
+# No sampling amplifies zCDP, and a list's rho adds up.
 def _rho(form: NormalForm) -> float:
     return sum(count * primitive.rho for primitive, count in form.primitives if isinstance(primitive, Concentrated))
 

@@ -196,6 +196,7 @@ def guess_person(table: Table, taken: Iterable[str]) -> str | None:
     return None
 
 
+# If it is in doubt whether the first line names the columns, the owner is asked.
 BEGINNING = 20
 """The number of first lines by which a title above the header is recognised."""
 _LOOKED_AT, _FEWEST_ROWS = 100_000, 100

@@ -178,6 +178,7 @@ def check_disk(folder: Path) -> None:
         raise UsageError(f"Only {free / 1e6:.0f} MB are free where '{folder}' lies: make room there.")
 
 
+# What these find in the private rows is for their owner only.
 _LOOKED_AT, _READ = 2000, 200
 """The numbers of texts, or users, from which the lengths and the language of the texts are estimated."""
 

@@ -149,6 +149,7 @@ def _loops(words: Sequence[str]) -> bool:
     return len(runs) >= 6 and len(set(runs)) < 0.6 * len(runs)
 
 
+# A text that stops inside a sentence can be cut back to the end of the previous one, in any script.
 _WIDE = "。！？｡．"
 """Sentence ends of scripts that put no space after them."""
 _NARROW = "!?…؟۔।॥።፧։။។"
@@ -171,6 +172,7 @@ def whole_sentences(text: str) -> str:
     return text[: ends[-1]].strip() if ends else ""
 
 
+# The rules for drafts depend on public text only, and are for any language with letters.
 _LEAST_WORDS, _LEAST_LETTERS = 4, 10
 _RUN = 3
 """The length, in characters, of the runs that measure repetition; runs of words would need spaces between words."""

@@ -95,6 +95,7 @@ class TokenRelease:
     values: Floats | None = None
 
 
+# From here on: from a released noisy vector to a token, which is post-processing and costs nothing.
 def descending(values: Floats, first: int = 256) -> Iterator[int]:
     """Positions in descending order of the values; among equal values the earlier position comes first.
 
