@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from mechanisms.errors import UsageError
 from mechanisms.runs.spec import CALIBRATE, SCORE, SOURCES, VOTE, WORDS, WRITE, Recipe, RunSpec, Split
-from mechanisms.runs.stages import stages_in_order
+from mechanisms.runs.stages import in_order, stages_in_order
 from mechanisms.steps import mechanism_class
 from mechanisms.steps.mechanism import Norm
 from mechanisms.tallies import Weighing, usual_weighing
@@ -110,7 +110,7 @@ def _stages(spec: RunSpec, recipe: Recipe, sizes: Mapping[str, int]) -> list[str
     if recipe is Recipe.TOKENS and spec.shares is None:
         return [WRITE]
     if spec.shares is not None:
-        return [name for name in known if name in spec.shares]
+        return in_order(spec.shares)
     sources = SOURCES[recipe]
     left_out = {WRITE, VOTE} - sources | {name for name, stage in known.items() if not stage.usual}
     if labels < 2 or min(sizes.values()) * spec.epsilon < FEWEST_FOR_WORDS:

@@ -31,7 +31,7 @@ from mechanisms.runs.events import (
     key_of,
 )
 from mechanisms.runs.spec import WRITE
-from mechanisms.runs.stages import stages_in_order
+from mechanisms.runs.stages import in_order
 from mechanisms.runs.terms import RunTerms
 
 Recorded = TypeVar("Recorded")
@@ -102,7 +102,7 @@ class RunView:
     @property
     def stages(self) -> tuple[str, ...]:
         """The names of the run's stages, in the order in which they run."""
-        return tuple(name for name in stages_in_order() if self.plan and name in self.plan.shares)
+        return tuple(in_order(self.plan.shares)) if self.plan else ()
 
     @property
     def shown(self) -> DemoInProgress | None:

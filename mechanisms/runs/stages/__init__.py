@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
+from collections.abc import Collection
 from typing import Any
 
 from mechanisms.discovery import defined
@@ -18,3 +19,8 @@ def stages_in_order() -> dict[str, Any]:
     found = defined(__name__, "STAGE")
     assert {*found} == {*stage_names()}, "a stage's file ends with STAGE = ..., and has the stage's name"
     return {each.name: each for each in sorted(found.values(), key=lambda each: (each.order, each.name))}
+
+
+def in_order(names: Collection[str]) -> list[str]:
+    """These stages, in the order in which they run."""
+    return [name for name in stages_in_order() if name in names]
