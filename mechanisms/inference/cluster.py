@@ -24,6 +24,7 @@ from ray.exceptions import RayError
 
 from mechanisms import __version__
 from mechanisms.errors import ModelUnavailable, StudioError, UsageError
+from mechanisms.inference.engine.eight_bits import number_format
 from mechanisms.inference.engine.memory import DeviceRoom, report_out_of_memory
 from mechanisms.inference.engine.transformers_model import TransformersModel, TransformersSession
 from mechanisms.inference.language_model import Session, Tokens
@@ -142,11 +143,11 @@ class WorkerFacts:
     version: str
     sha256: str
     device: str
-    dtype: str
+    number_format: str
 
     @classmethod
     def of(cls, model: TransformersModel) -> WorkerFacts:
-        return cls(__version__, model.sha256, model.model.device.type, str(model.model.dtype))
+        return cls(__version__, model.sha256, model.model.device.type, number_format(model.model))
 
 
 @dataclass

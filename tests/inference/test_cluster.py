@@ -227,7 +227,7 @@ def test_workers_that_cannot_serve_are_refused(model, local):
     expected = WorkerFacts.of(local)
     for said, message in (
         (replace(expected, sha256="0" * 64), "another model"),
-        (replace(expected, dtype="torch.float16"), "precision"),
+        (replace(expected, number_format="float16"), "precision"),
         (UsageError("no such thing"), "no such thing"),
     ):
         with pytest.raises((ModelUnavailable, UsageError), match=message):

@@ -386,11 +386,11 @@ def gpu(monkeypatch):
 
 def test_a_model_goes_to_the_gpu_or_over_all_that_there_is(gpu, monkeypatch):
     device = loading.chosen_device()
-    assert loading._placement(ModelNeeds(4, True), device) == {"device_map": {"": torch.device("cuda")}}
-    assert loading._placement(ModelNeeds(7, True), device) == {"device_map": "auto"}
-    assert loading._placement(ModelNeeds(None, False), device) == {"device_map": "auto"}
+    assert loading._placement(ModelNeeds(4, True), device, "full") == {"device_map": {"": torch.device("cuda")}}
+    assert loading._placement(ModelNeeds(7, True), device, "full") == {"device_map": "auto"}
+    assert loading._placement(ModelNeeds(None, False), device, "full") == {"device_map": "auto"}
     second = Device(torch.device("cuda:1"), torch.bfloat16, "GPU", "")
-    assert loading._placement(ModelNeeds(7, True), second)["max_memory"] == {1: 9, "cpu": 5}
+    assert loading._placement(ModelNeeds(7, True), second, "full")["max_memory"] == {1: 9, "cpu": 5}
 
 
 def test_what_is_refused_is_larger_than_both_memories_together(gpu, monkeypatch):
@@ -405,12 +405,52 @@ def test_weights_of_few_bits_take_less_and_need_their_package(gpu, monkeypatch):
     monkeypatch.setenv(loading.WEIGHTS, "4bit")
     monkeypatch.setattr(loading, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match="pip install bitsandbytes"):
-        loading.weights_said()
+        loading.weight_format(16)
     monkeypatch.setattr(loading, "find_spec", lambda name: object())
     assert ModelNeeds(16, True).memory == 10
-    asked = loading._placement(ModelNeeds(4, True), loading.chosen_device())["quantization_config"]
+    asked = loading._placement(ModelNeeds(4, True), loading.chosen_device(), "4bit")["quantization_config"]
     assert asked.load_in_4bit
     assert asked.bnb_4bit_compute_dtype == torch.bfloat16
     monkeypatch.setenv(loading.WEIGHTS, "3bit")
-    with pytest.raises(UsageError, match="8bit or 4bit"):
-        loading.weights_said()
+    with pytest.raises(UsageError, match="8bit, 4bit or full"):
+        loading.weight_format(16)
+
+
+def test_a_gpu_searches_no_outliers_in_all_rows_of_a_batch(gpu):
+    asked = loading._placement(ModelNeeds(4, True), loading.chosen_device(), "8bit")["quantization_config"]
+    assert asked.load_in_8bit
+    assert asked.llm_int8_threshold == 0
+
+
+LARGE = 500_000_000
+
+
+@pytest.mark.parametrize(
+    ("dtype", "works", "parameters", "weights"),
+    [
+        (torch.float32, True, LARGE, "8bit"),
+        (torch.float32, True, 135_000_000, "full"),
+        (torch.float32, True, None, "full"),
+        (torch.float32, False, LARGE, "full"),
+        (torch.bfloat16, True, LARGE, "full"),
+    ],
+)
+def test_a_cpu_rounds_large_models_to_8_bits_if_that_is_its_fastest_format(
+    monkeypatch, dtype, works, parameters, weights
+):
+    monkeypatch.delenv(loading.WEIGHTS, raising=False)
+    monkeypatch.setattr(loading, "chosen_device", lambda: Device(torch.device("cpu"), dtype, "CPU", ""))
+    monkeypatch.setattr(loading, "eight_bits_work", lambda: works)
+    assert loading.weight_format(parameters) == weights
+    monkeypatch.setenv(loading.WEIGHTS, "full")
+    assert loading.weight_format(parameters) == "full"
+    monkeypatch.setenv(loading.WEIGHTS, "8bit")
+    if works:
+        assert loading.weight_format(parameters) == "8bit"
+        assert ModelNeeds(LARGE, True).memory == 2 * LARGE
+    else:
+        with pytest.raises(UsageError, match="not supported by this processor"):
+            loading.weight_format(parameters)
+    monkeypatch.setenv(loading.WEIGHTS, "4bit")
+    with pytest.raises(UsageError, match="NVIDIA"):
+        loading.weight_format(parameters)

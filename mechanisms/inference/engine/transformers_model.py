@@ -16,6 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference.engine.attention import ATTENTION, FEW, GrowingCache
 from mechanisms.inference.engine.device import CPU, device_of, titled
+from mechanisms.inference.engine.eight_bits import number_format
 from mechanisms.inference.engine.forward import Branches, Chunk, ForwardPass
 from mechanisms.inference.engine.memory import (
     DeviceRoom,
@@ -174,7 +175,7 @@ class TransformersModel:
     def arithmetic(self) -> str:
         place, number = device_of(self.model), threads_here().number or torch.get_num_threads()
         threads = f", {number} thread{'s' if number > 1 else ''}" if place.type == CPU else ""
-        return f"{titled(place)}, {str(self.model.dtype).removeprefix('torch.')}{threads}"
+        return f"{titled(place)}, {number_format(self.model)}{threads}"
 
     def rows_at_once(self, computed: int, held: int) -> int:
         return self.room.rows_at_once(computed, held + len(self._start))

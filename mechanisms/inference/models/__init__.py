@@ -70,8 +70,11 @@ def device_here() -> str:
     """The device, its number format, and the reason, in words; a `UsageError` if `DPICL_DEVICE` names no device of this
     machine."""
     from mechanisms.inference.engine.device import chosen_device
+    from mechanisms.inference.models import loading
 
-    return str(chosen_device())
+    rounded = loading.weight_format(loading.LARGE) == loading.EIGHT_BIT
+    beside = f"; 8-bit weights for models of {loading.LARGE // 10**6} million parameters or more" if rounded else ""
+    return f"{chosen_device()}{beside}"
 
 
 def memory_of(name: str) -> int:

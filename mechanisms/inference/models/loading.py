@@ -31,6 +31,7 @@ from mechanisms.inference.engine.device import (
     chosen_device,
     prepare,
 )
+from mechanisms.inference.engine.eight_bits import eight_bits_work, round_to_eight_bits
 from mechanisms.inference.engine.limits import available_memory
 from mechanisms.inference.engine.memory import release_freed_memory
 from mechanisms.inference.engine.threads import computing, threads_here
@@ -85,7 +86,7 @@ class ModelNeeds:
         """Bytes for its weights while it is loaded; a run's computations take more."""
         if (count := self.held or self.parameters) is None:
             return None
-        bits = _BITS.get(weights_said(), 8 * chosen_device().dtype.itemsize)
+        bits = _bits(count)
         return count * (bits if self.converted else max(bits, 8 * _WHILE_CONVERTING)) // 8
 
 
@@ -119,24 +120,47 @@ def memory_of(name: str) -> int:
 
 
 WEIGHTS = "DPICL_WEIGHTS"
-_BITS = {"8bit": 9, "4bit": 5}
+_FULL, EIGHT_BIT, _FOUR_BIT = "full", "8bit", "4bit"
+_BITS_ON_GPU = {EIGHT_BIT: 9, _FOUR_BIT: 5}
 """Bits of a parameter, including the scales of its block."""
+_READ_BEFORE_ROUNDING = torch.bfloat16
+"""The format in which a CPU reads weights that it then rounds to 8 bits."""
+LARGE = 300_000_000
+"""The parameters from which a CPU without fast bfloat16 rounds to 8 bits: smaller models lose more and gain less
+(research/docs/engine.md)."""
 _USABLE = 0.9
 """The part of a GPU's free memory for weights."""
 
 
-def weights_said() -> str:
-    """The weights' format set in the environment, "8bit" or "4bit"; empty if none is set.
+def weight_format(parameters: int | None) -> str:
+    """The format of a model's weights: "8bit", "4bit", or "full", that of the device.
+
+    The environment's; if it states none, 8 bits for large models on a CPU that multiplies them fastest, else full.
 
     Raises:
-        UsageError: the value is invalid, or this machine does not support it.
+        UsageError: the environment's format is none, or this machine does not support it.
     """
-    said = os.environ.get(WEIGHTS, "").strip().lower()
-    if said and said not in _BITS:
-        raise UsageError(f"{WEIGHTS} must be 8bit or 4bit, or unset.")
-    if said and (chosen_device().torch_device.type != CUDA or find_spec("bitsandbytes") is None):
+    said, device = os.environ.get(WEIGHTS, "").strip().lower(), chosen_device()
+    on_cpu = device.torch_device.type == CPU
+    if not said:
+        large = parameters is not None and parameters >= LARGE
+        return EIGHT_BIT if large and on_cpu and device.dtype == torch.float32 and eight_bits_work() else _FULL
+    if said not in (_FULL, EIGHT_BIT, _FOUR_BIT):
+        raise UsageError(f"{WEIGHTS} must be 8bit, 4bit or full, or unset.")
+    if said == EIGHT_BIT and on_cpu:
+        if not eight_bits_work():
+            raise UsageError(f"{WEIGHTS}=8bit is not supported by this processor: unset it.")
+    elif said != _FULL and (device.torch_device.type != CUDA or find_spec("bitsandbytes") is None):
         raise UsageError(f"{WEIGHTS}={said} needs an NVIDIA GPU and bitsandbytes: pip install bitsandbytes")
     return said
+
+
+def _bits(parameters: int) -> int:
+    """The bits of a parameter while a model is loaded."""
+    device, weights = chosen_device(), weight_format(parameters)
+    if weights == EIGHT_BIT and device.torch_device.type == CPU:
+        return 8 * _READ_BEFORE_ROUNDING.itemsize
+    return _BITS_ON_GPU.get(weights, 8 * device.dtype.itemsize)
 
 
 def free_memory() -> tuple[int, int]:
@@ -233,7 +257,14 @@ def load_model(
     device = chosen_device()
     prepare(device)
     refuse_by_config(_config(name, source))
-    model, tokenizer = _read(name, source, dtype=device.dtype, **_placement(known, device))
+    weights = weight_format(known.held or known.parameters)
+    if weights == EIGHT_BIT and device.torch_device.type == CPU:
+        model, tokenizer = _read(name, source, dtype=_READ_BEFORE_ROUNDING)
+        round_to_eight_bits(model)
+        if device.dtype == torch.float32:
+            model.float()
+    else:
+        model, tokenizer = _read(name, source, dtype=device.dtype, **_placement(known, device, weights))
     sha256 = source_digest(source, model) if gguf is None else remembered_digest(gguf)
     # The embedded model learns more from examples in plain text than in its chat template (research/docs/engine.md).
     loaded = TransformersModel(label, sha256, model, tokenizer, chat=name != EMBEDDED)
@@ -244,13 +275,18 @@ def load_model(
     return loaded
 
 
-def _placement(known: ModelNeeds, device: Device) -> dict[str, Any]:
+def _placement(known: ModelNeeds, device: Device, weights: str) -> dict[str, Any]:
     """The placement of weights for accelerate: on the device or, if they do not fit, over all GPUs and the machine's
     memory."""
     arguments: dict[str, Any] = {}
-    if said := weights_said():
-        bits = {"load_in_8bit": said == "8bit", "load_in_4bit": said == "4bit"}
-        arguments["quantization_config"] = BitsAndBytesConfig(**bits, bnb_4bit_compute_dtype=device.dtype)
+    if weights in _BITS_ON_GPU:
+        arguments["quantization_config"] = BitsAndBytesConfig(
+            load_in_8bit=weights == EIGHT_BIT,
+            load_in_4bit=weights == _FOUR_BIT,
+            # Outliers above a threshold are found in all rows of a batch, so that a row would change the others.
+            llm_int8_threshold=0.0,
+            bnb_4bit_compute_dtype=device.dtype,
+        )
     free, beside = free_memory()
     place = device.torch_device
     if place.type == CPU:
