@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from dpicl_ui.frame.tree import Tree, el, notice, spinner
 from mechanisms.errors import ModelUnavailable, StudioError, UsageError
-from mechanisms.inference.models import device_here
 from mechanisms.inference.models.listed import KEPT, ModelListing, available_models
 
 if TYPE_CHECKING:
@@ -215,7 +214,8 @@ class ModelLoader:
         back = f"{self.refusal} The previous model is loaded again." if self.refusal else ""
         loaded = self._loaded
         chat = loaded is not None and any(loaded.model.writing_turn)
-        told = [" is loaded. ", _CHAT if chat else _PLAIN, f" It computes on {device_here()}."]
+        computed = f" It computes on {loaded.model.arithmetic}." if loaded else ""
+        told = [" is loaded. ", _CHAT if chat else _PLAIN, computed]
         return [el("p", el("strong", self.title), *told), *notice(back)]
 
     def offer(self) -> WriterOffer | None:

@@ -78,7 +78,7 @@ def _models(options: argparse.Namespace) -> None:
             choose_default(str(path.resolve()) if path.exists() else options.model)
         known = published_as(model.sha256)
         about = {"published": known} if known else {}
-        show(options, {"name": model.name, "sha256": model.sha256, **about, "device": device_here()})
+        show(options, {"name": model.name, "sha256": model.sha256, **about, "device": model.arithmetic})
         return
     listed = available_models()
     found = [asdict(each) | {"memory": memory_of(each.name), "times": each.times} for each in listed]

@@ -27,6 +27,7 @@ from mechanisms.data.headers import guess_columns
 from mechanisms.data.sources import CLINIC, read_table
 from mechanisms.inference import WritingPrompt
 from mechanisms.inference.engine.attention import ATTENTION
+from mechanisms.inference.engine.eight_bits import EightBitLinear
 from mechanisms.inference.engine.forward import padded
 from mechanisms.inference.engine.threads import fixed_threads
 from mechanisms.inference.engine.transformers_model import TransformersModel
@@ -92,7 +93,9 @@ class PlainLoop:
 
     def memory(self) -> tuple[int, int]:
         """Bytes of the weights, and the peak memory on their device since the process started."""
-        weights = sum(parameter.numel() * parameter.element_size() for parameter in self._model.parameters())
+        weights = sum(each.numel() * each.element_size() for each in self._model.parameters())
+        rounded = (each for each in self._model.modules() if isinstance(each, EightBitLinear))
+        weights += sum(each.in_features * each.out_features for each in rounded)
         if self._model.device.type == "cuda":
             return weights, torch.cuda.max_memory_allocated(self._model.device)
         unit = 1 if sys.platform == "darwin" else 1024

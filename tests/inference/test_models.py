@@ -447,7 +447,7 @@ def test_a_cpu_rounds_large_models_to_8_bits_if_that_is_its_fastest_format(
     monkeypatch.setenv(loading.WEIGHTS, "8bit")
     if works:
         assert loading.weight_format(parameters) == "8bit"
-        assert ModelNeeds(LARGE, True).memory == 2 * LARGE
+        assert ModelNeeds(LARGE, True).memory == 3 * LARGE
     else:
         with pytest.raises(UsageError, match="not supported by this processor"):
             loading.weight_format(parameters)

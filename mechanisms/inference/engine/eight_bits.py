@@ -19,8 +19,8 @@ _INPUT = 127
 """An input is rounded to a whole number from -127 to 127, stored with 128 added: the kernel takes numbers without a
 sign."""
 _WEIGHT, _WEIGHT_IN_PAIRS = 127, 63
-"""The largest rounded weight; without VNNI instructions a kernel adds pairs of products in 16 bits, which hold
-2 x 255 x 63 but not 2 x 255 x 127."""
+"""A weight is rounded to a whole number of at most this size. Without VNNI instructions a kernel adds pairs of products
+in 16 bits, which hold 2 x 255 x 63 but not 2 x 255 x 127, so weights have 7 bits there."""
 _TINY = torch.finfo(torch.float32).tiny
 
 
@@ -47,38 +47,43 @@ class EightBitLinear(nn.Module):
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         positions = inputs.reshape(-1, self.in_features).float()
-        # Ten times faster than the largest absolute value.
+        # Ten times faster than `linalg.vector_norm`.
         most = torch.maximum(positions.amax(dim=1, keepdim=True), -positions.amin(dim=1, keepdim=True))
         most.clamp_(min=_TINY * _INPUT)
         # The conversion cuts off what follows the point.
         rounded = (positions * (_INPUT / most)).add_(_INPUT + 1.5).to(torch.uint8)
+        # The scale of a position follows later: one factor, that of the weights, is rounded alike in every kernel.
         outputs: torch.Tensor = torch.ops.onednn.qlinear_pointwise(
             rounded,
-            1 / _INPUT,
+            1.0,
             _INPUT + 1,
             self._weight,
             self._scales,
             self._zeros,
-            None,  # no bias: outputs are multiplied first
+            None,
             1.0,
             0,
             torch.float32,
             "none",
             [],
             "",
-        ).mul_(most)
+        ).mul_(most / _INPUT)
         if self._bias is not None:
             outputs.add_(self._bias)
         return outputs.view(*inputs.shape[:-1], self.out_features).to(inputs.dtype)
 
 
-def round_to_eight_bits(model: Any) -> None:
-    """Replace a model's linear layers, except the output head; its other weights become those of the layers' inputs."""
-    head = model.get_output_embeddings()
-    for parent in [*model.modules()]:
+def round_to_eight_bits(model: Any) -> bool:
+    """Replace a model's linear layers, except the output head, and return whether it had any that are not quantised."""
+    if getattr(model, "is_quantized", False):
+        return False
+    head, found = model.get_output_embeddings(), False
+    for parent in [each for each in model.modules() if not isinstance(each, nn.Linear)]:
         for name, layer in [*parent.named_children()]:
             if type(layer) is nn.Linear and layer is not head:
                 setattr(parent, name, EightBitLinear(layer))
+                found = True
+    return found
 
 
 @cache
@@ -98,7 +103,8 @@ def eight_bits_work() -> bool:
 
 
 def number_format(model: Any) -> str:
-    """The format of a model's numbers: its dtype, or "8-bit products" with the bits of the weights."""
+    """The format of a model's numbers: its dtype, or that of its linear layers if their weights are rounded."""
     if any(isinstance(each, EightBitLinear) for each in model.modules()):
         return f"8-bit products ({_most_of_weight().bit_length() + 1}-bit weights)"
-    return str(model.dtype).removeprefix("torch.")
+    rounded = next((bits for bits in (8, 4) if getattr(model, f"is_loaded_in_{bits}bit", False)), None)
+    return str(model.dtype).removeprefix("torch.") + (f" ({rounded}-bit weights)" if rounded else "")

@@ -67,14 +67,17 @@ def opened(
 
 
 def device_here() -> str:
-    """The device, its number format, and the reason, in words; a `UsageError` if `DPICL_DEVICE` names no device of this
-    machine."""
-    from mechanisms.inference.engine.device import chosen_device
-    from mechanisms.inference.models import loading
+    """The device, its number format, and the reason, in words.
 
-    rounded = loading.weight_format(loading.LARGE) == loading.EIGHT_BIT
-    beside = f"; 8-bit weights for models of {loading.LARGE // 10**6} million parameters or more" if rounded else ""
-    return f"{chosen_device()}{beside}"
+    Raises:
+        UsageError: `DPICL_DEVICE` or `DPICL_WEIGHTS` states what this machine does not have.
+    """
+    from mechanisms.inference.engine.device import chosen_device
+    from mechanisms.inference.models.loading import FULL, LARGE, weight_format
+
+    small, large = weight_format(0), weight_format(LARGE)
+    beside = "" if large == FULL else f"; {large} weights"
+    return f"{chosen_device()}{beside}" + ("" if small == large else f" from {LARGE // 10**6} million parameters on")
 
 
 def memory_of(name: str) -> int:

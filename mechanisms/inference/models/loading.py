@@ -120,11 +120,13 @@ def memory_of(name: str) -> int:
 
 
 WEIGHTS = "DPICL_WEIGHTS"
-_FULL, EIGHT_BIT, _FOUR_BIT = "full", "8bit", "4bit"
-_BITS_ON_GPU = {EIGHT_BIT: 9, _FOUR_BIT: 5}
+FULL, EIGHT_BIT, FOUR_BIT = "full", "8bit", "4bit"
+_BITS_ON_GPU = {EIGHT_BIT: 9, FOUR_BIT: 5}
 """Bits of a parameter, including the scales of its block."""
 _READ_BEFORE_ROUNDING = torch.bfloat16
-"""The format in which a CPU reads weights that it then rounds to 8 bits."""
+"""The format in which a CPU reads a model that it then rounds to 8 bits, and its embeddings, norms and head."""
+_BITS_BEFORE_ROUNDING = 24
+"""Bits of a parameter while a CPU rounds them; afterwards embeddings and head have 32, the others 8."""
 LARGE = 300_000_000
 """The parameters from which a CPU without fast bfloat16 rounds to 8 bits: smaller models lose more and gain less
 (research/docs/engine.md)."""
@@ -135,22 +137,22 @@ _USABLE = 0.9
 def weight_format(parameters: int | None) -> str:
     """The format of a model's weights: "8bit", "4bit", or "full", that of the device.
 
-    The environment's; if it states none, 8 bits for large models on a CPU that multiplies them fastest, else full.
+    The environment's; if it states none, 8 bits for large models on a CPU in float32, else full.
 
     Raises:
-        UsageError: the environment's format is none, or this machine does not support it.
+        UsageError: the environment's format is not one of these, or this machine does not support it.
     """
     said, device = os.environ.get(WEIGHTS, "").strip().lower(), chosen_device()
     on_cpu = device.torch_device.type == CPU
     if not said:
-        large = parameters is not None and parameters >= LARGE
-        return EIGHT_BIT if large and on_cpu and device.dtype == torch.float32 and eight_bits_work() else _FULL
-    if said not in (_FULL, EIGHT_BIT, _FOUR_BIT):
+        rounds = on_cpu and device.dtype == torch.float32 and eight_bits_work()
+        return EIGHT_BIT if rounds and parameters is not None and parameters >= LARGE else FULL
+    if said not in (FULL, EIGHT_BIT, FOUR_BIT):
         raise UsageError(f"{WEIGHTS} must be 8bit, 4bit or full, or unset.")
     if said == EIGHT_BIT and on_cpu:
         if not eight_bits_work():
             raise UsageError(f"{WEIGHTS}=8bit is not supported by this processor: unset it.")
-    elif said != _FULL and (device.torch_device.type != CUDA or find_spec("bitsandbytes") is None):
+    elif said != FULL and (device.torch_device.type != CUDA or find_spec("bitsandbytes") is None):
         raise UsageError(f"{WEIGHTS}={said} needs an NVIDIA GPU and bitsandbytes: pip install bitsandbytes")
     return said
 
@@ -159,7 +161,7 @@ def _bits(parameters: int) -> int:
     """The bits of a parameter while a model is loaded."""
     device, weights = chosen_device(), weight_format(parameters)
     if weights == EIGHT_BIT and device.torch_device.type == CPU:
-        return 8 * _READ_BEFORE_ROUNDING.itemsize
+        return _BITS_BEFORE_ROUNDING
     return _BITS_ON_GPU.get(weights, 8 * device.dtype.itemsize)
 
 
@@ -257,14 +259,7 @@ def load_model(
     device = chosen_device()
     prepare(device)
     refuse_by_config(_config(name, source))
-    weights = weight_format(known.held or known.parameters)
-    if weights == EIGHT_BIT and device.torch_device.type == CPU:
-        model, tokenizer = _read(name, source, dtype=_READ_BEFORE_ROUNDING)
-        round_to_eight_bits(model)
-        if device.dtype == torch.float32:
-            model.float()
-    else:
-        model, tokenizer = _read(name, source, dtype=device.dtype, **_placement(known, device, weights))
+    model, tokenizer = _in_format(name, source, known, device)
     sha256 = source_digest(source, model) if gguf is None else remembered_digest(gguf)
     # The embedded model learns more from examples in plain text than in its chat template (research/docs/engine.md).
     loaded = TransformersModel(label, sha256, model, tokenizer, chat=name != EMBEDDED)
@@ -275,6 +270,20 @@ def load_model(
     return loaded
 
 
+def _in_format(
+    name: str, source: Path | str, known: ModelNeeds, device: Device
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """The model in the format of its weights, and its tokenizer."""
+    weights = weight_format(known.held or known.parameters)
+    if weights == EIGHT_BIT and device.torch_device.type == CPU:
+        model, tokenizer = _read(name, source, dtype=_READ_BEFORE_ROUNDING)
+        if round_to_eight_bits(model):
+            release_freed_memory()
+            return model.float() if device.dtype == torch.float32 else model, tokenizer
+        weights = FULL  # a model without plain linear layers
+    return _read(name, source, dtype=device.dtype, **_placement(known, device, weights))
+
+
 def _placement(known: ModelNeeds, device: Device, weights: str) -> dict[str, Any]:
     """The placement of weights for accelerate: on the device or, if they do not fit, over all GPUs and the machine's
     memory."""
@@ -282,7 +291,7 @@ def _placement(known: ModelNeeds, device: Device, weights: str) -> dict[str, Any
     if weights in _BITS_ON_GPU:
         arguments["quantization_config"] = BitsAndBytesConfig(
             load_in_8bit=weights == EIGHT_BIT,
-            load_in_4bit=weights == _FOUR_BIT,
+            load_in_4bit=weights == FOUR_BIT,
             # Outliers above a threshold are found in all rows of a batch, so that a row would change the others.
             llm_int8_threshold=0.0,
             bnb_4bit_compute_dtype=device.dtype,

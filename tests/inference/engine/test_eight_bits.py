@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
 from mechanisms.inference import scores_of
 from mechanisms.inference.engine.eight_bits import (
@@ -20,7 +20,11 @@ from mechanisms.inference.engine.eight_bits import (
 from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.models.refusal import refuse_by_test
 
-pytestmark = pytest.mark.skipif(not eight_bits_work(), reason="this processor has no 8-bit products")
+pytestmark = pytest.mark.skipif(not torch.cpu._is_avx2_supported(), reason="this processor has no 8-bit products")
+
+
+def test_torch_still_has_the_products_on_a_processor_that_has_them():
+    assert eight_bits_work()
 
 
 def inputs_of(seed, rows, width):
@@ -109,3 +113,9 @@ def test_all_but_the_output_head_is_rounded_and_the_model_hardly_changes(small):
     a, b = (scores_of(model.open(texts[0], texts, 10, 10), texts) for model in (exact, rounded))
     assert not np.array_equal(a, b)
     np.testing.assert_allclose(a, b, rtol=0.02)
+
+
+def test_a_model_without_plain_linear_layers_is_left_as_it_is():
+    model = GPT2LMHeadModel(GPT2Config(n_embd=32, n_layer=1, n_head=2, vocab_size=100))
+    assert not round_to_eight_bits(model)
+    assert number_format(model) == "float32"

@@ -32,6 +32,7 @@ from mechanisms.asking import Wording
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import QueryPrompt, WritingPrompt
 from mechanisms.inference.engine.device import chosen_device
+from mechanisms.inference.engine.eight_bits import eight_bits_work, round_to_eight_bits
 from mechanisms.inference.engine.transformers_model import TransformersModel
 from mechanisms.inference.language_model import NO_TURN
 from mechanisms.inference.models.conversion import converted
@@ -443,13 +444,20 @@ others = st.lists(st.tuples(a_row, token_ids), min_size=ROWS - 1, max_size=ROWS 
 OWN = chosen_device().dtype
 """What this machine computes in; the other one is for the night."""
 OTHER = torch.bfloat16 if OWN is torch.float32 else torch.float32
+ROUNDED = "8 bits"
 
 
-@pytest.fixture(scope="module", params=[OWN, pytest.param(OTHER, marks=pytest.mark.nightly)], ids=str)
+@pytest.fixture(
+    scope="module", params=[OWN, *(pytest.param(each, marks=pytest.mark.nightly) for each in (OTHER, ROUNDED))], ids=str
+)
 def real_model(request, embedded_model):
     if request.param is embedded_model.model.dtype:
         return embedded_model
-    loaded = AutoModelForCausalLM.from_pretrained(converted(gguf_in_wheel()), dtype=request.param)
+    if request.param is ROUNDED and not eight_bits_work():
+        pytest.skip("this processor has no 8-bit products")
+    dtype = OWN if request.param is ROUNDED else request.param
+    loaded = AutoModelForCausalLM.from_pretrained(converted(gguf_in_wheel()), dtype=dtype)
+    assert request.param is not ROUNDED or round_to_eight_bits(loaded)
     return TransformersModel("embedded", "0", loaded, embedded_model.tokenizer)
 
 
