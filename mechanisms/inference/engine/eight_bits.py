@@ -74,7 +74,7 @@ class EightBitLinear(nn.Module):
 
 
 def round_to_eight_bits(model: Any) -> bool:
-    """Replace a model's linear layers, except the output head, and return whether it had any that are not quantised."""
+    """Replace a model's linear layers, except the output head; False if there was none to replace."""
     if getattr(model, "is_quantized", False):
         return False
     head, found = model.get_output_embeddings(), False
@@ -89,7 +89,7 @@ def round_to_eight_bits(model: Any) -> bool:
 @cache
 @computing
 def eight_bits_work() -> bool:
-    """Whether this processor multiplies 8-bit numbers fast, and this torch as described above."""
+    """Whether this processor has fast 8-bit products, and this torch's are close to those of float32."""
     if not torch.cpu._is_avx2_supported():  # elsewhere oneDNN may compute them without fast kernels
         return False
     layer, inputs = nn.Linear(64, 8), torch.arange(5.0 * 64).cos().view(5, 64)

@@ -76,8 +76,10 @@ def device_here() -> str:
     from mechanisms.inference.models.loading import FULL, LARGE, weight_format
 
     small, large = weight_format(0), weight_format(LARGE)
-    beside = "" if large == FULL else f"; {large} weights"
-    return f"{chosen_device()}{beside}" + ("" if small == large else f" from {LARGE // 10**6} million parameters on")
+    if large == FULL:
+        return str(chosen_device())
+    which = "" if small == large else f" for models of {LARGE // 10**6} million parameters or more"
+    return f"{chosen_device()}; {large} weights{which}"
 
 
 def memory_of(name: str) -> int:
