@@ -1,9 +1,11 @@
-"""Common English words and their embeddings: public, computed once for each machine, and stored in the cache."""
+"""Common English words, which tell English from other languages, and their embeddings: public, computed once for each
+machine, and stored in the cache."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Generator
+import re
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -34,6 +36,29 @@ def common_words() -> tuple[str, ...]:
     """The words of `assets/words.txt`; the file's head states their source."""
     lines = bundled("words.txt").read_text(encoding="utf-8").splitlines()
     return tuple(line for line in lines if line and not line.startswith("#"))
+
+
+_PARTICLES = (
+    "about after all also am an and any are as at be because been before but by can could did do does for from had has "
+    "have he her him his how if in into is it its just me more my no not of on or our out over she should so some than "
+    "that the their them then there they this to up us was we were what when where which who why will with would you "
+    "your"
+)
+"""Words that most English sentences have, and that `assets/words.txt` leaves out."""
+_WORD = re.compile(r"[^\W\d_]{2,}")
+
+
+def in_english(texts: Sequence[str]) -> bool:
+    """Whether texts seem to be English: of at least two thirds of those with words, half of the words are common.
+
+    Of the texts of eleven English sets 0 to 5% have fewer such words; of German, French, Spanish, Italian, Dutch and
+    Scandinavian sentences all have. A third is enough, because a model that is asked in another language writes some
+    texts in its own.
+    """
+    known = {*_PARTICLES.split(), *common_words()}
+    found = [words for text in texts if (words := _WORD.findall(text.casefold()))]
+    other = sum(2 * sum(word in known for word in words) < len(words) for words in found)
+    return 3 * other <= len(found)
 
 
 _known: dict[str, Vocabulary] = {}

@@ -18,6 +18,7 @@ from mechanisms.data.sizes import FAILURE_SHARE, MeasuredSizes
 from mechanisms.errors import SeveralErrors, StudioError, UsageError
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.inference.prompts import first_tokens
+from mechanisms.inference.vocabulary import in_english
 from mechanisms.noise import SecureRandomness
 from mechanisms.records import Dataset, unit_noun
 from mechanisms.rounding import duration, rounded_down, rounded_up
@@ -230,9 +231,10 @@ def language_findings(plan: Plan, dataset: Dataset, model: LanguageModel) -> Ite
     """Warnings if the rows seem to be in a language that the model, the program's sentence or the public words do not
     cover; private."""
     texts = _some(dataset, _READ) if plan.reads_rows else []
-    if not texts or not Gate(model, texts).foreign:
+    if Gate(model, texts).foreign:
+        yield warned("language", FOREIGN)
+    if in_english(texts):
         return
-    yield warned("language", FOREIGN)
     if not plan.spec.sentence:
         told = "The program's own sentence asks in English, and the rows seem to be of another language"
         yield warned("language", f"{told}: say yours as {_setting('sentence')}.")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mechanisms.inference import vocabulary as module
-from mechanisms.inference.vocabulary import common_words, vocabulary
+from mechanisms.inference.vocabulary import common_words, in_english, vocabulary
 from tests.toy_embedder import ToyEmbedder
 
 WORDS = ("sea", "hill", "sky")
@@ -39,6 +39,35 @@ def test_the_list_is_of_distinct_words_without_names_and_pieces():
     words = common_words()
     assert len(words) == len({*words}) > 16_000
     assert all(word.isalpha() and word == word.lower() and word.isascii() for word in words)
+
+
+ENGLISH = ["Where is it?", "I cant login to outlook", "My skin is red.", "Refund?", "VPN keeps disconnecting."]
+OTHERS = [
+    "Der Betrag wurde zweimal abgebucht.",
+    "Hallo, ich bin ein Online-Shop und ich möchte gerne wissen, wie ich Ihnen helfen kann.",
+    "Bonjour, je n'arrive pas à me connecter à mon compte depuis hier soir.",
+    "Quiero devolver este artículo porque no es mi talla.",
+    "Non riesco ad accedere al mio conto da ieri sera.",
+    "Mijn bestelling is nog niet aangekomen, waar is het pakket?",
+    "Jag vill lämna tillbaka den här varan.",
+    "注文した品物がまだ届きません。",
+]
+
+
+@pytest.mark.parametrize(
+    ("texts", "english"),
+    [
+        (ENGLISH, True),
+        *(([other], False) for other in OTHERS),
+        ([OTHERS[0], *ENGLISH], True),
+        ([*OTHERS, *ENGLISH], False),
+        (["503", "!", ""], True),  # no words: nothing tells against it
+        ([], True),
+    ],
+)
+def test_english_is_told_from_other_languages(monkeypatch, texts, english):
+    monkeypatch.setattr(module, "common_words", common_words)
+    assert in_english(texts) is english
 
 
 def test_words_are_embedded_once_by_each_model(monkeypatch):

@@ -96,3 +96,30 @@ def test_a_public_plan_reads_no_rows_and_costs_nothing():
     ledger = PrivacyLedger()
     assert [*checks.row_findings(public, DATASET), *checks.budget_findings(public, DATASET, ledger)] == []
     assert not [*public.warnings()]
+
+
+class Fluent:
+    """Has every word as one token."""
+
+    def encode(self, text):
+        return text.split()
+
+
+SPANISH = Dataset("d", ("a", "b"), tuple(Record("Mi pedido no ha llegado", label) for label in "ab" for _ in range(30)))
+IN_ENGLISH = "asks in English"
+ENGLISH_WORDS = "The public words are English"
+
+
+@pytest.mark.parametrize(
+    ("dataset", "settings", "told"),
+    [
+        (SPANISH, {}, [IN_ENGLISH]),
+        (SPANISH, {"sentence": "Escribe un texto sobre {label}."}, []),
+        (SPANISH, {"shares": {"words": 0.5, "vote": 0.5}}, [IN_ENGLISH, ENGLISH_WORDS]),
+        (DATASET, {"shares": {"words": 0.5, "vote": 0.5}}, []),
+    ],
+)
+def test_a_language_is_told_although_the_model_speaks_it(dataset, settings, told):
+    found = [each.message for each in checks.language_findings(plan(dataset, **settings), dataset, Fluent())]
+    assert len(found) == len(told)
+    assert all(part in message for part, message in zip(told, found, strict=True))

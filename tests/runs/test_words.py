@@ -130,6 +130,28 @@ def test_without_noise_directions_are_those_of_the_sums_over_public_sizes(many):
     assert (told.embedder, told.sha256) == (embedder.name, embedder.sha256)
 
 
+@pytest.mark.parametrize(
+    ("sentence", "sample", "says"),
+    [
+        ("Schreibe eine Nachricht über {label}.", "Wo bleibt das Paket? Es ist noch nicht da.", False),
+        ("Write a German message about {label}.", "Wo bleibt das Paket? Es ist noch nicht da.", False),
+        ("Write a message about {label}.", "Where is the parcel? It is not here yet.", True),
+        ("", "Wo bleibt das Paket? Es ist noch nicht da.", True),  # the program asks in English
+    ],
+)
+def test_drafts_in_another_language_get_no_english_words(sentence, sample, says):
+    dataset = about(SAID, 200)
+    asks = spec("vote", "epsilon", (OPENINGS, CALIBRATE, SCORE), shares={WORDS: 0.6, VOTE: 0.4}, sentence=sentence)
+    stage = planned(dataset, asks).stages[WORDS]
+    state = state_of(stage, dataset, THEMED, Noiseless())
+    state.samples = [sample] * 6
+    *_, told = stage.ask(state)
+    stage.check(told)
+    assert told.foreign is not says
+    assert [bool(words) for words in told.words.values()] == [says, says]
+    assert ("public words are English" in told.lines()[0]) is not says
+
+
 def test_a_label_of_which_few_take_part_does_not_lie_against_what_all_rows_say():
     """Everybody says "today"; of one label half of the units that it is declared to have take part. That all say it is
     no word of the other one."""

@@ -22,7 +22,7 @@ from mechanisms.demos.directions import LIKENESS, Directions, are_units, margins
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.class_prototypes import one_record_each
 from mechanisms.evaluation.classifier import with_progress
-from mechanisms.inference.vocabulary import Vocabulary, common_words, placing
+from mechanisms.inference.vocabulary import Vocabulary, common_words, in_english, placing
 from mechanisms.noise import Floats
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.records import unit_noun
@@ -200,7 +200,7 @@ class WordsStage(PlannedStage):
         wording = plan.spec.wording
         # The program's own prompt sentence is English, as the public words are: only drafts for an owner's sentence can
         # be in another language.
-        foreign = bool(wording.sentence) and state.gate.foreign
+        foreign = bool(wording.sentence) and not in_english(state.samples)
         common = Directions.of(embedder, ("",), middle[None])
         found = words_of(directions, common.matrix[0], lengths / deviations, public)
         names = directions.places(
