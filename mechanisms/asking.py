@@ -98,7 +98,8 @@ class Wording:
         )
 
     def named(self, label: str) -> str:
-        return self.words.get(label) or in_words(label)
+        # In another language than the program's, nouns may begin with a capital.
+        return self.words.get(label) or in_words(label, as_spelt=bool(self.sentence))
 
     def sentence_for(self, label: str, hint: Hint = NO_HINT) -> str:
         """The sentence that asks for one text of a label."""
@@ -138,7 +139,7 @@ class Wording:
         return {name: value for name, value in asdict(self).items() if value or name == "exemplars"}
 
 
-def in_words(label: str) -> str:
-    """A label with spaces for underscores and hyphens, in lower case unless it is an abbreviation."""
+def in_words(label: str, as_spelt: bool = False) -> str:
+    """A label with spaces for underscores and hyphens, in lower case unless it is an abbreviation, or `as_spelt`."""
     spaced = " ".join(label.replace("_", " ").replace("-", " ").split()) or label
-    return spaced if spaced.isupper() and len(spaced) <= 4 else spaced.lower()
+    return spaced if as_spelt or (spaced.isupper() and len(spaced) <= 4) else spaced.lower()

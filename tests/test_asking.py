@@ -180,6 +180,14 @@ def test_labels_are_said_in_words(label, words):
     assert Wording(words={label: "x"}).named(label) == "x"
 
 
+def test_the_owners_own_sentence_spells_a_label_as_the_owner_does():
+    assert (
+        Wording(sentence="Schreibe über {label}.").sentence_for("Lieferung_Ausland")
+        == "Schreibe über Lieferung Ausland."
+    )
+    assert "about lieferung ausland" in Wording().sentence_for("Lieferung_Ausland")
+
+
 @given(
     WORDS,
     WORDS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -342,10 +343,11 @@ def test_more_work_takes_longer(longer):
     assert seconds(plan_of(**longer)) > seconds(plan_of())
 
 
-def test_a_model_is_measured_behind_its_first_pass():
-    ticks = iter(range(100))
+@pytest.mark.parametrize(("tick", "lengths"), [(0.1, [16, 16, 64, 64]), (1.0, [16, 16])], ids=["fast", "slow"])
+def test_a_model_is_measured_behind_its_first_pass(tick, lengths):
+    ticks = count()
     model = ToyModel()
-    speed = measure_speed(model, clock=lambda: float(next(ticks)))
-    assert speed.position > 0
-    assert speed.token > 0
-    assert len(model.opened) == 2, "the first pass takes memory"
+    speed = measure_speed(model, clock=lambda: tick * next(ticks))
+    assert speed.position == pytest.approx(tick / (32 * lengths[-1]))
+    assert speed.token == pytest.approx(tick / (32 * 4))
+    assert [length for _, length, _ in model.opened] == lengths, "the first pass takes memory"

@@ -60,6 +60,9 @@ _CPU, _ACCELERATOR = (128, 256, 4096), (4096, 1024, 2**16)
 Beyond these, further rows add to the time of a step. Passes of more positions are hardly faster on a CPU, and the first
 pass of each shape is compared (research/docs/engine.md).
 """
+_OF_A_PASS, _LEAST_OF_A_PASS = 2**37, 1024
+"""On a CPU a pass has at most so many products of the hidden and the inner width, in all layers, and room for at least
+so many positions: the first pass of a large model is compared in seconds, and its values fit in the caches."""
 _SHARE_OF_A_CHUNK = 8
 """One part in eight of the free memory is for what a chunk computes; the rest is for keys and values."""
 
@@ -99,6 +102,9 @@ class DeviceRoom:
         on_gpu = device.type == "cuda"
         free = torch.cuda.mem_get_info(device)[0] if on_gpu else total_memory() * 3 // 5
         busy, most, at_once = _CPU if device.type == "cpu" else _ACCELERATOR
+        if device.type == "cpu":
+            enough = _OF_A_PASS // (config.num_hidden_layers * config.hidden_size * inner)
+            at_once = min(at_once, max(enough, _LEAST_OF_A_PASS))
         state_bytes = (3 * inner + 6 * config.hidden_size) * item
         return cls(
             free,
