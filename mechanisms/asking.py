@@ -17,6 +17,7 @@ MOST_EXEMPLARS = 6
 LABEL = "{label}"
 LENGTH = "in one or two sentences"
 _DOCTOR = re.compile(r"\b(?:doctor|dr|physician)\b", re.IGNORECASE)
+_AS_DOCTOR = "(?:a doctor|a medical professional|dr)"
 _ARTICLE = re.compile(r"\s*an?\s", re.IGNORECASE)
 
 
@@ -93,7 +94,7 @@ class Wording:
             r"(?<!['’]m )(?<!\bam )(?<!\bas )(?<!\bbeen )(?<!\bbecome )"
             rf"\b(?:the|an?|my|our|your|this|that) (?:\w+ )?{writer}\b"
             rf"|\b(?:I['’]m|I am|we['’]re|we are|you['’]re|you are|as)(?: not)? (?:the|an?|our|your) {reader}\b"
-            + ("" if _DOCTOR.search(self.writer) else r"|\b(?:I['’]m|I am|my name is|this is) (?:a doctor|dr)\b"),
+            + ("" if _DOCTOR.search(self.writer) else rf"|\b(?:I['’]m|I am|my name is|this is) {_AS_DOCTOR}\b"),
             re.IGNORECASE,
         )
 

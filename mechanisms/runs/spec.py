@@ -93,7 +93,9 @@ class RunSpec(Spec):
     )
     label_words: dict[str, str] = _task({}, "Label words", "What a label is called in the sentence: A=words,B=words.")
     sentence: str = _task(
-        "", "Own sentence", "Asks the model in place of the one made of these words: who writes what to whom, about {label}."
+        "",
+        "Own sentence",
+        "Asks the model in place of the one made of these words: who writes what to whom, about {label}.",
     )
     exemplars: int = _task(
         MOST_EXEMPLARS,

@@ -38,7 +38,7 @@ _OFFERS = re.compile(
     r"\b({})".format(
         "|".join(
             (
-                r"how (can|may) (i|we) (help|assist)|can i help you|assist you",
+                r"how (can|may) (i|we) (help|assist)|can i (help|offer|bring) you|can i get you (?!to\b)|assist you",
                 rf"{_WE} (here|happy|glad|ready) to (help|assist)",
                 rf"{_WE} (unable|not able|not equipped|not authori[sz]ed) to (help|assist|provide)",
                 r"i (can(no|['’])t|could(n['’]t| not)) (assist|help you)\b",

@@ -120,6 +120,7 @@ OF_ANOTHER = [
     "As a clinic, we can not help you.",
     "Hello, I'm Dr. Lee and it hurts.",
     "I am so sorry, I am a doctor.",
+    "I'm a medical professional and I saw your skin.",
 ]
 OF_THE_WRITER = [
     "I'm a patient of yours, and it hurts.",
@@ -149,6 +150,7 @@ def test_a_message_that_its_writer_did_not_write_is_refused(text):
         "I am sorry, but I am unable to provide a way to pay.",
         "I'm not equipped to assist with that.",
         "How can I help you?",
+        "Can I get you a skin cream?",
         "I'm sorry for the misunderstanding, but I am not a bank.",
         "I'm sorry, but I'm not an internet service provider.",
         "Sorry, but I am an assistant.",
@@ -182,6 +184,7 @@ def test_a_text_that_offers_help_is_the_models_own(text):
         "Sorry but I am not an expert, so can I see a doctor?",
         "I'm sorry to hear you are closing my branch, and I want to know why.",
         "I'm sorry to hear that my appointment was moved.",
+        "Can I get you to look at my knee?",
         "I'm sorry to hear that your branch closes, and I want to close my account.",
         "Sorry for the confusion, I meant my left knee.",
         "Sorry for any mistakes in how I write.",
