@@ -203,6 +203,16 @@ def test_a_label_speaks_for_itself_where_its_name_lies_along_its_direction():
     assert told.named == ("red",)
 
 
+@pytest.mark.parametrize(("kind", "named"), [("fever", ()), ("heart", ("red",)), ("message", ("red",))])
+def test_the_kind_of_text_does_not_speak_for_a_label(kind, named):
+    """A prompt for a "fever about blue" lies along the direction of "blue"; its name alone does not."""
+    dataset, embedder = about((("red", *SAID[0]), SAID[1]), 200), Themed("red", *SAID[0], *SAID[1])
+    asks = spec("vote", "epsilon", (OPENINGS, CALIBRATE, SCORE), shares={WORDS: 0.6, VOTE: 0.4}, kind=kind)
+    stage = planned(dataset, asks).stages[WORDS]
+    *_, told = stage.ask(state_of(stage, dataset, embedder, Noiseless()))
+    assert told.named == named
+
+
 # What a unit adds.
 
 

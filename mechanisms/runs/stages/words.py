@@ -8,12 +8,13 @@ words above the noise can be found in a public list. No language model reads a r
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as checked
 
@@ -22,6 +23,7 @@ from mechanisms.demos.directions import LIKENESS, Directions, are_units, margins
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.class_prototypes import one_record_each
 from mechanisms.evaluation.classifier import with_progress
+from mechanisms.inference import Embedder
 from mechanisms.inference.vocabulary import Vocabulary, common_words, in_english, placing
 from mechanisms.noise import Floats
 from mechanisms.privacy_events import PrivacyEvent
@@ -38,8 +40,8 @@ the expected number of such words for a label is about 1/2."""
 MOST_WORDS, FEWEST_WORDS = 8, 3
 """The most words of a label, and the fewest that are used: with fewer, the prompt has only the label's name."""
 _LEAST, _RARE, _ALIKE = 0.4, 0.2, 0.7
-"""The least projection of a word and its loss for a tenfold rarity, both as parts of the best word's projection; and
-the cosine above which two words are duplicates."""
+"""The least projection of a word, or of a label's name, and a word's loss for a tenfold rarity, as parts of the best
+word's projection; and the cosine above which two words are duplicates."""
 _MOST_CLEAR = 1e6
 
 
@@ -203,11 +205,7 @@ class WordsStage(PlannedStage):
         foreign = bool(wording.sentence) and not in_english(state.samples)
         common = Directions.of(embedder, ("",), middle[None])
         found = words_of(directions, common.matrix[0], lengths / deviations, public)
-        names = directions.places(
-            [f"{wording.kind} {wording.relation} {wording.named(y)}" for y in plan.labels], embedder
-        )
-        own = np.arange(len(plan.labels))
-        speaks = (margins(names, own) > 0) & (names[own, own] * lengths > CLEARS * deviations)
+        speaks = self._speaks(directions, lengths / deviations, found, embedder)
         yield WordsReleased(
             embedder=embedder.name,
             sha256=embedder.sha256,
@@ -219,6 +217,20 @@ class WordsStage(PlannedStage):
             named=tuple(label for label, holds in zip(plan.labels, speaks, strict=True) if holds),
             foreign=foreign,
         )
+
+    def _speaks(
+        self, directions: Directions, clear: Floats, found: Mapping[str, Sequence[Word]], embedder: Embedder
+    ) -> NDArray[np.bool_]:
+        """Whether each label's name lies along its direction, shape (labels,): in the words of a prompt, above the
+        noise, and by itself, as far as a word must. Many rows have so little noise that "message about Q1" exceeds it.
+        """
+        wording, own = self.plan.spec.wording, np.arange(len(self.plan.labels))
+        names = [wording.named(label) for label in self.plan.labels]
+        asked = directions.places([f"{wording.kind} {wording.relation} {name}" for name in names], embedder)
+        alone = directions.places(names, embedder)
+        strongest = np.array([max((each.clears for each in found[label]), default=0.0) for label in self.plan.labels])
+        lies = (margins(asked, own) > 0) & (margins(alone, own) > 0)
+        return np.asarray(lies & (asked[own, own] * clear > CLEARS) & (alone[own, own] * clear >= _LEAST * strongest))
 
     def take(self, state: RunState, event: WordsReleased) -> None:
         state.directions, state.middle, state.words = event.label_directions, event.middle, event.words_by_label
