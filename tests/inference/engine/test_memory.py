@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
+from transformers import LlamaConfig
 
 from mechanisms.errors import ModelUnavailable
 from mechanisms.inference.engine import memory
@@ -28,6 +31,18 @@ ERRORS = (
 def quick(monkeypatch):
     """Giving memory back takes part of a second each time."""
     monkeypatch.setattr(memory, "release_freed_memory", lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("hidden", "inner", "layers", "positions"),
+    [(576, 1536, 30, 4096), (896, 4864, 24, 1314), (1536, 8960, 28, 1024), (4096, 14336, 32, 1024)],
+    ids=["135M", "0.5B", "1.5B", "7B"],
+)
+def test_a_pass_of_a_large_model_on_a_cpu_has_fewer_positions(monkeypatch, hidden, inner, layers, positions):
+    monkeypatch.setattr(memory, "total_memory", lambda: 2**36)
+    config = LlamaConfig(hidden_size=hidden, intermediate_size=inner, num_hidden_layers=layers)
+    room = memory.DeviceRoom.of(SimpleNamespace(config=config, dtype=torch.float32, device=torch.device("cpu")))
+    assert room.at_once == positions
 
 
 class Machine:
