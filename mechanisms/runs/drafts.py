@@ -132,9 +132,8 @@ def write_drafts(
         openings = allotted(request.openings, rows, randomness)
         found = _write(model, prompts, openings, request.tokens, randomness)
         for hint, (each, likelihood) in zip(hints, found, strict=True):
-            text = cleaned(each, request.wording, request.label, request.labels, gate)
-            said = normalised_text(request.wording.sentence_for(request.label, hint))
-            if text is not None and not quotes(text, said) and normalised_text(text) not in others:
+            text = _usable(each, request, gate, hint)
+            if text is not None and normalised_text(text) not in others:
                 drafts.setdefault(text, likelihood)
     if len(drafts) < min(request.count, FEWEST) and not request.public:
         # The run has paid for its releases, and must not end because of them: write from public words only.
@@ -148,6 +147,13 @@ def write_drafts(
         )
     likeliest = sorted(drafts, key=lambda text: -drafts[text])
     return tuple((ranking.best(request.label, likeliest) if ranking else likeliest)[: request.count])
+
+
+def _usable(written: str, request: DraftRequest, gate: Gate, hint: Hint = NO_HINT) -> str | None:
+    """What the model wrote, cleaned; None if it cannot be a demonstration or has a whole sentence of the prompt's."""
+    text = cleaned(written, request.wording, request.label, request.labels, gate)
+    said = normalised_text(request.wording.sentence_for(request.label, hint))
+    return None if text is None or quotes(text, said) else text
 
 
 def preview_drafts(
@@ -166,11 +172,7 @@ def preview_drafts(
     while True:
         written += _write(model, [prompt] * _PREVIEWED, [""] * _PREVIEWED, request.tokens, randomness, going)
         gate = Gate(model, [text for text, _ in written], request.wording)
-        found = {
-            text: likelihood
-            for each, likelihood in written
-            if (text := cleaned(each, request.wording, request.label, request.labels, gate))
-        }
+        found = {text: likelihood for each, likelihood in written if (text := _usable(each, request, gate))}
         if len(found) >= FEWEST or len(written) > _PREVIEWED or not going():
             return tuple(sorted(found, key=lambda text: -found[text])[:FEWEST])
 

@@ -39,7 +39,7 @@ _OFFERS = re.compile(
         "|".join(
             (
                 r"how (can|may) (i|we) (help|assist)|can i (help|offer|bring) you|can i get you (?!to\b)|assist you",
-                r"(i|we) (can|could|may) (help|assist|do for) you\b",
+                r"(any|some)thing (else )?(that )?(i|we) (can|could|may) (help|assist|do for) you\b",
                 rf"{_WE} (here|happy|glad|ready) to (help|assist)",
                 rf"{_WE} (unable|not able|not equipped|not authori[sz]ed) to (help|assist|provide)",
                 r"i (can(no|['’])t|could(n['’]t| not)) (assist|help you)\b",

@@ -239,6 +239,7 @@ def test_a_sentence_of_the_prompt_is_not_a_draft(monkeypatch):
     answering(monkeypatch, texts, [-1.0] * 3)
     model = Speaking(sharpness=1.0, busy=10**6)
     assert set(write_drafts(model, told, gate(), SeededRandomness(1))) == set(texts[1:])
+    assert set(preview_drafts(model, told, SeededRandomness(1))) == set(texts[1:])
 
 
 class Prompt:
