@@ -16,7 +16,7 @@ LONGEST = 200
 MOST_EXEMPLARS = 6
 LABEL = "{label}"
 LENGTH = "in one or two sentences"
-_DOCTOR = re.compile(r"\b(?:doctor|dr|physician)\b", re.IGNORECASE)
+_DOCTOR = re.compile(r"\b(?:doctor|dr|physician|medical|nurse|surgeon|dentist)\b", re.IGNORECASE)
 _AS_DOCTOR = "(?:a doctor|a medical professional|dr)"
 _ARTICLE = re.compile(r"\s*an?\s", re.IGNORECASE)
 

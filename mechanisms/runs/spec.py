@@ -95,7 +95,7 @@ class RunSpec(Spec):
     sentence: str = _task(
         "",
         "Own sentence",
-        "Asks the model in place of the one made of these words: who writes what to whom, about {label}.",
+        "Asks the model in place of the one made of these words. Say who writes what to whom, about {label}.",
     )
     exemplars: int = _task(
         MOST_EXEMPLARS,

@@ -38,7 +38,8 @@ _OFFERS = re.compile(
     r"\b({})".format(
         "|".join(
             (
-                r"how (can|may) (i|we) (help|assist)|can i (help|offer|bring) you|can i get you (?!to\b)|assist you",
+                r"how (can|may) (i|we) (help|assist)|can i (help|offer) you\b|assist you",
+                r"can i get you (an?|some|any)\b",
                 r"(any|some)thing (else )?(that )?(i|we) (can|could|may) (help|assist|do for) you\b",
                 rf"{_WE} (here|happy|glad|ready) to (help|assist)",
                 rf"{_WE} (unable|not able|not equipped|not authori[sz]ed) to (help|assist|provide)",
@@ -47,7 +48,7 @@ _OFFERS = re.compile(
                 r"feel free to (ask|reach)|don['’]t hesitate to (ask|contact|reach)",
                 # Narrow patterns, since a customer may also write "sorry to hear that the branch closes".
                 r"sorry to hear (that([.!]|, but )|about your (experience|issue|problem|loss))",
-                r"sorry to hear (that|about) your (account|card|loan|money|mortgage|order|payment|transfer)\b",
+                r"sorry to hear that your (account|card|loan|money|mortgage|order|payment|transfer) (is|was|has|had)\b",
                 r"sorry to hear (that )?you(['’](re|ve)| are| have) (having|had|been|going|facing)\b",
                 rf"sorry for (your\b|any {_MISHAP}|the inconvenience[.,]|the {_MISHAP},? but\b)",
                 r"sorry,? but i(['’]m| am) (not )?an? (ai|assistant|chatbot|((internet|service) ){1,2}provider)\b",

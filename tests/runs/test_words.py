@@ -213,6 +213,21 @@ def test_the_kind_of_text_does_not_speak_for_a_label(kind, named):
     assert told.named == named
 
 
+@pytest.mark.parametrize(
+    ("name", "named"), [("red so", ("red",)), ("red so so so so so so so", ())], ids=["far", "near"]
+)
+def test_a_name_speaks_for_its_label_only_as_far_as_a_word_must(name, named):
+    """Both names lie along the direction of "red"; the one that says little else than "so" not far enough."""
+    dataset, embedder = about((("red", *SAID[0]), SAID[1]), 200), Themed("red", *SAID[0], *SAID[1])
+    asks = spec(
+        "vote", "epsilon", (OPENINGS, CALIBRATE, SCORE), shares={WORDS: 0.6, VOTE: 0.4}, label_words={"red": name}
+    )
+    stage = planned(dataset, asks).stages[WORDS]
+    *_, told = stage.ask(state_of(stage, dataset, embedder, Noiseless()))
+    assert Directions(told.embedder, told.sha256, told.directions).nearest([name], embedder).tolist() == [0]
+    assert told.named == named
+
+
 # What a unit adds.
 
 

@@ -61,8 +61,8 @@ Beyond these, further rows add to the time of a step. Passes of more positions a
 pass of each shape is compared (research/docs/engine.md).
 """
 _OF_A_PASS, _LEAST_OF_A_PASS = 2**37, 1024
-"""On a CPU a pass has at most so many products of the hidden and the inner width, in all layers, and room for at least
-so many positions: the first pass of a large model is compared in seconds, and its values fit in the caches."""
+"""On a CPU the positions of a pass times hidden width, inner width and layers are at most the first number, unless that
+leaves fewer positions than the second. So the comparison of a large model's first pass takes less time."""
 _SHARE_OF_A_CHUNK = 8
 """One part in eight of the free memory is for what a chunk computes; the rest is for keys and values."""
 

@@ -40,8 +40,8 @@ the expected number of such words for a label is about 1/2."""
 MOST_WORDS, FEWEST_WORDS = 8, 3
 """The most words of a label, and the fewest that are used: with fewer, the prompt has only the label's name."""
 _LEAST, _RARE, _ALIKE = 0.4, 0.2, 0.7
-"""The least projection of a word, or of a label's name, and a word's loss for a tenfold rarity, as parts of the best
-word's projection; and the cosine above which two words are duplicates."""
+"""The least projection of a word and its loss for a tenfold rarity, both as parts of the best word's projection; and
+the cosine above which two words are duplicates."""
 _MOST_CLEAR = 1e6
 
 
@@ -68,7 +68,7 @@ class WordsReleased(Release):
             its direction.
         middle: the unit vector of the mean over labels.
         words: the words of each label, best first; empty if fewer than three clear the noise, or with `foreign`.
-        named: the labels whose name, as prompts use it, lies along the label's direction.
+        named: the labels whose name lies along the label's direction, by itself and as prompts use it.
         foreign: whether public drafts seem to be in another language than the public words.
     """
 
