@@ -55,11 +55,11 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
 def in_english(texts: Sequence[str]) -> bool:
-    """Whether texts seem to be English. They do not if in more than a third of them most words are uncommon.
+    """Whether texts seem to be English: False if more than a third of them consist mostly of uncommon words.
 
-    So are 0 to 3% of the texts of eleven English sets, and all of 27 sentences in eight other languages; short ones
-    full of loanwords may not be. A third suffices, because a model that is asked in another language writes some texts
-    in its own.
+    Such texts are 0 to 3% of eleven English sets, and all of 27 sentences in eight other languages. A short sentence
+    full of loanwords can pass as English. A third suffices, because a model that is asked in another language writes
+    some texts in its own.
     """
     known = {*_PARTICLES.split(), *common_words()}
     found = [words for text in texts if (words := _WORD.findall(text.casefold()))]

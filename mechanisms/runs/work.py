@@ -54,8 +54,7 @@ class Speed:
 
 
 def measure_speed(model: LanguageModel, clock: Callable[[], float] = time.perf_counter) -> Speed:
-    """Measure the speed of a language model on public text, which takes seconds, and half a minute for a
-    large model on a CPU."""
+    """Measure the speed of a language model on public text, in seconds, or half a minute for a large one on a CPU."""
     for length in _LENGTHS:
         words = (model.encode("the model is measured on public text ") * length)[:length]
         # The first pass with a shape is slower: it allocates memory, and an engine may check in it that all rows of a

@@ -80,9 +80,13 @@ def about(said: Sequence[Sequence[str]], count: int, labels: Sequence[str] = LAB
 THEMED = Themed(*SAID[0], *SAID[1])
 
 
-def stage_for(dataset: Dataset, sizes: dict[str, int] | None = None, split: str = "epsilon", epsilon=8.0) -> WordsStage:
+def stage_for(
+    dataset: Dataset, sizes: dict[str, int] | None = None, split: str = "epsilon", epsilon=8.0, **settings: object
+) -> WordsStage:
     """The stage in a vote that asks for words before; with other sizes than the rows' number, where they are given."""
-    asked = spec("vote", split, (OPENINGS, CALIBRATE, SCORE), shares={WORDS: 0.6, VOTE: 0.4}, epsilon=epsilon)
+    asked = spec(
+        "vote", split, (OPENINGS, CALIBRATE, SCORE), shares={WORDS: 0.6, VOTE: 0.4}, epsilon=epsilon, **settings
+    )
     if sizes is None:
         plan = planned(dataset, asked)
     else:
@@ -141,8 +145,7 @@ def test_without_noise_directions_are_those_of_the_sums_over_public_sizes(many):
 )
 def test_drafts_in_another_language_get_no_english_words(sentence, sample, says):
     dataset = about(SAID, 200)
-    asks = spec("vote", "epsilon", (OPENINGS, CALIBRATE, SCORE), shares={WORDS: 0.6, VOTE: 0.4}, sentence=sentence)
-    stage = planned(dataset, asks).stages[WORDS]
+    stage = stage_for(dataset, sentence=sentence)
     state = state_of(stage, dataset, THEMED, Noiseless())
     state.samples = [sample] * 6
     *_, told = stage.ask(state)
@@ -207,10 +210,7 @@ def test_a_label_speaks_for_itself_where_its_name_lies_along_its_direction():
 def test_the_kind_of_text_does_not_speak_for_a_label(kind, named):
     """A prompt for a "fever about blue" lies along the direction of "blue"; its name alone does not."""
     dataset, embedder = about((("red", *SAID[0]), SAID[1]), 200), Themed("red", *SAID[0], *SAID[1])
-    asks = spec("vote", "epsilon", (OPENINGS, CALIBRATE, SCORE), shares={WORDS: 0.6, VOTE: 0.4}, kind=kind)
-    stage = planned(dataset, asks).stages[WORDS]
-    *_, told = stage.ask(state_of(stage, dataset, embedder, Noiseless()))
-    assert told.named == named
+    assert asked(stage_for(dataset, kind=kind), dataset, embedder).named == named
 
 
 @pytest.mark.parametrize(
@@ -219,11 +219,7 @@ def test_the_kind_of_text_does_not_speak_for_a_label(kind, named):
 def test_a_name_speaks_for_its_label_only_as_far_as_a_word_must(name, named):
     """Both names lie along the direction of "red"; the one that says little else than "so" not far enough."""
     dataset, embedder = about((("red", *SAID[0]), SAID[1]), 200), Themed("red", *SAID[0], *SAID[1])
-    asks = spec(
-        "vote", "epsilon", (OPENINGS, CALIBRATE, SCORE), shares={WORDS: 0.6, VOTE: 0.4}, label_words={"red": name}
-    )
-    stage = planned(dataset, asks).stages[WORDS]
-    *_, told = stage.ask(state_of(stage, dataset, embedder, Noiseless()))
+    told = asked(stage_for(dataset, label_words={"red": name}), dataset, embedder)
     assert Directions(told.embedder, told.sha256, told.directions).nearest([name], embedder).tolist() == [0]
     assert told.named == named
 

@@ -101,8 +101,9 @@ class DeviceRoom:
         # A fixed part of a CPU's memory, which also holds the data.
         on_gpu = device.type == "cuda"
         free = torch.cuda.mem_get_info(device)[0] if on_gpu else total_memory() * 3 // 5
-        busy, most, at_once = _CPU if device.type == "cpu" else _ACCELERATOR
-        if device.type == "cpu":
+        on_cpu = device.type == "cpu"
+        busy, most, at_once = _CPU if on_cpu else _ACCELERATOR
+        if on_cpu:
             enough = _OF_A_PASS // (config.num_hidden_layers * config.hidden_size * inner)
             at_once = min(at_once, max(enough, _LEAST_OF_A_PASS))
         state_bytes = (3 * inner + 6 * config.hidden_size) * item
