@@ -167,7 +167,7 @@ def with_fields(**fields: Any) -> Callable[[Any], object]:
         ("vote", WORDS, lambda line: line["noise"].update(red=1e-9), "noise that is not the certificate's"),
         ("vote", WORDS, lambda line: line["directions"].pop("red"), "directions"),
         ("vote", WORDS, lambda line: line["words"].pop("red"), "words of other labels"),
-        ("vote", WORDS, lambda line: line["words"].update(red=[{"word": "secret", "clears": 9.0}]), "public list"),
+        ("vote", WORDS, lambda line: line["words"].update(red=[{"word": "zyzzyva", "clears": 9.0}] * 3), "public list"),
         ("vote", WORDS, lambda line: line["words"].update(red=[{"word": "x", "clears": -1.0}]), "clears"),
         ("vote", WORDS, with_fields(middle=[2.0]), "unit vectors"),
         ("vote", WORDS, with_fields(clean=[1.0]), "clean"),

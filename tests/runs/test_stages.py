@@ -33,7 +33,7 @@ from mechanisms.runs.stages.vote import VoteCollector, VotesReleased, winners
 from mechanisms.runs.text import normalised_text
 from mechanisms.tallies import OpeningFinder
 from mechanisms.tallies.tally import Histogram
-from tests.runs.running import LABELS, Log, Reading, begun, data, planned, rows, spec
+from tests.runs.running import LABELS, Log, Reading, begun, data, planned, rows, secrets, spec
 from tests.toy_embedder import ToyEmbedder
 
 NO_NOISE = 90.0
@@ -167,7 +167,7 @@ class Prompted(Reading):
     def open(self, prefix, rows, length, room):
         shown = bytes(prefix).decode("ascii", "replace")
         prompts = [f"{shown}{bytes(row).decode('ascii', 'replace')}" for row in rows]
-        if all("Write one note" in each and "secret" not in each for each in prompts):
+        if all("Write one note" in each for each in prompts) and not secrets(prompts):
             self.public += prompts
         return super().open(prefix, rows, length, room)
 
