@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import chain, groupby
 
 from mechanisms.asking import LENGTH, Wording
 from mechanisms.inference import LanguageModel
@@ -91,18 +92,16 @@ class Gate:
     def reason(self, text: str) -> str | None:
         """Why a text cannot be a demonstration, in a few words; None if it can."""
         text = _ADDRESS.sub(" ", text)
-        words = _WORD.findall(text)
-        lower = [word.casefold() for word in words]
         pieces = self._pieces(text)
         rules = {
-            "it has no words": not words,
+            "it has no words": not _WORD.search(text),
             "many strings are not words": pieces is not None and pieces > self._most,
             "too few of its signs are letters": _mostly_signs(text, 0.6),
             "it has markup, or a blank to fill in": bool(_MARKUP.search(text)),
             "it breaks off": bool(_BREAKS_OFF.search(text)) or _unpaired(text),
             "it repeats syllables": bool(_SYLLABLES.search(text)),
             "it has signs inside words or numbers": bool(_GLUED.search(text)),
-            "it repeats itself": _loops(lower),
+            "it repeats itself": _loops(text),
             "somebody else seems to write it": self._wording.by_another_writer(text),
             # The owner's own sentence may ask for texts of people who offer help.
             "it offers help, as a model does": not self._wording.sentence and bool(_OFFERS.search(text)),
@@ -144,10 +143,18 @@ def _unpaired(text: str) -> bool:
     return bool(_CLOSES_NOTHING.search(text)) and not _OPENS.search(text[:-1])
 
 
-def _loops(words: Sequence[str]) -> bool:
-    """Whether a word occurs three times in a row, or the same runs of three words are repeated many times."""
+def _loops(text: str) -> bool:
+    """Whether a word occurs three times in a row, a third of a sentence is one word, or the same runs of three words
+    are repeated many times."""
+    sentences = [[word.casefold() for word in _WORD.findall(each)] for each in _SENTENCE_END.split(text)]
+    words = [*chain(*sentences)]
     if any(len([*run]) >= 3 for _, run in groupby(words)):
         return True
+    for sentence in sentences:
+        # Shorter words, such as articles, may well be a third of a sentence.
+        often = max(Counter(word for word in sentence if len(word) > 3).values(), default=0)
+        if often >= max(3, len(sentence) / 3):
+            return True
     runs = [tuple(words[i : i + 3]) for i in range(len(words) - 2)]
     return len(runs) >= 6 and len(set(runs)) < 0.6 * len(runs)
 

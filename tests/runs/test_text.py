@@ -86,7 +86,9 @@ REASONS = {
     "it breaks off": ("I was at the,", "it was (", "see it -", "I saw (the end", "as he said.'"),
     "it repeats syllables": ("it is lalala now", "an active activeactive one"),
     "it has signs inside words or numbers": ("it doesn??mae now", "at the end of the game it was 00.5:8.4: for us"),
-    "it repeats itself": ("no no no", "we go to it we go to it we go to it we go to it"),
+    "it repeats itself": (
+        "no no no", "we go to it we go to it we go to it we go to it", "I am ill. The bone of the bone is the bone.",
+    ),
 }  # fmt: skip
 
 
@@ -105,6 +107,9 @@ def test_each_rule_refuses_with_its_reason(reason, text):
         "see www.abc.de/x?y=1 or ask me at a.b@c.de now",
         "it was the cup of the cup of the day",
         "no no, not me!",
+        "the man and the dog sat on the mat",
+        "my knee, my hip and my bad knee ache",
+        "My heart is bad. My heart. Is it the heart of a man?",
     ],
 )
 def test_what_only_looks_like_it_passes(text):
