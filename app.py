@@ -40,7 +40,6 @@ def main() -> int:
     # Import torch in this thread: SciPy fails while another thread is in the middle of importing torch.
     import_module("torch")
     loader = ModelLoader(default_name(), served.locked)
-    loader.start()
     page = build(served.ledgers, loader)
     try:
         _, url, _ = page.launch(
@@ -55,6 +54,7 @@ def main() -> int:
             quiet=True,
             prevent_thread_lock=True,
         )
+        loader.start()  # not before: a server that cannot start has nothing else to end
         sys.stdout.write(f"DP-ICL Studio: {url}\n")
         sys.stdout.flush()
         page.block_thread()

@@ -8,7 +8,7 @@ from dataclasses import replace
 import gradio as gr
 
 from dpicl_ui.data.state import DataState
-from dpicl_ui.frame.files import Download, download, sink
+from dpicl_ui.frame.files import SAVED, Download, download, sink
 from dpicl_ui.frame.handlers import on
 from dpicl_ui.frame.inputs import PrivateDropdown
 from dpicl_ui.frame.services import Services, Session
@@ -130,7 +130,7 @@ class BudgetPanel:
             raise UsageError(_NO_RUN)
         return {
             self.sink: download(Download(_FILE, "text/csv", as_csv(account).encode())),
-            self.notice: notice("Saved by your browser. No file is left on the server.", "good"),
+            self.notice: notice(SAVED, "good"),
         }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import gradio as gr
 
-from dpicl_ui.frame.files import Download, download, sink
+from dpicl_ui.frame.files import SAVED, Download, download, sink
 from dpicl_ui.frame.handlers import on
 from dpicl_ui.frame.services import Services, Session, StepStatus
 from dpicl_ui.frame.tree import Tree, Updates, el, fact, notice, panel
@@ -14,6 +14,7 @@ from dpicl_ui.generate.state import GenerateState
 from mechanisms.demos.demo_set import FORMAT, DemoSet, to_text
 from mechanisms.demos.signature import signed
 from mechanisms.errors import UsageError
+from mechanisms.evaluation.remote_reader import answer_tokens
 from mechanisms.exports.certificate_page import label_of_facts
 from mechanisms.exports.chat import conversation, response_format
 from mechanisms.exports.export_format import ExportExtras, ReleasedFile, format_named, format_names, on_lines, packed
@@ -97,8 +98,6 @@ places = SentenceTransformer({embedder!r}).encode([{text!r}], normalize_embeddin
 [best] = (places @ list(zip(*vectors.values()))).argmax(axis=1)
 print([*vectors][best])
 """
-_SPARE_TOKENS = 8
-"""Tokens of an answer in addition to one for each byte of the longest label."""
 
 
 def used(made: DemoSet) -> tuple[str, ...]:
@@ -135,7 +134,7 @@ def used(made: DemoSet) -> tuple[str, ...]:
         prompt=f"{words.shown}{words.field} ",
         text=text,
         cue=f"\n{words.cue}",
-        tokens=_SPARE_TOKENS + max(len(label.encode("utf-8", "replace")) for label in made.labels),
+        tokens=answer_tokens(made.labels),
     )
     return messages, vllm, of_openai, prompt, pipeline
 
@@ -243,5 +242,5 @@ class ExportStep:
         return {
             self.sink: download(file),
             self.certificate: certificate(made),
-            self.notice: notice("Saved by your browser. No file is left on the server.", "good"),
+            self.notice: notice(SAVED, "good"),
         }

@@ -34,7 +34,7 @@ _SAID: list[Tree] = [
     el("h2", "Invented examples in place of your private texts"),
     el(
         "ol.tasks",
-        el("li", "You bring texts with labels: messages, notes, tickets. They stay on this machine."),
+        el("li", "You bring texts with labels: messages, notes, tickets. They stay on the app's machine."),
         el("li", "A small language model writes new examples of each label. Noise hides what any one row adds."),
         el("li", "You get examples for your prompts, and a certificate of what anybody can learn from them."),
     ),

@@ -49,7 +49,7 @@ from mechanisms.evaluation.reader import (
 from mechanisms.evaluation.remote_reader import RemoteReader, read_remotely_in_words, refuse_set_without_promise
 from mechanisms.exports.export_format import ExportExtras, ReleasedFile, format_named, packed
 from mechanisms.files import atomic_write, check_writable, text_of
-from mechanisms.inference import LanguageModel
+from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.inference.models import default_model, load_embedder, load_model
 from mechanisms.inference.models.listed import listed_as
 from mechanisms.inference.vocabulary import vocabulary
@@ -412,9 +412,9 @@ def predictions(
         used = model or default_model()
         read = as_read_by(demo_set, used)
         return list(Classifier(used, read.prompt, read.labels, read.demonstrations, read.prior).predict(texts))
-    embedder, directions = load_embedder(), demo_set.directions
+    embedder, directions = _embedder_of(demo_set), demo_set.directions
+    assert embedder is not None
     assert directions is not None
-    directions.check(embedder)
     places = directions.places(texts, embedder)
     if chosen is By.DIRECTIONS:
         return [Prediction.by_places(place) for place in places]
@@ -461,7 +461,8 @@ def about_to_send(reader: RemoteReader, demo_set: DemoSet, test: Dataset | None 
         UsageError: the file has rows of a private data set, or the set has no guarantee, so nothing may leave this
     machine.
     """
-    _check_may_leave(demo_set, test)
+    _check_rows_may_leave(test)
+    refuse_set_without_promise(demo_set)
     return [reader.leaving, read_remotely_in_words(demo_set, reader)]
 
 
@@ -504,7 +505,7 @@ def evaluate(
     writer = reader.model if isinstance(reader, LocalReader) else writer
     arms = arms_of(shown, public_demonstrations(shown, writer) if writer else None)
     found: dict[str, Scorecard] = {}
-    for each in evaluated(reader, shown.template, shown.labels, arms, test.records):
+    for each in evaluated(reader, shown.template, shown.labels, arms, test.records, _embedder_of(shown)):
         if isinstance(each, Progress):
             told(each.done, each.total)
         else:
@@ -522,24 +523,24 @@ def writer_of(demo_set: DemoSet) -> LanguageModel | None:
 def _read_by(model: Reader | None, demo_set: DemoSet, test: Dataset | None = None) -> tuple[QueryReader, DemoSet]:
     """The reader of a set, and the set with only the corrections that are valid for that reader."""
     if isinstance(model, RemoteReader):
-        _check_may_leave(demo_set, test)
+        _check_rows_may_leave(test)
+        refuse_set_without_promise(demo_set)
         return model, without_corrections(demo_set)
-    embedder = None
-    if demo_set.directions is not None:
-        embedder = load_embedder()
-        demo_set.directions.check(embedder)
-    reader = LocalReader(model or default_model(), embedder=embedder)
+    reader = LocalReader(model or default_model(), embedder=_embedder_of(demo_set))
     return reader, as_read_by(demo_set, reader.model)
 
 
-def _check_may_leave(demo_set: DemoSet, test: Dataset | None) -> None:
-    if test is not None:
-        _check_rows_may_leave(test)
-    refuse_set_without_promise(demo_set)
+def _embedder_of(demo_set: DemoSet) -> Embedder | None:
+    """The model that places texts along a set's directions; None if it has none."""
+    if demo_set.directions is None:
+        return None
+    embedder = load_embedder()
+    demo_set.directions.check(embedder)
+    return embedder
 
 
-def _check_rows_may_leave(test: Dataset) -> None:
-    if owners := owners_of(fingerprint(test), PrivacyLedger()):
+def _check_rows_may_leave(test: Dataset | None) -> None:
+    if test is not None and (owners := owners_of(fingerprint(test), PrivacyLedger())):
         raise UsageError(_SHARED.format(names=", ".join(f"'{name}'" for name in owners)))
 
 
@@ -571,8 +572,7 @@ def export(
     """
     added = ExportExtras(None if test is None else test.records, licence, language)
     released, path = ReleasedFile.read(text, added), Path(out)
-    if test is not None:
-        _check_rows_may_leave(test)
+    _check_rows_may_leave(test)
     files = format_named(to).write(released)
     if problems := verify(released.demo_set).problems:
         raise AccountingError(f"The certificate is refused, so nothing is written. {problems[0]}")

@@ -91,6 +91,8 @@ def validate(config: Any) -> None:
     for each in parameters(config):
         value = getattr(config, each.name)
         if not (math.isfinite(value) and each.low <= value <= each.high):
-            raise UsageError(f"--{each.flag} must lie between {each.low:g} and {each.high:g}, not {value:g}.")
+            raise UsageError(
+                f"{each.label} (--{each.flag}) must lie between {each.low:g} and {each.high:g}, not {value:g}."
+            )
         if isinstance(each.default, int) and value != int(value):
-            raise UsageError(f"--{each.flag} must be a whole number, not {value:g}.")
+            raise UsageError(f"{each.label} (--{each.flag}) must be a whole number, not {value:g}.")

@@ -148,8 +148,7 @@ ALL = "all"
 class Composed:
     """Event lists over disjoint parts of one data set: each list composes, and the maximum over lists is taken last.
 
-    `per` is "label" (one list per label), "cell" (one per disjoint batch), "role" (one per role, or per role and a part
-    of it) or "dataset" (one list).
+    `per` is "label" (one list per label), "role" (one per role, or per role and a part of it) or "dataset" (one list).
     """
 
     per: str

@@ -34,6 +34,11 @@ def unit_noun(unit: str) -> str:
     return "row" if unit == RECORD else "user"
 
 
+def unit_nouns(unit: str) -> str:
+    """The word for several units: "rows" or "users"."""
+    return f"{unit_noun(unit)}s"
+
+
 def unit_in_words(unit: str) -> str:
     """The difference between neighbouring data sets, in words, with the user column."""
     if unit == RECORD:
@@ -221,12 +226,15 @@ class Demonstration:
     label: str
 
 
-def default_template(labels: tuple[str, ...], text: str = "Text", label: str = "Label") -> PromptTemplate:
-    """A plain instruction: to classify; with a single label, to read texts of a kind; without labels, to answer."""
+def default_template(
+    labels: tuple[str, ...], text: str = "Text", label: str = "Label", instruction: str | None = None
+) -> PromptTemplate:
+    """A template with `instruction`, or with a plain one: to classify; with a single label, to read texts of a kind;
+    without labels, to answer."""
     if not labels:
-        instruction = f"Give a short {label.lower()} to each {text.lower()}."
+        usual = f"Give a short {label.lower()} to each {text.lower()}."
     elif len(labels) == 1:
-        instruction = f"Here are texts of one kind: {labels[0]}."
+        usual = f"Here are texts of one kind: {labels[0]}."
     else:
-        instruction = f"Classify each {text.lower()} as {', '.join(labels[:-1])} or {labels[-1]}."
-    return PromptTemplate(instruction, text.capitalize(), label.capitalize())
+        usual = f"Classify each {text.lower()} as {', '.join(labels[:-1])} or {labels[-1]}."
+    return PromptTemplate(usual if instruction is None else instruction, text, label)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from scipy.special import log_softmax
 
+from mechanisms.answers.shards import greedy
 from mechanisms.inference import LanguageModel, Tokens
 from mechanisms.inference.prompts import QueryPrompt, one_line
 from mechanisms.noise import Floats
@@ -60,25 +61,5 @@ def answers(
     prompt = QueryPrompt(model, template, shown, cap)
     for start in range(0, len(texts), _SIDE_BY_SIDE):
         rows = [prompt.row(text) for text in texts[start : start + _SIDE_BY_SIDE]]
-        yield from (one_line(model.decode(each)) for each in greedy(model, prompt.prefix, rows, prompt.length, tokens))
-
-
-def greedy(
-    model: LanguageModel, prefix: Tokens, rows: Sequence[Tokens], length: int, tokens: int, stop: bool = True
-) -> list[list[int]]:
-    """The greedy continuation of each row, of `tokens` tokens; with `stop` only up to its first stop token."""
-    session = model.open(prefix, rows, length, tokens)
-    said: list[list[int]] = [[] for _ in rows]
-    for step in range(tokens):
-        logits = session.logits()
-        if stop and step == 0:  # small models often begin with one
-            logits[:, sorted(model.stop_tokens)] = -np.inf
-        chosen = np.where(np.isfinite(logits), logits, -np.inf).argmax(axis=1).tolist()
-        for row, token in zip(said, chosen, strict=True):
-            row.append(token)
-        if step < tokens - 1:
-            session.advance(chosen)
-    if not stop:
-        return said
-    ends = [next((at for at, token in enumerate(row) if token in model.stop_tokens), len(row)) for row in said]
-    return [row[:end] for row, end in zip(said, ends, strict=True)]
+        session = model.open(prompt.prefix, rows, prompt.length, tokens)
+        yield from (one_line(model.decode(each)) for each in greedy(model, session, tokens))

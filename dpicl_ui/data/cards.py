@@ -145,7 +145,7 @@ def label_counts(inspection: Inspection, labels: list[str], by_user: bool = Fals
         told.append(el("p.few", _MANY_FEW.format(few=sum(few), of=len(labels), units=units)))
     kind = "bad" if inspection.fatal else "warn"
     problems = filter(None, [inspection.rows.left_out(labels).sentence, *inspection.problems])
-    tag = private_tag("Private until you confirm below")
+    tag = private_tag()
     return [
         el("div.card-head", el("h3", f"Labels and how many {units} have them"), tag),
         *told,
@@ -157,11 +157,12 @@ def label_counts(inspection: Inspection, labels: list[str], by_user: bool = Fals
 DECLARE, MEASURE = "declare", "measure"
 _SIZES = [("Declare the counts public", DECLARE), ("Measure them with noise, for a share of epsilon", MEASURE)]
 _PUBLIC = (
-    "I declare public: the label names, the words above, the columns' names, how the file divides into rows, and the "
-    "number of {units} of each label (unless it is measured with noise). Names and words appear in prompts and in the "
-    "export. None of this is protected: do not confirm if any of it is secret."
+    "I declare public: the label names, the words above, the columns' names, how the file is read (encoding, "
+    "separator, header), and the number of {units} of each label (unless it is measured with noise). Label names and "
+    "the words above appear in prompts and in the export. None of this is protected: do not confirm if any of it is "
+    "secret."
 )
-UNCONFIRMED = "Tick the box: what it names becomes public."
+UNCONFIRMED = "Read the declaration, and tick it if all of it may become public."
 
 
 def declared(by_user: bool) -> str:
@@ -190,7 +191,7 @@ class PublicCard:
             self.count_epsilon = gr.Number(
                 0.1,
                 label="Epsilon for counting",
-                info="Charged once for this data set while this page is open. The claim of every run includes it.",
+                info="Charged once: this page keeps the counts while it is open. Every run's claim includes it.",
                 visible=False,
                 elem_id="count-epsilon",
             )
@@ -401,7 +402,10 @@ def _look_at(raw: RawFile, reading: Reading) -> list[Tree]:
 
 _NO_USER = "(every row stands for itself)"
 _USER = "If one person can have several rows: protects all rows of a person together."
-_PROPOSED_USER = "Proposed: people have several rows here. All rows of a person are protected together, not each alone."
+_PROPOSED_USER = (
+    "Proposed, because people have several rows here: all rows of a person are then protected together. Without a "
+    "column only each single row is."
+)
 
 
 class ColumnsForm:

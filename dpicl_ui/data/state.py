@@ -17,6 +17,7 @@ from mechanisms.data.table import Table
 from mechanisms.errors import DataError, UsageError
 from mechanisms.records import Dataset
 from mechanisms.runs.plan import suggested_delta
+from mechanisms.runs.spec import RunSpec
 
 _COUNT_DELTA = 1e-6
 """The delta of counting, which comes before the run's delta is chosen.
@@ -148,15 +149,12 @@ class ConfirmedData:
     def spec_fields(self) -> dict[str, Any]:
         """The fields of `RunSpec` that this step decides."""
         wording = self.wording
-        said = {
-            name: getattr(wording, name) for name in ("kind", "writer", "reader", "relation", "sentence", "exemplars")
-        }
         sizes: dict[str, Any] = {"count_epsilon": self.measured.epsilon} if self.measured else {"sizes": "counted"}
         fields = {
             "text_field": wording.kind[:1].upper() + wording.kind[1:],
             "label_field": self.inspected.file.label_field,
         }
-        return said | {"label_words": dict(wording.words)} | fields | sizes
+        return RunSpec.of_wording(wording) | fields | sizes
 
 
 class DataState(State):

@@ -54,11 +54,11 @@ _NO_BETTER = (
 _WHOSE = "Of the gain over zero-shot, {reading} points come from the correction and {shown} from the demonstrations."
 _IN_WORDS = {
     PRIOR: "With the measured correction",
-    CONTEXTUAL: "Calibrated by empty queries",
-    RAW: "Without calibration",
+    CONTEXTUAL: "Corrected by empty queries",
+    RAW: "Without a correction",
 }
 _EXPORTED = "As exported: {own} with the correction that the demo set carries, {raw} in a format that cannot carry it."
-_KINDS = {PRIOR: "prior", CONTEXTUAL: "calibrated", RAW: "raw"}
+_KINDS = {PRIOR: "measured", CONTEXTUAL: "empty queries", RAW: "uncorrected"}
 _BALANCED, _ALWAYS, _AS_IT_IS = "balanced", "always", "as it is"
 _BY_LABEL = "By balanced accuracy, because the largest label has more than twice an even share of the rows: "
 _LIKELIEST = 8
@@ -156,7 +156,7 @@ def accuracies(
     own = cards[-1]
     _, naming = own.majority
     no_better = figure(own, common_reading(cards)).value <= naming.value and len(own.confusion) > 1
-    rows = f"{own.raw.total} test rows, bars with {confidence.percent()} intervals"
+    rows = f"{own.raw.total} test rows, bars with {confidence.percent()} intervals, no noise"
     return [
         el("div.card-head", el("h3", "Accuracy"), el("span.muted", rows)),
         *_whose_gain(cards),

@@ -195,10 +195,10 @@ def _key(dataset: Dataset) -> Hashable:
 LARGEST_DEMO_SET = 16 * 2**20
 """The most bytes of an exported file."""
 _SIGNATURES = {
-    Signature.VALID: ("Written by this installation and unchanged.", "good"),
-    Signature.CHANGED: ("Changed since this installation wrote it.", "bad"),
-    Signature.FOREIGN: ("Written elsewhere: its signature cannot be checked here.", "info"),
-    Signature.ABSENT: ("Without a signature.", "info"),
+    Signature.VALID: ("This installation wrote the file, and it is unchanged.", "good"),
+    Signature.CHANGED: ("The file was changed after this installation wrote it: use the original.", "bad"),
+    Signature.FOREIGN: ("Another installation wrote the file: its signature cannot be checked here.", "info"),
+    Signature.ABSENT: ("The file has no signature: nobody can tell here whether it was changed.", "info"),
 }
 
 

@@ -61,8 +61,9 @@ from mechanisms.rounding import rounded_up
 
 _HERE, _ADDRESS = "here", "address"
 _LEAVES = (
-    "The demonstrations and the queries (your questions, and the texts of a test file) leave this machine for that "
-    "address; rows of data sets that this ledger knows do not. The key goes with each request, and is not stored."
+    "The demonstrations, what you type and the texts of a test file are sent to that address. A file with rows of a "
+    "data set that this ledger knows is refused; what you type is not compared: paste no private text. The key goes "
+    "with each request, and is not stored."
 )
 _NO_PUBLIC = " There are no public demonstrations here: another model than the set's would write them."
 _LOADED = "It replaces the loaded model, and writes demonstrations too from then on."
@@ -160,12 +161,16 @@ def _labels(path: Path, column: str) -> frozenset[str]:
 
 
 _TEST_FILE = (
-    f"A file ({formats_in_words()}) that was not used to write the demonstrations. It stays private: it is read into "
-    "memory only, unless another reader answers."
+    f"A file ({formats_in_words()}) that was not used to write the demonstrations. It is read into memory only. "
+    "If a model behind an address answers, it is sent the texts."
 )
 _SHARED = (
     "{count} of its {total} rows are left out because private data sets contain them (apart from spaces, case and "
     "punctuation), and an accuracy has no noise. This number is for your eyes only."
+)
+_STAYS_HERE = (
+    "Private data sets contain {count} of this file's {total} rows, so none is sent: whoever has the file would see "
+    "which are missing. Bring rows that took no part, or read them with a model on this machine."
 )
 _NOTHING_LEFT = "Private data sets contain every row of this file: bring rows that took no part."
 _MEASURE_AGAIN = "This file shares rows with a private data set that was unknown when it was measured: measure again."
@@ -252,11 +257,13 @@ class FileMeasurement:
         tested = state.classifying
         test, left_out = state.rows(values[self.text], values[self.label], tested)
         shared = self._shared(request, test)
+        elsewhere = self._reader.chosen(values, tested)
+        if elsewhere and any(shared):
+            raise UsageError(_STAYS_HERE.format(count=sum(shared), total=len(test.records)))
         rest = without_rows(test, shared)
         known = [row for row in rest.records if row.label in tested.labels]
         if not known:
             raise UsageError(_NOTHING_LEFT)
-        elsewhere = self._reader.chosen(values, tested)
         scored = SetFigures(tested, rest, tuple(spread(known, int(values[self.limit]))))
         session.of(Measurements).order(scored)
         state.show(scored)
@@ -370,7 +377,7 @@ def price(unit: str, claimed: Claim, after: Usage, now: BudgetSnapshot) -> list[
 def paid(released: ClassPrototypes, now: BudgetSnapshot) -> list[Tree]:
     claimed = released.claim
     cost = f"Released with epsilon {rounded_up(claimed.epsilon, 3)} at delta {claimed.delta:g}."
-    kept = "Kept while this page is open, and not charged again; the other figures above include it."
+    kept = "Kept while this page is open, and not charged again. The accuracies above now show it, too."
     return [el("p", el("strong", cost), f" {kept}"), *budget(now)]
 
 

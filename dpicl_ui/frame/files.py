@@ -21,6 +21,8 @@ from dpicl_ui.frame.internals import is_upload
 from dpicl_ui.frame.tree import drawn
 from mechanisms.errors import DataError, UsageError
 
+SAVED = "Saved by your browser. No file is left on the server."
+
 
 def drop(elem_id: str, height: int = 140) -> gr.File:
     return gr.File(show_label=False, height=height, elem_id=elem_id, elem_classes="drop")

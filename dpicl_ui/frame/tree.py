@@ -124,7 +124,7 @@ def runs_left(repeats: int) -> str:
         return f"The cap allows {MOST_REPEATS} runs like this one, or more."
     if repeats < 2:
         return "The cap allows this run, but no other like it." if repeats else "The cap does not allow this run."
-    return f"The cap allows {repeats} runs like this one, this one included."
+    return f"The cap on epsilon and delta allows {repeats} runs like this one, this one included."
 
 
 def budget(

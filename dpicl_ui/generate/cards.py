@@ -78,7 +78,7 @@ def outcome_of_run(view: RunView) -> tuple[str, str]:
             return " ".join(["Done.", *_cut_off(view), *_moved(view), _SHARE]), "good"
         case "stopped":
             what = "1 whole demonstration is kept" if kept == 1 else f"{kept} whole demonstrations are kept"
-            return f"Stopped. {what}; what was spent stays spent, because what was shown cannot be taken back.", "warn"
+            return f"Stopped. {what}. What was spent stays spent, because what was shown cannot be taken back.", "warn"
         case "failed":
             return f"{view.message} What was released before is kept." if kept else view.message, "bad"
     return "", "info"
@@ -120,8 +120,8 @@ _NAMES = {
 }
 _HELD_OUT = "These rows took no part in writing the set."
 _ALIKE = (
-    "Each of these is read with a correction that was measured on rows. Only the set's correction was refined, so the "
-    "others might do better with the same care."
+    "The prompts are read with a correction that was measured on rows. Only the set's correction was refined, so the "
+    "other prompts might do better with the same care."
 )
 _NO_BETTER = "This score does not show that the set is better than naming the largest label every time."
 _USERS = "Every user counts the same."

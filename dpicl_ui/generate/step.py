@@ -55,10 +55,10 @@ from mechanisms.runs.view import RunView, fold
 _OF_STAGES = 0.5
 """The least seconds between two updates of a stage's bar: drawing slows the model."""
 
-_CURATOR = "Show clean averages: for your eyes only, and the export will be marked"
+_CURATOR = "Show averages without noise: for your eyes only, and every later export of these data is marked"
 _CURATOR_INFO = (
-    "Adds what the rows say without noise. None of it is stored, but once you have seen it your later choices may "
-    "depend on the data, and the certificate says so."
+    "None of it is stored. But once you have seen it, your later choices may depend on the data: every later "
+    "certificate of this data set says so."
 )
 
 

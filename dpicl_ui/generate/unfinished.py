@@ -104,8 +104,8 @@ def _what(data: Fingerprint) -> str:
 
 
 _WHAT_IT_COSTS = (
-    "Its releases are kept and already paid for. If you resume it, it costs no more than planned. "
-    "Generate begins a new run instead and discards this one."
+    "Its releases are kept and already paid for. If you resume it, it costs no more than planned. Discard and Generate "
+    "both remove it for good, and what it cost stays spent."
 )
 _AT_WORK = "A run on these data is still running in another tab, or in one that was closed a moment ago."
 _LEFT = "The run was discarded and cannot be resumed any more. Its charge stays spent."

@@ -20,7 +20,7 @@ from mechanisms.asking import Wording
 from mechanisms.discovery import parameters
 from mechanisms.errors import StudioError
 from mechanisms.inference import LanguageModel, Tokens, WritingPrompt
-from mechanisms.records import unit_noun
+from mechanisms.records import unit_noun, unit_nouns
 from mechanisms.rounding import duration, rounded_down, rounded_up
 from mechanisms.runs.checks import Finding, Level
 from mechanisms.runs.completion import fewest_for_roles
@@ -63,12 +63,12 @@ def stages_in_words(plan: Plan) -> list[Tree]:
 
 def _share(plan: Plan, name: str) -> str:
     assert plan.spec.shares is not None
-    of = f"{unit_noun(plan.unit)}s" if plan.by_roles else "epsilon"
+    of = unit_nouns(plan.unit) if plan.by_roles else "epsilon"
     return f"({100 * plan.spec.shares[name]:.3g}% of {of})"
 
 
 def _who(plan: Plan, name: str) -> str:
-    plural = f"{unit_noun(plan.unit)}s"
+    plural = unit_nouns(plan.unit)
     if not plan.by_roles:
         more = " or more" if name == WRITE and not plan.alone else ""  # writing gets what the other stages leave
         return f"All {plural}, for epsilon {rounded_up(plan.epsilon(name), 2)}{more},"
@@ -84,14 +84,17 @@ def odds(target: PrivacyTarget, by_user: bool, declared: bool) -> list[Tree]:
     """
     share = best_guess_in_percent(target.epsilon, target.delta)
     who = "all rows of one user are" if by_user else "one row is"
-    apart = " (apart from the counts that you declared public)" if declared else ""
+    apart = (
+        " This leaves out the counts that you declared public: from exact counts, somebody who knows all other "
+        f"{'users' if by_user else 'rows'} can infer this one."
+    )
     return [
         el(
             "p.odds",
             f"If a coin decides whether {who} in your data, somebody who knows everything else and sees what this run "
-            f"releases{apart} guesses the coin right at most ",
+            "releases guesses the coin right at most ",
             el("strong", f"{share}%"),
-            " of the time, instead of 50%.",
+            f" of the time, instead of 50%.{apart if declared else ''}",
         )
     ]
 
@@ -258,7 +261,7 @@ def picture(plan: Plan, expected: ExpectedWords) -> dict[str, Any]:
         value in rows) and noise (pairs of an epsilon and the standard deviation there, in rows).
     """
     groups: list[dict[str, Any]] = []
-    unit, curve = f"{unit_noun(plan.unit)}s", _curve(plan)
+    unit, curve = unit_nouns(plan.unit), _curve(plan)
 
     def group(stage: str, title: str, rows: float, shape: str, shares: Shares) -> None:
         bars = [{"name": name, "value": rows * share} for name, share in shares]

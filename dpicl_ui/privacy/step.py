@@ -257,8 +257,8 @@ NO_RUN = "There is no run with these settings yet: change them, or wait until th
 _LEAD = "Epsilon bounds how much one row or user can change what is released. Smaller is safer."
 _PUBLIC = "From the model's expectation of such texts alone: no row was read, and nothing was spent."
 _CAP = (
-    "The cap is the most that all runs on this data set may cost together, ever. Only whoever is responsible for the "
-    "people in the data should raise it."
+    "The cap is the most that all runs under this data set's name may cost together in this ledger. Only whoever is "
+    "responsible for the people in the data should raise it."
 )
 _FILE = "settings.yaml"
 _SAVED = (

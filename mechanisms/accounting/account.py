@@ -85,7 +85,7 @@ class Account:
     runs: tuple[RecordedRun, ...]
 
 
-_KINDS = {"label": "labels", "cell": "batches", "role": "roles"}
+_KINDS = {"label": "labels", "role": "roles"}
 
 
 def in_words(event: Composed) -> str:

@@ -276,7 +276,7 @@ def _confirmed(event_at: Callable[[float], Composed], target: PrivacyTarget, noi
         noise *= _STEP**2**tried  # the check exceeds the claim
     raise AccountingError(
         f"No amount of noise meets epsilon {target.epsilon:g} at delta {target.delta:g} with so many releases: raise "
-        "epsilon or delta, or lower the rate or the number of tokens."
+        "epsilon, or lower the rows per token or the number of tokens."
     )
 
 

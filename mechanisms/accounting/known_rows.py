@@ -141,7 +141,10 @@ class KnownRows:
             )
         if others:
             names = ", ".join(f"'{other}'" for other in others)
-            warnings.append(f"Rows of this file were used before under {names}: their cost there is not counted here.")
+            warnings.append(
+                f"Rows of this file were used before under {names}. Their cost there is not counted here: if this is "
+                "the same data, use the same name."
+            )
         return warnings
 
     def names_that_share(self, rows: Digests) -> list[str]:

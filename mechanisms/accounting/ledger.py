@@ -223,7 +223,8 @@ class PrivacyLedger:
         if other := database.execute(query, (name, unit)).fetchone():
             raise BudgetRefused(
                 f"'{name}' has runs that protect {unit_in_words(other[0])}, and runs that protect "
-                f"{unit_in_words(unit)} cannot be added. Keep the unit; use another name only for other people's data."
+                f"{unit_in_words(unit)} cannot be added. Choose the same user column as for "
+                "those runs, or none; use another name only for other people's data."
             )
 
     def check(self, data: Fingerprint, event: Composed, claimed: Claim) -> None:

@@ -74,13 +74,14 @@ class SearchableUnits:
 
 @dataclass(frozen=True)
 class AnswersOpened:
-    """An open session, with the cost of all its questions charged to the ledger. All fields may be released.
+    """An open session, with the cost of all its questions charged to the ledger. All fields but `notes` may be
+    released.
 
     Attributes:
         answered: the number of earlier answers under this reservation.
         continued: whether this continues an earlier reservation, without a new charge.
         private: False with a test seed.
-        notes: warnings for the data owner, one line each.
+        notes: warnings for the data owner alone, one line each; they may depend on rows.
         disclosures: the reasons why noiseless values of the data set count as known, on which threshold, shards and
             other choices may depend.
     """

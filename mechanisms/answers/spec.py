@@ -105,8 +105,7 @@ class AnswerSpec(Spec):
         return self.rate if self.size is None else min(1.0, self.shards * self.neighbours / self.size)
 
     def template(self, labels: tuple[str, ...]) -> PromptTemplate:
-        usual = default_template(labels, self.text_field, self.label_field)
-        return usual if self.instruction is None else PromptTemplate(self.instruction, usual.text, usual.label)
+        return default_template(labels, self.text_field, self.label_field, self.instruction)
 
 
 class Budget(TypedDict):

@@ -23,6 +23,7 @@ from mechanisms.discovery import parameters
 from mechanisms.errors import AccountingError, UsageError
 from mechanisms.files import text_of
 from mechanisms.privacy_events import Composed
+from mechanisms.records import RECORD
 from mechanisms.runs.spec import RunSpec
 from mechanisms.runs.verification import verify
 from mechanisms.sampling import ADJACENCY, Compose, EventOfSteps, SamplingPlan, Scheme
@@ -126,7 +127,7 @@ def _cost(used: TokenMechanism, plan: SamplingPlan, event: Composed, delta: floa
         **({"remark": claimed.remark} if claimed.remark else {}),
         "delta": claimed.delta,
         "adjacency": ADJACENCY,
-        "unit": "record",
+        "unit": RECORD,
         "sensitivity": used.sensitivity(plan.unit_rows).bound,
         "signal_to_noise": used.signal_to_noise(plan),
         "event": event.to_json(),

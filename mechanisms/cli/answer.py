@@ -23,6 +23,8 @@ from mechanisms.cli.options import (
     add_model,
     add_parameter_options,
     add_private_rows,
+    add_test_seed,
+    check_limit,
     check_says_something,
     described,
     field_names,
@@ -33,6 +35,7 @@ from mechanisms.cli.options import (
     loaded_private,
     not_private,
     progress,
+    randomness_of,
     read_spec,
     report_rows,
     show,
@@ -41,7 +44,6 @@ from mechanisms.cli.options import (
 from mechanisms.data.disclosures import SCORED
 from mechanisms.discovery import Parameter
 from mechanisms.errors import UsageError
-from mechanisms.noise import SeededRandomness
 from mechanisms.queries import Retrieval, query_mechanism_class, query_mechanism_names
 from mechanisms.records import Dataset, Record
 
@@ -51,7 +53,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", nargs="?", help="the question")
     parser.add_argument("--test", metavar="FILE", help="ask every row of a labelled file instead, and score them")
     parser.add_argument("--limit", type=int, help="ask only the first rows of the test file")
-    parser.add_argument("--test-seed", type=int, help="reproducible and NOT PRIVATE: for tests only")
+    add_test_seed(parser)
     data = parser.add_argument_group("data", "--label-column: the label, or the answer in words, without --labels")
     add_private_rows(data)
     add_labels(data, required=False)
@@ -79,10 +81,8 @@ def _answer(options: argparse.Namespace) -> None:
         raise UsageError("Give a question, or a file of questions with --test FILE.")
     if options.query is not None:
         check_says_something(options.query)
-    if options.limit is not None and options.limit < 1:
-        raise UsageError("--limit must be at least 1.")
-    if options.test_seed is not None and options.test_seed < 0:
-        raise UsageError("--test-seed must not be negative.")
+    check_limit(options)
+    randomness = randomness_of(options)
     plan = _plan(options)
     file = loaded(options, options.test, plan.labels, name="test file") if options.test else None
     test = _test_rows(file, options, plan) if file else []
@@ -90,7 +90,6 @@ def _answer(options: argparse.Namespace) -> None:
         progress(odds)
     dataset = loaded_private(options, plan.labels)
     model = None if plan.spec.retrieval is Retrieval.LABELS_ONLY else load_model(options.model)
-    randomness = None if options.test_seed is None else SeededRandomness(options.test_seed)
     session = api.ask_as(plan, dataset, model, randomness=randomness, anew=options.new_reservation)
     for line in (*session.opened.notes, reservation_in_words(session.opened)):
         progress(line)

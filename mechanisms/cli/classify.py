@@ -17,6 +17,7 @@ from mechanisms.cli.options import (
     add_rows,
     add_settings,
     check_apart,
+    check_limit,
     check_says_something,
     in_json,
     load_model,
@@ -150,8 +151,7 @@ def _query(options: argparse.Namespace) -> None:
 
 def _evaluate(options: argparse.Namespace) -> None:
     written, remote = api.read(options.demos), _remote_reader(options)
-    if options.limit is not None and options.limit < 1:
-        raise UsageError("--limit must be at least 1.")
+    check_limit(options)
     check_labels(written.labels)
     whole = loaded(options, options.test, written.labels, name="test file")
     test = replace(whole, records=whole.records[: options.limit])

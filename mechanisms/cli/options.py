@@ -14,12 +14,13 @@ from typing import Any, TypeVar
 from mechanisms import api
 from mechanisms.data.headers import suggested_names
 from mechanisms.data.label_names import LabelNames, named, read_labels, read_names
-from mechanisms.data.table import BACKSLASH, DOUBLED
+from mechanisms.data.table import BACKSLASH, DOUBLED, FLAGS
 from mechanisms.discovery import Parameter, parameters
 from mechanisms.errors import UsageError, printable
 from mechanisms.evaluation.evaluate import Accuracy, MeanRecall
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models.listed import default_name
+from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
 from mechanisms.records import Dataset
 from mechanisms.runs.plan import solved_flag
 from mechanisms.runs.spec import FLAGGED, SETTINGS, RunSpec
@@ -184,7 +185,7 @@ def add_rows(parser: argparse._ActionsContainer) -> None:
         "them, and one that looks like a row is asked about)",
     )
     parser.add_argument(
-        "--skip-lines", type=int, default=0, metavar="N", help="lines above the header, such as a title"
+        "--skip-lines", dest="skip", type=int, default=0, metavar="N", help="lines above the header, such as a title"
     )
     parser.add_argument(
         "--encoding",
@@ -240,6 +241,29 @@ def add_label_names(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--label-names", metavar="LABEL=NAME,...", help=_LABEL_NAMES)
 
 
+def check_limit(options: argparse.Namespace) -> None:
+    """Refuse a `--limit` below one."""
+    if options.limit is not None and options.limit < 1:
+        raise UsageError("--limit must be at least 1.")
+
+
+def add_test_seed(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--test-seed", type=int, help="reproducible and NOT PRIVATE: for tests only")
+
+
+def randomness_of(options: argparse.Namespace) -> Randomness:
+    """The noise that the options ask for: the operating system's, or a test seed's.
+
+    Raises:
+        UsageError: the seed is negative.
+    """
+    if options.test_seed is None:
+        return SecureRandomness()
+    if options.test_seed < 0:
+        raise UsageError("--test-seed must not be negative.")
+    return SeededRandomness(options.test_seed)
+
+
 def loaded(options: argparse.Namespace, path: str | Path, labels: Sequence[str], **more: Any) -> Dataset:
     """A file's rows, read as the options say. Remarks on the file are printed as progress.
 
@@ -256,10 +280,8 @@ def loaded(options: argparse.Namespace, path: str | Path, labels: Sequence[str],
         "merge_labels": options.merge_labels,
         "allow_left_out": options.allow_left_out,
         "tell": progress,
-        "skip": options.skip_lines,
     }
-    names = ("header", "encoding", "separator", "escape", "sheet", "fill_merged", "rows")
-    reading = {name: getattr(options, name) for name in names}
+    reading = {name: getattr(options, name) for name in FLAGS}
     return api.load(path, labels, **said | reading | more)
 
 

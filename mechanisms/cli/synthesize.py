@@ -18,6 +18,7 @@ from mechanisms.cli.options import (
     add_model,
     add_private_rows,
     add_settings,
+    add_test_seed,
     check_apart,
     check_noise,
     field_names,
@@ -25,6 +26,7 @@ from mechanisms.cli.options import (
     loaded_private,
     model_progress,
     progress,
+    randomness_of,
     show,
     show_json,
     spec_of,
@@ -38,7 +40,7 @@ from mechanisms.errors import StudioError, UsageError, printable
 from mechanisms.files import atomic_write, check_writable
 from mechanisms.inference import LanguageModel
 from mechanisms.inference.models import ENGINES, LOCAL, load_embedder, opened
-from mechanisms.noise import Randomness, SecureRandomness, SeededRandomness
+from mechanisms.noise import Randomness
 from mechanisms.records import Dataset
 from mechanisms.rounding import rounded_up
 from mechanisms.runs.checks import (
@@ -98,7 +100,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     parser.add_argument("--engine", choices=ENGINES, default=LOCAL, help="ray: rows over the workers of a cluster")
     parser.add_argument("--out", metavar="FILE", help="where the demo set goes (default: standard output)")
-    parser.add_argument("--test-seed", type=int, help="reproducible and NOT PRIVATE: for tests only")
+    add_test_seed(parser)
     files = parser.add_mutually_exclusive_group()
     files.add_argument("--journal", metavar="RUN", help="write the run down as it goes, so that it can be resumed")
     files.add_argument("--resume", metavar="RUN", help="go on with a run that was cut off, given the same options")
@@ -121,8 +123,7 @@ def _synthesize(options: argparse.Namespace) -> None:
     dataset = _dataset(options, spec)
     for warning in ledger.rows.recognise(fingerprint(dataset)):
         progress(warning)
-    seeded = options.test_seed is not None
-    randomness: Randomness = SeededRandomness(options.test_seed) if seeded else SecureRandomness()
+    randomness = randomness_of(options)
     requested = plan_for(spec, dataset)  # a bad plan is refused here, before sizes are measured
     with _model(options) as model:
         embedder = load_embedder() if requested.embeds else None
@@ -192,8 +193,7 @@ def _check_file(options: argparse.Namespace) -> None:
 
 
 def _check_seed(options: argparse.Namespace) -> None:
-    if options.test_seed is not None and options.test_seed < 0:
-        raise UsageError("--test-seed must not be negative.")
+    randomness_of(options)
     if options.test_seed is not None and (options.journal or options.resume):
         raise UsageError("A run with a test seed is not private: leave out --journal and --resume.")
 

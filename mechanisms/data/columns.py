@@ -317,7 +317,7 @@ def _repeated(filled: pd.DataFrame, mapping: ColumnMapping) -> Iterator[str]:
     duplicates = int(filled.duplicated().sum())
     if duplicates and not mapping.drop_duplicates:
         told = "1 row repeats" if duplicates == 1 else f"{duplicates:,} rows repeat"
-        yield f"{told} an earlier row exactly. {_PROTECTED_LESS}: drop repetitions in a private file, or name users."
+        yield f"{told} an earlier row exactly. {_PROTECTED_LESS}: leave out repeated rows, or name the column of users."
     pairs = filled[["text", "label"]].drop_duplicates()
     if several := pairs.loc[pairs["text"].duplicated(), "text"].nunique():
         told = "1 text has" if several == 1 else f"{several} texts have"
@@ -369,6 +369,10 @@ def to_dataset(table: Table, mapping: ColumnMapping, name: str, labels: tuple[st
     an error: whether a run starts must not depend on one record.
     """
     usable, _ = _divided(_mapped(table, mapping, labels), table)
+    return _dataset(usable, table, mapping, name, labels)
+
+
+def _dataset(usable: pd.DataFrame, table: Table, mapping: ColumnMapping, name: str, labels: tuple[str, ...]) -> Dataset:
     if mapping.drop_duplicates:
         usable = usable.drop_duplicates()
     others = [each for each in table.columns if each not in mapping.columns]
@@ -417,7 +421,7 @@ def checked_dataset(
         raise DataError(f"{sentence} {HOW_TO_LEAVE_OUT}")
     if sentence:
         tell(sentence)
-    dataset = to_dataset(table, mapping, name, labels)
+    dataset = _dataset(usable, table, mapping, name, labels)
     if repeated := sum(rows.labels.values()) - len(dataset.records):
         tell(f"Rows that repeat an earlier one, dropped as requested: {repeated:,}.")
     return dataset

@@ -113,7 +113,7 @@ class TextLines:
         mark = next((each for each in _MARKS if start.startswith(each)), b"")
         named = encodings_named(encoding) if encoding else ()
         if mark and named and named[0] != _MARKS[mark]:
-            raise UsageError(f"The file's first bytes say that it is {_MARKS[mark]}: leave out --encoding.")
+            raise UsageError(f"The file's first bytes say that it is {_MARKS[mark]}: leave out the encoding.")
         made = cls(raw, mark, named or (_MARKS.get(mark, UTF8),), bool(named) or _MARKS.get(mark) == UTF16)
         if not named and (wide := _utf16_without_mark(start)):
             question = "The file looks like UTF-16, and does not begin with its mark."

@@ -21,7 +21,7 @@ from mechanisms.errors import UsageError
 from mechanisms.files import bundled
 from mechanisms.noise import Floats
 from mechanisms.privacy_events import Composed, PrivacyEvent, event_from_json, from_json
-from mechanisms.records import Demonstration, PromptTemplate, saying_words
+from mechanisms.records import RECORD, Demonstration, PromptTemplate, saying_words
 from mechanisms.rounding import percent_down
 from mechanisms.sampling import ADJACENCY
 from mechanisms.tallies import Estimate, ScoreTally, Weighing, masses
@@ -266,9 +266,15 @@ class Certificate:
         return None if self.private else self.reason or "its certificate says so"
 
     @property
+    def marks(self) -> dict[str, Any]:
+        """Whether values became known without noise, and the reasons, as plain JSON."""
+        shown = {"shown": list(self.disclosures)} if self.disclosures else {}
+        return {"curator_diagnostics_shown": bool(self.disclosures), **shown}
+
+    @property
     def by_user(self) -> bool:
         """Whether the unit is all records of a user ("user:COLUMN")."""
-        return self.unit != "record"
+        return self.unit != RECORD
 
     def to_json(self) -> Json:
         """The `privacy` object of the format."""
@@ -289,8 +295,7 @@ class Certificate:
                 "check": {"name": self.claim.check_accountant, "epsilon": finite(self.claim.check)},
             },
             "public_inputs": list(self.public_inputs),
-            "curator_diagnostics_shown": bool(self.disclosures),
-            **({"shown": list(self.disclosures)} if self.disclosures else {}),
+            **self.marks,
             "spent_before": {"epsilon": self.spent_before[0], "delta": self.spent_before[1]},
         }
 

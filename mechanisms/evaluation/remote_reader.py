@@ -37,8 +37,8 @@ class RemoteReader:
     def leaving(self) -> str:
         """One sentence on what is sent where, to be shown before the first request."""
         return (
-            "The demonstrations and the queries (your questions, and the texts of a test file) leave this machine for "
-            f"{self.server.host}; rows of data sets that this ledger knows do not."
+            f"The demonstrations, what you type and the texts of a test file are sent to {self.server.host}. A file "
+            "with rows of a data set that this ledger knows is refused; what you type is not compared."
         )
 
     def answers(
@@ -68,10 +68,13 @@ class RemoteReader:
         self, template: PromptTemplate, labels: Sequence[str], arm: Arm, texts: Sequence[str]
     ) -> Iterator[list[int]]:
         words = QueryWords(template, arm.demonstrations)
-        # A token has at least one byte.
-        tokens = _SPARE_TOKENS + max(len(label.encode("utf-8", "replace")) for label in labels)
-        for answers in self.server.answers([words.as_text(text) for text in texts], tokens):
+        for answers in self.server.answers([words.as_text(text) for text in texts], answer_tokens(labels)):
             yield [label_in(answer, labels) for answer in answers]
+
+
+def answer_tokens(labels: Sequence[str]) -> int:
+    """The most tokens of an answer that names a label: a token has at least one byte."""
+    return _SPARE_TOKENS + max(len(label.encode("utf-8", "replace")) for label in labels)
 
 
 def refuse_set_without_promise(demo_set: DemoSet) -> None:

@@ -19,13 +19,13 @@ from mechanisms.demos.demo_set import Certificate, DemoSet
 from mechanisms.errors import printable
 from mechanisms.exports.export_format import ExportFormat, ReleasedFile
 from mechanisms.files import bundled
-from mechanisms.records import unit_in_words, unit_noun
+from mechanisms.records import unit_in_words, unit_noun, unit_nouns
 from mechanisms.rounding import percent_down, percent_up, rounded_up
 from mechanisms.runs.plan import guarantee
 from mechanisms.steps import mechanism_class, mechanism_names
 from mechanisms.tallies import Weighing
 
-VERIFY = "python -m mechanisms account --from demos.json"
+VERIFY = "python -m mechanisms account --from FILE"
 _NO_PROMISE = "none: the demonstrations may repeat the rows they were written from"
 _SCHEMES = {
     "per-token": "each {unit} joins each token of its label with probability {rate} at most",
@@ -129,7 +129,7 @@ def _worth(made: DemoSet) -> Iterator[Fact]:
         yield Fact(name.capitalize(), each.stated, remark)
     if majority:
         yield Fact("Naming the largest label every time", percent_up(majority[1], 1), "by the public label sizes")
-    alike = "labels" if score.weighing is Weighing.LABELS else f"{unit_noun(made.certificate.unit)}s"
+    alike = "labels" if score.weighing is Weighing.LABELS else unit_nouns(made.certificate.unit)
     yield Fact("Counted alike", alike, balanced_in_words(made))
 
 

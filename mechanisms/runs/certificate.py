@@ -52,17 +52,15 @@ def plan_of(demo_set: DemoSet) -> Plan:
 
 
 def _spec(demo_set: DemoSet) -> RunSpec:
-    certificate, wording = demo_set.certificate, demo_set.wording
+    certificate = demo_set.certificate
     held = certificate.parameters
     shares = _within(held, "shares")
     values = {name: _value(held, name) for name in stated(WRITE in shares, certificate.by_user)}
     values |= {"delta": certificate.claim.delta, "sizes": _within(held, "sizes"), "score": SCORE in shares}
     if WRITE in shares:
         values[PARAMETERS] = _own(held)
-    values |= {"kind": wording.kind, "writer": wording.writer, "reader": wording.reader, "relation": wording.relation}
-    values |= {"label_words": dict(wording.words), "sentence": wording.sentence, "exemplars": wording.exemplars}
     try:
-        return RunSpec.model_validate(values)
+        return RunSpec.model_validate(values | RunSpec.of_wording(demo_set.wording))
     except ValidationError as error:
         first = error.errors()[0]
         place = [str(part) for part in first["loc"][:2]]

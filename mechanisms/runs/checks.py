@@ -20,7 +20,7 @@ from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.inference.prompts import first_tokens
 from mechanisms.inference.vocabulary import in_english
 from mechanisms.noise import SecureRandomness
-from mechanisms.records import Dataset, unit_noun
+from mechanisms.records import Dataset, unit_nouns
 from mechanisms.rounding import duration, rounded_down, rounded_up
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.roles import divide
@@ -194,7 +194,7 @@ def row_findings(plan: Plan, dataset: Dataset) -> Iterator[Finding]:
     """The labels for which the file has no rows, or far fewer units than declared; private."""
     if not plan.reads_rows or dataset.labels != plan.labels:
         return
-    who = f"{unit_noun(dataset.unit)}s"
+    who = unit_nouns(dataset.unit)
     for label, counted in dataset.counted_sizes().items():
         declared = plan.sizes[label]
         if not counted:

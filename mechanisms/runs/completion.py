@@ -35,7 +35,7 @@ time to the first token. With 2,000 rows, four labels and epsilon 1 the signal-t
 file, because a row then joins less often."""
 TOKENS = 24
 MIN_TOKENS = 8
-"""The fewest tokens before a demonstration may end: small models like to write a title."""
+"""The fewest tokens before a demonstration or a draft may end: small models like to write a title, or nothing."""
 INDEX_NUCLEUS = 0.9
 """The probability of the nucleus of candidates if only a token's index is released. Public values cannot reduce its
 noise, so that tokens that could not continue the text must not be candidates."""

@@ -17,7 +17,7 @@ from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.inference import Embedder, LanguageModel, WritingPrompt
 from mechanisms.noise import Floats, Integers, Randomness, SecureRandomness
 from mechanisms.records import Demonstration
-from mechanisms.runs.completion import DRAFTS_A_WINNER, FEWEST_DRAFTS
+from mechanisms.runs.completion import DRAFTS_A_WINNER, FEWEST_DRAFTS, MIN_TOKENS
 from mechanisms.runs.spec import RunSpec
 from mechanisms.runs.text import Gate, cleaned, normalised_text, quotes
 
@@ -25,8 +25,6 @@ TOP_P = 0.92
 TEMPERATURE = 0.65
 _MOST_CANDIDATES = 256
 """The number of likeliest tokens from which one is drawn; the rest of the vocabulary is not sorted."""
-_LEAST_TOKENS = 8
-"""The fewest tokens before a draft may end: small models like to write a title, or nothing."""
 WRITTEN = 2
 """The number of drafts written in one batch for each requested draft: many rows are hardly slower than few. Most drafts
 are usable, and the better half is kept."""
@@ -263,7 +261,7 @@ def _write(
         if not going():
             break
         logits = session.logits().copy()  # the session owns its array, which may be read-only
-        if step < min(_LEAST_TOKENS, tokens - 1):
+        if step < min(MIN_TOKENS, tokens - 1):
             logits[:, list(model.stop_tokens)] = -np.inf
         drawn, likelihoods = sample(logits, randomness)
         for row, token, likelihood in zip(computed, drawn.tolist(), likelihoods.tolist(), strict=True):

@@ -19,7 +19,7 @@ from mechanisms.demos.demo_set import MEASURED_SIZES, Certificate, DemoSet, Stag
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed, SequentialComposition
-from mechanisms.records import Dataset, unit_noun
+from mechanisms.records import Dataset, unit_nouns
 from mechanisms.rounding import rounded_up
 from mechanisms.runs.completion import FEWEST_FOR_WORDS, MOST_CORRECTED_LABELS, complete
 from mechanisms.runs.spec import SCORE, VOTE, WORDS, WRITE, Recipe, RunSpec, stated
@@ -214,7 +214,7 @@ class Plan(RunTerms):
             yield (
                 WORDS,
                 "Rows do not say what their labels are about: the texts follow the labels' names. With "
-                f"{needed:,} {unit_noun(self.unit)}s of each label, or a larger epsilon, they would.",
+                f"{needed:,} {unit_nouns(self.unit)} of each label, or a larger epsilon, they would.",
             )
         for name, stage in self.stages.items():
             yield from ((name, warning) for warning in stage.warnings())
@@ -278,9 +278,9 @@ def guarantee(claim: Claim, by_user: bool) -> str:
     factor = math.exp(claim.epsilon)
     times = f"{math.ceil(factor):,}" if 100 <= factor < 1e6 else rounded_up(factor, 3)
     return (
-        f"Whatever an attacker knows, adding or removing {whose} changes the probability of any released result by at "
-        f"most a factor of {times} (epsilon {rounded_up(claim.epsilon, 4)}), apart from a failure "
-        f"probability of {rounded_up(claim.delta, 2)} (delta)."
+        f"Whatever an attacker knows, adding or removing {whose} changes the probability of any released result, "
+        f"other than what was declared public, by at most a factor of {times} (epsilon "
+        f"{rounded_up(claim.epsilon, 4)}), apart from a failure probability of {rounded_up(claim.delta, 2)} (delta)."
     )
 
 

@@ -1,7 +1,8 @@
 """A run: the only module that combines private text, the model and the noise, and that charges the ledger.
 
-The module reads from top to bottom: `run` reserves the plan in the ledger, `divide` (`roles.py`) gives each row its
-role, and `_events` executes the stages in order. Each stage is charged before it reads a row.
+The module reads from top to bottom: `divide` (`roles.py`) gives each row its role, `run` tries the model on public text
+and reserves the plan in the ledger, and `_events` executes the stages in order. Each stage is charged before it reads a
+row.
 
 A run whose process has ended can be resumed: released parts are kept, and no part is drawn twice. The ledger alone
 decides whether a part may be drawn; it also stores the plan that the run was reserved for
@@ -23,7 +24,7 @@ from mechanisms.errors import DataError, SeveralErrors, StudioError, UsageError
 from mechanisms.files import keyed_digest
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Randomness, SecureRandomness
-from mechanisms.records import Dataset, unit_noun
+from mechanisms.records import Dataset, unit_nouns
 from mechanisms.runs.events import (
     CuratorEvent,
     DemoCompleted,
@@ -275,7 +276,7 @@ def check_fit(dataset: Dataset, plan: Plan) -> None:
         raise UsageError("The run was planned for another file: calibrate it for this one first.")
     if plan.measured is not None:
         return  # delta covers a measured size that is too small, and an error would disclose it
-    who = f"{unit_noun(dataset.unit)}s"
+    who = unit_nouns(dataset.unit)
     larger = [
         f"The file has more {who} labelled '{label}' than declared: correct its size."
         for label, size in dataset.counted_sizes().items()

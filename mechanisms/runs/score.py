@@ -211,17 +211,7 @@ def score_set(
         UsageError: the model is too small for the prompts, the set does not fit the data set, the share is out of
             range, or an embedding model is needed and missing.
     """
-    if not 0 < share <= 1:
-        raise UsageError("The share of the units that score must lie in (0, 1].")
-    everybody = share > 1 - _ALL_BUT_ONE
-    if prototypes_epsilon is not None and everybody:
-        raise UsageError("Prototypes are made of the units that do not score: choose a share below 1.")
-    if dataset.labels != scored.labels:
-        raise UsageError("The data set and the set must agree on the labels.")
-    if (prototypes_epsilon is not None or scored.directions is not None) and embedder is None:
-        raise UsageError("Prototypes and directions need an embedding model.")
-    if scored.directions is not None and embedder is not None:
-        scored.directions.check(embedder)
+    _check_fit(dataset, scored, share, prototypes_epsilon, embedder)
     randomness = randomness or SecureRandomness()
     scored, data = scored.as_read_by(model), fingerprint(dataset)
     arms = _arms(scored, model, spec.max_record_tokens)  # public, and fails most often: before any charge
@@ -238,7 +228,7 @@ def score_set(
     claimed = claim(event, spec.delta)
     held_out = share <= scored.spare + _ALL_BUT_ONE and _only(scored, data, ledger)
     with charged(dataset, SCORE, event, claimed, ledger, randomness) as before:
-        parts = {SCORE: dataset} if everybody else divided(dataset, {VOTE: 1 - share, SCORE: share})
+        parts = {SCORE: dataset} if share > 1 - _ALL_BUT_ONE else divided(dataset, {VOTE: 1 - share, SCORE: share})
         units = units_of(parts[SCORE], 1)
         records = [record for unit in units for record in unit]
         rows, truth = [record.text for record in records], truth_of(scored.labels, records)
@@ -255,10 +245,6 @@ def score_set(
         of_rows = np.array([scored.weights[label] for label in scored.labels])[truth]
         counted = tally.cells(np.stack(columns, axis=1)) * of_rows[:, None]
         cells = tally.release(of_units(counted, units), randomness)
-    reason = scored.reason if randomness.private else TEST_SEED
-    shown = text_digests(each.text for each in scored.demonstrations)
-    if reason is None and not scored.signed_here and share_any(shown, data.rows):
-        reason = "a text of the set stands in the data word for word, so that the set may be made of rows"
     weighed = () if scored.sizes is None else (LABEL_WEIGHTS,)
     checked = () if scored.signed_here else (WHETHER_VERBATIM,)
     return ScoreFound(
@@ -267,8 +253,33 @@ def score_set(
         event,
         before,
         (LABEL_SET, FILE_FORMAT, WHETHER_SHOWN, WHETHER_MET, *weighed, *checked),
-        reason,
+        _why_not_private(scored, data) if randomness.private else TEST_SEED,
     )
+
+
+def _check_fit(
+    dataset: Dataset, scored: ScoredSet, share: float, prototypes_epsilon: float | None, embedder: Embedder | None
+) -> None:
+    """Refuse arguments that do not fit one another, as `score_set` says."""
+    if not 0 < share <= 1:
+        raise UsageError("The share of the units that score must lie in (0, 1].")
+    if prototypes_epsilon is not None and share > 1 - _ALL_BUT_ONE:
+        raise UsageError("Prototypes are made of the units that do not score: choose a share below 1.")
+    if dataset.labels != scored.labels:
+        raise UsageError("The data set and the set must agree on the labels.")
+    if (prototypes_epsilon is not None or scored.directions is not None) and embedder is None:
+        raise UsageError("Prototypes and directions need an embedding model.")
+    if scored.directions is not None and embedder is not None:
+        scored.directions.check(embedder)
+
+
+def _why_not_private(scored: ScoredSet, data: Fingerprint) -> str | None:
+    """Why the score of a set is not private: the set is not, or, not signed here, it has a text of the file."""
+    if scored.reason is not None or scored.signed_here:
+        return scored.reason
+    if share_any(text_digests(each.text for each in scored.demonstrations), data.rows):
+        return "a text of the set is a text of the file, so that the set may be made of rows"
+    return None
 
 
 def _arms(scored: ScoredSet, model: LanguageModel, cap: int) -> dict[str, tuple[Classifier, Floats]]:

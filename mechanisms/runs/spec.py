@@ -7,6 +7,7 @@ The values of settings that are left open (None) follow from the labels and from
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 from enum import StrEnum
 from functools import partial
 from typing import Any, Literal, TypedDict
@@ -191,16 +192,15 @@ class RunSpec(Spec):
         if self.sizes is not None and self.count_epsilon is not None:
             yield "Label sizes are declared or measured, not both."
         if self.count_epsilon is not None and self.count_epsilon >= self.epsilon:
-            yield "Counting may not cost all of epsilon: the demonstrations need the rest."
+            yield "Epsilon must be larger than the epsilon for counting: the demonstrations need the rest."
         if self.per_subset is not None and self.subsets is not None and self.per_subset * self.subsets > 100_000:
             yield "A sample of more than 100000 rows is not supported: lower M or N."
 
     def _of_mechanism(self) -> Iterator[str]:
         known = self.mechanism in mechanism_names() and self.transform in transform_names()
-        if self.mechanism not in mechanism_names():
-            yield f"There is no mechanism '{self.mechanism}': choose one of {', '.join(mechanism_names())}."
-        if self.transform not in transform_names():
-            yield f"There is no transform '{self.transform}': choose one of {', '.join(transform_names())}."
+        if not known:
+            yield from refused(lambda: mechanism_class(self.mechanism))
+            yield from refused(lambda: transform_class(self.transform))
         if known and self.transform != "none" and not mechanism_class(self.mechanism).takes_transform:
             yield (
                 f"'{self.mechanism}' works on logits: the transform '{self.transform}' needs a mechanism on "
@@ -232,6 +232,12 @@ class RunSpec(Spec):
         yield from refused(lambda: self.wording)
         yield from refused(lambda: PromptTemplate("", self.text_field, self.label_field))
 
+    @staticmethod
+    def of_wording(wording: Wording) -> dict[str, Any]:
+        """The fields that have this `wording`."""
+        said = {each.name: getattr(wording, each.name) for each in fields(wording) if each.name != "words"}
+        return said | {"label_words": dict(wording.words)}
+
     @property
     def wording(self) -> Wording:
         return Wording(
@@ -239,9 +245,7 @@ class RunSpec(Spec):
         )
 
     def template(self, labels: tuple[str, ...]) -> PromptTemplate:
-        usual = default_template(labels, self.text_field, self.label_field)
-        instruction = usual.instruction if self.instruction is None else self.instruction
-        return PromptTemplate(instruction, self.text_field, self.label_field)
+        return default_template(labels, self.text_field, self.label_field, self.instruction)
 
     @property
     def made_mechanism(self) -> TokenMechanism:

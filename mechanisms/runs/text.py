@@ -20,8 +20,8 @@ _FOREIGN_PIECES = 1.9
 1.0 to 1.25 pieces, and a Spanish, Dutch or German one mostly in 2.0 to 2.4. Some models that speak these languages need
 1.9 pieces."""
 FOREIGN = (
-    "The model writes the words of this language in many pieces. It may know it little, and its texts may mean "
-    "nothing: read them, or choose a model that speaks it."
+    "The model writes the words of this language in many pieces. It may know the language little and write nonsense: "
+    "read its texts, or choose a model that speaks the language."
 )
 _MOST_SAMPLED = 64
 """The number of words that are examined; further ones change little."""

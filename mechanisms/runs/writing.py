@@ -25,7 +25,6 @@ from mechanisms.runs.terms import RunTerms
 from mechanisms.runs.text import whole_sentences
 from mechanisms.sampling import Scheme, seat_in_slots, seat_in_subsets
 from mechanisms.steps import TokenDistributions
-from mechanisms.steps.distributions import descending
 
 _LENGTHS = 8
 """The public length of a private row, in positions, is a multiple of this."""
@@ -399,3 +398,17 @@ class _Batch:
         elif self._private is not None:
             counts = [len(drawn.prompts) for drawn in self._drawn]
             self._private.advance([token for token, count in zip(tokens, counts, strict=True) for _ in range(count)])
+
+
+def descending(values: Floats, first: int = 256) -> Iterator[int]:
+    """Positions in descending order of the values; among equal values the earlier position comes first.
+
+    The largest `first` values are sorted first, and further ones only on demand: sorting a whole vocabulary takes as
+    long as a model's step on a GPU.
+    """
+    begun = 0
+    while begun < len(values):
+        place = max(0, len(values) - first)
+        top = np.flatnonzero(values >= np.partition(values, place)[place])
+        yield from top[np.argsort(-values[top], kind="stable")][begun:].tolist()
+        begun, first = len(top), 16 * first

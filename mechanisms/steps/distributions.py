@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -96,20 +95,6 @@ class TokenRelease:
 
 
 # From here on: from a released noisy vector to a token, which is post-processing and costs nothing.
-def descending(values: Floats, first: int = 256) -> Iterator[int]:
-    """Positions in descending order of the values; among equal values the earlier position comes first.
-
-    The largest `first` values are sorted first, and further ones only on demand: sorting a whole vocabulary takes as
-    long as a model's step on a GPU.
-    """
-    begun = 0
-    while begun < len(values):
-        place = max(0, len(values) - first)
-        top = np.flatnonzero(values >= np.partition(values, place)[place])
-        yield from top[np.argsort(-values[top], kind="stable")][begun:].tolist()
-        begun, first = len(top), 16 * first
-
-
 def project_to_simplex(vector: Floats) -> Floats:
     """The probability vector nearest to a vector in Euclidean distance, shape (K,) (Held, Wolfe, Crowder 1974).
 

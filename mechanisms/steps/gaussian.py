@@ -64,9 +64,10 @@ class GaussianMechanism(NoisyVector):
 
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
         """`scores` is the noisy sum in units of rows."""
-        deviation = sensitivity(distributions.unit_rows) * self.noise_multiplier
-        scores = randomness.gaussian(self.aggregate(distributions), deviation * GRID) / GRID
-        return self.read(scores, distributions, deviation, randomness)
+        sensitivity = self.sensitivity(distributions.unit_rows)
+        noise = sensitivity.on_lattice * self.noise_multiplier
+        scores = randomness.gaussian(self.aggregate(distributions), noise) / GRID
+        return self.read(scores, distributions, noise / GRID, randomness)
 
 
 MECHANISM = GaussianMechanism

@@ -12,7 +12,7 @@ from mechanisms.discovery import parameter, validate
 from mechanisms.noise import Integers, Randomness
 from mechanisms.privacy_events import Poisson, PrivacyEvent, Pure
 from mechanisms.sampling import SamplingPlan
-from mechanisms.steps.distributions import GRID, TokenDistributions, TokenRelease, to_lattice
+from mechanisms.steps.distributions import TokenDistributions, TokenRelease, to_lattice
 from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
 
 
@@ -53,10 +53,7 @@ class NoisyMax(TokenMechanism):
 
     def signal_to_noise(self, plan: SamplingPlan) -> float:
         """The signal-to-noise ratio for exponential noise, whose standard deviation is its mean."""
-        return plan.rows_per_token * math.sqrt(2) / self._scale(plan.unit_rows)
-
-    def _scale(self, unit_rows: bool) -> float:
-        return self.sensitivity(unit_rows).bound / self.step_epsilon
+        return plan.rows_per_token * math.sqrt(2) * self.step_epsilon / self.sensitivity(plan.unit_rows).bound
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
         """Range: a unit that adds its row moves each entry by 0 to 1; with subsets it moves each by -1 to 1."""
@@ -70,7 +67,7 @@ class NoisyMax(TokenMechanism):
 
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
         """Release the position of the largest noisy score; the scores themselves are not released."""
-        scale = self._scale(distributions.unit_rows) * GRID
+        scale = self.sensitivity(distributions.unit_rows).on_lattice / self.step_epsilon
         return TokenRelease(randomness.exponential_argmax(self.aggregate(distributions), scale), None)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from mechanisms.noise import Integers, Randomness
 from mechanisms.privacy_events import Approximate, PrivacyEvent
-from mechanisms.sampling import SamplingPlan
+from mechanisms.sampling import SamplingPlan, sensitivity
 from mechanisms.steps.distributions import TokenDistributions, TokenRelease, lattice_sum
 from mechanisms.steps.mechanism import Norm, Sensitivity, TokenMechanism
 
@@ -35,7 +35,7 @@ class NonPrivate(TokenMechanism):
 
     def sensitivity(self, unit_rows: bool) -> Sensitivity:
         """L2 sensitivity of a sum of distributions, which no noise covers here."""
-        return Sensitivity(Norm.L2, 1.0 if unit_rows else 2**0.5)
+        return Sensitivity(Norm.L2, sensitivity(unit_rows))
 
     def aggregate(self, distributions: TokenDistributions) -> Integers:
         """The sum of the rows, in units of 1 / GRID."""

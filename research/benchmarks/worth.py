@@ -129,7 +129,7 @@ class Bench:
         held_out, self.rows = rows[:_HELD_OUT], rows[_HELD_OUT:]
         self.test = held_out[:tests]
         self.name = name
-        self.template = default_template(self.labels, self.task.asked["kind"], "label")
+        self.template = default_template(self.labels, self.task.asked["kind"].capitalize())
         self.truth = np.array([self.labels.index(each.label) for each in self.test])
         trained_on = self.rows[:_TRAINED_ON]
         self.vectors = self.embedder.embed([each.text for each in trained_on])

@@ -315,7 +315,7 @@ def test_a_query_is_answered_elsewhere_and_says_so_before_it_is_sent(files, caps
     host = server.url.removeprefix("http://").removesuffix("/v1")
     answered = {"label": "Sport", "written_with": "toy", "read_by": f"small at {host}", "same_model": False}
     assert json.loads(out) == answered
-    assert f"leave this machine for {host}; rows of data sets that this ledger knows do not." in err.splitlines()[0]
+    assert f"are sent to {host}. A file with rows of a data set that this ledger knows is refused" in err.splitlines()[0]
     assert "neither contextual calibration nor a prior" in err
     assert [each in asked.prompt for each in ("Text: one\nLabel: News", "Text: hello")] == [True, True]
     assert seen_nowhere(files, out, err, asked.body)
@@ -335,7 +335,7 @@ def test_evaluate_has_the_raw_reading_of_every_arm(files, capsys):
     assert len(prompts) == 60
     assert sum("Text: one\nLabel: News" in prompt for prompt in prompts) == 20
     assert sum(prompt.count("Label:") == 1 for prompt in prompts) == 20
-    assert err.index("leave this machine") < err.index("16 of 60")
+    assert err.index("are sent to") < err.index("16 of 60")
     assert seen_nowhere(files, out, err, *prompts)
 
 

@@ -227,7 +227,7 @@ def test_a_set_made_of_rows_is_marked_unless_this_installation_signed_it(monkeyp
     dataset = data(rows(30))
     own = replace(SET, demonstrations=(Demonstration("The red: secret 0!", "red"), Demonstration("the sky", "blue")))
     monkeypatch.setattr(SeededRandomness, "private", True)
-    assert "word for word" in scored(dataset, own).reason
+    assert "is a text of the file" in scored(dataset, own).reason
     found = scored(dataset)
     assert (found.reason, WHETHER_VERBATIM in found.public_inputs) == (None, True)
     assert LABEL_WEIGHTS not in found.public_inputs

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -23,7 +25,7 @@ from mechanisms.runs.plan import Plan, public_plan
 from mechanisms.runs.run import run
 from mechanisms.runs.stages.write import NO_SENTENCE
 from mechanisms.runs.text import Gate
-from mechanisms.runs.writing import DemonstrationWriter
+from mechanisms.runs.writing import DemonstrationWriter, descending
 from mechanisms.sampling import SamplingPlan, Scheme
 from tests.runs.neighbours import Spelling
 from tests.runs.running import LABELS, NOISE, Reading, alone, begun, data, ledger, planned, rows
@@ -273,3 +275,18 @@ def test_a_text_that_broke_off_is_cut_back_to_its_last_whole_sentence(text, stop
     made = writer()
     made.state.written, made.state.stopped = list(text.encode()), stopped
     assert made.completed.demonstration.text == kept
+
+
+_VALUES = st.lists(st.sampled_from([-np.inf, 0.0, 0.5, 1.0, 2.0]), max_size=40)  # many are equal
+
+
+@given(_VALUES, st.integers(1, 50))
+def test_the_largest_come_first_and_of_equal_ones_the_earlier(values, first):
+    order = list(descending(np.array(values), first))
+    assert order == sorted(range(len(values)), key=lambda place: (-values[place], place))
+
+
+@given(_VALUES, st.integers(1, 50))
+def test_some_are_the_beginning_of_all(values, first):
+    given = np.array(values)
+    assert list(islice(descending(given, first), 3)) == list(descending(given))[:3]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 
 import numpy as np
 import pytest
@@ -192,10 +193,10 @@ def test_scores_are_released_only_where_noise_covers_the_whole_vector(name):
 def test_parameters_out_of_range_are_refused_by_name(name):
     for each in parameters(mechanism_class(name)):
         for wrong in (each.low - 1, each.high * 2 + 1, math.nan, math.inf, -math.inf):
-            with pytest.raises(UsageError, match=f"^--{each.flag} "):
+            with pytest.raises(UsageError, match=re.escape(f"{each.label} (--{each.flag}) ")):
                 mechanism_class(name)(**{each.name: wrong})
         if isinstance(each.default, int):
-            with pytest.raises(UsageError, match=f"^--{each.flag} must be a whole number"):
+            with pytest.raises(UsageError, match=re.escape(f"{each.label} (--{each.flag}) must be a whole number")):
                 mechanism_class(name)(**{each.name: each.low + 0.5})
 
 

@@ -19,7 +19,7 @@ from mechanisms.demos.demo_set import DEMONSTRATIONS
 from mechanisms.errors import UsageError
 from mechanisms.noise import Floats
 from mechanisms.privacy_events import PrivacyEvent
-from mechanisms.records import unit_noun
+from mechanisms.records import unit_nouns
 from mechanisms.runs.completion import CLEARANCE
 from mechanisms.runs.drafts import drafts_for
 from mechanisms.runs.events import LINE, CuratorEvent, Numbers, Release
@@ -79,7 +79,7 @@ class CalibrateStage(PlannedStage):
         return reading_work(self, 1 / _SETS, 1 / _SETS, 1.0)
 
     def warnings(self) -> Iterator[str]:
-        who, plan = f"{unit_noun(self.plan.unit)}s", self.plan
+        who, plan = unit_nouns(self.plan.unit), self.plan
         rows, noise = plan.units(self.name) / len(plan.labels), self.tally.deviation
         if rows < CLEARANCE * noise:
             yield (

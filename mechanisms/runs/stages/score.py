@@ -16,7 +16,7 @@ from mechanisms.demos.demo_set import DEMONSTRATIONS, DIRECTIONS, PUBLIC_ONLY, Z
 from mechanisms.errors import UsageError
 from mechanisms.evaluation.evaluate import truth_of
 from mechanisms.privacy_events import PrivacyEvent
-from mechanisms.records import unit_noun
+from mechanisms.records import unit_nouns
 from mechanisms.rounding import percent_down, percent_up
 from mechanisms.runs.events import LINE, CuratorEvent, Release
 from mechanisms.runs.judging import right
@@ -90,7 +90,7 @@ class ScoreStage(PlannedStage):
 
     def warnings(self) -> Iterator[str]:
         if self.margin > _WIDE:
-            who = f"{unit_noun(self.plan.unit)}s"
+            who = unit_nouns(self.plan.unit)
             yield f"So few {who} score that the private accuracy will say little: its interval is wider than 20 points."
 
     def task(self) -> str:

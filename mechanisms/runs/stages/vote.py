@@ -21,9 +21,10 @@ from mechanisms.inference import Embedder
 from mechanisms.noise import Floats
 from mechanisms.privacy_events import PrivacyEvent
 from mechanisms.queries.retrieval import similarities
-from mechanisms.records import Record, unit_noun
+from mechanisms.records import Record, unit_nouns
 from mechanisms.runs.completion import CLEARANCE, EXCESS
 from mechanisms.runs.events import LINE, Count, CuratorEvent, Name, Number, Release, StageProgress, Texts
+from mechanisms.runs.spec import WRITE
 from mechanisms.runs.stage import PlannedStage, check_certified_noise
 from mechanisms.runs.state import RunState
 from mechanisms.runs.terms import EventLists
@@ -107,7 +108,7 @@ class VoteStage(PlannedStage):
         return drafting + Work(embedded=plan.rows(self.name))
 
     def warnings(self) -> Iterator[str]:
-        who = f"{unit_noun(self.plan.unit)}s"
+        who = unit_nouns(self.plan.unit)
         label = self.plan.smallest
         votes, noise = self.votes_a_draft(label), self.tally.deviation
         if EXCESS * votes < CLEARANCE * noise:
@@ -125,7 +126,7 @@ class VoteStage(PlannedStage):
         check_certified_noise(event.noise, self.tally.deviation)
         for each in event.ballots.values():
             spec = self.plan.spec
-            most = (spec.drafts or 0) + (spec.written or 0 if "write" in self.plan.shares else 0)
+            most = (spec.drafts or 0) + (spec.written or 0 if WRITE in self.plan.shares else 0)
             fits = len(each.votes) == len(each.drafts) <= max(most, spec.shots) and each.written <= len(each.drafts)
             distinct = len(set(each.winners)) == len(each.winners) and all(i < len(each.drafts) for i in each.winners)
             if not (fits and distinct and len(each.winners) <= spec.shots):

@@ -27,7 +27,7 @@ from mechanisms.inference import Embedder
 from mechanisms.inference.vocabulary import Vocabulary, common_words, in_english, placing
 from mechanisms.noise import Floats
 from mechanisms.privacy_events import PrivacyEvent
-from mechanisms.records import unit_noun
+from mechanisms.records import unit_nouns
 from mechanisms.runs.events import LINE, CuratorEvent, Name, Number, Numbers, Release, StageProgress
 from mechanisms.runs.stage import PlannedStage, check_certified_noise
 from mechanisms.runs.state import RunState
@@ -148,7 +148,7 @@ class WordsStage(PlannedStage):
         return Work(embedded=self.plan.units(self.name))
 
     def warnings(self) -> Iterator[str]:
-        label, who = self.plan.smallest, f"{unit_noun(self.plan.unit)}s"
+        label, who = self.plan.smallest, unit_nouns(self.plan.unit)
         noise = self.deviations[self.plan.labels.index(label)]
         if CLEARS * noise > _STRONG:
             counted = self.counted[self.plan.labels.index(label)]

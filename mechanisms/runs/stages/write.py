@@ -10,7 +10,7 @@ from mechanisms.accounting import LedgerRun
 from mechanisms.asking import Hint
 from mechanisms.demos.demo_set import Refusal
 from mechanisms.privacy_events import ALL, Approximate, PrivacyEvent
-from mechanisms.records import unit_noun
+from mechanisms.records import unit_nouns
 from mechanisms.runs.drafts import allotted
 from mechanisms.runs.events import (
     CuratorEvent,
@@ -107,7 +107,7 @@ class WriteStage(PlannedStage):
         plan = self.plan
         label = plan.smallest
         smallest, expected = plan.sizes[label], plan.sampling.expected_sample
-        who = f"{unit_noun(plan.unit)}s"
+        who = unit_nouns(plan.unit)
         if plan.mechanism.uses_private_rows and expected > plan.unit_share(self.name) * smallest:
             yield (
                 f"'{label}' has {smallest} {who}, fewer than the {expected} of a sample (M): all of them join each "
@@ -118,8 +118,8 @@ class WriteStage(PlannedStage):
             times = FAINT / signal
             yield (
                 f"A token's signal is {signal:.2g} times its noise: {smallest} {who} a label decide few tokens. About "
-                f"{_rounded(smallest * times):,.0f} {who} a label, or epsilon {_rounded(plan.spec.epsilon * times):g}, "
-                "would let them decide."
+                f"{_rounded(smallest * times):,.0f} {who} a label would let them decide, or epsilon "
+                f"{_rounded(plan.spec.epsilon * times):g}, which protects less."
             )
 
     def task(self) -> str:

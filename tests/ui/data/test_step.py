@@ -426,10 +426,10 @@ def test_all_that_is_missing_is_told_at_once(tab: Tab):
     tab.upload("text", "label", "other")
     with pytest.raises(SeveralErrors) as missing:
         tab.confirm(["x"], name=" ", public=False, kind="")
-    wanted = ("kind of text", "two labels", "a name", "Tick the box")
+    wanted = ("kind of text", "two labels", "a name", "tick it")
     assert len(missing.value.lines) == len(wanted)
     assert all(each in line for each, line in zip(wanted, missing.value.lines, strict=True))
-    with pytest.raises(SeveralErrors, match="Tick the box.*epsilon for counting"):
+    with pytest.raises(SeveralErrors, match="tick it.*epsilon for counting"):
         tab.confirm(public=False, sizes="measure", epsilon=0)
     assert tab.state.confirmed is None
     tab.confirm()

@@ -41,7 +41,7 @@ def test_the_measured_prior_is_the_headline_where_all_arms_have_one():
     assert bars(shown) == [0.8, 0.9, 0.5]  # the last is what naming one of two equally common labels finds
     *arms, naming = arms_of(shown)
     assert "largest label" in naming
-    assert all("measured correction" in each and "calibrated 70%" in each and "raw 30%" in each for each in arms)
+    assert all("measured correction" in each and "empty queries 70%" in each and "uncorrected 30%" in each for each in arms)
     assert "90%  (59% to 99%)" in arms[1]
 
 
@@ -71,7 +71,7 @@ def test_an_answer_is_the_one_that_the_set_is_read_with():
     assert bars(own) == [0.2, 0.8]
     assert "measured correction" in text_of(own)
     assert "empty queries: News (60%)" in text_of(own)
-    assert "Without calibration: News (90%)" in text_of(own)
+    assert "Without a correction: News (90%)" in text_of(own)
     assert bars(zero) == [0.6, 0.4]
     assert "measured correction" not in text_of(zero)
 
@@ -83,7 +83,7 @@ def test_directions_have_one_figure_which_no_correction_changes():
     _, alone, _, _ = arms_of(shown)
     assert alone.count("90%") == 1
     assert "correction" not in alone
-    assert "calibrated" not in alone
+    assert "empty queries" not in alone
     assert "For labels alone, the directions look better than this model" in text_of(shown)
 
 
