@@ -315,7 +315,9 @@ def test_a_query_is_answered_elsewhere_and_says_so_before_it_is_sent(files, caps
     host = server.url.removeprefix("http://").removesuffix("/v1")
     answered = {"label": "Sport", "written_with": "toy", "read_by": f"small at {host}", "same_model": False}
     assert json.loads(out) == answered
-    assert f"are sent to {host}. A file with rows of a data set that this ledger knows is refused" in err.splitlines()[0]
+    assert (
+        f"are sent to {host}. A file with rows of a data set that this ledger knows is refused" in err.splitlines()[0]
+    )
     assert "neither contextual calibration nor a prior" in err
     assert [each in asked.prompt for each in ("Text: one\nLabel: News", "Text: hello")] == [True, True]
     assert seen_nowhere(files, out, err, asked.body)

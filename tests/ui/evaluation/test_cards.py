@@ -41,7 +41,9 @@ def test_the_measured_prior_is_the_headline_where_all_arms_have_one():
     assert bars(shown) == [0.8, 0.9, 0.5]  # the last is what naming one of two equally common labels finds
     *arms, naming = arms_of(shown)
     assert "largest label" in naming
-    assert all("measured correction" in each and "empty queries 70%" in each and "uncorrected 30%" in each for each in arms)
+    assert all(
+        "measured correction" in each and "empty queries 70%" in each and "uncorrected 30%" in each for each in arms
+    )
     assert "90%  (59% to 99%)" in arms[1]
 
 
