@@ -18,11 +18,10 @@ from mechanisms.demos.demo_set import DemoSet
 from mechanisms.demos.signature import Signature, check_signature
 from mechanisms.errors import AccountingError, BudgetRefused, ModelUnavailable, UsageError
 from mechanisms.inference import LanguageModel
+from mechanisms.public_inputs import DECLARED_COUNTS, DECLARED_SIZES
 from mechanisms.records import Dataset, Record
 from mechanisms.rounding import rounded_up
-from mechanisms.runs.plan import DECLARED_COUNTS
 from mechanisms.runs.run import run
-from mechanisms.runs.terms import DECLARED_SIZES
 from mechanisms.runs.verification import verify
 from tests.runs.running import Speaking
 from tests.toy_embedder import ToyEmbedder

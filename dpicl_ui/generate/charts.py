@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from dpicl_ui.frame.tree import Tree, el
-from mechanisms.data.disclosures import WHETHER_SHOWN
+from mechanisms.public_inputs import WHETHER_SHOWN
 from mechanisms.runs.events import TokenReleased
 from mechanisms.runs.spec import OPENINGS, VOTE, WORDS, WRITE
 from mechanisms.runs.stages import stages_in_order

@@ -13,16 +13,13 @@ from scipy.special import log_ndtr
 from mechanisms.accounting import Claim, PrivacyTarget, calibrate_noise, claim
 from mechanisms.accounting.rdp import largest_rho
 from mechanisms.answers.spec import AnswerSpec
-from mechanisms.data.disclosures import WHETHER_SHOWN
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import ALL, ZCDP, Approximate, Composed, Gaussian, Poisson, PrivacyEvent, Repeat
+from mechanisms.public_inputs import FILE_FORMAT, LABEL_SET, WHETHER_RESERVED, WHETHER_SHOWN
 from mechanisms.queries import QueryMechanism, Retrieval
 from mechanisms.records import PromptTemplate
-from mechanisms.runs.terms import FILE_FORMAT, LABEL_SET
 
-WHETHER_RESERVED = "whether the file is the one reserved for"
-"""Whether a reservation can be continued depends on the rows, so it is listed among the public inputs."""
 _TOO_SELDOM = "Fewer questions, a larger epsilon or more groups raise that; demonstrations are charged only once."
 _FAILURE_SHARE = 0.5
 """The part of delta for tests that pass wrongly, for mechanisms with a test."""

@@ -21,13 +21,6 @@ SCORED = "accuracy without noise on rows of it"
 COMPARED = "rows of it beside its demonstrations"
 UNKNOWN = "not known: the ledger could not be read when the run had ended"
 """Replaces marks that cannot be read; there may be several."""
-WHETHER_SHOWN = "whether clean values of its rows were shown before"
-"""The mark depends on the rows, so a certificate lists it among its public inputs."""
-WHETHER_MET = "whether its rows took part in runs before"
-"""The same for a score's mark."""
-WHETHER_VERBATIM = "whether a text of the set is a text of the file, apart from spaces, case and punctuation"
-"""The same for a set that this installation did not sign."""
-LABEL_WEIGHTS = "label sizes stated with the set, which weigh the labels"
 
 
 def owners_of(test: Fingerprint, ledger: PrivacyLedger) -> list[str]:

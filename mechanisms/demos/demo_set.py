@@ -15,19 +15,18 @@ import jsonschema
 from mechanisms import __version__, confidence
 from mechanisms.accounting import Claim
 from mechanisms.asking import Wording
-from mechanisms.data.disclosures import WHETHER_SHOWN
 from mechanisms.demos.directions import Directions
 from mechanisms.errors import UsageError
 from mechanisms.files import bundled
 from mechanisms.noise import Floats
 from mechanisms.privacy_events import Composed, PrivacyEvent, event_from_json, from_json
+from mechanisms.public_inputs import WHETHER_SHOWN
 from mechanisms.records import RECORD, Demonstration, PromptTemplate, saying_words
 from mechanisms.rounding import percent_down
 from mechanisms.sampling import ADJACENCY
 from mechanisms.tallies import Estimate, ScoreTally, Weighing, masses
 
 FORMAT = "dpicl-demos/2"
-MEASURED_SIZES = "label sizes measured with noise"
 _LARGEST_NUMBER = 2**53
 """JSON readers disagree on whole numbers beyond it (RFC 8259)."""
 

@@ -15,10 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from mechanisms.accounting import PrivacyLedger, new_key
-from mechanisms.data.disclosures import WHETHER_MET, WHETHER_SHOWN
 from mechanisms.demos.demo_set import DemoSet
 from mechanisms.errors import UsageError
 from mechanisms.files import atomic_write, derived_key, keyed_digest
+from mechanisms.public_inputs import WHETHER_MET, WHETHER_SHOWN
 from mechanisms.runs.certificate import plan_of
 from mechanisms.runs.events import ENDS, CuratorEvent, RunEvent, RunStarted, TokenReleased
 from mechanisms.runs.plan import Plan

@@ -13,25 +13,32 @@ from functools import cached_property
 from typing import Any, Self
 
 from mechanisms.accounting import Claim, PrivacyTarget, claim, fingerprint
-from mechanisms.data.disclosures import WHETHER_MET, WHETHER_SHOWN
 from mechanisms.data.sizes import MeasuredSizes, claim_with_counts, left_after_counts, with_counts
-from mechanisms.demos.demo_set import MEASURED_SIZES, Certificate, DemoSet, StageRecord
+from mechanisms.demos.demo_set import Certificate, DemoSet, StageRecord
 from mechanisms.discovery import parameters
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import Composed, SequentialComposition
+from mechanisms.public_inputs import (
+    DECLARED_COUNTS,
+    DECLARED_SIZES,
+    DECLARED_USERS,
+    FILE_FORMAT,
+    LABEL_SET,
+    MEASURED_SIZES,
+    WHETHER_MET,
+    WHETHER_SHOWN,
+)
 from mechanisms.records import Dataset, unit_nouns
 from mechanisms.rounding import rounded_up
 from mechanisms.runs.completion import FEWEST_FOR_WORDS, MOST_CORRECTED_LABELS, complete
 from mechanisms.runs.spec import SCORE, VOTE, WORDS, WRITE, Recipe, RunSpec, stated
 from mechanisms.runs.stage import PlannedStage
 from mechanisms.runs.stages import stages_in_order
-from mechanisms.runs.terms import DECLARED_SIZES, FILE_FORMAT, LABEL_SET, Events, RunTerms
+from mechanisms.runs.terms import Events, RunTerms
 from mechanisms.runs.work import Work
 from mechanisms.sampling import EventOfSteps
 from mechanisms.steps import mechanism_class
 
-DECLARED_COUNTS = "label counts declared public"
-DECLARED_USERS = "numbers of users of each label declared public"
 _MANY_LABELS = (
     "With {} labels a small model answers many texts wrongly, with or without demonstrations. Class prototypes need no "
     "language model: compare them in step 4 of the app, or with `score --prototypes-epsilon`."

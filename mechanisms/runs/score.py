@@ -19,7 +19,6 @@ from mechanisms.accounting import (
     text_digests,
 )
 from mechanisms.asking import Wording
-from mechanisms.data.disclosures import LABEL_WEIGHTS, WHETHER_MET, WHETHER_SHOWN, WHETHER_VERBATIM
 from mechanisms.data.sizes import without_counts
 from mechanisms.data.units import charged, units_of
 from mechanisms.demos.demo_set import (
@@ -48,13 +47,13 @@ from mechanisms.evaluation.reader import check_labels
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.noise import Floats, Randomness, SecureRandomness
 from mechanisms.privacy_events import Composed, PrivacyEvent
+from mechanisms.public_inputs import FILE_FORMAT, LABEL_SET, LABEL_WEIGHTS, WHETHER_MET, WHETHER_SHOWN, WHETHER_VERBATIM
 from mechanisms.records import Dataset, Demonstration, PromptTemplate, saying_words
 from mechanisms.runs.drafts import DRAFT_TOKENS, draft_tokens_of, written_publicly
 from mechanisms.runs.judging import of_units, right
 from mechanisms.runs.roles import divided, earlier_runs
 from mechanisms.runs.run import TEST_SEED
 from mechanisms.runs.spec import SCORE, VOTE, RunSpec, Split
-from mechanisms.runs.terms import FILE_FORMAT, LABEL_SET
 from mechanisms.tallies import Prototypes, ScoreTally, Weighing, weights
 
 

@@ -13,14 +13,12 @@ from mechanisms.data.columns import MOST_LABELS
 from mechanisms.data.sizes import MeasuredSizes, left_after_counts
 from mechanisms.errors import UsageError
 from mechanisms.privacy_events import ALL, Approximate, Composed, PrivacyEvent
+from mechanisms.public_inputs import DECLARED_SIZES, FILE_FORMAT, LABEL_SET
 from mechanisms.records import RECORD, PromptTemplate
 from mechanisms.runs.spec import OPENINGS, VOTE, WORDS, WRITE, RunSpec, Split
 from mechanisms.sampling import EventOfSteps, SamplingPlan
 from mechanisms.steps import TokenMechanism, Transform
 
-DECLARED_SIZES = "upper bounds of label sizes declared public"
-LABEL_SET = "label set"
-FILE_FORMAT = "how the file divides into rows (encoding, line ends, separator, quotes, header)"
 NO_FILE = ""
 """The content of a plan that belongs to no file: for public text, a measurement of speed or a certificate's check."""
 

@@ -9,11 +9,9 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from mechanisms.accounting import Claim
-from mechanisms.data.disclosures import WHETHER_MET, WHETHER_SHOWN
 from mechanisms.demos.demo_set import (
     DEMONSTRATIONS,
     DIRECTIONS,
-    MEASURED_SIZES,
     PROTOTYPES,
     PUBLIC_ONLY,
     ZERO_SHOT,
@@ -24,10 +22,18 @@ from mechanisms.demos.demo_set import (
 )
 from mechanisms.errors import StudioError
 from mechanisms.privacy_events import Approximate, Composed
+from mechanisms.public_inputs import (
+    DECLARED_COUNTS,
+    DECLARED_SIZES,
+    DECLARED_USERS,
+    LABEL_SET,
+    MEASURED_SIZES,
+    WHETHER_MET,
+    WHETHER_SHOWN,
+)
 from mechanisms.runs.certificate import WHERE, plan_of
-from mechanisms.runs.plan import DECLARED_COUNTS, DECLARED_USERS, Plan
+from mechanisms.runs.plan import Plan
 from mechanisms.runs.spec import CALIBRATE, SCORE, WORDS
-from mechanisms.runs.terms import DECLARED_SIZES, LABEL_SET
 
 # Machines differ in the last digits of Fourier transforms (epsilon), of binomial tails (failure probabilities), and in
 # the last bits of logarithms and powers (noise). These relative tolerances allow for that, and for nothing else.

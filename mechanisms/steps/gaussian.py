@@ -64,8 +64,7 @@ class GaussianMechanism(NoisyVector):
 
     def step(self, distributions: TokenDistributions, randomness: Randomness) -> TokenRelease:
         """`scores` is the noisy sum in units of rows."""
-        sensitivity = self.sensitivity(distributions.unit_rows)
-        noise = sensitivity.on_lattice * self.noise_multiplier
+        noise = self.sensitivity(distributions.unit_rows).on_lattice * self.noise_multiplier
         scores = randomness.gaussian(self.aggregate(distributions), noise) / GRID
         return self.read(scores, distributions, noise / GRID, randomness)
 

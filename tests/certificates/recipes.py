@@ -8,12 +8,13 @@ from functools import cache
 from typing import Any
 
 from mechanisms.data.sizes import MeasuredSizes
-from mechanisms.demos.demo_set import MEASURED_SIZES, ArmScore, Baselines, DemoSet, Refusal, Score
+from mechanisms.demos.demo_set import ArmScore, Baselines, DemoSet, Refusal, Score
+from mechanisms.public_inputs import DECLARED_SIZES, FILE_FORMAT, LABEL_SET, MEASURED_SIZES
 from mechanisms.records import Demonstration
 from mechanisms.runs.completion import complete
 from mechanisms.runs.plan import Plan
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, SOURCES, VOTE, WRITE, Recipe, RunSpec, Split
-from mechanisms.runs.terms import DECLARED_SIZES, FILE_FORMAT, LABEL_SET, NO_FILE
+from mechanisms.runs.terms import NO_FILE
 
 LABELS = ("a", "b")
 SIZES = {"a": 450, "b": 520}

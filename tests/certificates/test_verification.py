@@ -16,12 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.accounting import PrivacyLedger
-from mechanisms.data.disclosures import CLEAN_VALUES, WHETHER_MET, WHETHER_SHOWN
+from mechanisms.data.disclosures import CLEAN_VALUES
 from mechanisms.demos.demo_set import Score, loads
 from mechanisms.errors import StudioError, UsageError
 from mechanisms.noise import SecureRandomness, SeededRandomness
+from mechanisms.public_inputs import DECLARED_USERS, WHETHER_MET, WHETHER_SHOWN
 from mechanisms.runs.certificate import plan_of
-from mechanisms.runs.plan import DECLARED_USERS, Plan
+from mechanisms.runs.plan import Plan
 from mechanisms.runs.run import run
 from mechanisms.runs.spec import CALIBRATE, SCORE, SETTINGS, Group, Recipe, Split
 from mechanisms.runs.verification import Verification, _of_gains, verify

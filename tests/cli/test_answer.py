@@ -6,9 +6,7 @@ import json
 
 import pytest
 
-from mechanisms.answers.plan import WHETHER_RESERVED
-from mechanisms.data.disclosures import WHETHER_SHOWN
-from mechanisms.runs.terms import FILE_FORMAT, LABEL_SET
+from mechanisms.public_inputs import FILE_FORMAT, LABEL_SET, WHETHER_RESERVED, WHETHER_SHOWN
 from tests.cli.command import BANK, check_refusal, run
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_model")]

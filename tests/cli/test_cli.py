@@ -12,7 +12,7 @@ from mechanisms.accounting import PrivacyLedger
 from mechanisms.cli.main import COMMANDS
 from mechanisms.demos.demo_set import loads
 from mechanisms.inference.engine import DEVICE
-from mechanisms.runs.terms import FILE_FORMAT
+from mechanisms.public_inputs import FILE_FORMAT
 from tests.cli.command import BANK, check_refusal, run
 from tests.conftest import ROOT
 

@@ -8,12 +8,13 @@ import pytest
 
 from mechanisms.accounting import PrivacyLedger, fingerprint, share_any, text_digests
 from mechanisms.data.columns import ColumnMapping, to_dataset
-from mechanisms.data.disclosures import CLEAN_VALUES, NO_NOISE, SCORED, SEEDED, WHETHER_SHOWN, mark_scored, owners_of
+from mechanisms.data.disclosures import CLEAN_VALUES, NO_NOISE, SCORED, SEEDED, mark_scored, owners_of
 from mechanisms.data.sizes import measure_sizes
 from mechanisms.data.sources import read_table
 from mechanisms.data.units import units_of
 from mechanisms.demos.demo_set import loads
 from mechanisms.noise import SecureRandomness, SeededRandomness
+from mechanisms.public_inputs import WHETHER_SHOWN
 from mechanisms.records import Dataset, Record
 from tests.runs import running
 from tests.runs.running import data, rows

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from mechanisms.accounting import PrivacyLedger, fingerprint
-from mechanisms.data.disclosures import SCORED, WHETHER_MET
+from mechanisms.data.disclosures import SCORED
 from mechanisms.data.sizes import measure_sizes
 from mechanisms.noise import SecureRandomness
+from mechanisms.public_inputs import WHETHER_MET
 from mechanisms.records import Dataset, Record
 from mechanisms.runs.roles import divided, intervals
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WRITE

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from mechanisms.accounting import Claim, PrivacyLedger, fingerprint
-from mechanisms.data.disclosures import LABEL_WEIGHTS, WHETHER_VERBATIM
 from mechanisms.demos.demo_set import DIRECTIONS, PROTOTYPES
 from mechanisms.demos.directions import Directions
 from mechanisms.errors import UsageError
 from mechanisms.files import data_folder
 from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Composed, Pure
+from mechanisms.public_inputs import LABEL_WEIGHTS, WHETHER_VERBATIM
 from mechanisms.records import Dataset, Demonstration, PromptTemplate, Record
 from mechanisms.runs.run import TEST_SEED
 from mechanisms.runs.score import ScoredSet, score_set

@@ -15,6 +15,7 @@ from mechanisms.data.sizes import MeasuredSizes
 from mechanisms.errors import UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.privacy_events import Composed
+from mechanisms.public_inputs import DECLARED_COUNTS, DECLARED_SIZES
 from mechanisms.records import RECORD, Dataset, Record
 from mechanisms.runs.completion import (
     FEWEST_DRAFTS,
@@ -25,7 +26,7 @@ from mechanisms.runs.completion import (
     complete,
     fewest_for_roles,
 )
-from mechanisms.runs.plan import DECLARED_COUNTS, Plan, plan_for
+from mechanisms.runs.plan import Plan, plan_for
 from mechanisms.runs.spec import (
     CALIBRATE,
     OPENINGS,
@@ -43,7 +44,6 @@ from mechanisms.runs.spec import (
 )
 from mechanisms.runs.stages import stages_in_order
 from mechanisms.runs.stages.score import ScoreStage
-from mechanisms.runs.terms import DECLARED_SIZES
 from mechanisms.runs.work import Speed, measure_speed
 from mechanisms.sampling import Scheme
 from mechanisms.tallies import Weighing

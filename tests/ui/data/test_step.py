@@ -36,9 +36,10 @@ from mechanisms.demos.demo_set import loads
 from mechanisms.demos.signature import Signature, check_signature, digest
 from mechanisms.errors import DataError, ModelUnavailable, SeveralErrors, UsageError
 from mechanisms.inference.models.listed import ModelListing
+from mechanisms.public_inputs import DECLARED_COUNTS
 from mechanisms.records import Dataset, Demonstration, Record
 from mechanisms.runs.drafts import DraftRequest
-from mechanisms.runs.plan import DECLARED_COUNTS, plan_for
+from mechanisms.runs.plan import plan_for
 from mechanisms.runs.settings_file import settings
 from mechanisms.runs.spec import RunSpec
 from tests.toy_model import ToyModel

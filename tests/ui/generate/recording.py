@@ -11,6 +11,7 @@ import numpy as np
 from mechanisms.accounting import BudgetSnapshot, Cap
 from mechanisms.demos.demo_set import ArmScore, DemoSet, Refusal, Score
 from mechanisms.demos.directions import Directions
+from mechanisms.public_inputs import DECLARED_COUNTS, LABEL_SET
 from mechanisms.records import Demonstration
 from mechanisms.runs.completion import complete
 from mechanisms.runs.events import (
@@ -26,14 +27,13 @@ from mechanisms.runs.events import (
     StageStarted,
     TokenReleased,
 )
-from mechanisms.runs.plan import DECLARED_COUNTS, Plan
+from mechanisms.runs.plan import Plan
 from mechanisms.runs.spec import CALIBRATE, OPENINGS, SCORE, VOTE, WORDS, WRITE, RunSpec
 from mechanisms.runs.stages.calibrate import PriorsReleased
 from mechanisms.runs.stages.openings import OpeningsReleased
 from mechanisms.runs.stages.score import ScoreReleased
 from mechanisms.runs.stages.vote import Ballot, VotesReleased
 from mechanisms.runs.stages.words import Word, WordsReleased
-from mechanisms.runs.terms import LABEL_SET
 
 LABELS = ("News", "Sport")
 HOSTILE = "<img src=x onerror=alert(1)>${alert(2)}{{3}}"
