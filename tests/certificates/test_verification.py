@@ -284,16 +284,16 @@ def test_last_digits_of_another_machine_may_differ():
     assert found(edited(text_of(*PLAIN), path, lambda rate: math.nextafter(rate, 1))) == ()
 
 
-def test_a_file_of_ten_thousand_wrong_lists_gets_a_few_lines_and_no_accountant(monkeypatch):
+def test_a_file_of_a_thousand_wrong_lists_gets_a_few_lines_and_no_accountant(monkeypatch):
     monkeypatch.setattr(Plan, "claim", lambda *arguments: pytest.fail("it was accounted"))
     document = edited(
         text_of(*PLAIN),
         ("privacy", "event", "lists"),
-        lambda lists: {f"{name}{i}": events for name, events in lists.items() for i in range(5000)},
+        lambda lists: {f"{name}{i}": events for name, events in lists.items() for i in range(500)},
     )
     problems = found(document)
     assert len(problems) == 21
-    assert problems[-1].startswith("and 9982")
+    assert problems[-1].startswith("and 982")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import count
+from itertools import count, product
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,7 @@ from mechanisms.runs.stages.score import ScoreStage
 from mechanisms.runs.work import Speed, measure_speed
 from mechanisms.sampling import Scheme
 from mechanisms.tallies import Weighing
+from tests.conftest import nightly_but
 from tests.told_settings import check_told
 from tests.toy_model import ToyModel
 
@@ -179,9 +180,9 @@ CALIBRATED = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("values", CALIBRATED, ids=str)
-@pytest.mark.parametrize("by_user", [False, True], ids=["rows", "users"])
-@pytest.mark.parametrize("measured", [False, True], ids=["declared", "measured"])
+@pytest.mark.parametrize(
+    ("values", "by_user", "measured"), nightly_but(product(CALIBRATED, (False, True), (False, True)), every=3), ids=str
+)
 def test_a_calibrated_run_costs_its_epsilon_and_no_more(values, by_user, measured):
     of = {"a": 700, "b": 3000}
     counted = MeasuredSizes(of, 0.05, 1e-9, "") if measured else None

@@ -47,7 +47,7 @@ def test_what_was_exported_and_is_no_text_is_refused(gate, text):
 
 @pytest.mark.parametrize("name", SETS)
 def test_what_people_write_is_kept(gate, real_data, name):
-    reasons = Counter(gate.reason(row.text) for row in real_data(name, "train"))
+    reasons = Counter(gate.reason(row.text) for row in real_data(name, "train")[:4000])
     assert reasons.total() > 1000
     assert reasons[None] >= LEAST_KEPT * reasons.total(), reasons
     assert reasons[OFFERS_HELP] <= MOST_OFFERS * reasons.total()

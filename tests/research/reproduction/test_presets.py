@@ -21,6 +21,7 @@ from research.reproduction.presets import GAO, PRESETS, TANG
 from research.reproduction.tasks import TASKS
 from research.runs import Texts, texts_written
 from tests.cli.command import check_refusal, run
+from tests.conftest import nightly_but
 from tests.runs.running import Speaking
 from tests.toy_embedder import ToyEmbedder
 
@@ -42,7 +43,7 @@ def made(place, monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", HERE)
+@pytest.mark.parametrize("name", nightly_but(HERE, every=3))
 def test_a_preset_computes_all_its_cells(capsys, made, name):
     code, _, err = run(capsys, f"reproduce {name} --tiny", program=main)
     assert code == 0, err
@@ -53,7 +54,7 @@ def test_a_preset_computes_all_its_cells(capsys, made, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ELSEWHERE)
+@pytest.mark.parametrize("name", nightly_but(ELSEWHERE, every=3))
 def test_a_preset_that_another_command_runs_is_run_by_it(capsys, made, name):
     code, out, err = run(capsys, f"reproduce {name} --tiny", program=main)
     assert code == 0, err
