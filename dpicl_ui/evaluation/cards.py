@@ -43,9 +43,9 @@ _ON_ROWS = "On its own rows, under noise: {}"
 _WITH_PRIOR = ", with the measured correction"
 _READ_WITH_PRIOR = (
     "With the measured correction, the model's preference for some labels, which the run measured, is removed from its "
-    "answers. Arms without a measured correction are calibrated with empty queries."
+    "answers. Prompts without a measured correction are corrected by empty queries."
 )
-_CALIBRATED = "A calibrated answer is divided by the model's answer to an empty query (Zhao et al. 2021)."
+_CALIBRATED = "Empty queries: an answer is divided by the model's answer to an empty text (Zhao et al. 2021)."
 _COMMONEST = ("The largest label", "named every time, whatever the text is")
 _NO_BETTER = (
     "The set finds no more labels than naming the largest label every time: look at the balanced figures and at each "

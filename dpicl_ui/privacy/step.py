@@ -252,7 +252,7 @@ class ModelChoice:
         yield {self.notice: [] if missed else notice("The model is loaded.", "good")}
 
 
-NO_RUN = "There is no run with these settings yet: change them, or wait until the noise is calibrated."
+NO_RUN = "There is no run with these settings yet: wait until the noise is calibrated, or correct the settings."
 """The refusal of anything that needs a plan."""
 _LEAD = "Epsilon bounds how much one row or user can change what is released. Smaller is safer."
 _PUBLIC = "From the model's expectation of such texts alone: no row was read, and nothing was spent."
