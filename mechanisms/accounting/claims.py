@@ -18,6 +18,8 @@ from mechanisms.rounding import rounded_up
 
 AGREEMENT = 0.02
 """The relative difference of two accountants, beyond the claiming one's own error, up to which there is no remark."""
+_ALIKE = 1e-4
+"""The relative difference of two accountants that may come from floats, or from a grid of orders."""
 PURE_SUM = "sum of pure epsilons"
 _LARGEST_EPSILON = 300.0
 _LEAST_DELTA = 1e-100
@@ -56,7 +58,8 @@ class Claim:
     @property
     def remark(self) -> str | None:
         """A remark that the accountants differ and the larger bound is claimed; None if they agree."""
-        if not any(claimed in (pld.NAME, rdp.NAME, exact.CHECK) for claimed, _ in self.accountants):
+        by_check = any(claimed in (pld.NAME, rdp.NAME, exact.CHECK) for claimed, _ in self.accountants)
+        if not by_check or self.epsilon <= (1 + AGREEMENT) * self.check + 1e-9:
             return None
         return (
             f"The accountants differ: '{self.accountant}' finds {rounded_up(self.epsilon, 4)}, "
@@ -154,20 +157,20 @@ def estimate(form: NormalForm, delta: float) -> float:
 def _claim_part(form: NormalForm, delta: float) -> Claim:
     """The claim of events of one kind.
 
-    If two upper bounds differ, the larger is claimed. If the check is below the claiming accountant's proven lower
+    The larger of the two upper bounds is claimed. If the check is below the claiming accountant's proven lower
     bound, one of them is wrong, and nothing is claimed.
     """
     method, bounds = _bounds(form, delta)
     if min(bounds.upper, form.pure_epsilon) > _LARGEST_EPSILON:
         raise AccountingError(_TOO_LITTLE_NOISE)
-    check, slack = method.check(form, delta), AGREEMENT * bounds.upper + 1e-9  # smaller differences are rounding
-    if not check >= bounds.lower - slack:
+    check = method.check(form, delta)
+    if not check >= bounds.lower - AGREEMENT * bounds.upper - 1e-9:
         raise AccountingError(
             f"Two accountants disagree: {method.name} finds {bounds.lower:.4g} to {bounds.upper:.4g}, "
             f"{method.check_name} {check:.4g}. One of them is wrong, and nothing is claimed: please report this."
         )
     found = Claim(bounds.upper, delta, method.name, check, method.check_name)
-    if check > bounds.upper + slack:
+    if check > (1 + _ALIKE) * bounds.upper + 1e-8:
         found = Claim(check, delta, method.check_name, bounds.upper, method.name)
     if form.pure_epsilon < found.epsilon:
         found = Claim(form.pure_epsilon, delta, PURE_SUM, check, method.check_name)

@@ -25,7 +25,7 @@ from mechanisms.noise import Floats
 #
 # T adaptive epsilon-DP steps are dominated by T rounds of randomised response (Kairouz, Oh, Viswanath 2015); only the
 # number of truthful rounds matters. Sampling mixes that pair (Zhu, Dong, Wang 2022, theorem 11), and is not symmetric
-# afterwards: which direction costs more depends on epsilon, so both are kept.
+# afterwards, so both directions are kept.
 
 
 class Direction(Enum):
@@ -97,12 +97,13 @@ def dominating_pair(primitive: SampledPure, direction: Direction) -> Masses:
 
 
 def directions(primitive: Primitive) -> tuple[Direction, ...]:
-    """The directions that can have the largest cost.
+    """The directions that can have the largest cost in a list with this release.
 
-    Without sampling both directions cost the same; for Gaussian releases removing a unit costs at least as much.
+    Without sampling both directions cost the same. A single release on a sample costs at least as much where a unit is
+    removed, but in a list neither direction dominates (Lebeda et al. 2024): beside unsampled pure steps adding a unit
+    can cost more, with a sampled Gaussian, too.
     """
-    alike = primitive.rate == 1.0 or isinstance(primitive, SampledGaussian)
-    return (Direction.REMOVE,) if alike else (Direction.REMOVE, Direction.ADD)
+    return (Direction.REMOVE,) if primitive.rate == 1.0 else tuple(Direction)
 
 
 _LARGE, _MOST_LOSS = 30.0, 3000.0

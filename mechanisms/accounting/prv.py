@@ -120,10 +120,11 @@ class LaplaceLoss(_Loss):
 
 
 class SampledGaussianLoss(_Loss, PoissonSubsampledGaussianMechanism):  # type: ignore[misc]
-    """The library's privacy loss of a Gaussian release on a sample, with an exact mean.
+    """The privacy loss of a Gaussian release on a sample, with an exact mean, in both directions; the library has
+    removal alone, and beside unsampled pure steps adding a unit can cost more.
 
-    No loss is below log(1 - rate), and much of the mass lies just above. For rates over about .1 the library's integral
-    misses that mass, and its own check then refuses the grid.
+    Where a unit is removed no loss is below log(1 - rate), and much of the mass lies just above. For rates over about
+    .1 the library's integral misses that mass, and its own check then refuses the grid.
     """
 
     def __init__(self, release: SampledGaussian, direction: Direction) -> None:
@@ -131,27 +132,31 @@ class SampledGaussianLoss(_Loss, PoissonSubsampledGaussianMechanism):  # type: i
         self._noise, self._rate = release.noise_multiplier, release.rate
         PoissonSubsampledGaussianMechanism.__init__(self, self._rate, self._noise)
 
+    def cdf(self, t: Floats) -> Floats:
+        if self._direction is Direction.REMOVE:
+            return np.asarray(super().cdf(t))
+        return np.asarray(norm.sf(self._output(-np.asarray(t, dtype=np.float64)) / self._noise))
+
     def mean_within(self, low: float, high: float) -> float:
-        start = max(self._output(low), -_TAIL * self._noise)
-        end = min(self._output(high), 1.0 + _TAIL * self._noise)
+        removed = self._direction is Direction.REMOVE
+        first, last = self._output(np.array([low, high] if removed else [-high, -low]))
+        start, end = max(first, -_TAIL * self._noise), min(last, 1.0 + _TAIL * self._noise)
         pieces = np.linspace(start, end, math.ceil((end - start) / self._noise) + 1)
         half = np.diff(pieces)[:, None] / 2
         outputs = pieces[:-1, None] + half * (1.0 + _NODES)
         exponents = (outputs - 0.5) / self._noise**2
         losses = np.logaddexp(math.log1p(-self._rate), math.log(self._rate) + exponents)
-        density = self._rate * norm.pdf(outputs, 1.0, self._noise) + (1 - self._rate) * norm.pdf(
-            outputs, 0.0, self._noise
-        )
+        rate = self._rate if removed else 0.0
+        density = rate * norm.pdf(outputs, 1.0, self._noise) + (1 - rate) * norm.pdf(outputs, 0.0, self._noise)
         mass = half * _WEIGHTS * density
-        return float((mass * losses).sum() / mass.sum())
+        return float((mass * losses).sum() / mass.sum()) * (1 if removed else -1)
 
-    def _output(self, loss: float) -> float:
-        """The output with that loss: from the mixture of N(0, noise^2) and N(1, noise^2) against N(0, noise^2)."""
-        over = math.exp(min(loss, _TAIL)) - 1.0 + self._rate
-        if over <= 0:
-            return -math.inf
-        exponent = math.log(over / self._rate) + max(0.0, loss - _TAIL)
-        return exponent * self._noise**2 + 0.5
+    def _output(self, loss: Floats) -> Floats:
+        """The outputs with these losses of the mixture of N(0, noise^2) and N(1, noise^2) against N(0, noise^2)."""
+        over = np.maximum(np.expm1(np.minimum(loss, _TAIL)) + self._rate, 0.0)
+        with np.errstate(divide="ignore"):
+            exponent = np.log(over / self._rate) + np.maximum(0.0, loss - _TAIL)
+        return np.asarray(exponent * self._noise**2 + 0.5)
 
 
 class _Truncated(PrivacyRandomVariableTruncated):
@@ -193,7 +198,6 @@ def _variable(primitive: Primitive, direction: Direction) -> PrivacyRandomVariab
 def _bounds(form: NormalForm, delta: float, error: float) -> Bounds:
     counts = [count for _, count in form.primitives]
     found = []
-    # For sampled pure steps neither direction dominates (Lebeda et al. 2024), nor for sampled Laplace noise.
     for direction in dict.fromkeys(itertools.chain(*map(directions, form.kinds))):
         variables = [_variable(primitive, direction) for primitive, _ in form.primitives]
         lower, _, upper = _Accountant(variables, counts, error, delta / 1000).compute_epsilon(delta, counts)
@@ -210,9 +214,7 @@ def within_reach(form: NormalForm, delta: float, epsilon: float) -> bool:
     error = _error(epsilon)
     points = 2 * (_MARGIN + epsilon) / error * math.sqrt(form.count / 2 * math.log(12e3 / delta))
     steps = max((each.steps for each in form.kinds if isinstance(each, SampledPure)), default=1)
-    # Sampled Gaussians beside sampled pure or Laplace steps: adding a unit has no loss for the Gaussians here.
-    mixed = len({isinstance(each, SampledGaussian) for each in form.kinds if each.rate < 1}) > 1
-    return error > _FINEST and points * len(form.kinds) <= _MOST_POINTS and steps <= _MOST_STEPS and not mixed
+    return error > _FINEST and points * len(form.kinds) <= _MOST_POINTS and steps <= _MOST_STEPS
 
 
 def _error(epsilon: float) -> float:

@@ -68,7 +68,7 @@ def fetch(address: str, home: Path, name: str = NAME, file: str = "", *more: str
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
 

@@ -192,7 +192,7 @@ def test_a_server_that_is_not_there_or_never_answers(monkeypatch):
     done = threading.Event()
 
     def rule(asked):
-        done.wait(10)
+        done.wait(60)
         return Reply("late")
 
     monkeypatch.setattr(remote, "_TIMEOUT", 0.1)

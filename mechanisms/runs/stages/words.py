@@ -140,7 +140,8 @@ class WordsStage(PlannedStage):
     @property
     def deviations(self) -> Floats:
         """The standard deviation of the noise on a unit vector's projection on each label's mean minus the mean over
-        labels, shape (labels,). It is an upper bound for directions orthogonal to the mean over labels."""
+        labels, shape (labels,). It is an upper bound for directions orthogonal to the mean over labels, whose own noise
+        is not counted."""
         labels, of_means = len(self.plan.labels), (self.tally.noise_multiplier / self.counted) ** 2
         return np.asarray(np.sqrt(((1 - 1 / labels) ** 2 - 1 / labels**2) * of_means + of_means.sum() / labels**2))
 

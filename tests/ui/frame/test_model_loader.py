@@ -212,13 +212,13 @@ def test_nothing_is_embedded_while_a_model_is_read(shelf, monkeypatch):
 
     shelf.meanwhile = read
     loader.choose(OTHER)
-    assert reading.wait(10)
+    assert reading.wait(60)
     other = threading.Thread(target=lambda: found.append(embedder.embed(["a text"])), daemon=True)
     other.start()
     other.join(0.05)
     embedded_meanwhile = [*found]
     free.set()
-    other.join(10)
+    other.join(60)
     assert embedded_meanwhile == []
     assert np.array_equal(found[0], ToyEmbedder().embed(["a text"]))
 

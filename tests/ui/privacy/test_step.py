@@ -435,7 +435,7 @@ def test_two_handlers_calibrate_the_same_settings_once(tab: Session, monkeypatch
     monkeypatch.setattr(privacy_state, "plan_for", slow)
     with ThreadPoolExecutor() as pool:
         run = pool.submit(state.calibrate, FIRST, None)
-        assert entered.wait(10)
+        assert entered.wait(60)
         assert pool.submit(state.calibrate_for_screen, FIRST, None).result() is run.result()
     assert not second.is_set()
 
