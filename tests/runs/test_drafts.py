@@ -15,6 +15,7 @@ from mechanisms.demos.directions import Directions
 from mechanisms.errors import ModelUnavailable, UsageError
 from mechanisms.noise import SeededRandomness
 from mechanisms.runs import drafts
+from mechanisms.runs.completion import MIN_TOKENS
 from mechanisms.runs.drafts import (
     TEMPERATURE,
     TOP_P,
@@ -259,7 +260,7 @@ def test_no_draft_ends_before_the_least_length():
     model = Ending()
     rows = drafts._write(model, [Prompt(b"a", b"b")] * 20, [""] * 20, 30, SeededRandomness(2))
     lengths = [len(row.split()) for row, _ in rows]
-    assert min(lengths) == drafts._LEAST_TOKENS
+    assert min(lengths) == MIN_TOKENS
     assert max(lengths) < 30, "rows that ended were written on"
 
 

@@ -381,7 +381,7 @@ def test_a_first_line_that_looks_like_a_row_is_asked_about_and_shown_both_ways(j
     assert journey.canary in journey.shown["preview"]
     assert HOSTILE in journey.shown["preview"]
     assert journey.hacked is None
-    assert "Tick the box" in journey.shown["unconfirmed"]
+    assert "tick it if all of it may become public" in journey.shown["unconfirmed"]
 
 
 def test_the_browsers_own_translator_is_told_to_stay_away_and_the_page_is_english(journey: Journey):
@@ -444,7 +444,7 @@ def test_a_stopped_run_stays_spent(journey: Journey):
 
 def test_an_export_is_loaded_checked_and_answers(journey: Journey):
     assert "computed again and holds" in journey.shown["loaded"]
-    assert "Written by this installation and unchanged" in journey.shown["loaded"]
+    assert "This installation wrote the file, and it is unchanged" in journey.shown["loaded"]
     assert "Zero-shot" in journey.shown["answer"]
     assert any(label in journey.shown["answer"] for label in LABELS)
     assert "16 test rows" in journey.shown["scores"]
