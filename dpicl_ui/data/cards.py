@@ -404,7 +404,7 @@ _NO_USER = "(every row stands for itself)"
 _USER = "If one person can have several rows: protects all rows of a person together."
 _PROPOSED_USER = (
     "Proposed, because people have several rows here: all rows of a person are then protected together. Without a "
-    "column only each single row is."
+    "column only single rows are."
 )
 
 
