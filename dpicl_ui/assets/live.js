@@ -81,7 +81,7 @@ function legended(chart) {
     entry(legend, "key-outline", "what the model expects without the data: this token came from it, free");
   else entry(legend, "key-outline", "what the model expects without the data; this mechanism releases the token alone");
   if (chart.clip) entry(legend, "", `a row's logits are clipped at ${Number(chart.clip.toPrecision(3))}`);
-  if (chart.clean) entry(legend, "key-clean", "clean average: for your eyes only");
+  if (chart.clean) entry(legend, "key-clean", "average without noise: for your eyes only");
 }
 function beside(drafts) {
   others.replaceChildren();

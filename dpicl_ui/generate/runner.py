@@ -46,7 +46,7 @@ class Runner:
             ledger: the ledger that is charged.
             pressed: the press that starts the run.
             source: the spec of step 2, or the journal of an interrupted run.
-            curator: also yield clean averages, for the owner's screen.
+            curator: also yield averages without noise, for the owner's screen.
             unfinished: keeps the journal of a private run; the journal stays if the run does not end on an open page.
 
         Raises:
