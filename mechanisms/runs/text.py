@@ -49,6 +49,7 @@ _OFFERS = re.compile(
                 r"feel free to (ask|reach)|don['’]t hesitate to (ask|contact|reach)",
                 # Narrow patterns, since a customer may also write "sorry to hear that the branch closes".
                 r"sorry to hear (that([.!]|, but )|about your (experience|issue|problem|loss))",
+                r"sorry to hear about your (condition|health|heart|skin)|(i|we)\b[^.!?]{0,20} prescribe you\b",
                 r"sorry to hear that your (account|card|loan|money|mortgage|order|payment|transfer) (is|was|has|had)\b",
                 r"sorry to hear (that )?you(['’](re|ve)| are| have) (having|had|been|going|facing)\b",
                 rf"sorry for (your\b|any {_MISHAP}|the inconvenience[.,]|the {_MISHAP},? but\b)",
