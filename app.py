@@ -54,7 +54,7 @@ def main() -> int:
             quiet=True,
             prevent_thread_lock=True,
         )
-        loader.start()  # not before: a server that cannot start has nothing else to end
+        loader.start()  # after the launch: a server that cannot start leaves no thread that loads a model
         sys.stdout.write(f"DP-ICL Studio: {url}\n")
         sys.stdout.flush()
         page.block_thread()

@@ -502,10 +502,13 @@ def evaluate(
     """
     check_labels(demo_set.labels)
     reader, shown = _read_by(model, demo_set, test)
-    writer = reader.model if isinstance(reader, LocalReader) else writer
+    if isinstance(reader, LocalReader):
+        writer, embedder = reader.model, reader.embedder
+    else:
+        embedder = _embedder_of(shown)
     arms = arms_of(shown, public_demonstrations(shown, writer) if writer else None)
     found: dict[str, Scorecard] = {}
-    for each in evaluated(reader, shown.template, shown.labels, arms, test.records, _embedder_of(shown)):
+    for each in evaluated(reader, shown.template, shown.labels, arms, test.records, embedder):
         if isinstance(each, Progress):
             told(each.done, each.total)
         else:

@@ -78,6 +78,13 @@ def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.fixture
+def one_key(data_folder: Path) -> None:
+    """Who has which place follows from a key: the same in every run."""
+    data_folder.mkdir(exist_ok=True)
+    (data_folder / "key").write_bytes(b"k" * 32)
+
+
 @pytest.fixture(autouse=True)
 def computing_thread() -> Iterator[None]:
     """What an app's models set for its process ends with the test."""

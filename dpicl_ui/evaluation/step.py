@@ -52,7 +52,12 @@ from mechanisms.evaluation.classifier import Classifier, Prediction
 from mechanisms.evaluation.evaluate import BOTH, Progress, Scorecard, evaluate
 from mechanisms.evaluation.own_rows import spread
 from mechanisms.evaluation.reader import Arm, LocalReader
-from mechanisms.evaluation.remote_reader import RemoteReader, read_remotely_in_words, refuse_set_without_promise
+from mechanisms.evaluation.remote_reader import (
+    RemoteReader,
+    read_remotely_in_words,
+    refuse_set_without_promise,
+    what_leaves,
+)
 from mechanisms.inference import Embedder, LanguageModel
 from mechanisms.inference.models.listed import available_models
 from mechanisms.inference.remote import ChatServer, ServerAddress, key_of
@@ -60,11 +65,7 @@ from mechanisms.records import RECORD, Dataset, unit_in_words
 from mechanisms.rounding import rounded_up
 
 _HERE, _ADDRESS = "here", "address"
-_LEAVES = (
-    "The demonstrations, what you type and the texts of a test file are sent to that address. A file with rows of a "
-    "data set that this ledger knows is refused; what you type is not compared: paste no private text. The key goes "
-    "with each request, and is not stored."
-)
+_LEAVES = f"{what_leaves('that address')} Paste no private text. The key goes with each request, and is not stored."
 _NO_PUBLIC = " There are no public demonstrations here: another model than the set's would write them."
 _LOADED = "It replaces the loaded model, and writes demonstrations too from then on."
 

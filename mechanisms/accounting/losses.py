@@ -100,8 +100,8 @@ def directions(primitive: Primitive) -> tuple[Direction, ...]:
     """The directions that can have the largest cost in a list with this release.
 
     Without sampling both directions cost the same. A single release on a sample costs at least as much where a unit is
-    removed, but in a list neither direction dominates (Lebeda et al. 2024): beside unsampled pure steps adding a unit
-    can cost more, with a sampled Gaussian, too.
+    removed, but in a list neither direction dominates (Lebeda et al. 2024): beside unsampled pure steps, adding a unit
+    can cost more, even for a sampled Gaussian.
     """
     return (Direction.REMOVE,) if primitive.rate == 1.0 else tuple(Direction)
 

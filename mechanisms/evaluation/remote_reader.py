@@ -36,10 +36,7 @@ class RemoteReader:
     @property
     def leaving(self) -> str:
         """One sentence on what is sent where, to be shown before the first request."""
-        return (
-            f"The demonstrations, what you type and the texts of a test file are sent to {self.server.host}. A file "
-            "with rows of a data set that this ledger knows is refused; what you type is not compared."
-        )
+        return what_leaves(self.server.host)
 
     def answers(
         self, template: PromptTemplate, labels: Sequence[str], arm: Arm, texts: Sequence[str]
@@ -70,6 +67,13 @@ class RemoteReader:
         words = QueryWords(template, arm.demonstrations)
         for answers in self.server.answers([words.as_text(text) for text in texts], answer_tokens(labels)):
             yield [label_in(answer, labels) for answer in answers]
+
+
+def what_leaves(address: str) -> str:
+    return (
+        f"The demonstrations, what you type and the texts of a test file are sent to {address}. A file with rows of a "
+        "data set that this ledger knows is refused; what you type is not compared."
+    )
 
 
 def answer_tokens(labels: Sequence[str]) -> int:

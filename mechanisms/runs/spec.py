@@ -197,18 +197,17 @@ class RunSpec(Spec):
             yield "A sample of more than 100000 rows is not supported: lower M or N."
 
     def _of_mechanism(self) -> Iterator[str]:
-        known = self.mechanism in mechanism_names() and self.transform in transform_names()
-        if not known:
-            yield from refused(lambda: mechanism_class(self.mechanism))
-            yield from refused(lambda: transform_class(self.transform))
-        if known and self.transform != "none" and not mechanism_class(self.mechanism).takes_transform:
+        unknown = [*refused(lambda: mechanism_class(self.mechanism)), *refused(lambda: transform_class(self.transform))]
+        if unknown:
+            yield from unknown
+            return
+        if self.transform != "none" and not mechanism_class(self.mechanism).takes_transform:
             yield (
                 f"'{self.mechanism}' works on logits: the transform '{self.transform}' needs a mechanism on "
                 "probabilities, such as gaussian."
             )
-        if known:
-            yield from refused(lambda: self.made_mechanism)
-            yield from refused(lambda: self.made_transform)
+        yield from refused(lambda: self.made_mechanism)
+        yield from refused(lambda: self.made_transform)
 
     def _of_stages(self) -> Iterator[str]:
         shares = self.shares

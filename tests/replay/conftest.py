@@ -16,10 +16,3 @@ def quick_claims(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SamplingPlan, "capacity", functools.cache(SamplingPlan.capacity))
     for module in ("runs.plan", "runs.score", "answers.plan", "data.sizes"):
         monkeypatch.setattr(f"mechanisms.{module}.claim", lambda event, delta: Claim(1.0, delta, "", 1.0, ""))
-
-
-@pytest.fixture
-def one_key(monkeypatch: pytest.MonkeyPatch, data_folder) -> None:
-    """Who has which place follows from a key: the same in every run."""
-    data_folder.mkdir(exist_ok=True)
-    (data_folder / "key").write_bytes(b"k" * 32)

@@ -143,9 +143,8 @@ def is_start(event, stage: str) -> bool:
 
 
 @pytest.mark.parametrize(("recipe", "split", "by_user"), ALL)
-def test_no_stage_reads_a_row_of_another_role(recipe, split, by_user, data_folder):
-    data_folder.mkdir(exist_ok=True)
-    (data_folder / "key").write_bytes(b"k" * 32)  # with some keys a small role has none of sixty users
+@pytest.mark.usefixtures("one_key")  # with some keys a small role has none of sixty users
+def test_no_stage_reads_a_row_of_another_role(recipe, split, by_user):
     (dataset, plan), log = run_of(recipe, split, by_user, max_unit_records=8), Log()
     list(begun(dataset, plan, log))
     mine = {stage: secrets(record.text for record in part.records) for stage, part in divide(dataset, plan).items()}
